@@ -17,7 +17,7 @@ use crate::{
     line::{Identity, Kept, Line, SpaceBy, WhenStateIsLost},
     pace::Pace,
     shard::{ErrorHook, Room, Shard},
-    store::connect,
+    store::{StateSource, connect},
     telemetry::{MetricsLabel, Telemetry},
     wake_ups::WakeUps,
 };
@@ -49,6 +49,7 @@ pub struct Builder {
     metrics_label: MetricsLabel,
     on_existing: OnExisting,
     wake_ups: WakeUps,
+    brings_back: bool,
     on_error: Option<ErrorHook>,
     host: Option<Arc<dyn Host>>,
 }
@@ -71,6 +72,7 @@ impl IntervalQueue {
             metrics_label: MetricsLabel::default(),
             on_existing: OnExisting::Keep,
             wake_ups: WakeUps::On,
+            brings_back: true,
             on_error: None,
             host: None,
         }
@@ -195,6 +197,14 @@ impl Builder {
         self
     }
 
+    /// Whether this shard brings the queue back, as it remembers it, if its record is gone. Default: true, so that a
+    /// record that was lost costs an interval. With false a record that is gone was deleted: jobs wait until the
+    /// queue is opened anew, or are cancelled. Stored tasks wait for their slots so.
+    pub fn brings_back(mut self, brings_back: bool) -> Self {
+        self.brings_back = brings_back;
+        self
+    }
+
     /// Is called with every failure of the shared state, and with [`TooLate`](crate::ErrorKind::TooLate) for
     /// a job that is refused after its `add` has returned, on a thread where it may block. Default: both are
     /// only logged. Nothing has to be done about a failure: jobs keep waiting and the queue resumes by itself.
@@ -218,7 +228,7 @@ impl Builder {
         self.open_on(connect(url).await?.pace().await?).await
     }
 
-    /// Opens the queue on a state: one command, which creates it or meets what is there.
+    /// Opens the queue on a [`Store`](crate::Store) or a state: one command, which creates it or meets what is there.
     ///
     /// # Errors
     ///
@@ -236,8 +246,8 @@ impl Builder {
     /// # Cancel safety
     ///
     /// Dropped, it has opened the queue or has not; trying again is safe.
-    pub async fn open(self, state: impl SharedState) -> Result<IntervalQueue, Error> {
-        self.open_on(Arc::new(state)).await
+    pub async fn open(self, on: impl StateSource) -> Result<IntervalQueue, Error> {
+        self.open_on(on.into_state().await?).await
     }
 
     /// The name as it was given.
@@ -287,6 +297,7 @@ impl Builder {
         let pace = if self.pace.is_empty() { None } else { Some(self.pace.resolve()?) };
         let mut line = Line::new(identity, host.now());
         line.backlog.most_ahead = self.tickets_ahead.unwrap_or(usize::MAX);
+        line.contact.brings_back = self.brings_back;
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
         let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
         (shard.on_error, shard.room, shard.wake_ups) = (self.on_error, room, self.wake_ups);

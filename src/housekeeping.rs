@@ -28,7 +28,7 @@ impl Store {
     ///
     /// let store = connect("memory:").await?;
     /// let customer = IntervalQueue::builder("customer 7").interval(Duration::from_secs(1));
-    /// customer.open(store.pace().await?).await?;
+    /// customer.open(&store).await?;
     ///
     /// store.delete(&"customer 7".parse()?, Deletion::Unused).await?;
     /// assert!(store.queues().await?.is_empty());

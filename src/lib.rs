@@ -160,6 +160,6 @@ pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use shard::JobGroup;
 pub use status::{Reason, Status};
-pub use store::{Store, connect};
+pub use store::{StateSource, Store, connect};
 pub use turn::Turn;
 pub use wake_ups::WakeUps;

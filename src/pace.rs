@@ -79,7 +79,9 @@ impl Pace {
 
     /// And no more than so many starts in the time that follows with [`per`](Counted::per).
     pub fn and(self, count: u64) -> Counted<Self> {
-        Counted { of: self, count }
+        Counted::new(self, count, |pace, count, per| {
+            pace.plus(Wanted { count, per, burst: None, even: false })
+        })
     }
 
     fn plus(mut self, wanted: Wanted) -> Self {
@@ -188,14 +190,21 @@ impl Wanted {
 #[derive(Clone, Debug)]
 #[must_use = "say in how much time, with `per`"]
 pub struct Counted<T> {
-    pub(crate) of: T,
-    pub(crate) count: u64,
+    of: T,
+    count: u64,
+    with: fn(T, u64, Duration) -> T,
 }
 
-impl Counted<Pace> {
+impl<T> Counted<T> {
+    /// For a builder of another crate: `with` adds the rate.
+    #[doc(hidden)]
+    pub fn new(of: T, count: u64, with: fn(T, u64, Duration) -> T) -> Self {
+        Self { of, count, with }
+    }
+
     /// In this time: 1 µs to 366 days.
-    pub fn per(self, time: Duration) -> Pace {
-        self.of.plus(Wanted { count: self.count, per: time, burst: None, even: false })
+    pub fn per(self, time: Duration) -> T {
+        (self.with)(self.of, self.count, time)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use interval_queue_contract::{InvalidInput, SharedState};
 #[cfg(feature = "json-file")]
 use interval_queue_contract::{StateError, StateErrorKind};
@@ -53,7 +54,7 @@ enum Kind {
 /// use interval_queue::{IntervalQueue, connect};
 ///
 /// let store = connect("memory:").await?;
-/// let mails = IntervalQueue::builder("mails").interval(Duration::from_millis(20)).open(store.pace().await?).await?;
+/// let mails = IntervalQueue::builder("mails").interval(Duration::from_millis(20)).open(&store).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -163,6 +164,137 @@ impl Store {
                 return Err(StateError::new(StateErrorKind::Unsupported, text).into());
             }
         })
+    }
+
+    /// What may go wrong because of how the store is set up, such as a Redis that evicts keys. It is logged, too, when the
+    /// store is opened.
+    pub fn warning(&self) -> Option<&str> {
+        match &self.0 {
+            #[cfg(feature = "redis")]
+            Kind::Redis(store) => store.warning(),
+            _ => None,
+        }
+    }
+
+    /// Closes what this process has open there, after the commands that run. The next command opens it again.
+    ///
+    /// Call it before the process ends if somebody may copy an SQLite database: while a connection is open, or was not
+    /// closed, the latest commands are in the `-wal` beside it. Dropping all handles closes it, too, but nothing waits
+    /// for that. Other stores need nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`State`](crate::ErrorKind::State) if the runtime is shutting down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once begun it is carried through.
+    pub async fn close(&self) -> Result<(), Error> {
+        match &self.0 {
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(store) => Ok(store.close().await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the SQL that makes the tables which are missing on an SQL store, empty if none are; `None`: a store
+    /// without tables of SQL, which needs none.
+    ///
+    /// # Errors
+    ///
+    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version.
+    pub async fn missing_tables(&self) -> Result<Option<String>, Error> {
+        Ok(match &self.0 {
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(store) => Some(store.missing_tables().await?),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(store) => Some(store.missing_tables().await?),
+            _ => None,
+        })
+    }
+
+    /// Makes the tables that are missing on an SQL store. Returns whether any were. The first command that stores
+    /// makes them, too: this is for a user who may make tables, on behalf of others who may not.
+    ///
+    /// # Errors
+    ///
+    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, or the user may not make tables.
+    pub async fn make_tables(&self) -> Result<bool, Error> {
+        Ok(match &self.0 {
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(store) => store.make_tables().await?,
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(store) => store.make_tables().await?,
+            _ => false,
+        })
+    }
+}
+
+/// Where the record of a queue can be kept: a [`Store`], or any [`SharedState`].
+pub trait StateSource {
+    /// The state.
+    fn into_state<'a>(self) -> BoxFuture<'a, Result<Arc<dyn SharedState>, Error>>
+    where
+        Self: 'a;
+}
+
+impl<S: SharedState> StateSource for S {
+    fn into_state<'a>(self) -> BoxFuture<'a, Result<Arc<dyn SharedState>, Error>>
+    where
+        Self: 'a,
+    {
+        let state: Arc<dyn SharedState> = Arc::new(self);
+        Box::pin(std::future::ready(Ok(state)))
+    }
+}
+
+impl StateSource for &Store {
+    fn into_state<'a>(self) -> BoxFuture<'a, Result<Arc<dyn SharedState>, Error>>
+    where
+        Self: 'a,
+    {
+        Box::pin(self.pace())
+    }
+}
+
+impl From<&Store> for Store {
+    fn from(store: &Store) -> Self {
+        store.clone()
+    }
+}
+
+#[cfg(feature = "json-file")]
+impl From<JsonFileStore> for Store {
+    fn from(store: JsonFileStore) -> Self {
+        Self(Kind::File(store))
+    }
+}
+
+#[cfg(feature = "directory")]
+impl From<DirectoryStore> for Store {
+    fn from(store: DirectoryStore) -> Self {
+        Self(Kind::Directory(store))
+    }
+}
+
+#[cfg(feature = "redis")]
+impl From<RedisStore> for Store {
+    fn from(store: RedisStore) -> Self {
+        Self(Kind::Redis(store))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<PostgresStore> for Store {
+    fn from(store: PostgresStore) -> Self {
+        Self(Kind::Postgres(store))
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<SqliteStore> for Store {
+    fn from(store: SqliteStore) -> Self {
+        Self(Kind::Sqlite(store))
     }
 }
 

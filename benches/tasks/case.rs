@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use futures::FutureExt;
 
 use crate::{
-    adds, burn,
+    adds, backlog, burn,
     contender::Contender,
     degraded,
     figures::median,
@@ -32,6 +32,7 @@ pub(crate) enum What {
     Steady { jobs: usize },
     OpenLoop,
     Degraded,
+    Backlog,
     Killed,
 }
 
@@ -55,6 +56,7 @@ impl What {
             Self::Steady { .. } => "Steady",
             Self::OpenLoop => "Open loop",
             Self::Degraded => "Degraded",
+            Self::Backlog => "Backlog",
             Self::Killed => "Killed",
         }
     }
@@ -66,7 +68,7 @@ impl What {
 
     /// Whether it is measured in each run: a full store takes long.
     pub(crate) fn is_repeated(&self) -> bool {
-        !matches!(self, Self::Degraded)
+        !matches!(self, Self::Degraded | Self::Backlog)
     }
 
     pub(crate) fn is_peer(&self) -> bool {
@@ -87,7 +89,7 @@ impl What {
                 ("at once", if contender.is_peer() { String::new() } else { batch.to_string() }),
             ],
             Self::Steady { jobs } => vec![("jobs of a worker", jobs.to_string())],
-            Self::OpenLoop | Self::Degraded | Self::Killed => Vec::new(),
+            Self::OpenLoop | Self::Degraded | Self::Backlog | Self::Killed => Vec::new(),
         }
     }
 
@@ -154,6 +156,7 @@ impl What {
             Self::Steady { jobs } => steady::measure(place, *jobs, scale).await,
             Self::OpenLoop => open_loop::measure(place, places, scale).await,
             Self::Degraded => Some(degraded::measure(place, places, scale).await),
+            Self::Backlog => backlog::measure(place, places, scale).await,
             Self::Killed => degraded::kill(place).await,
         }
     }

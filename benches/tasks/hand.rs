@@ -6,7 +6,7 @@ use interval_queue::{
     QueueName, connect,
     contract::Micros,
     task_contract::{
-        Add, Command, Json, Key, Kind, Leased, NewTask, Outcome, Reply, Settle, Step, Stepped, TaskId,
+        Add, Command, Json, Key, Kind, Leased, NewTask, Outcome, Read, Reply, Settle, Step, Stepped, TaskId,
         TaskStore, WorkerId,
     },
 };
@@ -39,12 +39,20 @@ impl Hand {
 
     /// Adds so many at once, with a payload of so many bytes, and one of some keys each.
     pub(crate) async fn add(&self, count: usize, size: usize, keys: &[&str]) {
+        let key = |number: usize| (!keys.is_empty()).then(|| Key::new(keys[number % keys.len()]).unwrap());
+        self.add_like(count, size, |number, task| NewTask { key: key(number), ..task }).await;
+    }
+
+    /// Adds so many at once, each of which is made of one with a payload of so many bytes.
+    pub(crate) async fn add_like(&self, count: usize, size: usize, make: impl Fn(usize, NewTask) -> NewTask) {
         let payload = Json::of(&text(size)).unwrap();
-        let task = |number: usize| NewTask {
-            key: (!keys.is_empty()).then(|| Key::new(keys[number % keys.len()]).unwrap()),
-            ..NewTask::new(TaskId::new(Uuid::now_v7()), payload.clone())
-        };
-        self.apply(Command::Add(Add { tasks: (0..count).map(task).collect(), age: Micros::ZERO })).await;
+        let task = |number: usize| make(number, NewTask::new(TaskId::new(Uuid::now_v7()), payload.clone()));
+        self.apply(Command::Add(Add {
+            tasks: (0..count).map(task).collect(),
+            sequence: 0,
+            age: Micros::ZERO,
+        }))
+        .await;
     }
 
     /// Settles what it has and leases as many.
@@ -76,6 +84,14 @@ impl Hand {
         self.step(0).await;
         while self.has_more {
             self.step(0).await;
+        }
+    }
+
+    /// The clock of the store.
+    pub(crate) async fn clock(&self) -> Micros {
+        match self.apply(Command::Read(Read::Clock)).await {
+            Reply::Clock(now) => now,
+            other => panic!("a look at the clock was answered by {other:?}"),
         }
     }
 

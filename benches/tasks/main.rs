@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 mod adds;
+mod backlog;
 mod burn;
 mod case;
 #[path = "../pace/clock.rs"]

@@ -37,6 +37,12 @@ const PARTS: &[(&str, &str)] = &[
          with that many ended, with that many waiting for two keys, and after that many ran beside a transaction that is held open.",
     ),
     (
+        "Backlog",
+        "Four processes with a `Worker` of ten jobs and an empty handler add what they run, 100 at once: alone, then while that many \
+         tasks behind two keys wait to be admitted, and while that many that became due at one instant do, in turn, seven times. A \
+         ratio is that to alone, the median of the turns; tasks of the backlog have a lower priority, so they hardly run meanwhile.",
+    ),
+    (
         "Killed",
         "One of four workers is killed while it runs ten tasks: until all ten have started in the others.",
     ),

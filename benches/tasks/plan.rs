@@ -60,7 +60,7 @@ fn all(peers: &[Contender]) -> Vec<What> {
     all.push(burn(&Contender::Worker, JOBS[1], LARGE));
     all.extend(peers.iter().map(|peer| burn(peer, 1, LARGE)));
     all.extend(STEADY.map(|jobs| What::Steady { jobs }));
-    all.extend([What::OpenLoop, What::Degraded, What::Killed]);
+    all.extend([What::OpenLoop, What::Degraded, What::Backlog, What::Killed]);
     all
 }
 

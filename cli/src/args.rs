@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
 use interval_queue::{
     MaxRunning, QueueName,
     contract::{Label, MAX_WEIGHT},
-    task_contract::{Key, Kind},
+    task_contract::{Key, Kind, State as TaskState},
 };
 
 use crate::{
@@ -57,8 +57,9 @@ Exit codes:
    73      no room is left where the state is
    74      the output cannot be written, or the items cannot be read; a stdout that
            is closed (>&-) is taken for /dev/null
-   75      CMD was not started within --start-within; a queue is used and not deleted;
-           tasks purge: some stay, since others wait for them
+   75      CMD was not started within --start-within; a queue is used and is not
+           deleted;
+           tasks purge, tag, link, retry, copy, move: some stay as they are; stderr says why
    77      not permitted
    78      the place of the state cannot do what is needed, for example lock
   123      each: CMD failed for some items; tasks wait: some did not end well
@@ -117,7 +118,7 @@ pub(crate) enum Command {
     Status(Status),
     Watch(crate::watch::Watch),
     List(List),
-    /// Stop all starts. What runs goes on; who waits keeps the place.
+    /// Stop all starts, also before the first task. What runs goes on; who waits keeps the place.
     ///
     /// A start that was granted before can still come up to one second later.
     #[command(after_help = "Examples:\n  interval-queue pause --state redis://localhost --queue api\n  \
@@ -136,6 +137,7 @@ pub(crate) enum Command {
     Reset(Target),
     Delete(crate::delete::Delete),
     Prune(crate::delete::Prune),
+    Migrate(crate::migrate::Migrate),
     Schema(crate::documents::Schema),
     Completions(crate::documents::Completions),
     #[command(name = "man")]
@@ -220,7 +222,7 @@ pub(crate) struct Status {
     pub(crate) json: bool,
 }
 
-/// List the queues of a state.
+/// List the queues of a state, with their pace, their stored tasks, and what is in force.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -266,7 +268,7 @@ pub(crate) struct Hold {
     pub(crate) duration: Duration,
 }
 
-/// Change the pace for all, now.
+/// Change the pace for all, now. A queue of stored tasks that has none gets one.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("settings").args(["every", "rate", "max_running"]).required(true).multiple(true))]
 #[command(after_help = "\
@@ -288,6 +290,11 @@ pub(crate) fn state_url(text: &str) -> Result<String, String> {
     if text.starts_with("memory:") || text.starts_with("sqlite::memory:") {
         let why = "it is private to one process and shares no pace";
         return Err(format!("{why}: give file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE"));
+    }
+    if text.parse::<TaskState>().is_ok() && !Path::new(text).exists() {
+        return Err(format!(
+            "{text} is a state of tasks: `interval-queue tasks list --state {text}` selects by it; give a URL here, or ./{text}"
+        ));
     }
     if is_directory(text) {
         return Ok(format!("dir:{}", text.replace('%', "%25").replace('?', "%3F")));

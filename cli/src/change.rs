@@ -1,17 +1,17 @@
 //! The commands that change a queue for all shards. Each prints what is in force afterwards.
 
 use interval_queue::{
-    MaxRunning, Micros,
+    MaxRunning, Micros, OnExisting,
     contract::{Change, Memory},
-    task_contract::Change as TasksChange,
+    task_contract::{Change as TasksChange, KindRow, Overview, Selector},
 };
 
 use crate::{
     args::{Halt, Hold, Set, Target},
-    duration::show,
-    exit::{Failure, NOINPUT, print},
+    duration::about,
+    exit::{Failure, NOINPUT, print, say},
     rate::pace,
-    tasks::{no_tasks, pause_or_resume},
+    tasks::{Tasks, pause_or_resume},
 };
 
 pub(crate) async fn pause(halt: Halt) -> Result<(), Failure> {
@@ -19,7 +19,14 @@ pub(crate) async fn pause(halt: Halt) -> Result<(), Failure> {
         return parts(&halt, true).await;
     }
     let tasks = pause_or_resume(&halt.target, TasksChange::Pause).await?;
-    also_of_tasks(halt.target, Change::Pause, tasks.then_some("stored tasks paused")).await
+    let paused = also_of_tasks(&halt.target, Change::Pause, tasks.then_some("stored tasks paused")).await;
+    match paused {
+        // A pause can be there before the first task.
+        Err(failure) if failure.code == NOINPUT && create(&halt.target, TasksChange::Pause).await? => {
+            print(&format!("{}: no pace, stored tasks paused; the queue is new", halt.target.queue))
+        }
+        paused => paused,
+    }
 }
 
 pub(crate) async fn resume(halt: Halt) -> Result<(), Failure> {
@@ -27,7 +34,7 @@ pub(crate) async fn resume(halt: Halt) -> Result<(), Failure> {
         return parts(&halt, false).await;
     }
     let tasks = pause_or_resume(&halt.target, TasksChange::Resume).await?;
-    also_of_tasks(halt.target, Change::Resume, tasks.then_some("stored tasks not paused")).await
+    also_of_tasks(&halt.target, Change::Resume, tasks.then_some("stored tasks not paused")).await
 }
 
 /// Kinds and keys of stored tasks.
@@ -40,18 +47,56 @@ async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
         .keys
         .iter()
         .map(|key| (format!("key {:?}", key.as_str()), TasksChange::Key(key.clone(), pauses.then_some(0))));
+    let tasks = Tasks::open(&halt.target).await?;
+    let before = tasks.look().await?;
     for (what, change) in kinds.chain(keys) {
-        if !pause_or_resume(&halt.target, change).await? {
-            return Err(no_tasks(&halt.target.queue));
-        }
-        let now = if pauses { "paused" } else { "not paused" };
+        let was_paused = before.as_ref().is_some_and(|before| is_paused(before, &change));
+        tasks.change(change.clone()).await?;
+        let now = match (pauses, was_paused) {
+            (true, _) => "paused",
+            (false, true) => "not paused any more",
+            (false, false) => "not paused: nothing was",
+        };
         print(&format!("{}: stored tasks of {what} {now}", halt.target.queue))?;
+        if pauses && !is_known(&tasks, &change).await? {
+            say(&format!("warning: no task of {what} is stored now"));
+        }
     }
     Ok(())
 }
 
+/// Whether what a change is about is paused.
+fn is_paused(overview: &Overview, change: &TasksChange) -> bool {
+    match change {
+        TasksChange::Kind(kind, _) => overview.kinds.iter().any(|row| row.paused && row.kind == *kind),
+        TasksChange::Key(key, _) => overview.paused_keys.iter().any(|paused| paused.key == *key),
+        _ => overview.paused,
+    }
+}
+
+/// Whether tasks of a kind or key are stored, or a worker serves the kind: else its name may be mistyped.
+async fn is_known(tasks: &Tasks, change: &TasksChange) -> Result<bool, Failure> {
+    match change {
+        TasksChange::Kind(kind, _) => {
+            let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+            let is_served = |row: &KindRow| row.kind == *kind && row.served_until > Micros::ZERO;
+            Ok(overview.kinds.iter().any(is_served) || overview.counts.iter().any(|(of, ..)| of == kind))
+        }
+        TasksChange::Key(key, _) => {
+            tasks.has_some(Selector { key: Some(key.clone()), ..Selector::default() }).await
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Creates the queue of tasks with a change. False: the store keeps no tasks.
+async fn create(target: &Target, change: TasksChange) -> Result<bool, Failure> {
+    let Some(tasks) = Tasks::open_if_kept(target).await? else { return Ok(false) };
+    tasks.change(change).await.map(|()| true)
+}
+
 /// A queue of stored tasks need not have a pace.
-async fn also_of_tasks(target: Target, change: Change, tasks: Option<&str>) -> Result<(), Failure> {
+async fn also_of_tasks(target: &Target, change: Change, tasks: Option<&str>) -> Result<(), Failure> {
     let changed = match (target.change(change).await, tasks) {
         (Err(failure), Some(tasks)) if failure.code == NOINPUT => {
             return print(&format!("{}: no pace, {tasks}", target.queue));
@@ -69,7 +114,22 @@ pub(crate) async fn hold(hold: Hold) -> Result<(), Failure> {
 pub(crate) async fn set(set: Set) -> Result<(), Failure> {
     let rates = set.pace.rates()?;
     let max_running = set.max_running.unwrap_or(MaxRunning::Keep);
-    change(set.target, Change::Set { rates, max_running }).await
+    let changed = match set.target.change(Change::Set { rates, max_running }).await {
+        // A queue of stored tasks that has no pace gets one.
+        Err(failure) if failure.code == NOINPUT && rates.is_some() && has_tasks(&set.target).await? => {
+            let on_existing = OnExisting::Replace;
+            set.target.change(Change::Open { rates, max_running, on_existing }).await?
+        }
+        changed => changed?,
+    };
+    print(&format!("{}: {}", set.target.queue, in_force(&changed.memory)))
+}
+
+async fn has_tasks(target: &Target) -> Result<bool, Failure> {
+    match Tasks::open_if_kept(target).await? {
+        Some(tasks) => tasks.is_there().await,
+        None => Ok(false),
+    }
 }
 
 pub(crate) async fn reset(target: Target) -> Result<(), Failure> {
@@ -89,7 +149,7 @@ fn in_force(memory: &Memory) -> String {
         parts.push("paused".into());
     }
     if memory.held_until > memory.at {
-        parts.push(format!("held for another {}", show(memory.held_until - memory.at)));
+        parts.push(format!("held for another {}", about(memory.held_until - memory.at)));
     }
     if parts.len() == 2 {
         parts.push("neither paused nor held".into());

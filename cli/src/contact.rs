@@ -17,12 +17,14 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     clock::now,
     exit::{Failure, say},
+    outage::StoreOutages,
 };
 
 /// The state, as seen by the one shard of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     news: Arc<Mutex<News>>,
+    outages: Arc<Mutex<StoreOutages>>,
     paused: watch::Sender<bool>,
     voice: Voice,
 }
@@ -40,8 +42,8 @@ impl fmt::Debug for Voice {
 #[derive(Debug, Default)]
 struct News {
     stage: Stage,
-    /// What the state said when it last failed; none while it answers.
-    outage: Option<String>,
+    /// How the store failed last, and since when it fails; none while it answers.
+    outage: Option<(String, Instant)>,
     /// The record as the state told it last, and when.
     memory: Option<(Memory, Instant)>,
     wait: Option<WaitReason>,
@@ -62,13 +64,19 @@ pub(crate) enum Stage {
 }
 
 impl Contact {
-    pub(crate) fn new() -> Self {
-        Self::speaking(say)
+    /// With the store at this URL.
+    pub(crate) fn new(url: &str) -> Self {
+        Self::speaking(url, say)
     }
 
     /// One whose lines go elsewhere than straight to stderr.
-    pub(crate) fn speaking(voice: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { news: Arc::default(), paused: watch::Sender::new(false), voice: Voice(Arc::new(voice)) }
+    pub(crate) fn speaking(url: &str, voice: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            news: Arc::default(),
+            outages: Arc::new(Mutex::new(StoreOutages::of(url))),
+            paused: watch::Sender::new(false),
+            voice: Voice(Arc::new(voice)),
+        }
     }
 
     /// The state, watched.
@@ -80,19 +88,20 @@ impl Contact {
         self.news().stage = stage;
     }
 
-    /// Takes in that the state failed. The first time since it last answered, it is said.
-    pub(crate) fn failed(&self, failure: Failure) {
-        let what = if failure.passes { "state unreachable" } else { "state unusable" };
-        let text = format!("{what}: {}", failure.message);
+    /// Takes in that the store failed. An outage is printed once, see [`StoreOutages`].
+    pub(crate) fn failed(&self, failure: &Failure) {
+        let mut outages = self.outages();
         let mut news = self.news();
-        let begins = news.outage.replace(text.clone()).is_none();
+        let since = news.outage.take().map_or_else(now, |(_, since)| since);
+        news.outage = Some((outages.describe(failure), since));
         let then = match news.stage {
             Stage::Waiting => "waiting",
             Stage::Running => "the command goes on; its share may be given away when its lease ends",
             Stage::Leaving => return,
         };
-        if begins {
-            (self.voice.0)(&format!("{text}; {then}"));
+        drop(news);
+        if let Some(line) = outages.failed(failure, since) {
+            (self.voice.0)(&format!("{line}; {then}"));
         }
     }
 
@@ -141,7 +150,8 @@ impl Contact {
             Reply::Changed(changed) => Some((changed.memory, now())),
             _ => news.memory,
         };
-        let answers_again = news.outage.take().is_some() && news.stage != Stage::Leaving;
+        news.outage = None;
+        let is_leaving = news.stage == Stage::Leaving;
         if let Reply::Stepped(stepped) = reply {
             self.paused.send_replace(stepped.memory.paused);
             news.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
@@ -151,9 +161,13 @@ impl Contact {
             news.next = start_in.map(|start_in| now() + start_in.to_duration());
         }
         drop(news);
-        if answers_again {
-            (self.voice.0)("the state answers again");
+        if let Some(line) = self.outages().answered().filter(|_| !is_leaving) {
+            (self.voice.0)(&line);
         }
+    }
+
+    fn outages(&self) -> MutexGuard<'_, StoreOutages> {
+        self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn news(&self) -> MutexGuard<'_, News> {
@@ -176,7 +190,7 @@ impl fmt::Display for Contact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let news = self.news();
         match (&news.outage, &news.wait) {
-            (Some(outage), _) => f.write_str(outage),
+            (Some((outage, _)), _) => f.write_str(outage),
             (None, Some(WaitReason::Paused)) => f.write_str("the queue is paused"),
             (None, Some(WaitReason::AtMaxRunning)) => f.write_str("as many jobs run as may"),
             (None, Some(WaitReason::Behind { shard, ticket })) => {

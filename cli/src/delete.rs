@@ -1,29 +1,42 @@
 //! `delete` and `prune`: queues that nobody needs any more.
 
-use std::time::Duration;
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
 
 use clap::Args;
 use interval_queue::{
     Deletion, ErrorKind, Micros, QueueName, Snapshot, StateErrorKind, Store,
     contract::{Change, Command, Memory, Reading, SharedState, StateError, rules},
+    task_contract::MIN_LEASE,
 };
+use tokio::time::sleep;
 
 use crate::{
-    args::State,
-    duration::{positive, show},
-    exit::{Failure, NOINPUT, TEMPFAIL, print},
+    args::{State, Target},
+    duration::{about, positive},
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, say},
     target::{bounded, look},
+    tasks::{Content, Tasks, open_queue},
 };
 
 /// Delete queues that nobody uses.
 ///
-/// Nothing of them is stored any more: not the tickets, the interval, a pause or a hold. A queue that living
-/// processes wait or run in is refused, with their names.
+/// Nothing of them is stored any more: not the tickets, the interval, a pause or a hold, nor stored tasks and schedules.
+/// The command lists what it would delete and asks once. A queue that living processes wait or run in is refused, with
+/// their names, and so is one whose tasks a worker serves.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue delete --state redis://localhost customer-7 customer-8
-  interval-queue delete --force api    # those that wait bring it back and go on
+  interval-queue delete --yes api              # in a script: without asking
+  interval-queue delete --force --yes api      # those that wait bring it back and go on
+
+A queue whose tasks a worker serves is refused also with --force: stop its workers
+first. The ids of deleted tasks are kept for 20 minutes at least, so that a repeated
+`add` does not run one again. If the deletion is interrupted, the queue is paused and
+a part of it deleted: run the command again.
 
 A service that has the queue open without jobs brings it back with its next one.
 A command that is started meanwhile may start at once, as in any new queue, and
@@ -34,6 +47,9 @@ pub(crate) struct Delete {
     /// Delete them also while processes wait or run in them
     #[arg(long)]
     pub(crate) force: bool,
+    /// Do not ask; needed where there is no terminal to ask on
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     /// The queues. Not taken from INTERVAL_QUEUE_NAME
     #[arg(value_name = "NAME", required = true)]
     pub(crate) queues: Vec<QueueName>,
@@ -66,14 +82,107 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     let store = delete.state.store().await?;
     let deletion = if delete.force { Deletion::Forced } else { Deletion::Unused };
     let mut first_failure = Ok(());
+    let mut plan = Vec::new();
+    let tasks = Tasks::open_place_if_kept(&delete.state).await?;
+    let pace = bounded(async { Ok(store.pace().await?) }).await?;
     for queue in &delete.queues {
-        let outcome = match carry_out(&store, queue, deletion).await {
-            Ok(()) => print(&format!("{queue}: deleted")),
-            Err(failure) => Err(refused(queue, failure)),
+        plan.push((queue, Plan::of(&*pace, tasks.as_ref(), queue).await));
+    }
+    let goes: Vec<_> = plan.iter().filter_map(|(queue, plan)| Some((queue, plan.as_ref().ok()?))).collect();
+    if !goes.is_empty() && !delete.yes {
+        for (queue, plan) in &goes {
+            say(&format!("{queue}: {}", plan.in_words()));
+        }
+        if !is_agreed(goes.len())? {
+            return Err(Failure::new(TEMPFAIL, "nothing was deleted"));
+        }
+    }
+    for (queue, plan) in plan {
+        let outcome = match plan {
+            Ok(plan) => plan.carry_out(&delete.state, &store, queue, deletion).await,
+            Err(failure) => Err(failure),
         };
+        let outcome = outcome.and_then(|()| print(&format!("{queue}: deleted")));
         first_failure = keep_first(first_failure, outcome);
     }
     first_failure
+}
+
+/// A worker that has left counts as there for the shortest lease.
+const LEAVING: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
+
+/// The parts of a queue that would be deleted.
+struct Plan {
+    pace: Option<Snapshot>,
+    tasks: Option<Content>,
+}
+
+impl Plan {
+    /// # Errors
+    ///
+    /// There is no such queue, or a worker serves its tasks.
+    async fn of(pace: &dyn SharedState, tasks: Option<&Tasks>, queue: &QueueName) -> Result<Self, Failure> {
+        let find = async || match tasks {
+            Some(tasks) => Content::find(&tasks.of(queue)).await,
+            None => Ok(None),
+        };
+        let mut tasks = find().await?;
+        if tasks.as_ref().is_some_and(|content| content.in_use().is_some()) {
+            sleep(LEAVING).await;
+            tasks = find().await?;
+        }
+        let pace = look(pace, queue).await?;
+        match tasks.as_ref().and_then(Content::in_use) {
+            Some(why) => {
+                Err(Failure::new(TEMPFAIL, format!("{queue}: {why}; nothing of the queue was deleted")))
+            }
+            None if pace.is_none() && tasks.is_none() => Err(refused(queue, Failure::new(NOINPUT, ""))),
+            None => Ok(Self { pace, tasks }),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let pace = self.pace.as_ref().map(|snapshot| {
+            let idle = about(snapshot.at - snapshot.record.seen_at);
+            format!("its pace, {}, last used {idle} ago", crate::rate::pace(&snapshot.record.meters.rates()))
+        });
+        let tasks = self.tasks.as_ref().map(Content::in_words);
+        let parts: Vec<_> = [tasks, pace].into_iter().flatten().collect();
+        format!("{}, would be deleted", parts.join("; and "))
+    }
+
+    /// Deletes the pace first, which is refused if a process waits or runs there.
+    async fn carry_out(
+        self,
+        state: &State,
+        store: &Store,
+        queue: &QueueName,
+        deletion: Deletion,
+    ) -> Result<(), Failure> {
+        if self.pace.is_some() {
+            carry_out(store, queue, deletion).await.map_err(|failure| refused(queue, failure))?;
+        }
+        if self.tasks.is_some() {
+            let target = Target { state: state.clone(), queue: queue.clone() };
+            let deleted = open_queue(&target).await?.delete().await;
+            deleted
+                .map_err(|error| Failure { message: format!("{queue}: {error}"), ..Failure::from(&error) })?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks on the terminal whether as many queues are to be deleted.
+fn is_agreed(many: usize) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let text = "delete asks before it deletes, and there is no terminal to ask on: give --yes";
+        return Err(Failure::new(USAGE, text));
+    }
+    let what = if many == 1 { "it".to_owned() } else { format!("these {many} queues") };
+    eprint!("interval-queue: delete {what}? [y/N] ");
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(|error| Failure::os("cannot read the answer", &error))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 pub(crate) async fn prune(prune: Prune) -> Result<(), Failure> {
@@ -103,7 +212,7 @@ async fn prune_one(
     if would_refuse(&snapshot, deletion).is_some() {
         return Ok(());
     }
-    let idle = show(snapshot.at - snapshot.record.seen_at);
+    let idle = about(snapshot.at - snapshot.record.seen_at);
     if dry_run {
         return print(&format!("{queue}: would be deleted, not used for {idle}"));
     }

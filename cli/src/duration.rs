@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
+use interval_queue::{
+    contract::{MAX_INTERVAL, MIN_INTERVAL, Micros},
+    task_contract::MAX_DELAY,
+};
 
 /// Reads a duration: a number with a unit. It may be zero.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
@@ -49,13 +52,46 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// The duration, to the millisecond if it is longer than that.
+/// Reads a delay, a deadline or how long something is kept: what a store of tasks takes. It may be zero.
+pub(crate) fn delay(text: &str) -> Result<Duration, String> {
+    let duration = parse(text)?;
+    if duration > MAX_DELAY.to_duration() {
+        return Err(format!("{} is out of range: give at most 10years", text.escape_debug()));
+    }
+    Ok(duration)
+}
+
+/// The same above zero.
+pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
+    positive(text).and_then(|_| delay(text))
+}
+
+/// A configured duration, rounded down to a millisecond if it is longer than 10 ms, and else to a microsecond.
 pub(crate) fn show(duration: impl Into<Length>) -> String {
     let Length(duration) = duration.into();
-    let micros = duration.as_micros();
-    let rest = if micros > 10_000 { micros % 1000 } else { 0 };
-    let rounded = duration.saturating_sub(Duration::from_micros(u64::try_from(rest).unwrap_or(0)));
+    let unit = if duration > Duration::from_millis(10) { 1_000_000 } else { 1_000 };
+    let rounded = Duration::new(duration.as_secs(), duration.subsec_nanos() / unit * unit);
     humantime::format_duration(rounded).to_string()
+}
+
+/// A measured length of time, in two units at most: `250ms`, `5.1s`, `3m 24s`, `2h 10m`, `3d 4h`.
+pub(crate) fn about(duration: impl Into<Length>) -> String {
+    let Length(duration) = duration.into();
+    let seconds = duration.as_secs();
+    let two = |first: u64, unit: &str, second: u64, of: &str| match second {
+        0 => format!("{first}{unit}"),
+        second => format!("{first}{unit} {second}{of}"),
+    };
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => match duration.subsec_millis() / 100 {
+            0 => format!("{seconds}s"),
+            tenths => format!("{seconds}.{tenths}s"),
+        },
+        60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
+        3600..86_400 => two(seconds / 3600, "h", seconds / 60 % 60, "m"),
+        _ => two(seconds / 86_400, "d", seconds / 3600 % 24, "h"),
+    }
 }
 
 /// A length of time of either kind.
@@ -107,6 +143,11 @@ mod tests {
         assert_eq!(interval("1us"), Ok(Duration::from_micros(1)));
         assert_eq!(interval("366days"), Ok(Duration::from_secs(366 * 24 * 3600)));
         assert_eq!(interval("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(delay("9999years").unwrap_err(), "9999years is out of range: give at most 10years");
+        assert_eq!(
+            [delay("10years").is_ok(), delay("0s").is_ok(), delay("11years").is_ok()],
+            [true, true, false]
+        );
         let day = Duration::from_secs(24 * 3600);
         assert_eq!([interval("1d"), interval("1week")], [Ok(day), Ok(7 * day)]);
         assert!(interval("1month 1day").unwrap() > 30 * day && interval("1year").unwrap() > 365 * day);
@@ -114,8 +155,26 @@ mod tests {
     }
 
     #[test]
+    fn measured_durations_have_two_units() {
+        for (millis, text) in [
+            (0, "0ms"),
+            (250, "250ms"),
+            (5_000, "5s"),
+            (5_123, "5.1s"),
+            (204_567, "3m 24s"),
+            (180_000, "3m"),
+            (7_800_000, "2h 10m"),
+            (273_600_000, "3d 4h"),
+        ] {
+            assert_eq!(about(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
     fn durations_read_well() {
         assert_eq!(show(Duration::from_micros(2_345_678)), "2s 345ms");
         assert_eq!(show(Duration::from_micros(1500)), "1ms 500us");
+        assert_eq!(show(Duration::from_nanos(27_000_006)), "27ms");
+        assert_eq!(show(Duration::from_nanos(1_007)), "1us");
     }
 }

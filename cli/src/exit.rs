@@ -51,12 +51,19 @@ impl Ending {
         match self {
             Ending::Code(code) => ExitCode::from(code),
             Ending::Signal(signal) => {
-                // It does not return unless the signal is unknown or does not kill.
-                let _ = emulate_default_handler(signal);
+                if !is_init() {
+                    // It does not return unless the signal is unknown or does not kill.
+                    let _ = emulate_default_handler(signal);
+                }
                 ExitCode::from(BY_SIGNAL.saturating_add(u8::try_from(signal).unwrap_or(0)))
             }
         }
     }
+}
+
+/// Whether this process is the first of a container: no signal can kill it that it does not handle.
+pub(crate) fn is_init() -> bool {
+    std::process::id() == 1
 }
 
 /// Why the process ends without having done what it was to do: an exit code and a line.
@@ -140,8 +147,9 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 /// A line of this program on stderr.
 pub(crate) fn say(line: &str) {
     use io::Write;
-    // Nobody is left to hear that stderr is closed.
-    let _ = writeln!(io::stderr(), "interval-queue: {line}");
+    // One write, so that lines of processes that share stderr do not mix. A closed stderr is no error.
+    let line = crate::text::visible(line);
+    let _ = io::stderr().write_all(format!("interval-queue: {line}\n").as_bytes());
 }
 
 /// The result of a command on stdout.

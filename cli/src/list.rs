@@ -1,53 +1,106 @@
-//! `list`: the queues that are stored in one place.
+//! `list`: the queues that are stored in one place, whether they have a pace, stored tasks, or both.
 
+use std::collections::BTreeSet;
+
+use interval_queue::{QueueName, SharedState, Snapshot};
 use serde_json::json;
 
 use crate::{
     args::List,
     duration::show,
-    exit::{Failure, print},
+    exit::{CONFIG, Failure, NOINPUT, print},
     rate::rate,
     status,
     table::{room, table},
     target::{bounded, look},
+    tasks::{Brief, Tasks},
 };
 
+/// A queue as one row shows it.
+struct Listed {
+    pace: Option<Snapshot>,
+    tasks: Option<Brief>,
+}
+
+impl Listed {
+    /// A queue; none: it has gone in between.
+    async fn find(
+        queue: &QueueName,
+        state: Option<&dyn SharedState>,
+        tasks: Option<&Tasks>,
+    ) -> Result<Option<Self>, Failure> {
+        let pace = match state {
+            Some(state) => look(state, queue).await?,
+            None => None,
+        };
+        let tasks = match tasks {
+            Some(tasks) => Brief::find(&tasks.of(queue)).await?,
+            None => None,
+        };
+        Ok((pace.is_some() || tasks.is_some()).then_some(Self { pace, tasks }))
+    }
+
+    fn row(&self, queue: &QueueName) -> [String; 5] {
+        let (every, rate) = match &self.pace {
+            Some(snapshot) => {
+                let meters = &snapshot.record.meters;
+                let every = match meters.first().burst {
+                    1 => show(meters.first().interval),
+                    burst => format!("{}, up to {burst}", show(meters.first().interval)),
+                };
+                (every, rate(meters.longest()))
+            }
+            None => ("-".into(), "-".into()),
+        };
+        let tasks = self.tasks.as_ref().map_or("-".into(), Brief::counts);
+        let standing = match (&self.tasks, &self.pace) {
+            (Some(tasks), pace) if tasks.is_live() || pace.is_none() => tasks.facts(pace.as_ref()),
+            (_, Some(snapshot)) => snapshot.standing().to_string(),
+            (_, None) => "-".into(),
+        };
+        [queue.to_string(), every, rate, tasks, standing]
+    }
+}
+
 pub(crate) async fn list(list: List) -> Result<(), Failure> {
-    let state = list.state.open().await?;
-    let names = bounded(async { Ok(state.queues().await?) }).await?;
+    let tasks = Tasks::open_place_if_kept(&list.state).await?;
+    let state = match list.state.open().await {
+        Ok(state) => Some(state),
+        // What keeps tasks alone has no pace, and what keeps neither is an error.
+        Err(failure) if tasks.is_some() && [CONFIG, NOINPUT].contains(&failure.code) => None,
+        Err(failure) => return Err(failure),
+    };
+    let mut names = BTreeSet::new();
+    if let Some(state) = &state {
+        names.extend(bounded(async { Ok(state.queues().await?) }).await?);
+    }
+    if let Some(tasks) = &tasks {
+        names.extend(tasks.queues().await?);
+    }
     let mut queues = Vec::new();
     for name in names {
-        // One that has gone in between is not listed.
-        if let Some(found) = look(&*state, &name).await.transpose() {
-            queues.push((name, found));
-        }
+        let found = Listed::find(&name, state.as_deref(), tasks.as_ref()).await.transpose();
+        queues.extend(found.map(|found| (name, found)));
     }
     if list.json {
         let objects: Vec<_> = queues
             .iter()
             .map(|(name, found)| match found {
-                Ok(snapshot) => status::json(name, snapshot),
+                Ok(found) => status::json(name, found.pace.as_ref(), found.tasks.as_ref()),
                 Err(failure) => json!({ "queue": name.as_str(), "error": failure.message }),
             })
             .collect();
         print(&format!("{:#}", serde_json::Value::from(objects)))?;
     } else {
+        let none = || String::from("-");
         let rows: Vec<_> = queues
             .iter()
             .map(|(name, found)| match found {
-                Ok(snapshot) => {
-                    let meters = &snapshot.record.meters;
-                    let (first, longest) = (meters.first(), meters.longest());
-                    let every = match first.burst {
-                        1 => show(first.interval),
-                        burst => format!("{}, up to {burst}", show(first.interval)),
-                    };
-                    [name.to_string(), every, rate(longest), snapshot.standing().to_string()]
-                }
-                Err(failure) => [name.to_string(), "-".into(), "-".into(), failure.message.clone()],
+                Ok(found) => found.row(name),
+                Err(failure) => [name.to_string(), none(), none(), none(), failure.message.clone()],
             })
             .collect();
-        print(&table(["QUEUE", "EVERY", "RATE", "STANDING"], &rows, room()))?;
+        print(&table(["QUEUE", "EVERY", "RATE", "TASKS", "STANDING"], &rows, room()))?;
     }
     // One that cannot be read does not hide the others, but it is told.
     match queues.into_iter().find_map(|(name, found)| found.err().map(|failure| (name, failure))) {

@@ -78,6 +78,9 @@ impl Program {
 
 /// The error of an attempt to execute the program at `path`.
 pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
+    if is_of_host(error) {
+        return Failure { passes: true, ..Failure::os(&format!("cannot execute {}", path.display()), error) };
+    }
     if error.kind() != io::ErrorKind::NotFound {
         return Failure::new(NOT_EXECUTABLE, format!("cannot execute {}: {error}", path.display()));
     }
@@ -90,6 +93,13 @@ pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
         ""
     };
     Failure::new(NOT_FOUND, format!("cannot execute {}: {error}{hint}", path.display()))
+}
+
+/// Whether the host lacks something for now, whatever the program is.
+fn is_of_host(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let lacks = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::TXTBSY];
+    error.raw_os_error().is_some_and(|code| lacks.iter().any(|lack| lack.raw_os_error() == code))
 }
 
 fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {

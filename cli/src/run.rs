@@ -13,6 +13,7 @@ use crate::{
     program::Program,
     shard::{FirstContact, expired, leave, tick_through_pauses, too_late},
     signals::Signals,
+    target::close_stores,
 };
 
 /// How long the state may take to hear that this process has left, while CMD waits for it. There is nothing
@@ -29,7 +30,7 @@ enum Waited {
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     let program = Program::find(&run.command)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new();
+    let contact = Contact::new(&run.shard.target.state.url);
     let opened = OnceCell::new();
 
     let waited = tokio::select! {
@@ -100,7 +101,11 @@ async fn start(
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
         // Without a running limit the record knows nothing of a job that runs, and this returns at once.
-        let _ = timeout(BECOME_PATIENCE, queue.close()).await;
+        let left = async {
+            queue.close().await;
+            close_stores(BECOME_PATIENCE).await;
+        };
+        let _ = timeout(BECOME_PATIENCE, left).await;
         return match signals.latest() {
             Some(signal) => Ok(Ending::Signal(signal)),
             None => Err(program.become_it()),

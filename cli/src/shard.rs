@@ -48,7 +48,7 @@ impl Shard {
         loop {
             match self.try_open(label.clone(), contact).await {
                 Err(failure) if failure.passes && first == FirstContact::MayFail => {
-                    contact.failed(failure);
+                    contact.failed(&failure);
                     sleep(about(ASK_AGAIN)).await;
                 }
                 opened => return opened,
@@ -70,7 +70,7 @@ impl Shard {
             .on_error(move |error| {
                 // One that is refused for its time says so itself.
                 if error.state().is_some() {
-                    failing.failed(Failure::from(error));
+                    failing.failed(&Failure::from(error));
                 }
             });
         self.pace.rates()?;
@@ -186,7 +186,7 @@ impl Refusals {
         if !can_be_put_right {
             return Err(failure);
         }
-        contact.failed(failure);
+        contact.failed(&failure);
         Ok(self.0.next())
     }
 }
@@ -236,7 +236,7 @@ mod tests {
 
     /// How many places there are before any start, after `starts` of them, and `later`.
     async fn places(pace: Pace, starts: u32, later: Duration) -> [usize; 3] {
-        let contact = Contact::speaking(|_| {});
+        let contact = Contact::speaking("memory:", |_| {});
         let state = contact.watch(Arc::new(MemoryState::new()));
         let queue = IntervalQueue::builder("api").pace(pace).open(state).await.unwrap();
         let at_first = places_ahead(&contact, 1);

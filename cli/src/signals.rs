@@ -17,6 +17,8 @@ use signal_hook::{
 };
 use tokio::sync::mpsc;
 
+use crate::exit::{BY_SIGNAL, is_init};
+
 /// Those that would end the process, or that CMD may want to hear. Stop and continue are left to do what they
 /// do.
 const HEARD: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
@@ -85,6 +87,20 @@ pub(crate) fn outlive() -> io::Result<()> {
     let ignored = ignored();
     for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}
+
+/// Ends this process at any of these signals with 128 and its number, if it is process 1 of a container: the kernel
+/// drops what process 1 does not handle. For commands that do not listen to signals.
+pub(crate) fn end_if_init() -> io::Result<()> {
+    if !is_init() {
+        return Ok(());
+    }
+    let ignored = ignored();
+    for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
+        let code = i32::from(BY_SIGNAL) + signal;
+        flag::register_conditional_shutdown(signal, code, Arc::new(AtomicBool::new(true)))?;
     }
     Ok(())
 }

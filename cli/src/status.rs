@@ -6,37 +6,34 @@ use serde_json::{Value, json};
 use crate::{
     args::Status,
     change::running,
-    duration::show,
-    exit::{Failure, NOINPUT, print},
+    duration::about,
+    exit::{Failure, print},
     rate::pace,
     table::{named, room, table},
-    tasks::Brief,
+    tasks::{Brief, Tasks},
 };
 
 pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     let target = &status.target;
-    let tasks = Brief::find(target).await?;
-    let stored = tasks.as_ref().map(|brief| named("tasks", &brief.text(), room()));
-    let Some(snapshot) = target.look().await? else {
-        return match stored {
-            // A queue of stored tasks need not have a pace.
-            Some(stored) if !status.json => {
-                print(&format!("{}\n{stored}", named("queue", target.queue.as_str(), room())))
-            }
-            Some(_) => Err(Failure::new(
-                NOINPUT,
-                "the queue has stored tasks and no pace: see `interval-queue tasks --json`",
-            )),
-            None => Err(target.missing()),
-        };
+    let pace = target.look().await?;
+    let tasks = match Tasks::open_if_kept(target).await? {
+        Some(tasks) => Brief::find(&tasks).await?,
+        None => None,
     };
-    if status.json {
-        let mut object = json(&target.queue, &snapshot);
-        object["tasks"] = tasks.as_ref().map_or(Value::Null, Brief::json);
-        return print(&format!("{object:#}"));
+    if pace.is_none() && tasks.is_none() {
+        return Err(target.missing());
     }
-    let stored = stored.map_or(String::new(), |stored| format!("\n\n{stored}"));
-    print(&format!("{}{stored}", text(&target.queue, &snapshot, room())))
+    if status.json {
+        return print(&format!("{:#}", json(&target.queue, pace.as_ref(), tasks.as_ref())));
+    }
+    let page = match &pace {
+        Some(snapshot) => text(&target.queue, snapshot, room()),
+        // A queue of stored tasks need not have a pace.
+        None => named("queue", target.queue.as_str(), room()),
+    };
+    let gap = if pace.is_some() { "\n\n" } else { "\n" };
+    let stored = tasks.map(|brief| format!("{gap}{}", named("tasks", &brief.text(pace.as_ref()), room())));
+    print(&format!("{page}{}", stored.unwrap_or_default()))
 }
 
 fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
@@ -44,9 +41,9 @@ fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
     let held_for = record.held_until - snapshot.at;
     let starts: String = match (record.paused, held_for.get()) {
         (true, 0) => "paused: `interval-queue resume` ends it".into(),
-        (true, _) => format!("paused, and held for another {}", show(held_for)),
+        (true, _) => format!("paused, and held for another {}", about(held_for)),
         (false, 0) => "neither paused nor held".into(),
-        (false, _) => format!("held for another {}", show(held_for)),
+        (false, _) => format!("held for another {}", about(held_for)),
     };
     let tickets = format!(
         "{} taken, current {}, at most {} outstanding",
@@ -93,11 +90,27 @@ fn running_now(snapshot: &Snapshot) -> String {
 }
 
 fn lease(snapshot: &Snapshot, presence: &Presence) -> String {
-    if presence.expires_at > snapshot.at { show(presence.expires_at - snapshot.at) } else { "ended".into() }
+    if presence.expires_at > snapshot.at { about(presence.expires_at - snapshot.at) } else { "ended".into() }
 }
 
-/// The one object that `--json` prints; the README of this crate says what is in it.
-pub(crate) fn json(queue: &QueueName, snapshot: &Snapshot) -> Value {
+/// The object of a queue that `--json` prints; the README of this crate says what is in it.
+pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&Brief>) -> Value {
+    let mut object = match pace {
+        Some(snapshot) => of_pace(queue, snapshot),
+        None => json!({ "queue": queue.as_str() }),
+    };
+    if let Some(brief) = tasks {
+        let of_tasks = brief.json(pace);
+        if pace.is_none() {
+            object["standing"] = of_tasks["standing"].clone();
+            object["reason"] = of_tasks["reason"].clone();
+        }
+        object["tasks"] = of_tasks;
+    }
+    object
+}
+
+fn of_pace(queue: &QueueName, snapshot: &Snapshot) -> Value {
     let record = &snapshot.record;
     let standing = snapshot.standing();
     let shards = in_order(record).into_iter().map(|(id, presence)| {

@@ -5,6 +5,8 @@ use std::io;
 use rustix::termios::tcgetwinsize;
 use textwrap::{Options, core::display_width, wrap};
 
+use crate::text::visible;
+
 /// A column is not made narrower than this.
 const LEAST: usize = 8;
 const GAP: &str = "  ";
@@ -21,7 +23,9 @@ pub(crate) fn room() -> usize {
 /// the widest become narrower and their cells take several lines.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], room: usize) -> String {
     let headings = headings.map(str::to_owned);
-    let all: Vec<_> = [&headings].into_iter().chain(rows).collect();
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| std::array::from_fn(|column| visible(&row[column]).into_owned())).collect();
+    let all: Vec<_> = [&headings].into_iter().chain(&rows).collect();
     let mut widths: [usize; N] =
         std::array::from_fn(|column| all.iter().map(|row| display_width(&row[column])).max().unwrap_or(0));
     let gaps = GAP.len() * N.saturating_sub(1);
@@ -53,7 +57,7 @@ fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
 pub(crate) fn named(name: &str, text: &str, room: usize) -> String {
     let indent = " ".repeat(9);
     let first = format!("{name:9}");
-    wrap(text, Options::new(room).initial_indent(&first).subsequent_indent(&indent)).join("\n")
+    wrap(&visible(text), Options::new(room).initial_indent(&first).subsequent_indent(&indent)).join("\n")
 }
 
 #[cfg(test)]

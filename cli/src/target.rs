@@ -1,36 +1,75 @@
 //! The queue that the command line names, looked at and changed without being a shard of it.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use interval_queue::{
     SharedState, Snapshot, Store, connect,
     contract::{Change, Changed, Command, Memory, QueueName, Reply},
     task_contract::TaskStore,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     args::{State, Target},
-    exit::{Failure, NOINPUT, UNAVAILABLE},
+    clock::now,
+    exit::{Failure, NOINPUT, UNAVAILABLE, say},
+    outage::StoreOutages,
 };
 
 /// Longer than any backend takes to give up by itself.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How soon a store that does not answer is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The stores that this process has opened.
+static OPENED: Mutex<Vec<Store>> = Mutex::new(Vec::new());
+
+fn opened() -> MutexGuard<'static, Vec<Store>> {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes all stores, so that an SQLite database is whole in its one file. Gives up after `limit`: what is stored is
+/// safe all the same.
+pub(crate) async fn close_stores(limit: Duration) {
+    let stores = std::mem::take(&mut *opened());
+    let close = async {
+        for store in stores {
+            let _ = store.close().await;
+        }
+    };
+    let _ = timeout(limit, close).await;
+}
 
 impl State {
     /// Opens the state.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SharedState>, Failure> {
-        bounded(async { Ok(connect(&self.url).await?.pace().await?) }).await
+        bounded(async { Ok(self.opened().await?.pace().await?) }).await
     }
 
     /// Opens the store of tasks.
     pub(crate) async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Failure> {
-        bounded(async { Ok(connect(&self.url).await?.tasks().await?) }).await
+        bounded(async { Ok(self.opened().await?.tasks().await?) }).await
     }
 
     /// Opens the store that has it.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
-        bounded(async { Ok(connect(&self.url).await?) }).await
+        bounded(self.opened()).await
+    }
+
+    async fn opened(&self) -> Result<Store, Failure> {
+        let store = connect(&self.url).await?;
+        let mut opened = opened();
+        if let Some(warning) = store.warning()
+            && !opened.iter().any(|other| other.warning() == Some(warning))
+        {
+            say(&format!("warning: {warning}"));
+        }
+        opened.push(store.clone());
+        Ok(store)
     }
 }
 
@@ -91,4 +130,32 @@ pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -
         let message = format!("the state did not answer within {PATIENCE:?}");
         Err(Failure { passes: true, ..Failure::new(UNAVAILABLE, message) })
     })
+}
+
+/// The result of an attempt, repeated as long as its failure may pass by itself, for this time at most. An outage of the store at this
+/// URL is printed.
+pub(crate) async fn insist<T>(
+    url: &str,
+    patience: Duration,
+    mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let began = now();
+    let mut outages = StoreOutages::of(url);
+    loop {
+        let sent = now();
+        match attempt().await {
+            Err(failure) if failure.passes && now().saturating_duration_since(began) < patience => {
+                if let Some(line) = outages.failed(&failure, sent) {
+                    say(&format!("{line}; trying again"));
+                }
+                sleep(ASK_AGAIN).await;
+            }
+            done => {
+                if let Some(line) = outages.answered().filter(|_| done.is_ok()) {
+                    say(&line);
+                }
+                return done;
+            }
+        }
+    }
 }

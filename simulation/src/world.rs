@@ -216,6 +216,8 @@ impl World {
         self.inside(|inside| {
             what(inside, since);
             inside.checks.each_queue(since, |queue, at| queue.lost(told, at));
+            let Inside { store, checks, .. } = inside;
+            checks.rates_are(since, |queue| store.record(queue).is_some());
         });
     }
 
@@ -383,12 +385,13 @@ impl World {
         }
     }
 
-    /// A run of a stored task begins in this process: it uses up a slot that was granted there.
-    pub(crate) fn starts_at_pace(&self, process: &Process, queue: &QueueName) {
+    /// A run of a stored task begins in this process, which was given its lease at `leased_at`: it uses up a slot that was
+    /// granted there, or no rate was in force.
+    pub(crate) fn starts_at_rate(&self, process: &Process, queue: &QueueName, leased_at: Duration) {
         let now = self.now();
         let since = process.condition(|condition| condition.present(now)) - self.shared.began;
         let decided = now - self.shared.began;
-        self.check(|checks| checks.starts_at_pace(process.id, queue, since, decided));
+        self.check(|checks| checks.starts_at_rate(process.id, queue, leased_at, (since, decided)));
     }
 
     /// The reply to a command that was carried out at `applied` reaches the process.

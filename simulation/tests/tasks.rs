@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
+use interval_queue_contract::{self as contract, Command, Reading, Record, Reply, StateError, Ticket};
 use interval_queue_sim::{
     Fault, Promise, Settings, simulate,
-    tasks::{Outcome, Plan, SABOTAGES, Shape, replay, run, shrink},
+    tasks::{Outcome, Plan, SABOTAGES, Shape, replay, run, run_on, shrink},
 };
 use interval_queue_task_contract::rules;
 use interval_queue_tasks::{Context, Task, TaskError, Worker};
@@ -98,6 +99,33 @@ fn rules_that_are_wrong_on_purpose_are_found_and_the_plan_shrinks() {
         let short = shrink(&plan, promise, sabotage.rules);
         assert_eq!(run(&short, sabotage.rules).violation.unwrap().promise, promise);
         assert!(short.events.len() < plan.events.len(), "{}: {short}", sabotage.name);
+    }
+}
+
+/// The record as it is, but for those who look at it.
+fn unseen(record: &mut Option<Record>, reading: &Reading, command: &Command) -> Result<Reply, StateError> {
+    match command {
+        Command::Read => Ok(Reply::Read(None)),
+        _ => contract::rules::apply(record, reading, command),
+    }
+}
+
+/// What is looked at is as it was a while ago.
+fn seen_late(record: &mut Option<Record>, reading: &Reading, command: &Command) -> Result<Reply, StateError> {
+    match (command, &record) {
+        (Command::Read, Some(young)) if young.revision < 2 && young.ticket < Ticket::new(3) => {
+            Ok(Reply::Read(None))
+        }
+        _ => contract::rules::apply(record, reading, command),
+    }
+}
+
+#[test]
+fn a_rate_that_workers_do_not_see_is_found() {
+    for pace in [unseen, seen_late] {
+        let breaks = |seed| run_on(&Plan::make(seed, &shape(&[Fault::Control])), pace).violation;
+        let found = (0..500).find_map(breaks).expect("runs without slots");
+        assert_eq!(found.promise, Promise::Pace, "{found}");
     }
 }
 

@@ -26,21 +26,15 @@ impl Builder {
 
     /// And no more than so many starts in the time that follows with `per`: `.and(10_000).per(DAY)`.
     pub fn and(self, count: u64) -> Counted<Self> {
-        Counted { of: self, count }
+        Counted::new(self, count, |mut builder, count, per| {
+            builder.pace = builder.pace.and(count).per(per);
+            builder
+        })
     }
 
     /// How fast the queue may be, instead of what was said before.
     pub fn pace(mut self, pace: impl Into<Pace>) -> Self {
         self.pace = pace.into();
         self
-    }
-}
-
-impl Counted<Builder> {
-    /// In this time: 1 µs to 366 days.
-    pub fn per(self, time: Duration) -> Builder {
-        let mut builder = self.of;
-        builder.pace = builder.pace.and(self.count).per(time);
-        builder
     }
 }

@@ -207,14 +207,14 @@ impl Shard {
     /// Changes something for all shards and remembers it. Each change is absolute, or the longer of two
     /// holds: done twice, it is done once.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().contact.memory;
+        let memory = self.line().contact.told();
         let (reply, _) = self.insist(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
     /// The same for a change that is of use only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().contact.memory;
+        let memory = self.line().contact.told();
         let reply = self.command(Command::Change(change, memory)).await?;
         self.learn(reply)
     }

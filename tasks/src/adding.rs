@@ -59,10 +59,9 @@ impl TaskQueue {
         let first = tasks.iter().max_by_key(|task| task.age(now)).cloned();
         let age =
             || first.as_ref().map_or(Micros::ZERO, |first| Micros::from_duration(first.age(host.now())));
-        let policy = self.shared.policy();
-        let new: Vec<NewTask> =
-            tasks.into_iter().map(|task| task.finish(policy)).collect::<Result<_, _>>()?;
-        let add = || Command::Add(Add { tasks: new.clone(), age: age() });
+        let new: Arc<[NewTask]> = tasks.into_iter().map(Task::finish).collect::<Result<_, _>>()?;
+        let sequence = self.shared.sequence(new.len());
+        let add = || Command::Add(Add { tasks: new.clone(), sequence, age: age() });
         let reply = self.shared.repeat("the add", add).await?;
         let Reply::Added(added) = reply else { return Err(unexpected(&reply)) };
         new.iter().zip(&added).for_each(|(new, added)| self.shared.telemetry.added(new, *added));
@@ -77,12 +76,14 @@ impl TaskQueue {
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a task that cannot be.
     pub fn prepare(&self, tasks: impl IntoIterator<Item = Task>) -> Result<Add, Error> {
-        let (now, policy) = (self.shared.host.now(), self.shared.policy());
-        let mut add = Add::default();
+        let now = self.shared.host.now();
+        let (mut age, mut new) = (Micros::ZERO, Vec::new());
         for task in tasks {
-            add.age = add.age.max(Micros::from_duration(task.age(now)));
-            add.tasks.push(task.finish(policy)?);
+            age = age.max(Micros::from_duration(task.age(now)));
+            new.push(task.finish()?);
         }
+        let sequence = self.shared.sequence(new.len());
+        let add = Add { tasks: new.into(), sequence, age };
         add.check()?;
         Ok(add)
     }
@@ -107,12 +108,12 @@ impl TaskQueue {
     /// ```
     pub fn add_stream<'a>(&self, tasks: impl Stream<Item = Task> + Send + 'a) -> AddStream<'a> {
         let queue = self.clone();
-        // A task may wait for one of an earlier batch.
+        // A task may wait for one of an earlier batch, or run after it.
         let order = Arc::new(RwLock::new(()));
         let batches = tasks.ready_chunks(BATCH).map(move |batch| {
             let (queue, order) = (queue.clone(), order.clone());
             async move {
-                if batch.iter().any(Task::has_edges) {
+                if batch.iter().any(|task| task.has_edges() || task.is_ordered()) {
                     let _alone = order.write().await;
                     queue.add_all(batch).await
                 } else {

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use interval_queue::{
-    Counted, Host, IntervalQueue, MaxRunning, Micros, OnExisting, Pace, QueueName, SharedState,
-    StateErrorKind, Store,
-};
+use interval_queue::{Counted, Host, MaxRunning, Micros, OnExisting, Pace, QueueName, SharedState, Store};
 use interval_queue_task_contract::{
     Change, Command, Keep, Policy, Reply, Settings, SettingsChange, TaskStore,
 };
@@ -14,6 +11,7 @@ use crate::{
     error::Error,
     host::Tokio,
     queue::{Shared, TaskQueue},
+    rate::Rate,
     telemetry::Telemetry,
 };
 
@@ -57,15 +55,30 @@ impl TaskQueue {
 impl Builder {
     /// The time between the starts of two tasks, over all processes: 1 µs to 366 days. The pace is that of the
     /// [interval queue](interval_queue::IntervalQueue) of the same name in the same store. Default: what is stored; if
-    /// nothing is, tasks start as soon as a worker has room.
+    /// nothing is, tasks start as soon as a worker has room. [`TaskQueue::set_pace`] changes it live.
     pub fn interval(self, interval: Duration) -> Self {
         self.pace(Pace::every(interval))
     }
 
-    /// So many starts, over all processes: `.rate(5, SECOND)`; for several rates and bursts see [`pace`](Self::pace).
-    pub fn rate(self, count: u64, per: Duration) -> Self {
-        let rate: Counted<Pace> = Pace::rate(count);
-        self.pace(rate.per(per))
+    /// At most `count` starts, over all processes, in the time that follows with `per`:
+    /// `.rate(5).per(SECOND).burst(20)`. [`Pace`] describes what rates mean.
+    pub fn rate(mut self, count: u64) -> Counted<Self> {
+        self.pace = None;
+        self.and(count)
+    }
+
+    /// How many starts of the rate that was named last may come at once; see [`Pace::burst`].
+    pub fn burst(mut self, burst: u32) -> Self {
+        self.pace = Some(self.pace.unwrap_or_default().burst(burst));
+        self
+    }
+
+    /// And at most `count` starts in the time that follows with `per`: `.and(10_000).per(DAY)`.
+    pub fn and(self, count: u64) -> Counted<Self> {
+        Counted::new(self, count, |mut builder, count, per| {
+            builder.pace = Some(builder.pace.unwrap_or_default().and(count).per(per));
+            builder
+        })
     }
 
     /// How fast tasks start, instead of what was said before: `.pace(Pace::rate(5).per(SECOND).burst(20))`.
@@ -181,14 +194,17 @@ impl Builder {
         self.open(&interval_queue::connect(url).await?).await
     }
 
-    /// Opens the queue in a store that others use, too: creates it, or meets what is there.
+    /// Opens the queue in a store that others use, too: creates it, or meets what is there. Give it the [`Store`], or
+    /// that of a backend, such as one over a connection pool of the application:
+    /// `.open(PostgresStore::over(pool).connect().await?)`.
     ///
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds,
     /// [`Conflict`](crate::ErrorKind::Conflict) if the queue has other settings and [`OnExisting::Fail`] was asked
     /// for. [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered) if the store fails.
-    pub async fn open(self, store: &Store) -> Result<TaskQueue, Error> {
+    pub async fn open(self, store: impl Into<Store>) -> Result<TaskQueue, Error> {
+        let store = store.into();
         self.open_parts(store.tasks().await?, store.pace().await?).await
     }
 
@@ -210,8 +226,9 @@ impl Builder {
         self.pace.as_ref().map_or(Ok(()), Pace::check)?;
         let telemetry = Telemetry::new(name.clone());
         let host = self.host.clone().unwrap_or_else(|| Arc::new(Tokio));
-        let shared = Shared::new(name, tasks, host, telemetry, self.patience);
-        let mut queue = TaskQueue { shared: Arc::new(shared), pace: None, overruled: None };
+        let rate = Rate::new(name.clone(), pace, self.host.take());
+        let shared = Shared::new(name, tasks, rate, host, telemetry, self.patience);
+        let mut queue = TaskQueue { shared: Arc::new(shared), overruled: None };
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);
         let settings = queue.changed(open).await?;
@@ -221,7 +238,7 @@ impl Builder {
             queue.overruled = Some(asked);
         }
         queue.shared.learn(&settings);
-        queue.pace = open_pace(&queue, self.pace, self.on_existing, self.host, pace).await?;
+        queue.shared.rate.open(self.pace.take(), self.on_existing).await?;
         Ok(queue)
     }
 
@@ -245,33 +262,6 @@ impl Builder {
             most_failed: most_failed.unwrap_or(stored.most_failed),
             most_cancelled: most_cancelled.unwrap_or(stored.most_cancelled),
         }))
-    }
-}
-
-/// The interval queue of the same name, if there is one or a pace was given.
-async fn open_pace(
-    queue: &TaskQueue,
-    pace: Option<Pace>,
-    on_existing: OnExisting,
-    host: Option<Arc<dyn Host>>,
-    state: Arc<dyn SharedState>,
-) -> Result<Option<IntervalQueue>, Error> {
-    let is_new = pace.is_some();
-    let mut builder = IntervalQueue::builder(queue.name().as_str()).on_existing(on_existing);
-    if let Some(pace) = pace {
-        builder = builder.pace(pace);
-    }
-    if let Some(host) = host {
-        builder = builder.host(host);
-    }
-    match builder.open(state).await {
-        Ok(pace) => Ok(Some(pace)),
-        Err(error)
-            if !is_new && error.state().is_some_and(|state| state.kind() == StateErrorKind::NotFound) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
     }
 }
 

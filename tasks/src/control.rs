@@ -1,8 +1,8 @@
 //! What acts on the queue for all, and on tasks that are selected.
 
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Key, Kind, MAX_PAGE, Reply, Selector, Settings, SettingsChange, TaskId,
-    Verb,
+    Change, ChangeTasks, Command, Key, Kind, MAX_PAGE, Recounted, Reply, Selector, Settings, SettingsChange,
+    TaskId, Verb,
 };
 
 use crate::{TaskQueue, error::Error, queue::unexpected};
@@ -13,9 +13,14 @@ use crate::{TaskQueue, error::Error, queue::unexpected};
 pub struct Touched {
     /// What was touched, in the order of ids.
     pub ids: Vec<TaskId>,
-    /// What was selected and could not be: an ended task that another one still waits for, one with as many tags or
-    /// upstreams as can be, or one that would wait for itself, or for which too many wait to be sure.
+    /// Selected tasks that could not be touched: an ended task that another one needs that has not ended, one with as many
+    /// tags or upstreams as can be, or one that would wait for itself, or for which too many wait to be sure.
     pub kept: Vec<TaskId>,
+    /// Touched tasks that run: their workers are asked to stop the runs, and the tasks are cancelled once these have
+    /// ended. Only for [`Verb::Cancel`].
+    pub asked: Vec<TaskId>,
+    /// Tasks that were not retried since another task has their unique name: with that task.
+    pub taken: Vec<(TaskId, TaskId)>,
 }
 
 impl TaskQueue {
@@ -40,11 +45,16 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be. After
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be; [`Conflict`](crate::ErrorKind::Conflict)
+    /// for a retry of one task by its id whose unique name another task has. After
     /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) a part may have been done;
     /// to do it again is safe.
     pub async fn change(&self, selector: &Selector, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
-        self.change_at_most(usize::MAX, selector, verb, dry_run).await
+        let touched = self.change_at_most(usize::MAX, selector, verb, dry_run).await?;
+        match (&selector.ids[..], &touched.taken[..]) {
+            ([_], [(id, holder)]) => Err(Error::name_is_taken(*id, *holder)),
+            _ => Ok(touched),
+        }
     }
 
     /// The same with so many of them at most, in the order of their ids: a part is tried before the rest. It may be
@@ -73,6 +83,8 @@ impl TaskQueue {
             };
             all.ids.extend(touched.ids);
             all.kept.extend(touched.kept);
+            all.asked.extend(touched.asked);
+            all.taken.extend(touched.taken);
             watermark = Some(touched.watermark);
             after = touched.next;
             if after.is_none() {
@@ -80,6 +92,32 @@ impl TaskQueue {
             }
         }
         Ok(all)
+    }
+
+    /// Counts the stored tasks again, after rows were removed or added by hand: see
+    /// [`Condition::Miscounted`](crate::Condition::Miscounted). It goes through all tasks of the queue in one command;
+    /// commands of others wait for it, or add what they change.
+    ///
+    /// In Redis it also removes removed tasks from the indexes, so that none of them blocks those that are ready. A key that
+    /// a removed task held is given to the next task by the next steps of workers. A task that waits for a removed one
+    /// goes on waiting: [unlink](Verb::Unlink) it.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause). What was corrected before is not returned again by a second call.
+    pub async fn recount(&self) -> Result<Recounted, Error> {
+        let mut all = Recounted::default();
+        loop {
+            let recounted = match self.shared.insist("the recount", Command::Change(Change::Recount)).await? {
+                Reply::Recounted(recounted) => recounted,
+                other => return Err(unexpected(&other)),
+            };
+            all.corrected.extend(recounted.corrected);
+            all.dropped += recounted.dropped;
+            if !recounted.more {
+                return Ok(all);
+            }
+        }
     }
 
     /// No worker leases a task any more; what runs goes on.

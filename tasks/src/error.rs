@@ -11,11 +11,12 @@ use interval_queue_task_contract::TaskId;
 pub enum ErrorKind {
     /// A value that cannot be used; the text names it and what would be right.
     Invalid,
-    /// The store failed; [`Error::state`] tells how.
+    /// The store failed, and nothing of what was asked for has happened; [`Error::state`] tells how.
     Store,
     /// The store did not answer for as long as is waited for it. **What was asked for may have happened.**
     Unanswered,
-    /// What was to be added is there already: under its unique name, or since it was sent too long ago.
+    /// A task that was to be added or retried is there already: under its unique name, or since it was sent too long ago.
+    /// Or a queue that was to be deleted is in use.
     Conflict,
     /// There is no such task, or no such queue: it was never added, or has ended long ago.
     Missing,
@@ -60,10 +61,27 @@ impl Error {
         Self::new(ErrorKind::Missing, text)
     }
 
+    pub(crate) fn name_is_taken(id: TaskId, holder: TaskId) -> Self {
+        let text = format!(
+            "task {id} is not retried: task {holder} has its unique name; wait until that has ended, or cancel it"
+        );
+        Self::new(ErrorKind::Conflict, text)
+    }
+
+    pub(crate) fn in_use(why: &str) -> Self {
+        Self::new(ErrorKind::Conflict, format!("the queue is in use: {why}"))
+    }
+
     /// An `add` that got no answer for so long.
     pub(crate) fn unanswered(what: &str, after: Duration, state: StateError) -> Self {
         let message = format!("{what} got no answer for {after:.0?}, and may have happened: {state}");
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Unanswered, message) }
+    }
+
+    /// A command that no try has brought to the store.
+    pub(crate) fn not_happened(what: &str, after: Duration, state: StateError) -> Self {
+        let message = format!("{what} did not happen, tried for {after:.0?}: {state}");
+        Self { cause: Cause::State(state), ..Self::new(ErrorKind::Store, message) }
     }
 
     pub(crate) fn mismatch(what: String, error: serde_json::Error) -> Self {

@@ -48,7 +48,7 @@
 //!   failed, and stays to be looked at.
 //! - **Order.** The most urgent of those that are ready starts first, equals in the order of adding.
 //! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what
-//!   starts in a slot is chosen just before it.
+//!   starts in a slot is chosen just before it. It may be [given](TaskQueue::set_pace), changed and removed at any time.
 //! - **Schedules.** Each instant of a [schedule](Schedule) makes exactly one task, whoever is there to make it.
 //! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
 //!
@@ -64,14 +64,18 @@ pub mod _guide;
 mod adding;
 mod builder;
 mod control;
+mod deletion;
 mod error;
 mod failures;
 mod flow;
 mod following;
 mod host;
 mod looking;
+mod pace;
 mod queue;
+mod rate;
 mod schedule;
+mod status;
 mod tags;
 mod task;
 pub mod telemetry;
@@ -86,16 +90,19 @@ pub use error::{Error, ErrorKind};
 pub use failures::{Failure, Failures};
 pub use flow::{AddedFlow, Flow, FlowId, FlowStanding, name_in_flow};
 pub use following::Follower;
-pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
+pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, Pace, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, NewEdge, OnConflict,
-    OnFailure, Overlap, Overview, Page, Policy, Selector, Settings, SettingsChange, Settle, Settled, State,
-    Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
+    Add, Added, Corrected, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, NewEdge,
+    OnConflict, OnFailure, Overlap, Overview, Page, Policy, Recounted, Selector, Settings, SettingsChange,
+    Settle, Settled, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
+pub use status::{Condition, QueueStatus};
 pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use transfer::Transferred;
-pub use worker::{Context, Inputs, Load, Places, TaskError, Turns, Worker, WorkerBuilder, WorkerHandle};
+pub use worker::{
+    Context, Inputs, Load, Outage, Places, TaskError, Turns, Worker, WorkerBuilder, WorkerHandle,
+};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use interval_queue::Micros;
 use interval_queue_task_contract::{
-    Command, Inputs, Json, Kind, Overview, Page, Read, Reply, Selector, State, Stored, Task, TaskId, Times,
-    Worker,
+    Command, Inputs, Json, Key, Kind, Overview, Page, Read, Reply, Selector, State, Stored, Task, TaskId,
+    Times, Worker,
 };
 use serde::de::DeserializeOwned;
 
@@ -22,6 +22,19 @@ pub(crate) const LOOK: (Duration, Duration) = (Duration::from_millis(50), Durati
 impl TaskQueue {
     async fn read(&self, read: Read) -> Result<Reply, Error> {
         self.shared.insist("the look", Command::Read(read)).await
+    }
+
+    /// The limit that a key has of its own; 0: it is paused. `None`: it has that of the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails;
+    /// [`Invalid`](ErrorKind::Invalid) for a key that cannot be.
+    pub async fn key_limit(&self, key: impl Into<String>) -> Result<Option<u32>, Error> {
+        match self.read(Read::KeyLimit(Key::new(key.into())?)).await? {
+            Reply::KeyLimit(limit) => Ok(limit),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// A task with its payload, its result and what it waits for; none: there is no such task.
@@ -112,7 +125,8 @@ impl TaskQueue {
         }
     }
 
-    /// How the queue is: settings, counts by kind and state, workers, what is next.
+    /// How the queue is: settings, counts by kind and state, workers, what is paused, what is next.
+    /// [`QueueStatus`](crate::QueueStatus) says what follows from that.
     ///
     /// # Errors
     ///
@@ -120,6 +134,14 @@ impl TaskQueue {
     pub async fn overview(&self) -> Result<Overview, Error> {
         match self.read(Read::Overview).await? {
             Reply::Overview(overview) => Ok(*overview),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The store's clock.
+    async fn now(&self) -> Result<Micros, Error> {
+        match self.read(Read::Clock).await? {
+            Reply::Clock(now) => Ok(now),
             other => Err(unexpected(&other)),
         }
     }
@@ -158,7 +180,7 @@ impl TaskQueue {
     ///
     /// [`Missing`](ErrorKind::Missing) if there is no such queue; else as [`task`](Self::task).
     pub async fn times(&self, kind: &Kind, since: Duration) -> Result<Vec<Times>, Error> {
-        let from = self.overview().await?.at - Micros::from_duration(since);
+        let from = self.now().await? - Micros::from_duration(since);
         match self.read(Read::Times { kind: kind.clone(), from }).await? {
             Reply::Times(times) => Ok(times),
             other => Err(unexpected(&other)),

@@ -2,19 +2,23 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use futures::FutureExt;
-use interval_queue::{Host, IntervalQueue, QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Command, Policy, Reply, Settings, TaskStore};
+use interval_queue::{Host, QueueName, StateError, StateErrorKind};
+use interval_queue_task_contract::{Command, Reply, Settings, TaskStore};
 use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 use tokio::sync::Notify;
 
 use crate::{
     error::{Error, ErrorKind},
     host,
+    rate::Rate,
     telemetry::Telemetry,
 };
 
@@ -36,7 +40,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct TaskQueue {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) pace: Option<IntervalQueue>,
     pub(crate) overruled: Option<Settings>,
 }
 
@@ -45,6 +48,8 @@ pub struct TaskQueue {
 pub(crate) struct Shared {
     pub(crate) name: QueueName,
     pub(crate) store: Arc<dyn TaskStore>,
+    /// The rate at which tasks start.
+    pub(crate) rate: Rate,
     /// Where its calls and workers run.
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
@@ -52,18 +57,14 @@ pub(crate) struct Shared {
     pub(crate) settled: Notify,
     patience: Duration,
     settings: Mutex<Settings>,
+    /// How many tasks were added here.
+    sequence: AtomicU32,
 }
 
 impl TaskQueue {
     /// Its name.
     pub fn name(&self) -> &QueueName {
         &self.shared.name
-    }
-
-    /// The pace at which tasks start, if the queue has one: to [hold](IntervalQueue::hold) it, say, for a
-    /// `Retry-After`.
-    pub fn pace(&self) -> Option<&IntervalQueue> {
-        self.pace.as_ref()
     }
 
     /// The settings that were asked for, if the queue was there with others that were [kept](crate::OnExisting::Keep).
@@ -76,25 +77,39 @@ impl Shared {
     pub(crate) fn new(
         name: QueueName,
         store: Arc<dyn TaskStore>,
+        rate: Rate,
         host: Arc<dyn Host>,
         telemetry: Telemetry,
         patience: Duration,
     ) -> Self {
-        Self { name, store, host, telemetry, settled: Notify::new(), patience, settings: Mutex::default() }
+        Self {
+            name,
+            store,
+            rate,
+            host,
+            telemetry,
+            settled: Notify::new(),
+            patience,
+            settings: Mutex::default(),
+            sequence: AtomicU32::new(0),
+        }
     }
 
     fn settings(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What becomes of failures, as far as is known.
-    pub(crate) fn policy(&self) -> Policy {
-        self.settings().policy
-    }
-
     /// Whether the queue runs a limited number of tasks, as far as is known.
     pub(crate) fn is_limited(&self) -> bool {
         self.settings().max_running.is_some()
+    }
+
+    /// The sequence of an add of so many tasks.
+    pub(crate) fn sequence(&self, tasks: usize) -> u32 {
+        let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
+        let most = u32::MAX - 2 * interval_queue_task_contract::MAX_ADD as u32;
+        let behind = |sequence: u32| Some(if sequence > most { 0 } else { sequence.saturating_add(tasks) });
+        self.sequence.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).unwrap_or_default()
     }
 
     pub(crate) fn learn(&self, settings: &Settings) {
@@ -122,21 +137,28 @@ impl Shared {
 
     /// The same with a command that is made again for each try.
     pub(crate) async fn repeat(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
-        make().check()?;
+        let mut command = make();
+        command.check()?;
         let began = self.host.now();
         let mut delays = retries(MAX_DELAY, self.host.random());
+        let mut may_have_happened = false;
         loop {
-            let error = match self.command(make()).await {
+            let error = match self.command(command).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(error) => error,
             };
+            may_have_happened |= !error.has_no_effect();
             let delay = delays.next().unwrap_or(MAX_DELAY);
             let passed = self.host.now().saturating_duration_since(began);
             if passed + delay > self.patience {
-                return Err(Error::unanswered(what, passed, error));
+                return Err(match may_have_happened {
+                    true => Error::unanswered(what, passed, error),
+                    false => Error::not_happened(what, passed, error),
+                });
             }
             host::sleep(&*self.host, delay).await;
+            command = make();
         }
     }
 }

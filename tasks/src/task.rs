@@ -8,7 +8,7 @@ use std::{
 
 use interval_queue::{InvalidInput, Micros};
 use interval_queue_task_contract::{
-    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Policy, Tag, TaskId, Unique, Until, When,
+    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Tag, TaskId, Unique, Until, When,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -35,9 +35,6 @@ pub struct Task {
     upstreams: Vec<(Upstream, Option<Key>, OnFailure)>,
     /// What it is called in its flow.
     name: Option<String>,
-    /// Said over the policy of the queue.
-    attempts: Option<u32>,
-    timeout: Option<Duration>,
     wrong: Option<InvalidInput>,
     /// When it was sent to a store for the first time.
     sent: Arc<OnceLock<Instant>>,
@@ -72,7 +69,7 @@ impl From<String> for Upstream {
 
 impl Task {
     /// A task of this kind with what its handler is given. Its id is made now, time-ordered and above those of all
-    /// tasks that this process made before: among tasks that are equally urgent the first one made starts first.
+    /// tasks that this process made before. Among equally urgent tasks the first one added starts first.
     pub fn new(kind: impl AsRef<str>, payload: &(impl Serialize + ?Sized)) -> Self {
         let payload = Json::of(payload);
         let mut task = Self::json(kind, Json::default());
@@ -86,15 +83,7 @@ impl Task {
     /// The same, with a payload that is JSON already.
     pub fn json(kind: impl AsRef<str>, payload: Json) -> Self {
         let new = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
-        let task = Self {
-            new,
-            upstreams: Vec::new(),
-            name: None,
-            attempts: None,
-            timeout: None,
-            wrong: None,
-            sent: Arc::default(),
-        };
+        let task = Self { new, upstreams: Vec::new(), name: None, wrong: None, sent: Arc::default() };
         task.named(kind.as_ref(), Kind::new, |new, kind| new.kind = kind)
     }
 
@@ -175,21 +164,29 @@ impl Task {
         self
     }
 
-    /// What becomes of failures, in place of what the queue says.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.new.policy = Some(policy);
-        self
-    }
-
-    /// After so many failures it has failed; the rest of the policy is that of the queue. 1: it runs at most once.
+    /// The failures after which it has failed; 1 runs it at most once. What a task does not set of the
+    /// [policy](crate::Policy) is looked up in the queue when it is needed: a later change there holds for it, too.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
-        self.attempts = Some(attempts);
+        self.new.policy.max_attempts = Some(attempts);
         self
     }
 
-    /// How long a run may take; the rest of the policy is that of the queue.
+    /// How often its runs may ask to be run again, in place of what the queue says.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.new.policy.max_retries = Some(retries);
+        self
+    }
+
+    /// The wait after the first failure, doubled with each up to the longest, in place of what the queue says.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.new.policy.backoff = Some(Micros::from_duration(first));
+        self.new.policy.max_backoff = Some(Micros::from_duration(longest));
+        self
+    }
+
+    /// How long a run may take, in place of what the queue says.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.new.policy.timeout = Some(Micros::from_duration(timeout));
         self
     }
 
@@ -202,7 +199,11 @@ impl Task {
 
     /// A word to find it by; it may have several.
     pub fn tag(self, tag: impl AsRef<str>) -> Self {
-        self.named(tag.as_ref(), Tag::new, |new, tag| new.tags.push(tag))
+        self.named(tag.as_ref(), Tag::new, |new, tag| {
+            if !new.tags.contains(&tag) {
+                new.tags.push(tag);
+            }
+        })
     }
 
     /// It starts after this one is done, and is cancelled if that one fails or is cancelled. Name a task that is
@@ -260,6 +261,10 @@ impl Task {
         !self.upstreams.is_empty()
     }
 
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.new.ordered
+    }
+
     /// The names of its flow that it waits for.
     pub(crate) fn named_upstreams(&self) -> impl Iterator<Item = &str> {
         self.upstreams.iter().filter_map(|(upstream, ..)| match upstream {
@@ -288,14 +293,9 @@ impl Task {
         now.saturating_duration_since(*self.sent.get_or_init(|| now))
     }
 
-    /// What the store is given, with the policy of the queue where this one says a part.
-    pub(crate) fn finish(self, policy: Policy) -> Result<NewTask, Error> {
+    /// The form that the store is given.
+    pub(crate) fn finish(self) -> Result<NewTask, Error> {
         let mut new = self.new;
-        if self.attempts.is_some() || self.timeout.is_some() {
-            let policy = new.policy.get_or_insert(policy);
-            policy.max_attempts = self.attempts.unwrap_or(policy.max_attempts);
-            policy.timeout = self.timeout.map(Micros::from_duration).or(policy.timeout);
-        }
         let mut wrong = self.wrong;
         for (upstream, name, on_failure) in self.upstreams {
             match upstream {

@@ -1,8 +1,10 @@
 //! What became of the runs of a worker.
 
+use std::fmt;
+
 use interval_queue_task_contract::Outcome;
 
-/// What became of the runs of a worker.
+/// What became of the runs of a worker. It is shown as one line, for a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
@@ -27,5 +29,15 @@ impl Totals {
             Outcome::Retry(..) => self.retried += 1,
             _ => self.released += 1,
         }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { done, failed, permanent, retried, released } = self;
+        write!(
+            f,
+            "{done} done, {failed} failed ({permanent} for good), {retried} retried, {released} released"
+        )
     }
 }

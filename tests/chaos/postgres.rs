@@ -43,8 +43,14 @@ fn sessions_terminated(scene: &mut Scene) {
 /// As the kernel does when memory is short. The server then ends all its processes and recovers.
 fn kill_processes(scene: &mut Scene) -> Outcome {
     begin(scene, times(3, 30)).harmed(scene, ms(300), |_, scene| {
-        let victim = scene.place.psql(&format!("SELECT pid {SESSIONS} ORDER BY random() LIMIT 1"));
-        kill_process(Pid::from_raw(victim[0].parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+        // After the last recovery the shards may not be back yet.
+        let victim = loop {
+            let found = scene.place.psql(&format!("SELECT pid {SESSIONS} ORDER BY random() LIMIT 1"));
+            if let Some(found) = found.first() {
+                break found.parse().unwrap();
+            }
+        };
+        kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();
     })
 }
 

@@ -11,7 +11,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 async fn open(store: &Store, name: &str) -> IntervalQueue {
     let builder = IntervalQueue::builder(name).interval(ms(100)).label(format!("label of {name}"));
-    builder.open(store.pace().await.unwrap()).await.unwrap()
+    builder.open(store).await.unwrap()
 }
 
 async fn names(store: &Store) -> Vec<String> {

@@ -37,7 +37,7 @@ Also: priority, key, ordered, delay, deadline, unique, on_conflict, max_attempts
 At most 20,000 tasks, and 10,000 that one waits for. The id and the name of each are printed.
 `interval-queue tasks wait --flow ID` waits for it; with --flow-id it is added once.
 
-An answer that gets lost is asked for again for a minute: nothing is added twice. With
+A store that does not answer is asked again for a minute, and nothing is added twice. With
 --unique a second task of that name is not added while the first one has not ended: the id
 of the first one is printed, and a line on stderr says so.
 ";

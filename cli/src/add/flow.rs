@@ -5,7 +5,7 @@ use std::{
     fmt, fs, io,
 };
 
-use interval_queue::task_contract::{Json, Key, Kind, OnConflict, OnFailure, TaskId};
+use interval_queue::task_contract::{Added, Json, Key, Kind, OnConflict, OnFailure, TaskId};
 use interval_queue_tasks::{AddedFlow, Flow, Task, Upstream};
 use serde::{
     Deserialize, Deserializer,
@@ -13,16 +13,18 @@ use serde::{
 };
 use serde_json::json;
 
-use super::AddArgs;
+use super::{AddArgs, PATIENCE};
 use crate::{
     duration,
     exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, say},
+    target::insist,
     tasks::open_queue,
 };
 
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let entries = read(file)?;
-    let queue = open_queue(&args.target).await?;
+    let url = &args.target.state.url;
+    let queue = insist(url, PATIENCE, async || open_queue(&args.target).await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
     let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
         let name = entry.name.clone();
@@ -45,9 +47,36 @@ fn tell(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
     if args.quiet {
         return Ok(());
     }
-    say(&format!("flow {}: {} tasks", added.flow(), added.iter().count()));
+    say(&in_words(added));
     let lines: String = added.iter().map(|(name, added)| format!("{} {name}\n", added.id())).collect();
     print_as_it_is(lines.as_bytes())
+}
+
+fn in_words(added: &AddedFlow) -> String {
+    let all = added.iter().count();
+    let (mut new, mut again, mut kept, mut replaced) = (0, 0, 0, 0);
+    for (_, added) in added.iter() {
+        *match added {
+            Added::New(_) => &mut new,
+            Added::Again(_) => &mut again,
+            Added::Kept(_) => &mut kept,
+            Added::Replaced(_) => &mut replaced,
+        } += 1;
+    }
+    let mut words = match new == all {
+        true => format!("flow {}: {all} tasks", added.flow()),
+        false => format!("flow {}: {new} of {all} tasks added", added.flow()),
+    };
+    for (count, what) in [
+        (again, "there before"),
+        (kept, "kept out by a unique name"),
+        (replaced, "put in the place of another one"),
+    ] {
+        if count > 0 {
+            words += &format!(", {count} {what}");
+        }
+    }
+    words
 }
 
 fn read(file: &str) -> Result<Vec<Entry>, Failure> {
@@ -63,7 +92,10 @@ struct Document(Vec<Entry>);
 
 /// A task of the document.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a task: an object with a payload, for example {\"payload\": 1, \"after\": []}"
+)]
 struct Entry {
     #[serde(default)]
     name: String,
@@ -262,16 +294,17 @@ fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
 
 /// One of the cycles among tasks that all wait for another one of these.
 fn cycle(left: &[Entry]) -> String {
-    let mut way: Vec<&str> = Vec::new();
+    let named: HashMap<&str, &Entry> = left.iter().map(|entry| (entry.name.as_str(), entry)).collect();
+    let (mut way, mut places): (Vec<&str>, HashMap<&str, usize>) = Default::default();
     let mut at = left.first();
     while let Some(entry) = at {
-        if let Some(begin) = way.iter().position(|name| *name == entry.name) {
+        if let Some(&begin) = places.get(entry.name.as_str()) {
             let turn: Vec<String> = way[begin..].iter().map(|name| format!("{name:?}")).collect();
             return format!("{} waits for {}", turn.join(" waits for "), turn[0]);
         }
+        places.insert(&entry.name, way.len());
         way.push(&entry.name);
-        let is_next = |other: &&Entry| entry.after.0.iter().any(|edge| edge.name == other.name);
-        at = left.iter().find(is_next);
+        at = entry.after.0.iter().find_map(|edge| named.get(edge.name.as_str()).copied());
     }
     format!("{:?} waits for itself", left[0].name)
 }

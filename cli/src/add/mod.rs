@@ -11,12 +11,6 @@ mod progress;
 
 use std::{sync::Arc, time::Duration};
 
-use interval_queue::{
-    Micros, QueueName,
-    task_contract::{Added, Command, Json, NewTask, Read, Reply, Settings, TaskStore},
-};
-use tokio::time::sleep;
-
 pub(crate) use self::{
     args::AddArgs,
     options::{TaskOptions, key, kind, tag},
@@ -26,15 +20,18 @@ use self::{
     progress::Progress,
 };
 use crate::{
+    args::Target,
     clock::now,
     exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, say},
-    target::bounded,
+    target::{bounded, insist},
+};
+use interval_queue::{
+    Micros,
+    task_contract::{Add, Added, Command, Json, MAX_ADD, NewTask, Read, Reply, Settings, TaskStore},
 };
 
-/// How long a state that does not answer is asked again.
+/// How long a store that does not answer is asked again, also at first contact.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How soon.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
     if let Some(file) = &add.flow {
@@ -46,8 +43,9 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
         return Err(Failure::new(USAGE, text));
     }
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
-    let store = add.target.state.tasks().await?;
-    let mut adder = Adder::new(&add, store).await?;
+    let url = &add.target.state.url;
+    let mut adder =
+        insist(url, PATIENCE, async || Adder::new(&add, add.target.state.tasks().await?).await).await?;
     if !from_stdin {
         let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
         return adder.add(lines).await;
@@ -88,6 +86,8 @@ struct Adder<'a> {
     store: Arc<dyn TaskStore>,
     settings: Settings,
     added: u64,
+    /// How many tasks were sent.
+    sequence: u32,
 }
 
 impl<'a> Adder<'a> {
@@ -102,8 +102,8 @@ impl<'a> Adder<'a> {
             Err(failure) => return Err(failure),
         };
         // What the options say is wrong for all payloads or for none.
-        args.task.task(Json::default(), &settings).check().map_err(interval_queue::Error::from)?;
-        Ok(Self { args, store, settings, added: 0 })
+        args.task.task(Json::default()).check().map_err(interval_queue::Error::from)?;
+        Ok(Self { args, store, settings, added: 0, sequence: 0 })
     }
 
     /// Adds them, all or none, and prints their ids.
@@ -115,7 +115,7 @@ impl<'a> Adder<'a> {
                 wrong = Err(failure);
                 break;
             }
-            tasks.push(self.args.task.task(line.payload, &self.settings));
+            tasks.push(self.args.task.task(line.payload));
         }
         // Of the input, what comes before a line that is wrong is added.
         if wrong.is_err() && self.args.payloads != ["-"] {
@@ -142,7 +142,13 @@ impl<'a> Adder<'a> {
 
     async fn send(&mut self, tasks: Vec<NewTask>) -> Result<(), Failure> {
         let ours: Vec<_> = tasks.iter().map(|task| task.id).collect();
-        let added = sent(&*self.store, &self.args.target.queue, tasks).await?;
+        let add = Add { sequence: self.sequence, tasks: tasks.into(), ..Add::default() };
+        // Beyond that, order within an instant of the store's clock begins again.
+        self.sequence = self.sequence.saturating_add(ours.len() as u32);
+        if self.sequence > u32::MAX - MAX_ADD as u32 {
+            self.sequence = 0;
+        }
+        let added = sent(&*self.store, &self.args.target, add).await?;
         for (added, ours) in added.iter().zip(&ours) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
                 say(&format!(
@@ -170,20 +176,28 @@ impl<'a> Adder<'a> {
 }
 
 /// Sends an `add` until it is answered: what is sent twice under the same ids is added once.
-async fn sent(store: &dyn TaskStore, queue: &QueueName, tasks: Vec<NewTask>) -> Result<Vec<Added>, Failure> {
+async fn sent(store: &dyn TaskStore, target: &Target, add: Add) -> Result<Vec<Added>, Failure> {
     let began = now();
-    loop {
-        let age = now().saturating_duration_since(began);
-        let add =
-            interval_queue::task_contract::Add { tasks: tasks.clone(), age: Micros::from_duration(age) };
-        let reply = bounded(async { Ok(store.apply(queue, Command::Add(add)).await?) }).await;
-        match reply {
-            Ok(Reply::Added(added)) => return Ok(added),
-            Ok(_) => {
-                return Err(Failure::new(crate::exit::SOFTWARE, "the state gave an answer of another kind"));
-            }
-            Err(failure) if failure.passes && age < PATIENCE => sleep(ASK_AGAIN).await,
-            Err(failure) => return Err(failure),
+    let mut may_have_happened = false;
+    let reply = insist(&target.state.url, PATIENCE, async || {
+        let age = Micros::from_duration(now().saturating_duration_since(began));
+        let add = Command::Add(Add { age, ..add.clone() });
+        // Unless its answer comes.
+        let before = std::mem::replace(&mut may_have_happened, true);
+        bounded(async {
+            let reply = store.apply(&target.queue, add).await;
+            may_have_happened = before | reply.as_ref().is_err_and(|error| !error.has_no_effect());
+            Ok(reply?)
+        })
+        .await
+    });
+    match reply.await {
+        Ok(Reply::Added(added)) => Ok(added),
+        Ok(_) => Err(Failure::new(crate::exit::SOFTWARE, "the store gave an answer of another kind")),
+        Err(failure) if may_have_happened => {
+            let message = format!("{}; the tasks may have been added", failure.message);
+            Err(Failure { message, ..failure })
         }
+        Err(failure) => Err(failure),
     }
 }

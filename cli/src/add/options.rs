@@ -7,14 +7,14 @@ use interval_queue::{
     Micros,
     contract::MAX_WEIGHT,
     task_contract::{
-        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, Policy, Settings, Tag, TaskId, Unique, Until,
+        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, PolicyOverride, Tag, TaskId, Unique, Until,
         When,
     },
 };
 use interval_queue_tasks::Task;
 use uuid::Uuid;
 
-use crate::duration::{parse, positive};
+use crate::duration::{deadline, delay};
 
 /// What tasks are like.
 #[derive(Debug, Args)]
@@ -33,10 +33,10 @@ pub(crate) struct TaskOptions {
     #[arg(long, requires = "key")]
     ordered: bool,
     /// Not before this time has passed
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     delay: Option<Duration>,
     /// What has not started in this time has failed, what runs then is stopped
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = deadline)]
     deadline: Option<Duration>,
     /// A name that one task of the queue has until it ends; a second one is not added
     #[arg(long, value_name = "NAME", value_parser = key)]
@@ -66,9 +66,8 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 
 impl TaskOptions {
     /// A task with this payload, under a new id.
-    pub(super) fn task(&self, payload: Json, settings: &Settings) -> NewTask {
+    pub(super) fn task(&self, payload: Json) -> NewTask {
         let after = |duration: Duration| When::After(Micros::from_duration(duration));
-        let policy = |max_attempts| Policy { max_attempts, ..settings.policy };
         let mut task = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
         task.kind = self.kind.clone();
         task.priority = self.priority;
@@ -77,9 +76,13 @@ impl TaskOptions {
         task.not_before = self.delay.map(after).unwrap_or_default();
         task.deadline = self.deadline.map(after);
         task.unique = self.unique.clone().map(|name| Unique { name, until: Until::Ended });
-        task.policy = self.max_attempts.map(policy);
+        task.policy = PolicyOverride { max_attempts: self.max_attempts, ..PolicyOverride::default() };
         task.weight = self.weight;
-        task.tags = self.tags.clone();
+        for tag in &self.tags {
+            if !task.tags.contains(tag) {
+                task.tags.push(tag.clone());
+            }
+        }
         task
     }
 

@@ -137,12 +137,6 @@ fn text(counts: Counts, outlook: Option<Expectation>) -> String {
     parts.join(", ")
 }
 
-/// In whole seconds, or milliseconds if it is short.
-pub(crate) fn rounded(time: Duration) -> Duration {
-    let seconds = time.as_secs_f64();
-    if seconds < 10.0 { Duration::from_millis((seconds * 1e3).round() as u64) } else { whole_seconds(time) }
-}
-
 fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs_f64().round() as u64)
 }

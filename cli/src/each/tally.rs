@@ -17,10 +17,10 @@ use super::{
     attempt::Why,
     items::{Separator, input_is},
     overlong::Overlong,
-    progress::{Counts, rounded},
+    progress::Counts,
 };
 use crate::{
-    duration::show,
+    duration::about,
     exit::{Failure, IOERR, NOPERM, USAGE},
     rate::rate,
 };
@@ -174,7 +174,7 @@ impl Tally {
             }
         }
         let noun = if items == 1 { "item" } else { "items" };
-        let mut times = show(rounded(now - self.begun));
+        let mut times = about(now - self.begun);
         if let Some(gap) = self.mean_gap() {
             times = format!("{times}, {}", rate(gap));
         }
@@ -277,7 +277,7 @@ mod tests {
         let begun = now();
         let mut tally = Tally::new(None, Separator::Newline, begun).unwrap();
         tally.started(begun);
-        assert_eq!(tally.lines(begun + Duration::from_millis(1500)), ["0 items: 0 done; 1s 500ms"]);
+        assert_eq!(tally.lines(begun + Duration::from_millis(1500)), ["0 items: 0 done; 1.5s"]);
         tally.started(begun + Duration::from_secs(2));
         tally.counts.done = 1200;
         tally.counts.retried = 3;

@@ -82,6 +82,14 @@ pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Reports to the worker that nothing was started. False: the standard input is no socket. It needs no further file.
+pub(crate) fn report(failure: &Failure) -> bool {
+    let stat = rustix::fs::fstat(io::stdin());
+    let is_socket = stat
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket);
+    is_socket && rustix::io::write(io::stdin(), News::Unable(failure.clone()).line().as_bytes()).is_ok()
+}
+
 /// The socket that is the standard input.
 fn worker() -> io::Result<UnixStream> {
     use std::os::fd::AsFd;

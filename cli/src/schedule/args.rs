@@ -39,7 +39,7 @@ A cron line:
   commas. Sunday is 0 or 7. If neither day begins with *, one of them is enough.
   It goes by the clock of its zone. What falls into an hour that this clock leaves out runs once,
   when the clock has jumped; what falls into one that it shows twice runs once, the first time.
-  A line whose hour is * goes by the time that passes.
+  A line that names every hour, as *, */1 or 0-23, goes by the time that passes.
 
 The same said again changes nothing, so that whatever starts on a host may say it. Said otherwise
 it changes the schedule for all, from now on; one that is paused stays so.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{args::List, existing, words};
 use crate::{
     exit::{Failure, print, print_as_it_is, say},
+    object::Object,
     table::{room, table},
 };
 
@@ -75,21 +76,22 @@ fn micros(at: SystemTime) -> u64 {
 }
 
 /// A schedule for programs, as `tasks.schema.json` describes it.
-fn object(schedule: &StoredSchedule, states: &HashMap<TaskId, State>, most: usize) -> Value {
-    // What is stored was checked when it came in.
-    let payload = schedule.payload().and_then(|payload| serde_json::from_str::<Value>(payload.as_str()).ok());
+fn object(schedule: &StoredSchedule, states: &HashMap<TaskId, State>, most: usize) -> Object {
     let last =
         schedule.last.map(|id| json!({ "id": id, "state": states.get(&id).map(|state| state.as_str()) }));
-    json!({
-        "name": schedule.name,
-        "rule": schedule.rule(),
-        "missed": schedule.missed(),
-        "overlap": schedule.overlap,
-        "paused": schedule.paused,
-        "next_us": schedule.next_runs(most).into_iter().map(micros).collect::<Vec<_>>(),
-        "last": last,
-        "kind": schedule.kind(),
-        "payload": payload,
-        "unread": schedule.unread,
-    })
+    let mut object = Object::default();
+    object.value("name", json!(schedule.name));
+    object.value("rule", json!(schedule.rule()));
+    object.value("missed", json!(schedule.missed()));
+    object.value("overlap", json!(schedule.overlap));
+    object.value("paused", json!(schedule.paused));
+    object.value("next_us", schedule.next_runs(most).into_iter().map(micros).collect());
+    object.value("last", json!(last));
+    object.value("kind", json!(schedule.kind()));
+    match schedule.payload() {
+        Some(payload) => object.text("payload", payload),
+        None => object.value("payload", Value::Null),
+    }
+    object.value("unread", json!(schedule.unread));
+    object
 }

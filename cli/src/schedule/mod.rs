@@ -61,6 +61,6 @@ async fn add(add: &Add) -> Result<(), Failure> {
 /// Opens a queue that is there.
 async fn existing(target: &Target) -> Result<TaskQueue, Failure> {
     let tasks = Tasks::open(target).await?;
-    tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    tasks.now().await?;
     open_queue(target).await
 }

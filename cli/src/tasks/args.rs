@@ -1,6 +1,6 @@
 //! What the command line of `tasks` says.
 
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue::{
@@ -12,6 +12,7 @@ use interval_queue_tasks::FlowId;
 use super::{
     carry::{Copy, Move},
     follow::Follow,
+    recount::Recount,
     set::Set,
     tags::Tags,
     times::Times,
@@ -113,13 +114,14 @@ pub(super) enum Action {
     Tags(Tags),
     Failures(Failures),
     Wait(Wait),
-    /// Cancel tasks that have not ended. Those that run are stopped by their workers.
+    /// Cancel tasks that have not ended. Workers are asked to stop those that run; they end as cancelled, however their
+    /// commands end.
     #[command(
         after_help = format!("Examples:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run\n  \
         interval-queue tasks cancel --flow import-7\n\n{GRAPHS}")
     )]
     Cancel(Change),
-    /// Run tasks again that have ended, with all their attempts.
+    /// Run tasks again that have ended, with all their attempts. A task whose unique name another task has is left out.
     #[command(
         after_help = format!("Examples:\n  interval-queue tasks retry --state failed --error 'connection refused'\n  \
         interval-queue tasks retry --flow night --done\n  \
@@ -136,10 +138,29 @@ pub(super) enum Action {
     Unlink(Unlink),
     Copy(Copy),
     Move(Move),
-    /// Forget tasks that have ended, but for those that others wait for.
+    /// Forget tasks that have ended, but for those that a task needs that has not ended.
     #[command(after_help = "Example:\n  interval-queue tasks purge --state done --older-than 7days")]
     Purge(Change),
     Set(Set),
+    Recount(Recount),
+    #[command(hide = true)]
+    Pause(Elsewhere),
+    #[command(hide = true)]
+    Resume(Elsewhere),
+    #[command(hide = true, alias = "shutdown")]
+    Drain(Elsewhere),
+    #[command(hide = true, aliases = ["status", "counts"])]
+    Stats(Elsewhere),
+    #[command(hide = true)]
+    Ls(Elsewhere),
+}
+
+/// Words that other programs use, whose commands are elsewhere here.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct Elsewhere {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<OsString>,
 }
 
 /// List tasks in the order of their ids, which is about that of adding; all of them without a selector.
@@ -184,10 +205,12 @@ pub(super) struct Workers {
     pub(super) json: bool,
 }
 
-/// Show what failed for good, grouped by error text, the most frequent first, and how to retry each group.
+/// Show what failed, for good or until a retry, grouped by error text, the most frequent first, and how to retry
+/// each group.
 ///
-/// Texts that differ only in ids are one group. An id is a word with four digits or more: also a time, an address, a
-/// long number. Shorter numbers tell failures apart, such as exit codes. The hundred most frequent groups are shown.
+/// Texts are one group if they differ only in numbers, hexadecimal words, UUIDs, times, addresses or what is quoted.
+/// Short numbers behind words such as code, status or HTTP tell failures apart. The hundred most frequent groups are
+/// shown.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:\n  interval-queue tasks failures\n  \
     interval-queue tasks failures --kind mail --json | jq '.groups[] | [.count, .text]'\n\n{SELECTOR}"))]
@@ -333,10 +356,16 @@ impl Action {
             | Self::Follow(_)
             | Self::Tags(_)
             | Self::Set(_)
+            | Self::Recount(_)
             | Self::Failures(_)
             | Self::Wait(_)
             | Self::Copy(_)
-            | Self::Move(_) => None,
+            | Self::Move(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Drain(_)
+            | Self::Stats(_)
+            | Self::Ls(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(retry) => Some((Verb::Retry, &retry.change)),
             Self::Release(change) => Some((Verb::Release, change)),
@@ -347,6 +376,26 @@ impl Action {
             Self::Unlink(unlink) => Some((unlink.verb(), &unlink.change)),
             Self::Purge(change) => Some((Verb::Purge, change)),
         }
+    }
+
+    /// Where the command is that somebody looks for under this word.
+    pub(super) fn elsewhere(&self) -> Option<Failure> {
+        let way_out = match self {
+            Self::Pause(_) => {
+                "pause: `interval-queue pause` pauses a queue, also --kind or --key of its tasks"
+            }
+            Self::Resume(_) => "resume: `interval-queue resume` ends a pause, also of --kind or --key",
+            Self::Drain(_) => {
+                "drain: SIGTERM lets a worker end what runs; `interval-queue work --until-empty` ends when nothing is \
+                 left; `interval-queue tasks purge` forgets what has ended"
+            }
+            Self::Stats(_) => {
+                "stats: `interval-queue tasks` shows how many there are; `tasks times` how long they took"
+            }
+            Self::Ls(_) => "ls: `interval-queue tasks list` lists them",
+            _ => return None,
+        };
+        Some(Failure::new(USAGE, format!("there is no subcommand {way_out}")))
     }
 
     /// Whether it runs again what is done of a graph.
@@ -363,6 +412,7 @@ impl Action {
             Self::Follow(follow) => follow.place.clone(),
             Self::Tags(tags) => tags.selector.place(),
             Self::Set(set) => set.place.clone(),
+            Self::Recount(recount) => recount.place.clone(),
             Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),
             Self::Copy(copy) => copy.carry.selector.place(),

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use interval_queue::{
     Micros, QueueName, StateErrorKind,
     task_contract::{
-        Change, Command, Kind, MAX_PAGE, Overview, Page, Read, Reply, Selector, Stored, Task, TaskId,
-        TaskStore, Times, Verb, Worker,
+        Change, Command, Kind, MAX_PAGE, Overview, Page, Read, Reply, Schedule, Selector, Stored, Task,
+        TaskId, TaskStore, Times, Verb, Worker,
     },
 };
 use interval_queue_tasks::TaskQueue;
@@ -52,12 +52,6 @@ impl Tasks {
         bounded(async { Ok(self.store.queues().await?) }).await
     }
 
-    /// The same, if there are tasks of this queue.
-    pub(crate) async fn find(target: &Target) -> Result<Option<(Self, Overview)>, Failure> {
-        let Some(tasks) = Self::open_if_kept(target).await? else { return Ok(None) };
-        Ok(tasks.look().await?.map(|overview| (tasks, overview)))
-    }
-
     /// Those of another queue.
     pub(crate) fn of(&self, queue: &QueueName) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
@@ -80,9 +74,34 @@ impl Tasks {
         })
     }
 
+    /// Changes something for all.
+    pub(crate) async fn change(&self, change: Change) -> Result<(), Failure> {
+        match self.ask(Command::Change(change)).await {
+            Ok(Reply::Changed(_)) => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Whether the queue has tasks, settings or workers.
+    pub(crate) async fn is_there(&self) -> Result<bool, Failure> {
+        match self.now().await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.code == NOINPUT => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// The error that the queue has none.
     pub(crate) fn missing(&self) -> Failure {
         no_tasks(&self.queue)
+    }
+
+    /// The store's clock.
+    pub(crate) async fn now(&self) -> Result<Micros, Failure> {
+        match self.ask(Command::Read(Read::Clock)).await {
+            Ok(Reply::Clock(now)) => Ok(now),
+            other => Err(unexpected(other)),
+        }
     }
 
     /// How the queue stands; none: it has no tasks, and never had.
@@ -97,6 +116,13 @@ impl Tasks {
     pub(super) async fn workers(&self) -> Result<Vec<Worker>, Failure> {
         match self.ask(Command::Read(Read::Workers)).await {
             Ok(Reply::Workers(workers)) => Ok(workers),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    pub(super) async fn schedules(&self) -> Result<Vec<Schedule>, Failure> {
+        match self.ask(Command::Read(Read::Schedules)).await {
+            Ok(Reply::Schedules(schedules)) => Ok(schedules),
             other => Err(unexpected(other)),
         }
     }
@@ -155,6 +181,11 @@ impl Tasks {
         }
     }
 
+    /// Whether some task is selected.
+    pub(crate) async fn has_some(&self, selector: Selector) -> Result<bool, Failure> {
+        Ok(!self.page(&selector, None, 1, false).await?.tasks.is_empty())
+    }
+
     pub(super) async fn page(
         &self,
         selector: &Selector,
@@ -169,9 +200,9 @@ impl Tasks {
         }
     }
 
-    /// What the command line selects. The store's clock says how old tasks are.
+    /// What the command line selects, and the store's clock, which says how old tasks are.
     pub(super) async fn selector(&self, args: &SelectorArgs) -> Result<(Selector, Micros), Failure> {
-        let now = self.look().await?.ok_or_else(|| self.missing())?.at;
+        let now = self.now().await?;
         let before = args.older_than.map(|age| now - Micros::from_duration(age));
         let states = args.states();
         // Those that have ended are as old as their end.
@@ -194,7 +225,7 @@ impl Tasks {
 }
 
 /// The error that a queue has no stored tasks.
-pub(crate) fn no_tasks(queue: &QueueName) -> Failure {
+fn no_tasks(queue: &QueueName) -> Failure {
     let queue = queue.as_str();
     Failure::new(NOINPUT, format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"))
 }
@@ -216,6 +247,10 @@ pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
 
 /// Pauses or resumes the stored tasks of a queue. Returns whether it has any.
 pub(crate) async fn pause_or_resume(target: &Target, change: Change) -> Result<bool, Failure> {
-    let Some((tasks, _)) = Tasks::find(target).await? else { return Ok(false) };
-    tasks.ask(Command::Change(change)).await.map(|_| true)
+    let Some(tasks) = Tasks::open_if_kept(target).await? else { return Ok(false) };
+    if tasks.is_there().await? {
+        tasks.ask(Command::Change(change)).await?;
+        return Ok(true);
+    }
+    Ok(false)
 }

@@ -1,56 +1,83 @@
-//! What `status` tells of stored tasks.
+//! The lines of `status` and `list` about stored tasks.
 
 use interval_queue::{
-    Micros,
+    Micros, Snapshot,
     task_contract::{Overview, Task},
 };
+use interval_queue_tasks::QueueStatus;
 use serde_json::{Value, json};
 
 use super::{
     ask::Tasks,
-    outlook::{counted, counts_json, left, longest, oldest_in_words, total},
+    content::Content,
+    counts::{counts_json, left, states, total},
+    outlook::{extend, longest, oldest_in_words},
+    status_text,
 };
-use crate::{args::Target, duration::show, exit::Failure};
+use crate::{duration::about, exit::Failure};
 
-/// What `status` tells of a queue's tasks.
+/// What is told of a queue's tasks.
 pub(crate) struct Brief {
     overview: Overview,
     longest: Option<Task>,
 }
 
 impl Brief {
-    /// That of a queue; none: it has no tasks.
-    pub(crate) async fn find(target: &Target) -> Result<Option<Self>, Failure> {
-        let Some((tasks, overview)) = Tasks::find(target).await? else { return Ok(None) };
-        let longest = longest(&tasks, &tasks.workers().await?).await?;
+    /// Returns `None` if nothing is stored of the queue's tasks.
+    pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
+        let Some(Content { overview, .. }) = Content::find(tasks).await? else { return Ok(None) };
+        let longest = longest(tasks, &tasks.workers().await?).await?;
         Ok(Some(Self { overview, longest }))
     }
 
-    /// How long the first of those that are ready waits, and how long the longest run takes.
+    /// How long a task has been ready at most, and how long the longest run takes.
     fn ages(&self) -> (Option<Micros>, Option<Micros>) {
         let age = |at: Option<Micros>| at.map(|at| self.overview.at - at);
         (age(self.overview.oldest), age(self.longest.as_ref().and_then(|task| task.leased)))
     }
 
+    /// How many there are in each state.
+    pub(crate) fn counts(&self) -> String {
+        states(&total(&self.overview))
+    }
+
+    /// What is in force, for a row of many queues.
+    pub(crate) fn facts(&self, pace: Option<&Snapshot>) -> String {
+        status_text::facts(QueueStatus::of(&self.overview, pace).conditions())
+    }
+
+    fn reason(&self, pace: Option<&Snapshot>) -> String {
+        status_text::reason(QueueStatus::of(&self.overview, pace).conditions())
+    }
+
+    /// Whether there are tasks that have not ended.
+    pub(crate) fn is_live(&self) -> bool {
+        left(&total(&self.overview)) > 0
+    }
+
     /// For people.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self, pace: Option<&Snapshot>) -> String {
         let (oldest, longest) = self.ages();
         let oldest = oldest.map(|age| format!("{}; ", oldest_in_words(age)));
-        let longest = longest.map(|age| format!("the longest run takes {} so far; ", show(age)));
+        let longest = longest.map(|age| format!("the longest run takes {} so far; ", about(age)));
         let (oldest, longest) = (oldest.unwrap_or_default(), longest.unwrap_or_default());
-        format!("{}; {oldest}{longest}`interval-queue tasks` tells more", counted(&self.overview))
+        let (counts, reason) = (self.counts(), self.reason(pace));
+        format!("{counts}; {reason}; {oldest}{longest}`interval-queue tasks` tells more")
     }
 
     /// The same for programs.
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn json(&self, pace: Option<&Snapshot>) -> Value {
         let counts = total(&self.overview);
         let (oldest, longest) = self.ages();
-        json!({
-            "paused": self.overview.paused,
+        let mut object = json!({
             "left": left(&counts),
             "counts": counts_json(&counts),
+            "workers": self.overview.workers,
+            "max_running": self.overview.settings.max_running,
             "oldest_ready_us": oldest.map(Micros::get),
             "longest_run_us": longest.map(Micros::get),
-        })
+        });
+        extend(&mut object, status_text::fields(&self.overview, pace));
+        object
     }
 }

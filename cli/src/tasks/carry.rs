@@ -90,6 +90,7 @@ async fn carry(
     moves: bool,
 ) -> Result<(), Failure> {
     let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    check(tasks, &selector, moves).await?;
     let url = args.to.clone().unwrap_or_else(|| target.state.url.clone());
     let queue = args.to_queue.clone().unwrap_or_else(|| target.queue.clone());
     let to = Target { state: Place { url }, queue };
@@ -113,10 +114,19 @@ async fn carry(
         }
     })?;
     if args.json {
-        let Transferred { new, again, kept, .. } = &carried;
-        print(&format!("{:#}", json!({ "to": name_of(&to), "new": new, "again": again, "kept": kept })))?;
+        let Transferred { new, again, kept, taken, .. } = &carried;
+        let taken: Vec<_> = taken.iter().map(|(id, holder)| json!({ "id": id, "holder": holder })).collect();
+        let object = json!({ "to": name_of(&to), "new": new, "again": again, "kept": kept, "taken": taken });
+        print(&format!("{object:#}"))?;
     }
     say(&in_words(&carried, moves));
+    if let Some((id, holder)) = carried.taken.first() {
+        let text = format!(
+            "{} stay: other tasks there have their unique names; task {holder} has that of {id}",
+            carried.taken.len()
+        );
+        return Err(Failure::new(TEMPFAIL, text));
+    }
     match carried.kept.first() {
         None => Ok(()),
         Some(first) => Err(Failure::new(
@@ -127,6 +137,18 @@ async fn carry(
                 carried.kept.len()
             ),
         )),
+    }
+}
+
+/// Whether there is something to carry: nothing is made at the destination before.
+async fn check(tasks: &Tasks, selector: &Selector, moves: bool) -> Result<(), Failure> {
+    if moves && !selector.states.is_empty() && selector.states.iter().all(|state| state.is_ended()) {
+        return Err(Failure::new(USAGE, "a move takes tasks that have not ended: copy those that have"));
+    }
+    let rows = tasks.rows(selector.ids.clone()).await?;
+    match selector.ids.iter().find(|id| rows.iter().all(|row| row.id != **id)) {
+        Some(unknown) => tasks.known(*unknown).await.map(drop),
+        None => Ok(()),
     }
 }
 

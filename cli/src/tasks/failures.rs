@@ -1,4 +1,4 @@
-//! `tasks failures`: what failed, by what the errors say.
+//! `tasks failures`: what failed, for good or until a retry, by what the errors say.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::{
     args::{self, SelectorArgs, StateOrPlace},
     ask::{Tasks, open_queue},
-    words,
+    words::{self, quoted},
 };
 use crate::{
     args::Target,
     duration::show,
     exit::{Failure, NOINPUT, USAGE, print, print_as_it_is},
+    place::without_secrets,
 };
 
 /// As many characters of an error are shown.
@@ -31,22 +32,18 @@ pub(super) async fn failures(target: &Target, tasks: &Tasks, args: &args::Failur
     let failures =
         open_queue(target).await?.failures(&selector).await.map_err(|error| Failure::from(&error))?;
     if failures.groups.is_empty() {
-        return Err(Failure::new(NOINPUT, "no failed task fits the selector"));
+        return Err(Failure::new(NOINPUT, "no task that failed fits the selector"));
     }
     if args.json {
         return print(&format!("{:#}", object(&failures)));
     }
-    print_as_it_is(text(&failures, &args.selector).as_bytes())
+    print_as_it_is(text(&failures, target, &args.selector).as_bytes())
 }
 
 /// The same of a whole queue, to read; none: nothing failed.
 pub(crate) async fn what_failed(target: &Target) -> Result<Option<String>, Failure> {
     let failures = open_queue(target).await?.failures(&Selector::states([State::Failed])).await?;
-    Ok((!failures.groups.is_empty()).then(|| text(&failures, &SelectorArgs::default())))
-}
-
-fn count(failures: &Failures) -> u64 {
-    failures.groups.iter().map(|group| group.count).sum::<u64>() + failures.ungrouped
+    Ok((!failures.groups.is_empty()).then(|| text(&failures, target, &SelectorArgs::default())))
 }
 
 fn object(failures: &Failures) -> Value {
@@ -55,6 +52,7 @@ fn object(failures: &Failures) -> Value {
             "text": group.text,
             "example": group.example,
             "count": group.count,
+            "retrying": group.retrying,
             "kinds": group.kinds,
             "first_us": group.first.get(),
             "last_us": group.last.get(),
@@ -63,13 +61,14 @@ fn object(failures: &Failures) -> Value {
         })
     };
     json!({
-        "failed": count(failures),
+        "failed": failures.groups.iter().map(|group| group.count).sum::<u64>(),
+        "retrying": failures.groups.iter().map(|group| group.retrying).sum::<u64>(),
         "groups": failures.groups.iter().map(group).collect::<Vec<_>>(),
         "ungrouped": failures.ungrouped,
     })
 }
 
-fn text(failures: &Failures, selector: &SelectorArgs) -> String {
+fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String {
     let mut page = String::new();
     for group in &failures.groups {
         let kinds: Vec<_> =
@@ -83,9 +82,9 @@ fn text(failures: &Failures, selector: &SelectorArgs) -> String {
             None => error,
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{} failed: {error}", HumanCount(group.count));
+        let _ = writeln!(page, "{}: {error}", how_many(group));
         let _ = writeln!(page, "  {}; {when}, one is {}", kinds.join(", "), group.example);
-        let _ = writeln!(page, "  {}\n", again(group, selector));
+        let _ = writeln!(page, "  {}\n", again(group, target, selector));
     }
     if failures.ungrouped > 0 {
         let rest = HumanCount(failures.ungrouped);
@@ -95,12 +94,24 @@ fn text(failures: &Failures, selector: &SelectorArgs) -> String {
     page
 }
 
-/// How a group is run again.
-fn again(group: &Group, selector: &SelectorArgs) -> String {
+fn how_many(group: &Group) -> String {
+    let failed = (group.count > 0).then(|| format!("{} failed", HumanCount(group.count)));
+    let retrying = (group.retrying > 0).then(|| format!("{} retrying", HumanCount(group.retrying)));
+    failed.into_iter().chain(retrying).collect::<Vec<_>>().join(", ")
+}
+
+/// How those of a group that failed for good are run again, wherever the command is pasted.
+fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
+    if group.count == 0 {
+        return "all of them will be retried".into();
+    }
     let Some(common) = &group.common else {
         return "their texts have nothing in common to select them by: retry them by their ids".into();
     };
-    let mut command = String::from("again: interval-queue tasks retry --state failed");
+    let place = quoted(&without_secrets(&target.state.url));
+    let queue = quoted(target.queue.as_str());
+    let mut command =
+        format!("again: interval-queue tasks retry --state={place} --queue={queue} --state failed");
     for id in &selector.ids {
         let _ = write!(command, " {id}");
     }
@@ -127,25 +138,4 @@ fn options(selector: &SelectorArgs) -> Vec<(&'static str, String)> {
     ];
     options.extend(one.into_iter().filter_map(|(option, value)| Some((option, value?))));
     options
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_reads_what_was_meant() {
-        assert_eq!(quoted("refused:1/2"), "refused:1/2");
-        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -45,7 +45,7 @@ impl Follow {
 
 pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Result<(), Failure> {
     // To open a queue makes it.
-    tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    tasks.now().await?;
     let mut follower = open_queue(target).await?.follow().await?;
     say(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));
     loop {

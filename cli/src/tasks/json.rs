@@ -2,11 +2,15 @@
 
 use interval_queue::{
     Micros,
-    task_contract::{Attempt, Edge, Stored, Task, TaskId, Worker},
+    task_contract::{Attempt, Edge, Policy, Stored, Task, TaskId, Worker},
 };
 use serde_json::{Map, Value, json};
 
-use super::words::{end, why};
+use super::{
+    settings::dump,
+    words::{end, why},
+};
+use crate::object::Object;
 
 fn micros(at: Option<Micros>) -> Option<u64> {
     at.map(Micros::get)
@@ -33,21 +37,34 @@ fn edge(other: TaskId, edge: &Edge) -> Value {
 }
 
 /// A task as in lists, without its payload.
-pub(super) fn row(row: &Task) -> Value {
-    let stored = Stored {
-        task: row.clone(),
-        payload: None,
-        result: None,
-        upstreams: vec![],
-        downstreams: vec![],
-        why: None,
-    };
-    task(&stored, false)
+pub(super) fn row(task: &Task) -> Value {
+    Value::Object(fields(task))
 }
 
-/// A task; `whole` with all that was asked for by its id.
-pub(super) fn task(stored: &Stored, whole: bool) -> Value {
-    let task = &stored.task;
+/// A task as in lists, with its payload and its result if they were asked for.
+pub(super) fn task(stored: &Stored) -> Object {
+    let mut object = Object::from(fields(&stored.task));
+    if let Some(payload) = &stored.payload {
+        object.text("payload", payload);
+    }
+    if let Some(result) = &stored.result {
+        object.text("result", result);
+    }
+    object
+}
+
+/// A task with all that was asked for by its id, in a queue with this policy.
+pub(super) fn whole(stored: &Stored, queue: &Policy) -> Object {
+    let mut object = task(stored);
+    object.value("policy", dump(&stored.task.policy.over(queue)));
+    object.value("attempts", stored.task.history.iter().map(attempt).collect());
+    object.value("upstreams", stored.upstreams.iter().map(|one| edge(one.up, one)).collect());
+    object.value("downstreams", stored.downstreams.iter().map(|one| edge(one.down, one)).collect());
+    object.value("why", json!(stored.why.as_ref().map(|one| why(&stored.task, one))));
+    object
+}
+
+fn fields(task: &Task) -> Map<String, Value> {
     let mut object: Map<String, Value> = Map::new();
     let mut say = |name: &str, value: Value| object.insert(name.to_owned(), value);
     say("id", json!(task.id));
@@ -64,7 +81,7 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
     say("deadline_us", json!(micros(task.deadline)));
     say("leased_us", json!(micros(task.leased)));
     say("ended_us", json!(micros(task.ended)));
-    say("max_attempts", json!(task.policy.map(|policy| policy.max_attempts)));
+    say("own_policy", json!(Some(&task.policy).filter(|own| !own.is_empty()).map(dump)));
     say("failures", json!(task.failures));
     say("retries", json!(task.retries));
     say("token", json!(task.leased.map(|_| task.token.to_string())));
@@ -74,27 +91,11 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
     say("progress", json!(progress.map(|at| json!({ "done": at.done, "total": at.total, "text": at.text }))));
     say("schedule", json!(task.schedule.as_ref().map(|nominal| &nominal.schedule)));
     say("error", json!(task.error));
-    // What is stored was checked when it came in.
-    let value = |json: &interval_queue::task_contract::Json| {
-        serde_json::from_str(json.as_str()).unwrap_or(Value::Null)
-    };
-    if let Some(payload) = &stored.payload {
-        say("payload", value(payload));
-    }
-    if let Some(result) = &stored.result {
-        say("result", value(result));
-    }
-    if whole {
-        say("attempts", task.history.iter().map(attempt).collect());
-        say("upstreams", stored.upstreams.iter().map(|one| edge(one.up, one)).collect());
-        say("downstreams", stored.downstreams.iter().map(|one| edge(one.down, one)).collect());
-        say("why", json!(stored.why.as_ref().map(why)));
-    }
-    Value::Object(object)
+    object
 }
 
 /// A worker.
-pub(super) fn worker(worker: &Worker, is_alive: bool) -> Value {
+pub(super) fn worker(worker: &Worker) -> Value {
     let presence = &worker.presence;
     json!({
         "id": presence.worker,
@@ -102,7 +103,7 @@ pub(super) fn worker(worker: &Worker, is_alive: bool) -> Value {
         "kinds": presence.kinds,
         "since_us": presence.since.get(),
         "seen_us": presence.seen.get(),
-        "lease_left_us": micros(worker.alive_for.filter(|_| is_alive)),
+        "lease_left_us": micros(worker.alive_for),
         "at_least": presence.at_least,
         "room": presence.room,
         "holds": worker.holds.iter().map(|(id, _)| id).collect::<Vec<_>>(),

@@ -1,14 +1,17 @@
 //! `tasks list`: selected tasks, a page at a time.
 
-use super::{args::List, ask::Tasks, json, words};
-use crate::exit::{Failure, NOINPUT, print_as_it_is};
+use super::{args::List, ask::Tasks, json, recount, words};
+use crate::{
+    args::Target,
+    exit::{Failure, NOINPUT, print_as_it_is, say},
+};
 
 /// So many are asked for at once.
 const PAGE: u32 = 500;
 /// As many characters of an error stand in its line.
 const SHOWN: usize = 100;
 
-pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
+pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&list.selector).await?;
     let mut after = None;
     let mut is_first = true;
@@ -16,11 +19,11 @@ pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
         let page = tasks.page(&selector, after, PAGE, list.payloads).await?;
         let mut text = String::new();
         if is_first && !list.json && !page.tasks.is_empty() {
-            text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", ""].map(str::to_owned));
+            text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", "KEY", "ERROR"].map(str::to_owned));
         }
         for stored in &page.tasks {
             if list.json {
-                text += &format!("{}\n", json::task(stored, false));
+                text += &format!("{}\n", json::task(stored));
                 continue;
             }
             let task = &stored.task;
@@ -31,7 +34,8 @@ pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
                 task.state.to_string(),
                 task.failures.to_string(),
                 words::time(task.added),
-                task.kind.to_string(),
+                words::line(task.kind.as_str()),
+                task.key.as_ref().map_or("-".into(), |key| words::line(key.as_str())),
                 error,
             ]);
             for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
@@ -42,6 +46,9 @@ pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
         }
         is_first &= page.tasks.is_empty();
         print_as_it_is(text.as_bytes())?;
+        if page.miscounted {
+            say(&recount::advice(target));
+        }
         match page.next {
             Some(next) => after = Some(next),
             None if is_first => return Err(Failure::new(NOINPUT, "no task fits the selector")),
@@ -50,7 +57,7 @@ pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
     }
 }
 
-fn line([id, state, failures, added, kind, error]: [String; 6]) -> String {
-    let line = format!("{id:36}  {state:9}  {failures:>6}  {added:20}  {kind:12}  {error}");
+fn line([id, state, failures, added, kind, key, error]: [String; 7]) -> String {
+    let line = format!("{id:36}  {state:9}  {failures:>6}  {added:20}  {kind:12}  {key:12}  {error}");
     format!("{}\n", line.trim_end())
 }

@@ -1,9 +1,10 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
-//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a
-//! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` tells who
+//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `status_text` has the words for what is in force,
+//! which the library decides, and `counts` those for what is counted; `outlook` is the page of a queue, `brief` what
+//! `status` and `list` say of it, `summary` what `watch` does, and `content` what is stored. `workers` tells who
 //! works, `tags` which tags there are, `times` how long tasks took, `failures` what went wrong, `why` what one task
-//! waits for, `follow` what becomes of tasks as it happens. `set` changes what holds for all, `settings` is that as a
+//! waits for, `follow` what becomes of tasks as it happens. `recount` counts again, `set` changes what holds for all, `settings` is that as a
 //! file. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which `json` tells for programs,
 //! `words` and `tree` for people.
 
@@ -11,14 +12,19 @@ mod args;
 mod ask;
 mod brief;
 mod carry;
+mod content;
+mod counts;
 mod failures;
 mod follow;
 mod json;
 mod list;
 mod outlook;
+mod recount;
 mod set;
 mod settings;
 mod show;
+mod status_text;
+mod summary;
 mod tags;
 mod times;
 mod tree;
@@ -32,11 +38,13 @@ mod workers;
 use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
-    ask::{Tasks, no_tasks, open_queue, pause_or_resume},
+    ask::{Tasks, open_queue, pause_or_resume},
     brief::Brief,
+    content::Content,
+    counts::Counts,
     failures::what_failed,
-    outlook::{Counts, Standing},
     show::TextPage,
+    summary::Summary,
     workers::{run, waiting},
 };
 use interval_queue::StateError;
@@ -65,13 +73,16 @@ impl From<&Error> for Failure {
 }
 
 pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
+    if let Some(failure) = tasks.action.as_ref().and_then(Action::elsewhere) {
+        return Err(failure);
+    }
     let target = tasks.target()?;
     let store = Tasks::open(&target).await?;
     let Some(action) = &tasks.action else {
         return outlook::tell(&target, &store, tasks.over, tasks.json).await;
     };
     match action {
-        Action::List(list) => list::list(&store, list).await,
+        Action::List(list) => list::list(&target, &store, list).await,
         Action::Show(show) => show::show(&store, show).await,
         Action::Why(args) => why::why(&target, &store, args).await,
         Action::Workers(args) => workers::workers(&store, args).await,
@@ -79,6 +90,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Tags(args) => tags::tags(&target, &store, args).await,
         Action::Follow(args) => follow::follow(&target, &store, args).await,
         Action::Set(args) => set::set(&store, args).await,
+        Action::Recount(args) => recount::recount(&target, &store, args).await,
         Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
         Action::Copy(copy) => carry::copy(&target, &store, copy).await,

@@ -1,6 +1,6 @@
 //! `tasks set`: what holds for all tasks of a queue.
 
-use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use interval_queue::{
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     args::max_running,
     change::running,
-    duration::{parse, show},
+    duration::{delay, show},
     exit::{Failure, print},
 };
 
@@ -37,16 +37,16 @@ pub(super) struct Set {
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     max_running: Option<MaxRunning>,
     /// How many tasks of one key run at once
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    key_limit: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = key_limit)]
+    key_limit: Option<u32>,
     /// How long tasks are kept that are done
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_done: Option<Duration>,
     /// How long tasks are kept that failed
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_failed: Option<Duration>,
     /// How long tasks are kept that were cancelled
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_cancelled: Option<Duration>,
     /// How many tasks are kept that are done, or none: any number
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
@@ -71,6 +71,15 @@ pub(super) struct Set {
 #[derive(Clone, Copy, Debug)]
 struct Bound(Option<u32>);
 
+fn key_limit(text: &str) -> Result<u32, String> {
+    let pause = "to pause one key, run `interval-queue pause --key KEY`";
+    match text.parse() {
+        Ok(0) => Err(format!("give at least 1; {pause}")),
+        Ok(limit) => Ok(limit),
+        Err(_) => Err(format!("give a number from 1 to {}; {pause}", u32::MAX)),
+    }
+}
+
 fn bound(text: &str) -> Result<Bound, String> {
     match (text, text.parse()) {
         ("none", _) => Ok(Bound(None)),
@@ -94,7 +103,7 @@ impl Set {
         };
         SettingsChange {
             max_running: self.max_running.unwrap_or(MaxRunning::Keep),
-            key_limit: self.key_limit.map(NonZeroU32::get),
+            key_limit: self.key_limit,
             keep: (keep != stored).then_some(keep),
             ..SettingsChange::default()
         }
@@ -102,12 +111,18 @@ impl Set {
 }
 
 pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
-    let mut settings = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings;
+    // A setting creates the queue.
+    let stored = tasks.look().await?.map(|overview| overview.settings);
+    let is_there = stored.is_some();
+    let mut settings = stored.unwrap_or_default();
     let change = match &set.from {
         Some(file) => load(file, &settings)?,
         None => set.change(&settings),
     };
-    if change.on(&settings) != settings {
+    if !is_there && change == SettingsChange::default() {
+        return Err(tasks.missing());
+    }
+    if !is_there || change.on(&settings) != settings {
         settings = match tasks.ask(Command::Change(Change::Set(change))).await {
             Ok(Reply::Changed(settings)) => settings,
             other => return Err(unexpected(other)),

@@ -6,6 +6,7 @@ use interval_queue::{
     MaxRunning,
     task_contract::{Settings, SettingsChange},
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::exit::{DATAERR, Failure, NOINPUT};
@@ -14,8 +15,8 @@ use crate::exit::{DATAERR, Failure, NOINPUT};
 const SPANS: [&str; 7] = ["ageing", "done", "failed", "cancelled", "backoff", "max_backoff", "timeout"];
 const UNIT: &str = "_us";
 
-/// The settings as they are printed.
-pub(super) fn dump(settings: &Settings) -> Value {
+/// Settings, or a part of them, as they are printed.
+pub(super) fn dump<T: Serialize>(settings: &T) -> Value {
     // These are numbers and names, of which JSON can always be made.
     renamed(serde_json::to_value(settings).unwrap_or_default(), &|name| match SPANS.contains(&name) {
         true => format!("{name}{UNIT}"),

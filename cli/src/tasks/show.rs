@@ -4,22 +4,24 @@ use std::fmt::Write as _;
 
 use interval_queue::{
     Micros,
-    task_contract::{Json, Stored, Task, TaskId},
+    task_contract::{Json, Policy, PolicyOverride, Stored, Task, TaskId},
 };
 
 use super::{args::One, ask::Tasks, json, tree, why, words, workers};
 use crate::{
     args::Target,
+    duration,
     exit::{Failure, print, print_as_it_is},
 };
 
 pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     let stored = tasks.known(show.id).await?;
+    let policy = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings.policy;
     if show.json {
-        return print(&format!("{:#}", json::task(&stored, true)));
+        return print(&format!("{:#}", json::whole(&stored, &policy)));
     }
     let around = tree::around(tasks, &stored).await?;
-    print_as_it_is(format!("{}{around}", text(&stored)).as_bytes())
+    print_as_it_is(format!("{}{around}", text(&stored, &policy)).as_bytes())
 }
 
 /// A text to read: all that is said of a task, and apart from it its payload and result.
@@ -37,12 +39,15 @@ impl TextPage {
         let body =
             |(name, body): (&str, Option<Json>)| Some(format!("{name:11} {}\n", words::line(body?.as_str())));
         let bodies: String = bodies.into_iter().filter_map(body).collect();
-        let goes_on = why::goes_on(target, tasks, &stored).await?;
-        Ok(Self { about: format!("{}\n{goes_on}\n", text(&stored)), bodies })
+        let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+        let goes_on = why::goes_on(target, tasks, &overview, &stored).await?;
+        let about = format!("{}\n{goes_on}\n", text(&stored, &overview.settings.policy));
+        Ok(Self { about, bodies })
     }
 }
 
-fn text(stored: &Stored) -> String {
+/// All about a task in a queue with this policy.
+fn text(stored: &Stored, queue: &Policy) -> String {
     let task = &stored.task;
     let mut page = String::new();
     let mut say = |name: &str, text: &str| {
@@ -52,7 +57,7 @@ fn text(stored: &Stored) -> String {
     say("task", &task.id.to_string());
     say("state", task.state.as_str());
     if let Some(reason) = &stored.why {
-        say("why", &words::why(reason));
+        say("why", &words::why(task, reason));
     }
     if let Some(stop) = task.stop {
         say("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
@@ -65,6 +70,7 @@ fn text(stored: &Stored) -> String {
         say(name, &words::time(at));
     }
     say("attempts", &attempts(task));
+    say("policy", &policy(&task.policy, queue));
     if let Some(worker) = task.worker {
         say("worker", &worker.to_string());
     }
@@ -128,11 +134,25 @@ fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
     .filter_map(|(name, at)| Some((name, at?)))
 }
 
+/// The policy in force, and which parts of it the task sets itself.
+fn policy(own: &PolicyOverride, queue: &Policy) -> String {
+    let policy = own.over(queue);
+    let part = |text: String, is_own: bool| if is_own { format!("{text} (set by the task)") } else { text };
+    let backoff =
+        format!("backoff {} to {}", duration::show(policy.backoff), duration::show(policy.max_backoff));
+    let timeout =
+        policy.timeout.map_or("no timeout".into(), |timeout| format!("timeout {}", duration::show(timeout)));
+    [
+        part(format!("max attempts {}", policy.max_attempts), own.max_attempts.is_some()),
+        part(format!("max retries {}", policy.max_retries), own.max_retries.is_some()),
+        part(backoff, own.backoff.is_some() || own.max_backoff.is_some()),
+        part(timeout, own.timeout.is_some()),
+    ]
+    .join(", ")
+}
+
 fn attempts(task: &Task) -> String {
     let mut text = format!("{} begun, {} failed", task.token.attempt, task.failures);
-    if let Some(policy) = task.policy {
-        let _ = write!(text, " of {} at most", policy.max_attempts);
-    }
     if task.retries > 0 {
         let _ = write!(text, ", {} asked to be run again", task.retries);
     }

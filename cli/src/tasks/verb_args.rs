@@ -28,7 +28,7 @@ pub(super) struct Retry {
     interval-queue tasks delay --by 1day --error 'quota exceeded' --state scheduled")]
 pub(super) struct Delay {
     /// How long from now they wait at least
-    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::delay)]
     by: Duration,
     #[command(flatten)]
     pub(super) change: Change,

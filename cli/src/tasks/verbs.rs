@@ -53,15 +53,30 @@ pub(super) async fn change(
     } else {
         page_by_page(tasks, selector, &verb, args).await?
     };
-    let Done { touched, held, ids, kept } = done;
+    let Done { touched, held, asked, ids, kept, running, taken } = done;
     if args.json {
         let object = json!({
             "verb": verb.as_str(), "dry_run": args.dry_run, "count": touched, "ids": ids, "kept": kept,
+            "asked_to_stop": running,
+            "taken": taken.iter().map(|(id, holder)| json!({ "id": id, "holder": holder })).collect::<Vec<_>>(),
         });
         print(&format!("{object:#}"))?;
     }
     if touched > 0 {
-        say(&format!("{}{}", if args.dry_run { "dry run: " } else { "" }, done_in_words(&verb, touched)));
+        let said = match args.dry_run {
+            true => would_be_done(&verb, touched),
+            false => done_in_words(&verb, touched, asked),
+        };
+        say(&said);
+    }
+    if let Some((id, holder)) = taken.first() {
+        let text = match taken.len() {
+            1 => format!("task {id} is not retried: task {holder} has its unique name"),
+            many => format!(
+                "{many} tasks are not retried: other tasks have their unique names; task {holder} has that of {id}"
+            ),
+        };
+        return Err(Failure::new(TEMPFAIL, text));
     }
     match (touched, held) {
         (_, 1..) => {
@@ -72,15 +87,18 @@ pub(super) async fn change(
                                   wait for them than are looked at"
                         .to_owned()
                 }
-                _ => "tasks that have not ended wait for them".to_owned(),
+                _ => "tasks that have not ended need them".to_owned(),
             };
             let text = format!("{held} of those that were selected stay as they are: {why}");
             Err(Failure::new(TEMPFAIL, text))
         }
-        (0, 0) => Err(Failure::new(
-            NOINPUT,
-            format!("nothing to {}: no task that it acts on fits the selector", verb.as_str()),
-        )),
+        (0, 0) => {
+            let moved =
+                if verb == Verb::Retry { "; retry a task that was moved at its destination" } else { "" };
+            let text =
+                format!("nothing to {}: no task that it acts on fits the selector{moved}", verb.as_str());
+            Err(Failure::new(NOINPUT, text))
+        }
         _ => Ok(()),
     }
 }
@@ -90,8 +108,12 @@ pub(super) async fn change(
 struct Done {
     touched: usize,
     held: usize,
+    asked: usize,
     ids: Vec<TaskId>,
     kept: Vec<TaskId>,
+    running: Vec<TaskId>,
+    /// Not retried: another task has their unique name.
+    taken: Vec<(TaskId, TaskId)>,
 }
 
 async fn page_by_page(
@@ -124,7 +146,10 @@ async fn page_by_page(
         };
         done.touched += page.ids.len();
         done.held += page.kept.len();
+        done.asked += page.asked.len();
+        done.taken.extend(&page.taken);
         if args.json {
+            done.running.extend(&page.asked);
             done.ids.extend(&page.ids);
             done.kept.extend(&page.kept);
         } else {
@@ -152,7 +177,9 @@ async fn in_order(
     let mut add = |touched: Touched| {
         done.ids.extend(touched.ids.into_iter().filter(|id| told.insert(*id)));
         done.kept.extend(touched.kept);
-        (done.touched, done.held) = (done.ids.len(), done.kept.len());
+        done.running.extend(touched.asked);
+        done.taken.extend(touched.taken);
+        (done.touched, done.held, done.asked) = (done.ids.len(), done.kept.len(), done.running.len());
     };
     let wrong = |error| Failure::from(&error);
     match flow {
@@ -176,11 +203,42 @@ fn print_ids(ids: &[TaskId]) -> Result<(), Failure> {
     print_as_it_is(lines.as_bytes())
 }
 
-fn done_in_words(verb: &Verb, count: usize) -> String {
+fn would_be_done(verb: &Verb, count: usize) -> String {
+    let tasks = if count == 1 { "task" } else { "tasks" };
+    let what = match verb {
+        Verb::Cancel => "be cancelled",
+        Verb::Retry => "be retried",
+        Verb::Release => "be released",
+        Verb::Delay(_) => "be delayed",
+        Verb::Priority(_) => "get another priority",
+        Verb::Tag(_) => "be tagged",
+        Verb::Untag(_) => "lose the tag",
+        Verb::Link(_) => "wait for one more task",
+        Verb::Unlink(_) => "wait for one task less",
+        Verb::Purge => "be purged",
+        _ => "be touched",
+    };
+    format!("dry run: {count} {tasks} would {what}")
+}
+
+fn done_in_words(verb: &Verb, count: usize, asked: usize) -> String {
     let (tasks, have, wait) = if count == 1 { ("task", "has", "waits") } else { ("tasks", "have", "wait") };
     let what = match verb {
-        Verb::Cancel => "cancelled; those that run are stopped by their workers",
-        Verb::Retry => "run again",
+        Verb::Cancel if asked > 0 => {
+            let cancelled = match count - asked {
+                0 => String::new(),
+                rest => format!("{} cancelled; ", number(rest)),
+            };
+            let tasks = number(asked);
+            let ends = if asked == 1 {
+                "it is cancelled when its run ends"
+            } else {
+                "they are cancelled when their runs end"
+            };
+            return format!("{cancelled}{tasks} asked to stop: {ends}");
+        }
+        Verb::Cancel => "cancelled",
+        Verb::Retry => "retried",
         Verb::Release => "released",
         Verb::Delay(_) => "delayed",
         Verb::Priority(_) => return format!("{count} {tasks} {have} another priority"),
@@ -192,4 +250,8 @@ fn done_in_words(verb: &Verb, count: usize) -> String {
         _ => "touched",
     };
     format!("{count} {tasks} {what}")
+}
+
+fn number(tasks: usize) -> String {
+    format!("{tasks} {}", if tasks == 1 { "task" } else { "tasks" })
 }

@@ -16,11 +16,12 @@ use crate::{
     args::Target,
     duration::show,
     exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, say},
+    object::one_line,
 };
 
 pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<(), Failure> {
     // To open a queue makes it.
-    tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    tasks.now().await?;
     let queue = open_queue(target).await?;
     let bar = bar(wait.quiet);
     let ended = async {
@@ -73,12 +74,16 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         bar.set_message(format!("{at} of {} tasks have ended", wait.ids.len()));
         let stored = queue.wait_end(id).await.map_err(|error| Failure::from(&error))?;
         if wait.json {
-            bar.suspend(|| print(&super::json::task(&stored, false).to_string()))?;
+            bar.suspend(|| print(&super::json::task(&stored).to_string()))?;
         }
         if stored.task.state == State::Done {
             let result = stored.result.unwrap_or_default();
             if !wait.json && !wait.quiet {
-                bar.suspend(|| print_as_it_is(format!("{}\n", words::line(result.as_str())).as_bytes()))?;
+                let line = match io::stdout().is_terminal() {
+                    true => words::line(result.as_str()).into(),
+                    false => one_line(result.as_str()),
+                };
+                bar.suspend(|| print_as_it_is(format!("{line}\n").as_bytes()))?;
             }
             continue;
         }

@@ -5,22 +5,27 @@ use std::time::UNIX_EPOCH;
 use indicatif::HumanCount;
 use interval_queue::{
     Micros,
-    task_contract::{ABOVE_ALL, AttemptEnd, Why},
+    task_contract::{ABOVE_ALL, AttemptEnd, Task, Why},
 };
 
-use crate::duration::show;
+use super::status_text::{resume_key, resume_kind};
+use crate::{duration::about, text::visible};
 
 /// Why a task does not run.
-pub(super) fn why(why: &Why) -> String {
+pub(super) fn why(task: &Task, why: &Why) -> String {
     match why {
-        Why::NoStep => "no worker has looked at the queue since it was added".into(),
+        Why::NoStep => "it was added, and no worker has let it in yet".into(),
         Why::Upstreams => "it waits for other tasks".into(),
-        Why::Time(left) => format!("its time comes in {}", show(*left)),
+        Why::Time(left) => format!("its time comes in {}", about(*left)),
         Why::Key(Some(id)) => format!("task {id} is before it in the line of its key"),
         Why::Key(None) => "as many tasks of its key are ready or run as may".into(),
-        Why::KeyPaused => "its key is paused".into(),
+        Why::KeyPaused => match &task.key {
+            Some(key) => format!("its key is paused: `{}` ends it", resume_key(key)),
+            None => "its key is paused".into(),
+        },
+        Why::Lost => "the lease of its worker has ended: a step of another worker takes it back".into(),
         Why::Unserved => "no worker that lives serves its kind".into(),
-        Why::KindPaused => "its kind is paused".into(),
+        Why::KindPaused => format!("its kind is paused: `{}` ends it", resume_kind(&task.kind)),
         Why::Paused => "the queue is paused: `interval-queue resume` ends it".into(),
         Why::Limit => "as many tasks of the queue run as may".into(),
         Why::Load(least) if *least >= ABOVE_ALL => {
@@ -62,7 +67,33 @@ pub(super) fn time(at: Micros) -> String {
         .map_or_else(|| "far away".into(), |at| humantime::format_rfc3339_seconds(at).to_string())
 }
 
-/// A text that others stored, in one line that speaks to no terminal.
+/// A number of something.
+pub(super) fn number(of: u64) -> String {
+    HumanCount(of).to_string()
+}
+
+/// A text that others stored, in one line, of which a terminal shows everything.
 pub(super) fn line(text: &str) -> String {
-    text.trim().replace(char::is_control, " ")
+    visible(&text.trim().replace(char::is_control, " ")).into_owned()
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_what_was_meant() {
+        assert_eq!(quoted("refused:1/2"), "refused:1/2");
+        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{args, ask::Tasks, json, words};
 use crate::{
-    duration::show,
+    duration::about,
     exit::{Failure, NOINPUT, print, print_as_it_is},
 };
 
@@ -19,15 +19,9 @@ const SHOWN: usize = 10;
 /// So many of them are known.
 const KNOWN: usize = 100;
 
-/// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all of
-/// them are silent without being held for dead.
-pub(super) fn is_alive(worker: &Worker, now: Micros) -> bool {
-    worker.alive_for.is_some() && lease_end(worker) >= now
-}
-
-/// When its lease ends unless it is heard of.
-pub(super) fn lease_end(worker: &Worker) -> Micros {
-    worker.presence.seen + worker.presence.lease
+/// Whether the lease of a worker lasts, by the lease clock of the store.
+pub(super) fn is_alive(worker: &Worker) -> bool {
+    worker.alive_for.is_some()
 }
 
 /// What workers run, those that began first before others: of each at most a hundred.
@@ -43,12 +37,12 @@ pub(super) async fn runs(tasks: &Tasks, workers: &[Worker]) -> Result<Vec<Task>,
 }
 
 pub(super) async fn workers(tasks: &Tasks, args: &args::Workers) -> Result<(), Failure> {
-    let now = tasks.look().await?.ok_or_else(|| tasks.missing())?.at;
+    let now = tasks.now().await?;
     let mut workers = tasks.workers().await?;
     let runs = runs(tasks, &workers).await?;
     if args.json {
         let of = |worker: &Worker| {
-            let mut object = json::worker(worker, is_alive(worker, now));
+            let mut object = json::worker(worker);
             let own = runs.iter().filter(|task| task.worker == Some(worker.presence.worker));
             object["runs"] = own.map(json::row).collect();
             object
@@ -62,14 +56,14 @@ pub(super) async fn workers(tasks: &Tasks, args: &args::Workers) -> Result<(), F
             "no worker was there within the last hour: `interval-queue work` is one",
         ));
     }
-    workers.sort_by_key(|worker| (!is_alive(worker, now), worker.presence.since));
+    workers.sort_by_key(|worker| (!is_alive(worker), worker.presence.since));
     let blocks: Vec<_> = workers.iter().map(|worker| block(worker, &runs, now)).collect();
     print_as_it_is(blocks.join("\n").as_bytes())
 }
 
 fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
     let presence = &worker.presence;
-    let mut block = format!("{}\n", about(worker, now));
+    let mut block = format!("{}\n", described(worker, now));
     let own: Vec<_> = runs.iter().filter(|task| task.worker == Some(presence.worker)).collect();
     for task in own.iter().take(SHOWN) {
         block += &format!("  {}\n", run(task, now));
@@ -84,14 +78,13 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
 }
 
 /// A worker in a line: what it serves, and when it was heard of.
-pub(super) fn about(worker: &Worker, now: Micros) -> String {
+pub(super) fn described(worker: &Worker, now: Micros) -> String {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
-    let seen = show(now - presence.seen);
-    let life = if is_alive(worker, now) {
-        format!("heard of {seen} ago, its lease ends in {}", show(lease_end(worker) - now))
-    } else {
-        format!("silent for {seen}: its lease has ended")
+    let seen = about(now - presence.seen);
+    let life = match worker.alive_for {
+        Some(left) => format!("heard of {seen} ago, its lease ends in {}", about(left)),
+        None => format!("silent for {seen}: its lease has ended"),
     };
     let takes = match presence.at_least {
         Some(ABOVE_ALL..) => ", is under load and takes nothing".into(),
@@ -110,7 +103,7 @@ pub(super) fn about(worker: &Worker, now: Micros) -> String {
 
 /// A run in a line.
 pub(crate) fn run(task: &Task, now: Micros) -> String {
-    let long = task.leased.map_or(String::new(), |leased| format!("  for {}", show(now - leased)));
+    let long = task.leased.map_or(String::new(), |leased| format!("  for {}", about(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
@@ -121,7 +114,7 @@ pub(crate) fn waiting(task: &Task, now: Micros) -> String {
         0 => String::new(),
         priority => format!("  priority {priority}"),
     };
-    format!("{}  {}  added {} ago{priority}", task.id, task.kind, show(now - task.added))
+    format!("{}  {}  added {} ago{priority}", task.id, task.kind, about(now - task.added))
 }
 
 /// How far a run is.

@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new();
+    let contact = Contact::new(&turns.shard.target.state.url);
     let queue = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),

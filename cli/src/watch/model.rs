@@ -3,15 +3,16 @@
 use std::{collections::HashMap, time::Duration};
 
 use interval_queue::{QueueName, Snapshot, task_contract::TaskId};
+use interval_queue_tasks::Condition;
 
 use super::{
     history::History,
     keys::{Action, Move},
     news::{Effect, Known, News, Outage, Wanted},
-    reason::Reason,
+    reason::{Reason, Tone},
     stored::Stored,
 };
-use crate::tasks::TextPage;
+use crate::tasks::{Summary, TextPage};
 
 /// So many queues are remembered beside the one that is chosen.
 const REMEMBERED: usize = 256;
@@ -46,6 +47,8 @@ pub(crate) struct Model {
     known: HashMap<QueueName, Known>,
     /// What has been seen of the stored tasks of the chosen queue.
     stored: Option<Stored>,
+    /// How the tasks of the queues stood that were looked at; or what the store said that cannot read them.
+    summaries: HashMap<QueueName, Result<Box<Summary>, String>>,
     /// The task that is marked, while keys are about tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
@@ -75,6 +78,7 @@ impl Model {
             first_row: 0,
             known: HashMap::new(),
             stored: None,
+            summaries: HashMap::new(),
             marked: None,
             opened: None,
             outage: None,
@@ -120,13 +124,38 @@ impl Model {
             Some(since) => Reason::silence(self.now.saturating_sub(since)),
             None => Reason::of(known, self.outage.as_ref(), self.now),
         };
+        if silent.is_some() || self.outage.is_some() {
+            return reason;
+        }
+        if let Some(queue) = self.queue() {
+            reason = self.with_tasks(queue, reason);
+        }
         if let Some(stored) = self.stored() {
-            if matches!(known, Some(Known::Missing)) && silent.is_none() && self.outage.is_none() {
-                reason = stored.reason();
-            }
             reason.text = format!("{}; stored tasks: {}", reason.text, stored.last.in_words());
         }
         reason
+    }
+
+    /// What is in force in a queue that is listed, as far as is known.
+    pub(crate) fn reason_of(&self, queue: &QueueName) -> Reason {
+        self.with_tasks(queue, Reason::of(self.known.get(queue), None, self.now))
+    }
+
+    /// How the tasks of a queue stood; none: it has none, or they cannot be read.
+    pub(crate) fn summary(&self, queue: &QueueName) -> Option<&Summary> {
+        self.summaries.get(queue)?.as_deref().ok()
+    }
+
+    /// What is in force for its tasks, unless it has none that waits, or something is wrong with the pace.
+    fn with_tasks(&self, queue: &QueueName, of_pace: Reason) -> Reason {
+        let has_pace = matches!(self.known.get(queue), Some(Known::Queue(_)));
+        match self.summaries.get(queue) {
+            Some(Err(said)) => Reason::tasks_unreadable(said),
+            Some(Ok(summary)) if !has_pace || summary.left() > 0 && of_pace.tone != Tone::Bad => {
+                Reason::of_tasks(summary)
+            }
+            _ => of_pace,
+        }
     }
 
     /// Whether the state has ever answered.
@@ -178,9 +207,23 @@ impl Model {
             }
             News::Look(queue, found) => self.look(queue, found),
             News::WithTasks(queue, tasks, look) => {
+                let found = match tasks {
+                    Ok(Some(summary)) => {
+                        self.summaries.insert(queue.clone(), Ok(summary.clone()));
+                        Some(summary)
+                    }
+                    Ok(None) => {
+                        self.summaries.remove(&queue);
+                        None
+                    }
+                    Err(said) => {
+                        self.summaries.insert(queue.clone(), Err(said));
+                        None
+                    }
+                };
                 if Some(&queue) == self.queue() {
                     let before = self.stored.take().filter(|stored| stored.queue == queue);
-                    self.stored = tasks.map(|look| match before {
+                    self.stored = found.map(|look| match before {
                         Some(mut stored) => {
                             stored.feed(*look, now);
                             stored
@@ -235,6 +278,7 @@ impl Model {
         if self.known.len() > REMEMBERED {
             let keep: Vec<_> = self.in_view().chain(self.queue()).cloned().collect();
             self.known.retain(|name, _| keep.contains(name));
+            self.summaries.retain(|name, _| keep.contains(name));
         }
     }
 
@@ -336,7 +380,9 @@ impl Model {
         let Some(queue) = self.queue().cloned() else { return };
         match (&self.outage, self.history()) {
             (None, found) if found.is_some() || self.stored().is_some() => {
-                let of_tasks = || self.stored().is_some_and(|stored| stored.last.word == "paused");
+                let is_pause = |one: &Condition| matches!(one, Condition::Paused { .. });
+                let of_tasks =
+                    || self.stored().is_some_and(|stored| stored.last.conditions.iter().any(is_pause));
                 let paused = found.map_or_else(of_tasks, |history| history.snapshot().record.paused);
                 let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
                 self.asked = Some((queue, wanted));

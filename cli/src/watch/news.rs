@@ -9,7 +9,7 @@ use interval_queue::{
 };
 
 use super::history::History;
-use crate::tasks::{Standing, TextPage};
+use crate::tasks::{Summary, TextPage};
 
 /// What is known of a queue.
 #[derive(Clone, Debug)]
@@ -62,8 +62,9 @@ pub(crate) enum News {
     Names(Vec<QueueName>),
     /// A look at a queue; none: it is not there.
     Look(QueueName, Option<Snapshot>),
-    /// A look, and how the stored tasks of the queue stand; none: it has none.
-    WithTasks(QueueName, Option<Box<Standing>>, Box<News>),
+    /// A look, and how the stored tasks of the queue stand; none: it has none. Or what the store said that cannot read
+    /// them.
+    WithTasks(QueueName, Result<Option<Box<Summary>>, String>, Box<News>),
     /// A look at a queue that cannot be read, with what the state said.
     Unreadable(QueueName, String),
     /// The state does not answer, and what was said of that.

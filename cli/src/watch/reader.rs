@@ -13,7 +13,7 @@ use crate::{
     args::{State, Target},
     exit::{Failure, NOINPUT},
     target::{bounded, change, look},
-    tasks::{Standing, Tasks, TextPage, pause_or_resume, what_failed},
+    tasks::{Summary, Tasks, TextPage, pause_or_resume, what_failed},
 };
 
 /// The state, opened when it is first needed and can be reached.
@@ -52,15 +52,16 @@ impl Reader {
                 Ok(News::Unreadable(queue, failure.message))
             }
             (Err(failure), _) => outage(failure),
-            (Ok(news), Task::Look(queue)) => Ok(self.with_tasks(queue, news).await),
-            (Ok(news), Task::List | Task::Glance(_)) => Ok(news),
+            (Ok(news), Task::Look(queue)) => Ok(self.with_tasks(queue, news, true).await),
+            (Ok(news), Task::Glance(queue)) => Ok(self.with_tasks(queue, news, false).await),
+            (Ok(news), Task::List) => Ok(news),
         }
     }
 
     /// The queues that have a pace, and those that have stored tasks.
     async fn names(&self, state: &dyn SharedState) -> Result<News, Failure> {
         let mut names = bounded(async { Ok(state.queues().await?) }).await?;
-        if let Some(tasks) = self.tasks().await {
+        if let Ok(Some(tasks)) = self.tasks().await {
             names.extend(tasks.queues().await?);
             names.sort();
             names.dedup();
@@ -68,29 +69,36 @@ impl Reader {
         Ok(News::Names(names))
     }
 
-    /// The stored tasks, if the store keeps any. One that does not answer is seen by what is read otherwise.
-    async fn tasks(&self) -> Option<&Tasks> {
+    /// The stored tasks, if the store keeps any.
+    async fn tasks(&self) -> Result<Option<&Tasks>, Failure> {
         let open = || Tasks::open_place_if_kept(&self.place);
-        self.tasks.get_or_try_init(open).await.ok()?.as_ref()
+        Ok(self.tasks.get_or_try_init(open).await?.as_ref())
     }
 
-    /// The same with how the stored tasks of the queue stand.
-    async fn with_tasks(&self, queue: QueueName, look: News) -> News {
-        let Some(tasks) = self.tasks().await else { return look };
-        match Standing::find(&tasks.of(&queue)).await {
-            Ok(standing) => News::WithTasks(queue, standing.map(Box::new), Box::new(look)),
-            Err(_) => look,
-        }
+    /// The same with how the stored tasks of the queue stand; with all that runs and is next if it is `whole`.
+    async fn with_tasks(&self, queue: QueueName, look: News, whole: bool) -> News {
+        let found = async {
+            let Some(tasks) = self.tasks().await? else { return Ok(None) };
+            let pace = match &look {
+                News::Look(_, pace) => pace.as_ref(),
+                _ => None,
+            };
+            let tasks = tasks.of(&queue);
+            if whole { Summary::find(&tasks, pace).await } else { Summary::glance(&tasks, pace).await }
+        };
+        let found = found.await.map_err(|failure: Failure| failure.message);
+        News::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(look))
     }
 
     /// All that is to be said of a task.
     pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> News {
         let target = Target { state: self.place.clone(), queue: queue.clone() };
         let page = match self.tasks().await {
-            Some(tasks) => {
+            Ok(Some(tasks)) => {
                 TextPage::of(&target, &tasks.of(&queue), id).await.map_err(|failure| failure.message)
             }
-            None => Err("the state does not answer".into()),
+            Ok(None) => Err("the store keeps no tasks".into()),
+            Err(failure) => Err(failure.message),
         };
         News::Opened(page.map_err(|said| format!("task {id} cannot be opened: {said}")))
     }

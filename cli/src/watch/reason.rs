@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use interval_queue::{Micros, Standing};
+use interval_queue_tasks::Condition;
 
 use super::{
     history::{History, Waiting},
     news::{Known, Outage},
 };
+use crate::tasks::Summary;
 
 /// A free slot that nobody takes is worth a word after this long, or after two intervals.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -50,6 +52,26 @@ impl Reason {
             Some(Known::Unreadable(said)) => Self::new(Tone::Bad, "UNREADABLE", said),
             Some(Known::Queue(history)) => Self::of_queue(history, now),
         }
+    }
+
+    /// What is in force for stored tasks.
+    pub(crate) fn of_tasks(summary: &Summary) -> Self {
+        let (tone, word) = match summary.conditions.first() {
+            Some(Condition::Running { .. }) => (Tone::Good, "RUNNING"),
+            Some(Condition::Empty) => (Tone::Idle, "EMPTY"),
+            Some(Condition::NoWorker | Condition::Unserved { .. }) => (Tone::Bad, "NOBODY WORKS"),
+            Some(Condition::Lost { .. }) => (Tone::Bad, "LOST"),
+            Some(Condition::Next | Condition::Pace { .. }) => (Tone::Good, "NEXT"),
+            Some(Condition::PaceHeld { .. }) => (Tone::Waiting, "HELD"),
+            Some(pause) if pause.is_pause() => (Tone::Waiting, "PAUSED"),
+            _ => (Tone::Waiting, "WAITING"),
+        };
+        Self::new(tone, word, summary.reason())
+    }
+
+    /// The stored tasks of a queue cannot be read.
+    pub(crate) fn tasks_unreadable(said: &str) -> Self {
+        Self::new(Tone::Bad, "UNREADABLE", format!("its stored tasks cannot be read: {said}"))
     }
 
     /// No queue is stored.

@@ -24,7 +24,7 @@ pub(crate) enum Task {
     List,
     /// The queue that is shown, with its stored tasks.
     Look(QueueName),
-    /// One of the others in view: its pace alone.
+    /// One of the others in view: its pace, and how many tasks it has.
     Glance(QueueName),
 }
 

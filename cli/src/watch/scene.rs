@@ -6,8 +6,9 @@ use interval_queue::{
     Label, Micros, Presence, Rates, Record, Settings, ShardId, Snapshot, Ticket, contract::LastTake,
     task_contract::Counted,
 };
+use interval_queue_tasks::Condition;
 
-use crate::tasks::Standing;
+use crate::tasks::Summary;
 
 /// A queue as a look finds it. Shards have the label that is also their id, and a lease of 5 s.
 #[derive(Clone, Debug)]
@@ -108,12 +109,12 @@ impl Scene {
 }
 
 /// Stored tasks of which so many are counted.
-pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Standing {
-    Standing {
+pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Summary {
+    Summary {
         at: Micros::ZERO,
         counts: counts.iter().copied().collect(),
-        word: "running",
-        reason: "8 run".into(),
+        lost: 0,
+        conditions: vec![Condition::Running { running: 8, limit: None }],
         oldest: None,
         workers: 1,
         runs: Vec::new(),

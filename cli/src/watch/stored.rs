@@ -4,8 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use interval_queue::{Micros, QueueName};
 
-use super::reason::{Reason, Tone};
-use crate::tasks::{Counts, Standing};
+use crate::tasks::{Counts, Summary};
 
 /// The rate is that of about this time.
 const RATED: Micros = Micros::from_millis(10_000);
@@ -17,7 +16,7 @@ const MOST: usize = 128;
 pub(crate) struct Stored {
     pub(crate) queue: QueueName,
     /// The last look, and when it came, on the clock of the host.
-    pub(crate) last: Standing,
+    pub(crate) last: Summary,
     seen_at: Duration,
     /// What was counted before it.
     before: VecDeque<(Micros, Counts)>,
@@ -25,12 +24,12 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// The first look, at `now` on the clock of the host.
-    pub(crate) fn new(queue: QueueName, look: Standing, now: Duration) -> Self {
+    pub(crate) fn new(queue: QueueName, look: Summary, now: Duration) -> Self {
         Self { queue, last: look, seen_at: now, before: VecDeque::new() }
     }
 
     /// Another look.
-    pub(crate) fn feed(&mut self, look: Standing, now: Duration) {
+    pub(crate) fn feed(&mut self, look: Summary, now: Duration) {
         if look.at < self.last.at {
             // The clock of the store was stepped back, or the looks came in another order than they were made.
             self.before.clear();
@@ -54,19 +53,6 @@ impl Stored {
         let (at, counts) = self.before.front()?;
         self.last.pace_since((*at, counts))
     }
-
-    /// Why nothing runs, for a queue that has no pace.
-    pub(crate) fn reason(&self) -> Reason {
-        let (tone, word) = match self.last.word {
-            "running" => (Tone::Good, "RUNNING"),
-            "empty" => (Tone::Idle, "EMPTY"),
-            "paused" | "kind_paused" => (Tone::Waiting, "PAUSED"),
-            "no_worker" | "unserved" => (Tone::Bad, "NOBODY WORKS"),
-            "next" => (Tone::Good, "NEXT"),
-            _ => (Tone::Waiting, "WAITING"),
-        };
-        Reason { tone, word, text: self.last.reason.clone() }
-    }
 }
 
 #[cfg(test)]
@@ -79,7 +65,7 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_ten_seconds_and_little_is_remembered() {
         let queue = QueueName::new("mail").unwrap();
-        let look = |second: u64| Standing {
+        let look = |second: u64| Summary {
             at: Micros::from_millis(second * 1_000),
             ..tasks(&[(Counted::EverDone, second * second), (Counted::EverAdded, 9_000)])
         };

@@ -51,6 +51,8 @@ What becomes of the task:
                     failed, and tried again as its policy says: 10 s later, then twice as
                     long each time, five times in all
   The end of stderr is kept as its error; all of it goes to the stderr of this program, too.
+  What this host cannot run, for lack of processes or files, is given back and counts nothing.
+  With --dir a program that cannot be used sets its kind aside until its file changes.
   What CMD leaves running when it ends is ended, too: its process group and, on Linux, daemons.
 
 A guard, a small process, stands beside each CMD. If this program is killed, even with

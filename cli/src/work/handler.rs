@@ -1,21 +1,24 @@
 //! What is done with a task: CMD runs with its payload, and the end of CMD becomes the end of the task.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
-    io::Write,
+    io::{self, Write},
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, UNIX_EPOCH},
 };
 
-use interval_queue::task_contract::Json;
-use interval_queue_tasks::{Context, TaskError};
-use serde_json::{Map, Value, json};
+use interval_queue::task_contract::{Json, Kind, State, TaskId};
+use interval_queue_tasks::{Context, TaskError, TaskQueue, WorkerHandle};
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tempfile::TempPath;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::{
+    aside::{Aside, Lack},
     ended::How,
     lease::Lease,
     programs::Programs,
@@ -23,7 +26,18 @@ use super::{
     verdict::Verdict,
     voice::Speaker,
 };
-use crate::{exit::Failure, guard::INPUTS};
+use crate::{
+    exit::{Failure, SOFTWARE},
+    guard::INPUTS,
+};
+
+/// What the file of the inputs has of an upstream.
+#[derive(Serialize)]
+struct Input {
+    result: Option<Json>,
+    state: State,
+    task: TaskId,
+}
 
 /// What runs CMD.
 #[derive(Debug)]
@@ -31,6 +45,7 @@ pub(super) struct Handler {
     programs: Programs,
     timeout: Option<Duration>,
     speaker: Speaker,
+    aside: Aside,
     /// Why nothing can be run here any more.
     broken: watch::Sender<Option<Failure>>,
     /// Whether this process was told to end.
@@ -39,13 +54,38 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(programs: Programs, timeout: Option<Duration>, speaker: Speaker) -> Self {
+        let aside = Aside::default();
+        for (kind, failure) in &programs.unusable {
+            aside.set_aside(kind, &programs.words(kind), failure);
+        }
         Self {
             programs,
             timeout,
             speaker,
+            aside,
             broken: watch::Sender::new(None),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Whether it has a program for tasks of this kind, usable or not.
+    pub(super) fn serves(&self, kind: &Kind) -> bool {
+        self.programs.kinds().any(|own| own == kind.as_str())
+    }
+
+    /// These workers take no tasks that cannot be run.
+    pub(super) fn watch(&self, workers: Vec<WorkerHandle>) {
+        self.aside.watch(workers);
+    }
+
+    /// Takes kinds up again that can be run again.
+    pub(super) async fn take_up<T>(&self) -> T {
+        self.aside.take_up().await
+    }
+
+    /// The failure of a worker that was to end when nothing is left, and tasks that it could not run are.
+    pub(super) async fn left(&self, queues: &[TaskQueue]) -> Option<Failure> {
+        self.aside.left(queues).await
     }
 
     /// Waits until nothing can be run here any more.
@@ -71,8 +111,9 @@ impl Handler {
         lease: watch::Receiver<Lease>,
     ) -> Result<Json, TaskError> {
         let inputs = self.inputs(&context).await?;
+        let words = self.programs.words(context.kind());
         let given = Given {
-            words: self.programs.words(context.kind()),
+            words: words.clone(),
             environment: environment(&context, inputs.as_ref()),
             payload: context.payload().as_str().as_bytes().to_vec(),
             timeout: self.timeout,
@@ -85,15 +126,30 @@ impl Handler {
             // Whoever stops a service may send the signal to all of its processes.
             return Err(unfinished(&context));
         }
-        match Verdict::of(&ended) {
+        let verdict = Verdict::of(&ended);
+        if !matches!(verdict, Verdict::Unable(_)) {
+            self.aside.host_has(Lack::Process);
+        }
+        match verdict {
             Verdict::Done(result) => Ok(result),
             Verdict::Failed(why) => Err(TaskError::failed(why)),
             Verdict::Permanent(why) => Err(TaskError::permanent(why)),
             Verdict::Ended => Err(unfinished(&context)),
-            Verdict::Released => Err(TaskError::released()),
+            Verdict::Unable(failure) => {
+                // A lease that was over before the start is no lack.
+                if failure.code != SOFTWARE {
+                    self.aside.host_lacks(Lack::Process, &failure);
+                }
+                Err(TaskError::released().because(failure.message))
+            }
             Verdict::Broken(failure) => {
-                self.broken.send_replace(Some(failure));
-                Err(TaskError::released())
+                let released = TaskError::released().because(&failure.message);
+                if self.programs.is_directory {
+                    self.aside.set_aside(context.kind(), &words, &failure);
+                } else {
+                    self.broken.send_replace(Some(failure));
+                }
+                Err(released)
             }
         }
     }
@@ -104,30 +160,41 @@ impl Handler {
             return Ok(None);
         }
         let inputs = context.inputs().await?;
-        let mut object = Map::new();
-        for input in inputs.iter() {
-            let name = input.name.as_ref().map_or_else(|| input.up.to_string(), ToString::to_string);
-            let result: Option<Value> =
-                input.result.as_ref().map(|result| serde_json::from_str(result.as_str())).transpose()?;
-            let value = json!({ "task": input.up, "state": input.state, "result": result });
-            object.insert(name, value);
-        }
-        let written = tokio::task::spawn_blocking(move || {
-            let mut file =
-                tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
-            serde_json::to_writer(&mut file, &object)?;
-            file.flush()?;
-            Ok::<_, std::io::Error>(file.into_temp_path())
-        });
-        // It is this host that has no room for it.
-        let unwritten =
-            |error: &dyn std::fmt::Display| TaskError::released().because(format!("its inputs: {error}"));
-        match written.await {
-            Ok(Ok(path)) => Ok(Some(path)),
-            Ok(Err(error)) => Err(unwritten(&error)),
-            Err(error) => Err(unwritten(&error)),
+        let object: BTreeMap<String, Input> = inputs
+            .iter()
+            .map(|input| {
+                let name = input.name.as_ref().map_or_else(|| input.up.to_string(), ToString::to_string);
+                (name, Input { result: input.result.clone(), state: input.state, task: input.up })
+            })
+            .collect();
+        match written(object).await {
+            Ok(path) => {
+                self.aside.host_has(Lack::Inputs);
+                Ok(Some(path))
+            }
+            Err(error) => {
+                let place = std::env::temp_dir();
+                let what = format!("cannot write the inputs of a task into {}", place.display());
+                let failure = Failure::os(&what, &error);
+                self.aside.host_lacks(Lack::Inputs, &failure);
+                Err(TaskError::released().because(failure.message))
+            }
         }
     }
+}
+
+/// A file with this object, written by a thread of its own: the file system may hang.
+async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
+    let (tell, told) = oneshot::channel();
+    let write = move || {
+        let mut file =
+            tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
+        serde_json::to_writer(&mut file, &object)?;
+        file.flush()?;
+        Ok(file.into_temp_path())
+    };
+    thread::Builder::new().name("inputs".into()).spawn(move || tell.send(write()).ok())?;
+    told.await.unwrap_or_else(|_| Err(io::Error::other("the thread that writes them has panicked")))
 }
 
 fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {

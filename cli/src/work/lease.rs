@@ -1,4 +1,5 @@
-//! Until when this worker has its tasks: seen in every step that the store answers, and told to the guards.
+//! Until when this worker has its tasks: seen in every step that the store answers, and sent to the guards. What the
+//! store fails of is printed.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -7,15 +8,17 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue::{
-    QueueName, StateError,
+    QueueName, StateError, StateErrorKind,
     contract::Changes,
     task_contract::{Command, Reply, TaskStore},
 };
 use tokio::sync::watch;
 
 use crate::{
+    clock,
     exit::{Failure, say},
     guard::{Instant, Order, now},
+    outage::StoreOutages,
 };
 
 /// A lease, which counts from when it was asked for.
@@ -43,51 +46,69 @@ impl Lease {
 pub(crate) struct Watched {
     store: Arc<dyn TaskStore>,
     lease: watch::Sender<Lease>,
-    /// Whether it did not answer last: of all queues of the place.
-    silent: Arc<Mutex<bool>>,
+    /// Those of the store, whichever queue they are seen by.
+    outages: Arc<Mutex<StoreOutages>>,
 }
 
 impl Watched {
     pub(crate) fn new(
         store: Arc<dyn TaskStore>,
         lease: watch::Sender<Lease>,
-        silent: Arc<Mutex<bool>>,
+        outages: Arc<Mutex<StoreOutages>>,
     ) -> Self {
-        Self { store, lease, silent }
+        Self { store, lease, outages }
     }
 
-    /// Says when the store stops answering, and when it answers again.
-    fn tell(&self, failure: Option<Failure>) {
-        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        match (failure, *silent) {
-            (Some(failure), false) => say(&format!("state unreachable: {}; trying again", failure.message)),
-            (None, true) => say("the state answers again"),
-            (Some(_), true) | (None, false) => return,
+    /// Prints that the store fails, or answers again, as far as a line is due. Steps alone count: what only reads may be
+    /// answered by a store whose disk is full.
+    fn report(&self, sent: tokio::time::Instant, error: Option<&StateError>) {
+        let mut outages = self.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = match error {
+            Some(error) => outages.failed(&Failure::from(error.clone()), sent),
+            None => outages.answered(),
+        };
+        match (line, error) {
+            (Some(line), Some(_)) => say(&format!("{line}; trying again")),
+            (Some(line), None) => say(&line),
+            (None, _) => {}
         }
-        *silent = !*silent;
+    }
+}
+
+/// A step that was sent. The worker drops one that gets no answer in time.
+struct UnderWay<'a> {
+    watched: &'a Watched,
+    sent: tokio::time::Instant,
+    is_answered: bool,
+}
+
+impl UnderWay<'_> {
+    fn end(mut self, error: Option<&StateError>) {
+        self.is_answered = true;
+        self.watched.report(self.sent, error);
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let error = StateError::new(StateErrorKind::TimedOut, "it does not answer");
+            self.watched.report(self.sent, Some(&error));
+        }
     }
 }
 
 #[async_trait]
 impl TaskStore for Watched {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let lease = match &command {
-            Command::Step(step) => Some(Lease::new(step.lease.to_duration())),
-            _ => None,
-        };
+        let Command::Step(step) = &command else { return self.store.apply(queue, command).await };
+        let lease = Lease::new(step.lease.to_duration());
+        let under_way = UnderWay { watched: self, sent: clock::now(), is_answered: false };
         let reply = self.store.apply(queue, command).await;
-        match &reply {
-            Ok(reply) => {
-                if let (Some(lease), Reply::Stepped(stepped)) = (lease, reply)
-                    && !stepped.restate
-                {
-                    self.lease.send_replace(lease);
-                }
-                self.tell(None);
-            }
-            Err(error) if error.is_retryable() => self.tell(Some(Failure::from(error.clone()))),
-            Err(_) => {}
+        if matches!(&reply, Ok(Reply::Stepped(stepped)) if !stepped.restate) {
+            self.lease.send_replace(lease);
         }
+        under_way.end(reply.as_ref().err());
         reply
     }
 

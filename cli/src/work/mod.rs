@@ -1,16 +1,19 @@
 //! `work`: CMD for each stored task.
 //!
-//! `programs` is what CMD is for which kind. `lease` sees in the answers of the store how long this worker has its
+//! `programs` is what CMD is for which kind, `aside` what cannot be run for now, `unserved` what no worker runs. `lease` sees in the answers of the store how long this worker has its
 //! tasks. `handler` makes a `run` of CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see
-//! `crate::guard`. What CMD prints is kept by `ends` and its stderr passed on by the `voice`.
+//! `crate::guard`. What the libraries only log is printed by `reports`, what CMD prints is kept by `ends` and its stderr passed on by the `voice`.
 
 mod args;
+mod aside;
 mod ended;
 mod ends;
 mod handler;
 mod lease;
 mod programs;
+mod reports;
 mod run;
+mod unserved;
 mod verdict;
 mod voice;
 
@@ -33,12 +36,14 @@ use self::{
     handler::Handler,
     lease::{Lease, Watched},
     programs::Programs,
+    unserved::Unserved,
     voice::Voice,
 };
 use crate::{
     child::expect_children,
     duration::show,
     exit::{Ending, Failure, say},
+    outage::StoreOutages,
     rate::pace as shown,
     shard::label,
     signals::Signals,
@@ -58,16 +63,20 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
         queues = open(&work) => queues?,
     };
+    reports::print();
     let voice = Voice::start()?;
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
     let handler = Arc::new(Handler::new(programs, work.timeout, voice.speaker()));
     let places = (queues.len() > 1).then(|| Places::new(work.jobs, work.turns.into()));
     let mut workers = Vec::new();
-    for (queue, lease) in queues {
-        workers.push(worker(&work, &queue, lease, &label, &kinds, &handler, places.as_ref())?);
+    for (queue, lease) in &queues {
+        workers.push(worker(&work, queue, lease.clone(), &label, &kinds, &handler, places.as_ref())?);
     }
+    let queues: Vec<_> = queues.into_iter().map(|(queue, _)| queue).collect();
     let handles: Vec<_> = workers.iter().map(Worker::handle).collect();
+    handler.watch(handles.clone());
+    let mut unserved = Unserved::default();
     let run = async |worker: Worker| {
         let ended = if work.until_empty { worker.run_until_empty().await } else { worker.run().await };
         if ended.is_err() {
@@ -80,10 +89,13 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let mut running = pin!(running.map(|ended| ended.into_iter().collect::<Result<(), Error>>()));
     let mut first: Option<i32> = None;
     let mut broken = None;
+    let mut looks = Box::pin(unserved.watch::<()>(&queues, &handler));
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut running => break ended,
+            () = handler.take_up() => {}
+            () = &mut looks => {}
             signal = signals.next() => {
                 if [SIGUSR1, SIGUSR2].contains(&signal.number) {
                     // They end nothing that listens to signals.
@@ -103,6 +115,11 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
             }
         }
     };
+    drop(looks);
+    if work.until_empty && first.is_none() && broken.is_none() && ended.is_ok() {
+        unserved.check_once(&queues, &handler).await;
+        broken = handler.left(&queues).await;
+    }
     drop(handler);
     voice.end().await;
     if let Some(failure) = broken {
@@ -117,17 +134,18 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
     let names = work.queues()?;
     let store = work.target.state.store().await?;
     let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
-    let silent = Arc::<Mutex<bool>>::default();
+    let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.state.url)));
     let opened = names.into_iter().map(async |name| {
         let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
         let mut builder = TaskQueue::builder(name.as_str());
         if let Some(pace) = work.pace.pace() {
             builder = builder.pace(pace);
         }
-        let tasks = Arc::new(Watched::new(tasks.clone(), leases, silent.clone()));
+        let tasks = Arc::new(Watched::new(tasks.clone(), leases, outages.clone()));
         let opened = builder.open_parts(tasks, state.clone());
         let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
-        if let Some((pace, asked)) = queue.pace().and_then(|pace| Some((pace, pace.overruled_settings()?))) {
+        let pace = bounded(async { queue.pace().await.map_err(|error| Failure::from(&error)) }).await?;
+        if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
             let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
             say(&format!(
                 "queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"

@@ -1,6 +1,12 @@
 //! What runs the tasks of which kind: CMD, or the programs of a directory.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use interval_queue::task_contract::Kind;
 
@@ -14,12 +20,16 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Programs {
     of: BTreeMap<Kind, Vec<OsString>>,
+    /// Those of them that cannot be executed, and why. One at least can be.
+    pub(super) unusable: Vec<(Kind, Failure)>,
+    /// Whether each kind has a program of its own.
+    pub(super) is_directory: bool,
     /// What people call them all.
     pub(super) name: String,
 }
 
 impl Programs {
-    /// Those that the command line names. Each is there and can be executed.
+    /// Those that the command line names. One at least is there and can be executed.
     pub(super) fn find(work: &WorkArgs) -> Result<Self, Failure> {
         let mut others = work.kinds.iter().enumerate();
         if let Some((_, twice)) = others.find(|(at, kind)| work.kinds[..*at].contains(kind)) {
@@ -32,16 +42,18 @@ impl Programs {
                 let name = Program::find(&work.command)?.base_name();
                 let kinds = if work.kinds.is_empty() { &[Kind::default()] } else { &work.kinds[..] };
                 let of = kinds.iter().map(|kind| (kind.clone(), work.command.clone())).collect();
-                Ok(Self { of, name })
+                Ok(Self { of, unusable: Vec::new(), is_directory: false, name })
             }
         }
     }
 
-    /// The programs of these kinds in a directory; of all kinds that have one if none is said.
+    /// The programs of these kinds in a directory; without kinds, of all kinds that have one.
     fn of_directory(dir: &Path, kinds: &[Kind]) -> Result<Self, Failure> {
         let unread =
             |error| Failure::new(NOINPUT, format!("cannot read the directory {}: {error}", dir.display()));
-        let mut of = BTreeMap::new();
+        let words = |path: PathBuf| vec![path.into_os_string()];
+        let mut of: BTreeMap<_, _> =
+            kinds.iter().map(|kind| (kind.clone(), words(dir.join(kind.as_str())))).collect();
         for entry in fs::read_dir(dir).map_err(unread)? {
             let entry = entry.map_err(unread)?;
             let is_program = fs::metadata(entry.path())
@@ -52,10 +64,8 @@ impl Programs {
                 continue;
             }
             match name.map(Kind::new) {
-                Some(Ok(kind)) if kinds.is_empty() || kinds.contains(&kind) => {
-                    let words = vec![entry.path().into_os_string()];
-                    Program::find(&words)?;
-                    of.insert(kind, words);
+                Some(Ok(kind)) if kinds.is_empty() => {
+                    of.insert(kind, words(entry.path()));
                 }
                 Some(Err(error)) if kinds.is_empty() => {
                     let text = format!("{}: its name is to be a kind: {error}", entry.path().display());
@@ -68,10 +78,12 @@ impl Programs {
                 _ => {}
             }
         }
-        if let Some(missing) = kinds.iter().find(|kind| !of.contains_key(kind)) {
-            let path = dir.join(missing.as_str());
-            let text = format!("{} is no program: put one there, and `chmod +x` it", path.display());
-            return Err(Failure::new(NOT_FOUND, text));
+        let find = |(kind, words): (&Kind, &Vec<OsString>)| Some((kind.clone(), Program::find(words).err()?));
+        let mut unusable: Vec<_> = of.iter().filter_map(find).collect();
+        if unusable.len() == of.len()
+            && let Some((_, failure)) = unusable.pop()
+        {
+            return Err(failure);
         }
         if of.is_empty() {
             let text = format!(
@@ -81,7 +93,7 @@ impl Programs {
             return Err(Failure::new(NOT_FOUND, text));
         }
         let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { of, name })
+        Ok(Self { of, unusable, is_directory: true, name })
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = &str> {

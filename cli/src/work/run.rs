@@ -28,6 +28,7 @@ use super::{
     voice::Speaker,
 };
 use crate::{
+    exit::{Failure, OSERR},
     guard::{self, Group, News, Order},
     shard::expired,
 };
@@ -201,9 +202,10 @@ impl Link {
 
     /// Does the guard's work, which it has left undone.
     async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> How {
-        let why = match timeout(GUARD_GRACE, guard.wait()).await {
-            Ok(Ok(status)) => gone(status),
-            _ => "its guard did not answer".into(),
+        let (why, is_started) = match timeout(GUARD_GRACE, guard.wait()).await {
+            // One that ended by itself would have reported that it had started CMD.
+            Ok(Ok(status)) => (gone(status), self.group.is_some() || status.code().is_none()),
+            _ => ("its guard did not answer".into(), true),
         };
         let _ = guard.start_kill();
         // It may have been killed before it could say that it has started CMD.
@@ -224,7 +226,8 @@ impl Link {
         match self.stopped {
             Some(Stopped::Asked) => How::Stopped,
             Some(Stopped::TooLong) => How::TimedOut,
-            None => How::GuardGone(why),
+            None if is_started => How::GuardGone(why),
+            None => How::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
         }
     }
 }

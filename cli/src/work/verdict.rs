@@ -18,9 +18,9 @@ pub(crate) enum Verdict {
     Permanent(String),
     /// It was ended before it was done. Nothing counts, if it may run again.
     Ended,
-    /// It was not run. Nothing counts.
-    Released,
-    /// Nothing can be run here any more.
+    /// It was not run, for this reason. Nothing counts.
+    Unable(Failure),
+    /// Its program cannot be executed. Nothing counts.
     Broken(Failure),
 }
 
@@ -43,7 +43,9 @@ impl Verdict {
             How::Stopped | How::LeaseOver => Self::Ended,
             How::Unable(failure) => {
                 let is_program = [NOT_EXECUTABLE, NOT_FOUND].contains(&failure.code);
-                if is_program && !failure.passes { Self::Broken(failure.clone()) } else { Self::Released }
+                let message = with_errors(failure.message.clone(), ended);
+                let failure = Failure { message, ..failure.clone() };
+                if is_program && !failure.passes { Self::Broken(failure) } else { Self::Unable(failure) }
             }
         }
     }
@@ -81,6 +83,7 @@ fn with_errors(reason: String, ended: &Ended) -> String {
 mod tests {
     use super::super::ends::Ends;
     use super::*;
+    use crate::exit::OSERR;
 
     fn ended(how: How, stdout: &str, stderr: &str) -> Verdict {
         let ends = |text: &str| {
@@ -121,5 +124,10 @@ mod tests {
         assert!(matches!(ended(How::Stopped, "", ""), Verdict::Ended));
         let gone = Failure::new(NOT_FOUND, "gone");
         assert!(matches!(ended(How::Unable(gone), "", ""), Verdict::Broken(_)));
+        let lacks = Failure { passes: true, ..Failure::new(OSERR, "cannot start a guard") };
+        let Verdict::Unable(failure) = ended(How::Unable(lacks), "", "no memory\n") else {
+            panic!("the task is not to blame")
+        };
+        assert_eq!(failure.message, "cannot start a guard: no memory");
     }
 }

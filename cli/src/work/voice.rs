@@ -11,6 +11,8 @@ use crate::exit::Failure;
 const AHEAD: usize = 64;
 /// A line that is longer is written in pieces.
 const LONGEST_LINE: usize = 16 * 1024;
+/// As much is written to a pipe at once, with nothing of other processes in between: what Linux and POSIX promise.
+const AT_ONCE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 /// How long the end waits for what is still to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -27,9 +29,10 @@ impl Voice {
         let (done, written) = mpsc::channel(1);
         let write = move || {
             let _done = done;
-            while let Some(piece) = queue.blocking_recv() {
-                // Nobody is left to hear that stderr is closed.
-                let _ = std::io::stderr().write_all(&piece);
+            // An empty piece is the end: speakers may live on.
+            while let Some(piece) = queue.blocking_recv().filter(|piece| !piece.is_empty()) {
+                // A closed stderr is no error.
+                let _ = pieces_of(&piece).try_for_each(|piece| std::io::stderr().write_all(piece));
             }
         };
         let started = thread::Builder::new().name("stderr".into()).spawn(write);
@@ -45,9 +48,25 @@ impl Voice {
     /// Waits until all is written, for a moment at most.
     pub(crate) async fn end(self) {
         let Self { pieces, mut written } = self;
-        drop(pieces);
-        let _ = tokio::time::timeout(PATIENCE, written.recv()).await;
+        let end = async {
+            let _ = pieces.send(Vec::new()).await;
+            written.recv().await
+        };
+        let _ = tokio::time::timeout(PATIENCE, end).await;
     }
+}
+
+/// As many whole lines at a time as are written at once. A longer line is a piece of its own.
+fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let fits = &lines[..lines.len().min(AT_ONCE)];
+        let end_of = |bytes: &[u8]| Some(bytes.iter().rposition(|byte| *byte == b'\n')? + 1);
+        let first = || lines.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let end = end_of(fits).or_else(first).unwrap_or(lines.len());
+        let (piece, rest) = lines.split_at(end);
+        lines = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// One of those who speak.
@@ -82,5 +101,25 @@ impl Speaker {
             self.begun.push(b'\n');
             let _ = self.pieces.send(self.begun).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_whole_and_many_at_once() {
+        let short = "a line\n".repeat(2_000);
+        let long = format!("{}\n", "x".repeat(AT_ONCE * 2));
+        let all = format!("{short}{long}{short}no end");
+        let pieces: Vec<&[u8]> = pieces_of(all.as_bytes()).collect();
+        assert_eq!(pieces.concat(), all.as_bytes());
+        assert!(pieces.contains(&long.as_bytes()));
+        for piece in &pieces {
+            assert!(piece.len() <= AT_ONCE || *piece == long.as_bytes(), "{}", piece.len());
+            assert!(piece.ends_with(b"\n") || *piece == b"no end", "{piece:?}");
+        }
+        assert!(pieces.len() < 2 * short.len() / AT_ONCE + 6, "{}", pieces.len());
     }
 }

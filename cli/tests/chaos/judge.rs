@@ -6,6 +6,9 @@ use interval_queue_tasks::{State, TaskId};
 
 use crate::facts::{Facts, Ran};
 
+/// How long after its lease a run begins at the latest, in microseconds: its worker looks at the rate before it.
+const IN_HAND: u64 = 1_000_000;
+
 /// How much of a delay between two instants the host brought.
 type Explained<'a> = &'a dyn Fn(u64, u64) -> u64;
 
@@ -89,9 +92,9 @@ impl Facts {
         broken
     }
 
-    /// Whether the store that leased the one had forgotten the other.
+    /// Whether the store that leased the one had forgotten the other, which was leased before it began.
     fn was_forgotten(&self, before: &Ran, ran: &Ran) -> bool {
-        self.case.losses.iter().any(|(begun, over)| before.begun < *over && *begun < ran.begun)
+        self.case.losses.iter().any(|(begun, over)| before.begun < *over + IN_HAND && *begun < ran.begun)
     }
 
     /// T2: what counts is the end of the run whose token is in force, and who says another one is told.

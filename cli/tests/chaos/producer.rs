@@ -11,9 +11,7 @@ use std::{
     },
 };
 
-use interval_queue_tasks::{
-    Added, Error, Policy, Selector, State, Task, TaskId, TaskQueue, Verb, contract::Counted,
-};
+use interval_queue_tasks::{Added, Error, Selector, State, Task, TaskId, TaskQueue, Verb, contract::Counted};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::json;
 
@@ -123,8 +121,8 @@ impl Producer {
                 if batch.len() <= 8 && self.random.random_bool(0.15) { 500..2_500 } else { 5..longest };
             let payload = json!({ "ms": self.random.random_range(lasts), "fails": fails });
             let attempts = if made.once { 1 } else { 10_000 };
-            let policy = Policy::default().backoff(ms(10), ms(100)).max_attempts(attempts);
-            let mut task = Task::new(KIND, &payload).with_id(made.id).policy(policy);
+            let mut task =
+                Task::new(KIND, &payload).with_id(made.id).max_attempts(attempts).backoff(ms(10), ms(100));
             // The most urgent ones wait for nothing but a place.
             task = match &made.key {
                 Some(key) => task.key(key).priority(self.random.random_range(-1..=0)),

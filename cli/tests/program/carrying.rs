@@ -113,3 +113,21 @@ fn a_destination_that_cannot_be_changes_nothing() {
     assert!(!refused.status.success(), "{refused:?}");
     assert_eq!(counts(&place, &here)["ready"], 3);
 }
+
+#[test]
+fn what_cannot_be_carried_makes_no_queue() {
+    let place = Backend::sqlite();
+    place.ok(&["add", "1"]);
+    let unknown = "01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d";
+    for (args, code, says) in [
+        (&["move", unknown][..], 66, "there is no task 01957b6e"),
+        (&["copy", unknown], 66, "there is no task 01957b6e"),
+        (&["move", "--state", "done"], 64, "a move takes tasks that have not ended"),
+    ] {
+        let output = place.run(&[&["tasks"], args, &["--to-queue", "there"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        assert!(text(&output.stderr).contains(says), "{output:?}");
+        let there = place.run(&["tasks", "--queue", "there"]);
+        assert_eq!(there.status.code(), Some(66), "{args:?}: {there:?}");
+    }
+}

@@ -24,7 +24,7 @@ fn check(validator: &Validator, value: &Value) {
 
 /// The same schema, under which a field that it does not describe is an error.
 fn closed(mut schema: Value) -> Value {
-    for name in ["queue", "shard", "unreadable"] {
+    for name in ["queue", "unpaced", "tasks", "shard", "unreadable"] {
         schema["$defs"][name]["additionalProperties"] = json!(false);
     }
     schema
@@ -68,7 +68,7 @@ fn what_status_and_list_print_is_what_the_schema_says(place: &mut Backend) {
 fn the_schema_describes_every_field_and_refuses_what_is_something_else() {
     let place = Backend::file();
     let schema = schema(&place);
-    for name in ["queue", "shard", "unreadable"] {
+    for name in ["queue", "unpaced", "tasks", "shard", "unreadable"] {
         let object = &schema["$defs"][name];
         for (field, says) in object["properties"].as_object().unwrap() {
             let described = says["description"].as_str().is_some_and(|text| text.len() > 5);
@@ -113,7 +113,7 @@ fn a_queue_that_cannot_be_read_is_in_the_schema_too() {
 fn the_readme_names_every_field_of_the_schema() {
     let readme = include_str!("../../README.md");
     let schema = schema(&Backend::file());
-    for name in ["queue", "shard", "unreadable"] {
+    for name in ["queue", "unpaced", "tasks", "shard", "unreadable"] {
         for field in schema["$defs"][name]["properties"].as_object().unwrap().keys() {
             assert!(readme.contains(&format!("`{field}`")), "{field}");
         }

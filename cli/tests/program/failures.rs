@@ -71,7 +71,7 @@ fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by_one_c
     let again = shown.lines().find_map(|line| line.strip_prefix("  again: interval-queue ")).unwrap();
     let run = |more: &str| place.shell(&format!("\"$IQ\" {again} {more}")).finish();
     let would = run("--dry-run");
-    assert!(text(&would.stderr).contains("dry run: 200 tasks"), "{would:?}");
+    assert!(text(&would.stderr).contains("dry run: 200 tasks would be retried"), "{would:?}");
     assert_eq!(counts(&place)["failed"], 300, "nothing was done");
     fs::write(place.path("repaired"), "").unwrap();
     let done = run("");
@@ -101,7 +101,7 @@ fn a_group_says_what_it_is_and_how_it_is_run_again() {
     }
     let empty = place.run(&["tasks", "failures"]);
     assert_eq!(empty.status.code(), Some(66));
-    assert!(text(&empty.stderr).contains("no failed task"), "{empty:?}");
+    assert!(text(&empty.stderr).contains("no task that failed"), "{empty:?}");
     place.ok(&[
         "work",
         "--until-empty",
@@ -118,7 +118,8 @@ fn a_group_says_what_it_is_and_how_it_is_run_again() {
     for part in [
         "2 failed: ",
         "\n  2 a; ",
-        "tasks retry --state failed --tag=t --error=",
+        "tasks retry --state=sqlite:",
+        " --queue=mail --state failed --tag=t --error=",
         "This takes 3 tasks, since other errors have that text, too",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -128,4 +129,29 @@ fn a_group_says_what_it_is_and_how_it_is_run_again() {
     let other = place.run(&["tasks", "failures", "--state", "done"]);
     assert_eq!(other.status.code(), Some(64));
     assert!(text(&other.stderr).contains("--state done"), "{other:?}");
+}
+
+#[test]
+fn a_failure_that_is_retried_is_told_too() {
+    let place = Backend::sqlite();
+    place.ok(&["add", "--max-attempts", "1", "1"]);
+    place.ok(&["add", "2", "3"]);
+    let _worker = place.spawn(&["work", "--", "sh", "-c", "echo \"smtp-$(cat): greylisted\" >&2; exit 1"]);
+    let mut found = json!(null);
+    wait_until("all have failed once", || {
+        let output = place.run(&["tasks", "failures", "--json"]);
+        found = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        found["failed"] == 1 && found["retrying"] == 2
+    });
+    let groups = found["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{found:#}");
+    assert_eq!((&groups[0]["count"], &groups[0]["retrying"]), (&json!(1), &json!(2)), "{found:#}");
+    assert!(place.ok(&["tasks", "failures"]).starts_with("1 failed, 2 retrying: "));
+    let again = place.ok(&["tasks", "failures"]);
+    let again =
+        again.lines().find_map(|line| line.strip_prefix("  again: interval-queue ")).unwrap().to_owned();
+    // The command is about this queue, whatever the environment names.
+    let env = "INTERVAL_QUEUE_STATE=sqlite:other.db INTERVAL_QUEUE_NAME=other";
+    let output = place.shell(&format!("{env} \"$IQ\" {again} --dry-run")).finish();
+    assert!(text(&output.stderr).contains("dry run: 1 task would be retried"), "{output:?}");
 }

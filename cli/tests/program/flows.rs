@@ -70,7 +70,7 @@ fn edges_are_made_and_removed_while_tasks_wait() {
     place.ok(&["add", "--tag", "late", "4"]);
     let link = ["tasks", "link", "--after", &one, "--as", "sum", "--on-failure", "wait"];
     let dry = place.run(&[&link[..], &["--tag", "late", "--dry-run"]].concat());
-    assert!(text(&dry.stderr).contains("dry run: 2 tasks wait for one more task"), "{dry:?}");
+    assert!(text(&dry.stderr).contains("dry run: 2 tasks would wait for one more task"), "{dry:?}");
     let linked = place.run(&[&link[..], &["--tag", "late", "--json"]].concat());
     let linked: Value = serde_json::from_slice(&linked.stdout).unwrap();
     assert_eq!((&linked["verb"], &linked["count"]), (&json!("link"), &json!(2)));
@@ -105,7 +105,10 @@ fn a_document_becomes_tasks_that_wait_for_each_other() {
     assert_eq!(tell["upstreams"], json!([edge]));
     assert_eq!((&tell["payload"], &tell["kind"]), (&json!("ada"), &json!("tell")));
     let right = task(&place, &tasks["right"]);
-    assert_eq!((&right["max_attempts"], &right["upstreams"][0]["name"]), (&json!(1), &json!("fetch")));
+    assert_eq!(
+        (&right["own_policy"], &right["upstreams"][0]["name"]),
+        (&json!({"max_attempts": 1}), &json!("fetch"))
+    );
     assert_eq!(task(&place, &tasks["fetch"])["priority"], 3);
     let tags = task(&place, &tasks["join"])["tags"].clone();
     assert_eq!(tags, json!(["sums", format!("flow:{flow}"), "name:join"]));
@@ -165,6 +168,7 @@ fn what_cannot_be_a_flow_is_named_and_nothing_is_stored() {
         (json!(wide).to_string(), 65, "task \"join\" of the flow: 10001 upstreams: name at most 10000"),
         ("hello".into(), 65, "flow.json: expected value at line 1 column 1"),
         ("7".into(), 65, "a list of tasks, or an object of tasks by name"),
+        (json!(["a"]).to_string(), 65, "invalid type: string \"a\", expected a task: an object with"),
         (json!({"a": {"knd": "x"}}).to_string(), 65, "unknown field `knd`, expected one of `name`, `kind`"),
         (json!({"a": {"kind": ""}}).to_string(), 65, "kind \"\" is empty"),
         (json!({"a": {"after": 7}}).to_string(), 65, "the name of a task, an object with \"name\""),
@@ -289,7 +293,7 @@ fn flows_are_cancelled_and_retried_whole_or_from_one_task_on() {
     assert_eq!(states, ["done", "failed", "done", "cancelled", "done"]);
     let would = verb(&["retry", "--flow", "night", "--dry-run"]);
     assert_eq!(would.1, sorted(&["left", "join"]), "what is done stays done");
-    assert!(would.2.contains("dry run: 2 tasks run again"), "{}", would.2);
+    assert!(would.2.contains("dry run: 2 tasks would be retried"), "{}", would.2);
     assert_eq!(verb(&["retry", "--downstream", &id("left")]).1, would.1);
     work(&place, "none");
     assert!(place.run(&["tasks", "wait", "--flow", "night"]).status.success());
@@ -347,4 +351,53 @@ fn the_graph_around_a_task_is_drawn_as_far_as_fits() {
             && !shown.contains("─ 4  "),
         "{shown}"
     );
+}
+
+#[test]
+fn a_flow_of_names_runs_in_its_order() {
+    let place = Backend::sqlite();
+    let tasks: Vec<_> = (0..12)
+        .map(|n| json!({"name": format!("t{n}"), "payload": n, "key": "k", "ordered": true}))
+        .collect();
+    ids(&add(&place, &json!(tasks), &["--json", "--flow-id", "f"]));
+    let script = format!("cat >>{0}; echo >>{0}", place.path("order").display());
+    place.ok(&["work", "--until-empty", "--", "sh", "-c", &script]);
+    let order = fs::read_to_string(place.path("order")).unwrap();
+    let wanted: Vec<String> = (0..12).map(|n| n.to_string()).collect();
+    assert_eq!(order.lines().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn a_cancelled_flow_is_purged_and_says_what_was_kept_out() {
+    let place = Backend::sqlite();
+    let flow = json!({"a": {"unique": "u", "tags": ["x", "x"]}, "b": {}, "join": {"after": ["a", "b"]}});
+    let first = ids(&add(&place, &flow, &["--json", "--flow-id", "f"]))["tasks"].clone();
+    let tags: Vec<Value> = task(&place, &first["a"])["tags"].as_array().unwrap().clone();
+    assert_eq!(tags.iter().filter(|tag| **tag == "x").count(), 1, "{tags:?}");
+    let again = add(&place, &flow, &["--flow-id", "g"]);
+    assert!(
+        text(&again.stderr).contains("flow g: 2 of 3 tasks added, 1 kept out by a unique name"),
+        "{again:?}"
+    );
+    place.ok(&["tasks", "cancel", "--all"]);
+    place.ok(&["work", "--until-empty", "--", "true"]);
+    assert_eq!(place.ok(&["tasks", "purge", "--all"]).lines().count(), 5);
+}
+
+#[test]
+fn a_task_whose_name_is_taken_is_not_retried() {
+    let place = Backend::sqlite();
+    let add = |payload: &str| place.ok(&["add", "--unique", "x", payload]).trim().to_owned();
+    let first = add("1");
+    place.ok(&["tasks", "cancel", &first]);
+    let second = add("2");
+    for options in [&[&first[..]][..], &["--all"], &["--all", "--dry-run"]] {
+        let output = place.run(&[&["tasks", "retry"], options].concat());
+        assert_eq!(output.status.code(), Some(75), "{options:?}: {output:?}");
+        let said = format!("task {first} is not retried: task {second} has its unique name");
+        assert!(text(&output.stderr).contains(&said), "{output:?}");
+    }
+    let json = place.run(&["tasks", "retry", "--all", "--json"]);
+    let object: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(object["taken"], json!([{ "id": first, "holder": second }]));
 }

@@ -22,6 +22,8 @@ enum State {
     File,
     /// In a directory of its own.
     Sqlite,
+    /// Of files, for tasks, too.
+    Directory,
     Redis(RedisServer),
     Postgres(PostgresServer),
 }
@@ -46,6 +48,10 @@ impl Backend {
         place
     }
 
+    pub(crate) fn directory() -> Self {
+        Self { state: State::Directory, ..Self::file() }
+    }
+
     pub(crate) fn redis() -> Self {
         Self { state: State::Redis(RedisServer::start()), ..Self::file() }
     }
@@ -63,6 +69,7 @@ impl Backend {
                 fs::write(file, "no record").unwrap();
             }
             State::Sqlite => fs::rename(self.path("data"), kept).unwrap(),
+            State::Directory => fs::rename(self.path("jobs"), kept).unwrap(),
             State::Redis(server) => server.kill(),
             State::Postgres(server) => server.kill(),
         }
@@ -74,6 +81,7 @@ impl Backend {
         match &mut self.state {
             State::File => fs::rename(kept, file).unwrap(),
             State::Sqlite => fs::rename(kept, self.path("data")).unwrap(),
+            State::Directory => fs::rename(kept, self.path("jobs")).unwrap(),
             State::Redis(server) => {
                 server.start_again();
                 return Left::Nothing;
@@ -99,6 +107,7 @@ impl Backend {
     pub(crate) fn url(&self) -> String {
         match &self.state {
             State::File => format!("file:{}", self.state_file().display()),
+            State::Directory => format!("dir:{}", self.path("jobs").display()),
             State::Sqlite => format!("sqlite:{}", self.path("data/queues.db").display()),
             State::Redis(server) => server.url().to_owned(),
             State::Postgres(server) => server.url().to_owned(),
@@ -121,7 +130,10 @@ impl Backend {
             .current_dir(self.directory.path())
             .env("INTERVAL_QUEUE_STATE", self.url())
             .env("INTERVAL_QUEUE_NAME", "mail")
-            .env("IQ", env!("CARGO_BIN_EXE_interval-queue"));
+            .env("IQ", env!("CARGO_BIN_EXE_interval-queue"))
+            // Terminals of the tests know colours, whatever the tests are started from.
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR");
         command
     }
 

@@ -3,13 +3,17 @@
 use std::{
     fs::{File, OpenOptions},
     io::{Read, Write},
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::OpenOptionsExt,
+    },
     process::{Command, ExitStatus, Stdio},
     sync::{Arc, Mutex},
     thread,
 };
 
 use rustix::{
+    fs::OFlags,
     process::Signal,
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
@@ -23,7 +27,10 @@ pub(crate) fn open(columns: u16, rows: u16) -> (OwnedFd, File) {
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut options = OpenOptions::new();
+    // The terminal must not become that of the tests, who would be hung up with it.
+    let options = options.read(true).write(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
+    let theirs = options.open(name.to_str().unwrap()).unwrap();
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&theirs, size).unwrap();
     (ours, theirs)

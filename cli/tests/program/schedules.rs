@@ -1,6 +1,9 @@
 //! `schedule`: tasks that are made again and again, from outside.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -192,4 +195,40 @@ fn what_can_be_no_schedule_is_told_with_what_would_be_one() {
     let long = "x".repeat(201);
     let output = place.run(&["schedule", "add", &long, "--every", "1h"]);
     assert!(output.status.code() == Some(64) && text(&output.stderr).contains("200"), "{output:?}");
+}
+
+#[test]
+fn a_schedule_that_a_worker_cannot_read_is_reported_once() {
+    let place = Backend::sqlite();
+    place.ok(&["schedule", "add", "newer", "--every", "1s", "1"]);
+    let database = rusqlite::Connection::open(place.path("data/queues.db")).unwrap();
+    let newer = "UPDATE interval_queue_task_schedule SET definition = '{\"version\": 2}'";
+    assert_eq!(database.execute(newer, []).unwrap(), 1);
+    drop(database);
+    let mut command = place.command(&["work", "--", "true"]);
+    let worker = command.stderr(fs::File::create(place.path("stderr")).unwrap()).spawn().unwrap();
+    let worker = crate::process::Process::adopt(worker);
+    let printed = || fs::read_to_string(place.path("stderr")).unwrap();
+    let id = place.ok(&["add", "1"]);
+    wait_until("it is reported", || printed().contains("schedule \"newer\": "));
+    wait_until("others run", || place.ok(&["tasks", "show", id.trim(), "--json"]).contains("\"done\""));
+    worker.signal(rustix::process::Signal::TERM);
+    worker.finish();
+    let of_schedule = printed().lines().filter(|line| line.contains("newer version")).count();
+    assert_eq!(of_schedule, 1, "{}", printed());
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "instants of true time have to pass")]
+fn a_worker_that_ends_when_empty_runs_what_was_due_when_it_began() {
+    let place = Backend::sqlite();
+    place.ok(&["schedule", "add", "s", "--every", "1s", "--missed", "100", "--kind", "k", "1"]);
+    let began = Instant::now();
+    wait_until("several instants have passed", || began.elapsed() > Duration::from_secs(4));
+    let work = place.run(&["work", "--until-empty", "--kind", "k", "--", "true"]);
+    assert!(work.status.success(), "{work:?}");
+    let overview: Value = serde_json::from_str(&place.ok(&["tasks", "--json"])).unwrap();
+    assert!(overview["counts"]["done"].as_u64() >= Some(4), "{overview:#}");
+    // One that has come since is another one's.
+    assert!(overview["counts"]["ready"].as_u64().unwrap_or(0) <= 1, "{overview:#}");
 }

@@ -63,7 +63,7 @@ fn each_argument_is_a_task_with_an_id() {
         ("key", json!("a")),
         ("ordered", json!(true)),
         ("tags", json!(["x", "y"])),
-        ("max_attempts", json!(2)),
+        ("own_policy", json!({"max_attempts": 2})),
         ("weight", json!(3)),
         ("payload", json!(-2)),
     ] {
@@ -147,7 +147,7 @@ fn what_cannot_be_added_is_named_and_nothing_is_stored() {
         (&["--ordered", "1"], "--key"),
         (&["--max-attempts", "0", "1"], "1..=1000000"),
         (&["--kind", "", "1"], "1 to 200"),
-        (&["--delay", "20years", "1"], "ten years"),
+        (&["--delay", "20years", "1"], "at most 10years"),
         (&["--delay", "5", "1"], "5s"),
         (&[], "JSON|-"),
     ] {
@@ -226,7 +226,7 @@ fn verbs_do_what_their_dry_run_says() {
     };
     let (code, touched, said) = verb(&["cancel", "--tag", "x", "--dry-run"]);
     assert_eq!((code, &touched), (Some(0), &ids), "{said}");
-    assert!(said.contains("dry run: 2 tasks cancelled"), "{said}");
+    assert!(said.contains("dry run: 2 tasks would be cancelled"), "{said}");
     assert_eq!(overview(&place)["counts"]["cancelled"], 0);
     let (code, touched, said) = verb(&["cancel", "--tag", "x", "--limit", "1"]);
     assert_eq!((code, &touched[..]), (Some(0), &ids[..1]), "{said}");
@@ -297,7 +297,7 @@ fn verbs_change_what_tasks_are() {
         (&["priority", "--to", "5"], 64, "--all"),
         (&["priority", "--to", "101", "--all"], 64, "priority 101: give -100 to 100"),
         (&["priority", "--all"], 64, "--to"),
-        (&["delay", "--by", "20years", "--all"], 64, "give at most ten years"),
+        (&["delay", "--by", "20years", "--all"], 64, "20years is out of range: give at most 10years"),
         (&["tag", "--all"], 64, "--add"),
         (&["tag", "--add", "a", "--remove", "b", "--all"], 64, "cannot be used with"),
     ];
@@ -322,26 +322,40 @@ fn a_queue_says_why_nothing_runs() {
     says("no_worker", "no worker is there");
     let _other = place.spawn(&["work", "--kind", "other", "--label", "the other", "--", "true"]);
     wait_until("it is there", || place.ok(&["tasks", "--over", "0s"]).contains("the other"));
-    says("unserved", "no worker serves the kind \"default\"");
+    says("unserved", "no worker serves kind default, 1 task");
     let shown = place.ok(&["tasks", "show", &ids[0]]);
     assert!(shown.contains("no worker that lives serves its kind"), "{shown}");
     place.ok(&["pause"]);
     says("paused", "interval-queue resume");
     let paused = place.ok(&["status"]);
-    assert!(paused.contains("tasks    paused; 1 ready"), "{paused}");
+    assert!(paused.contains("tasks    1 ready; paused, since 20"), "{paused}");
     place.ok(&["resume"]);
     assert_eq!(place.ok(&["pause", "--kind", "default"]), "mail: stored tasks of kind \"default\" paused\n");
     let shown = place.ok(&["tasks", "show", &ids[0]]);
-    assert!(shown.contains("its kind is paused"), "{shown}");
+    assert!(shown.contains("its kind is paused: `interval-queue resume --kind default` ends it"), "{shown}");
+    says("kind_paused", "paused: kind default, 1 task, since 20");
     place.ok(&["resume", "--kind", "default"]);
     assert_eq!(
         place.ok(&["pause", "--key", "k", "--key", "l"]),
         "mail: stored tasks of key \"k\" paused\nmail: stored tasks of key \"l\" paused\n"
     );
+    let mistyped = place.run(&["pause", "--key", "l"]);
+    assert!(text(&mistyped.stderr).contains("warning: no task of key \"l\" is stored now"), "{mistyped:?}");
     let keyed = add(&place, &["--key", "k", "--kind", "other", "1"]);
+    assert_eq!(text(&place.run(&["pause", "--key", "k"]).stderr), "");
     wait_until("it waits for its key", || {
-        place.ok(&["tasks", "show", &keyed[0]]).contains("its key is paused")
+        place.ok(&["tasks", "show", &keyed[0]]).contains("its key is paused: `interval-queue resume --key k`")
     });
+    // Whatever comes first, a pause of a part is told.
+    let object = overview(&place);
+    assert_eq!(object["paused_keys"][0]["key"], "k", "{object:#}");
+    assert_eq!(object["paused_keys"][0]["tasks"], 1, "{object:#}");
+    for shown in [place.ok(&["tasks", "--over", "0s"]), place.ok(&["status"]), place.ok(&["list"])] {
+        let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("paused: key k, 1 task, since 20"), "{shown}");
+    }
+    let status: Value = serde_json::from_str(&place.ok(&["status", "--json"])).unwrap();
+    assert_eq!(status["tasks"]["also"][0]["standing"], "key_paused", "{status:#}");
     place.ok(&["tasks", "cancel", "--all"]);
     place.ok(&["resume", "--key", "k", "--key", "l"]);
     says("empty", "no task waits");
@@ -370,15 +384,124 @@ fn a_worker_that_was_killed_is_not_counted_on() {
 }
 
 #[test]
+fn runs_of_a_worker_that_was_killed_are_lost() {
+    let place = Backend::sqlite();
+    let ids = add(&place, &["1", "2"]);
+    let worker = place.spawn(&["work", "--lease", "1s", "--jobs", "2", "--", "sleep", "1000"]);
+    wait_until("both run", || overview(&place)["counts"]["leased"] == 2);
+    assert_eq!(overview(&place)["standing"], "running");
+    worker.signal(rustix::process::Signal::KILL);
+    wait_until("its lease has ended", || overview(&place)["standing"] == "no_worker");
+    let object = overview(&place);
+    assert_eq!((&object["lost"], &object["also"][0]["standing"]), (&json!(2), &json!("lost")), "{object:#}");
+    for shown in [place.ok(&["tasks", "--over", "0s"]), place.ok(&["status"]), place.ok(&["list"])] {
+        let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("no worker is there"), "{shown}");
+        assert!(shown.contains("2 lost, waiting for a worker"), "{shown}");
+    }
+    let why = place.ok(&["tasks", "why", &ids[0]]);
+    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.contains("the lease of its worker has ended") && why.contains("no worker is there"), "{why}");
+}
+
+#[test]
+fn what_is_set_before_the_first_task_creates_the_queue() {
+    let settings: [(&[&str], &str); 4] = [
+        (&["tasks", "set", "--max-running", "3"], "at most 3 running"),
+        (&["pause"], "stored tasks paused; the queue is new"),
+        (&["pause", "--kind", "default"], "stored tasks of kind \"default\" paused"),
+        (&["pause", "--key", "k"], "stored tasks of key \"k\" paused"),
+    ];
+    for (args, says) in settings {
+        let place = Backend::sqlite();
+        assert!(place.ok(args).contains(says), "{args:?}");
+        add(&place, &["--key", "k", "1"]);
+        let object = overview(&place);
+        let is_set = object["max_running"] == 3 || object["paused"] == true;
+        let is_paused =
+            object["paused_kinds"][0]["kind"] == "default" || object["paused_keys"][0]["key"] == "k";
+        assert!(is_set || is_paused, "{args:?}: {object:#}");
+    }
+    let place = Backend::sqlite();
+    for args in [&["resume"][..], &["resume", "--key", "k"], &["tasks", "set"], &["tasks", "cancel", "--all"]]
+    {
+        assert_eq!(place.run(args).status.code(), Some(66), "{args:?}");
+    }
+    assert_eq!(place.ok(&["list", "--json"]), "[]\n");
+    let zero = place.run(&["tasks", "set", "--key-limit", "0"]);
+    assert!(text(&zero.stderr).contains("give at least 1; to pause one key, run"), "{zero:?}");
+}
+
+#[test]
+fn a_queue_of_tasks_is_one_row_with_or_without_a_pace() {
+    let place = Backend::sqlite();
+    add(&place, &["1", "2"]);
+    let rows = || place.ok(&["list"]).lines().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rows().len(), 2);
+    assert!(rows()[1].starts_with("mail   -      -     2 ready"), "{:?}", rows());
+    let list: Value = serde_json::from_str(&place.ok(&["list", "--json"])).unwrap();
+    assert_eq!(
+        (&list[0]["standing"], &list[0]["tasks"]["left"]),
+        (&json!("no_worker"), &json!(2)),
+        "{list:#}"
+    );
+    assert!(place.ok(&["set", "--every", "250ms"]).contains("one start every 250ms"));
+    assert_eq!(rows().len(), 2);
+    assert!(rows()[1].contains("250ms") && rows()[1].contains("2 ready"), "{:?}", rows());
+    assert!(rows()[1].contains("no worker is there"), "{:?}", rows());
+    let status = place.status();
+    assert_eq!((&status["interval_us"], &status["tasks"]["left"]), (&json!(250_000), &json!(2)));
+    // There is no such queue at all.
+    assert_eq!(place.run(&["set", "--every", "1s", "--queue", "other"]).status.code(), Some(66));
+}
+
+#[test]
+fn words_of_other_programs_name_the_right_command() {
+    let place = Backend::sqlite();
+    add(&place, &["1"]);
+    for (word, right) in [
+        ("pause", "interval-queue pause"),
+        ("resume", "interval-queue resume"),
+        ("drain", "SIGTERM"),
+        ("stats", "interval-queue tasks"),
+        ("ls", "tasks list"),
+    ] {
+        let output = place.run(&["tasks", word, "--all"]);
+        assert_eq!(output.status.code(), Some(64), "{word}");
+        assert!(text(&output.stderr).contains(right), "{word}: {output:?}");
+    }
+    let state = place.run(&["tasks", "--state", "failed"]);
+    assert_eq!(state.status.code(), Some(64));
+    assert!(text(&state.stderr).contains("tasks list --state failed"), "{state:?}");
+    let delay = place.run(&["add", "--delay", "9999years", "1"]);
+    assert!(text(&delay.stderr).contains("9999years is out of range: give at most 10years"), "{delay:?}");
+}
+
+#[test]
+fn what_cannot_be_seen_is_written_out() {
+    let place = Backend::sqlite();
+    add(&place, &["--kind", "a\u{202e}b", "--key", "k\u{200b}", "1"]);
+    for args in [&["tasks", "list"][..], &["tasks", "--over", "0s"], &["list"]] {
+        let shown = place.ok(args);
+        assert!(!shown.contains(['\u{202e}', '\u{200b}']), "{args:?}: {shown}");
+    }
+    let listed = place.ok(&["tasks", "list"]);
+    assert!(listed.contains("a\\u{202e}b") && listed.contains("k\\u{200b}"), "{listed}");
+}
+
+#[test]
 fn status_and_pause_know_of_stored_tasks_with_and_without_a_pace() {
     let place = Backend::sqlite();
-    assert_eq!(place.run(&["pause"]).status.code(), Some(66));
     add(&place, &["1"]);
     let status = place.ok(&["status"]);
     assert!(status.contains("queue    mail") && status.contains("tasks    1 ready"), "{status}");
-    let refused = place.run(&["status", "--json"]);
-    assert_eq!(refused.status.code(), Some(66));
-    assert!(text(&refused.stderr).contains("interval-queue tasks --json"), "{refused:?}");
+    let unpaced = place.status();
+    assert_eq!(
+        (&unpaced["standing"], &unpaced["tasks"]["left"]),
+        (&json!("no_worker"), &json!(1)),
+        "{unpaced:#}"
+    );
+    assert!(unpaced.get("interval_us").is_none(), "{unpaced:#}");
     assert_eq!(place.ok(&["pause"]), "mail: no pace, stored tasks paused\n");
     assert_eq!(overview(&place)["paused"], true);
     place.ok(&["run", "--every", "1ms", "--", "true"]);

@@ -155,6 +155,7 @@ fn help_and_version_are_no_errors_and_teach() {
         "reset",
         "delete",
         "prune",
+        "migrate",
         "schema",
         "completions",
         "man",

@@ -55,7 +55,11 @@ fn a_start_that_comes_too_late_is_given_up(place: &mut Backend) {
     place.ok(&["resume"]);
     place.ok(&["set", "--every", "1ms"]);
     assert_eq!(place.ok(&["run", "--start-within", "30s", "--", "echo", "started"]), "started\n");
-    assert_eq!(place.ok(&now_or_never), "started\n");
+    // A busy machine may be too late for a slot; then another one comes.
+    wait_until("it starts now", || {
+        let output = place.run(&now_or_never);
+        output.status.success() && text(&output.stdout) == "started\n"
+    });
 }
 
 fn who_is_interrupted_gives_the_place_up(place: &mut Backend) {
@@ -110,7 +114,7 @@ fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Backend) {
     sleep(Duration::from_secs(2));
     assert_eq!(said().lines().count(), 1, "{}", said());
     place.bring_back();
-    wait_until("the end of it is told", || said().contains("the state answers again\n"));
+    wait_until("the end of it is told", || said().contains(" answers again, after "));
     // A server that forgot all knows from the waiting one that the queue is paused.
     assert_eq!(place.status()["standing"], "paused");
     place.ok(&["resume"]);
@@ -128,8 +132,9 @@ fn with_a_deadline_the_first_contact_is_tried_again() {
     let output = place.run(&args);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
     let said = text(&output.stderr);
-    assert_eq!(said.matches("; waiting").count(), 1, "{said}");
-    assert!(said.contains("not started within 2s: state unreachable"), "{said}");
+    assert_eq!(said.lines().count(), 1, "a short outage is no line of its own: {said}");
+    assert!(said.contains("not started within 2s: store redis://127.0.0.1:"), "{said}");
+    assert!(said.contains(" unreachable: "), "{said}");
 }
 
 #[test]
@@ -138,9 +143,32 @@ fn a_server_that_comes_in_time_is_good_enough() {
     let mut place = Backend::redis();
     place.take_away();
     let process = place.spawn(&["run", "--every", "10ms", "--start-within", "1min", "--", "echo", "started"]);
-    sleep(Duration::from_secs(1));
+    sleep(Duration::from_millis(500));
     place.bring_back();
     let output = process.finish();
     assert_eq!(text(&output.stdout), "started\n", "{output:?}");
-    assert!(text(&output.stderr).contains("the state answers again"), "{output:?}");
+    assert_eq!(text(&output.stderr), "", "a short outage is not printed");
+}
+
+#[test]
+#[ignore = "needs redis-server and postgresql: scripts/test runs it"]
+fn an_add_waits_for_the_first_contact() {
+    for mut place in [Backend::redis(), Backend::postgres()] {
+        place.take_away();
+        let flow = r#"[{"name": "a", "payload": 1}]"#;
+        fs::write(place.path("flow"), flow).unwrap();
+        let processes = [place.spawn(&["add", "1"]), place.spawn(&["add", "--flow", "flow"])];
+        // Several tries later.
+        sleep(Duration::from_secs(2));
+        place.bring_back();
+        for process in processes {
+            let output = process.finish();
+            assert!(output.status.success(), "{output:?}");
+        }
+        let tasks: serde_json::Value = serde_json::from_str(&place.ok(&["tasks", "--json"])).unwrap();
+        assert_eq!(
+            tasks["counts"]["added"].as_u64().unwrap() + tasks["counts"]["ready"].as_u64().unwrap(),
+            2
+        );
+    }
 }

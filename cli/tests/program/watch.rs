@@ -16,10 +16,10 @@ on_each_state!(
     an_outage_is_told_and_waited_out,
 );
 
-/// The program on a terminal that knows colours.
+/// The program as it watches.
 fn watch(place: &Backend, args: &[&str]) -> Command {
     let mut command = place.command(&["watch"]);
-    command.args(args).env("TERM", "xterm-256color").env_remove("NO_COLOR");
+    command.args(args);
     command
 }
 

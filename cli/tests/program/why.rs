@@ -161,5 +161,5 @@ fn workers_are_shown_with_what_they_run_and_since_when_they_are_silent() {
     busy.signal(Signal::KILL);
     wait_until("it is silent", || asked.place.ok(&["tasks", "workers"]).contains("silent for"));
     // Nobody has taken the task from it.
-    asked.why(&id, "leased", &["its worker is silent", "silent for"]);
+    asked.why(&id, "lost", &["the lease of its worker has ended", "silent for"]);
 }

@@ -2,9 +2,12 @@
 
 mod ending;
 mod guard;
+mod host;
 mod load;
 mod misbehaving;
+mod outage;
 mod output;
+mod rate;
 mod several;
 
 use std::fs;
@@ -83,6 +86,9 @@ fn other_kinds_are_left_to_others() {
     assert!(work(&place, "cat").status.success());
     assert_eq!(task(&place, &own)["state"], "done");
     assert_ne!(task(&place, &other)["state"], "done");
+    let output = work(&place, "cat");
+    let says = "queue \"mail\": tasks of kind \"other\" wait, and no worker serves them";
+    assert_eq!(text(&output.stderr).matches(says).count(), 1, "{output:?}");
     let output = place.run(&["work", "--until-empty", "--kind", "a", "--kind", "a", "--", "true"]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
 }

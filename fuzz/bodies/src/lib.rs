@@ -23,6 +23,7 @@ mod rows;
 mod rules;
 mod task_commands;
 mod tasks;
+mod text;
 mod url;
 mod verdict;
 

@@ -5,8 +5,8 @@ use std::{fmt::Debug, str::FromStr};
 use interval_queue::{
     contract::InvalidInput,
     task_contract::{
-        Json, Key, Kind, MAX_KEY, MAX_KIND, MAX_TAG, NewTask, OnFailure, Policy, Selector, Settings,
-        SettingsChange, State, Tag, TaskId, Verb, WorkerId,
+        Json, Key, Kind, MAX_KEY, MAX_KIND, MAX_TAG, NewTask, OnFailure, Policy, PolicyOverride, Selector,
+        Settings, SettingsChange, State, Tag, TaskId, Verb, WorkerId,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -33,6 +33,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
         again::<Settings>(text);
         again::<SettingsChange>(text);
         again::<Policy>(text);
+        again::<PolicyOverride>(text);
         again::<Selector>(text);
         again::<Verb>(text);
         if let Some(task) = again::<NewTask>(text)

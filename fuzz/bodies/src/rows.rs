@@ -73,7 +73,7 @@ impl Filled {
         let mut tasks: Vec<_> =
             (1..=TASKS).map(|n| NewTask::new(id(n), Json::new("{\"a\": 1}").unwrap())).collect();
         tasks[0].payload = long.clone();
-        tasks[1].policy = Some(Policy::default());
+        tasks[1].policy = Policy::default().into();
         tasks[1].tags = vec![Tag::new("red").unwrap()];
         tasks[2..5].iter_mut().for_each(|task| task.key = Some(key("k")));
         tasks[4].ordered = true;
@@ -91,7 +91,7 @@ impl Filled {
             overlap: Overlap::Keep,
         };
         filled.must(at(0), Command::Change(Change::Open(SettingsChange::default(), OnExisting::Keep)));
-        filled.must(at(1), Command::Add(Add { tasks, age: Micros::ZERO }));
+        filled.must(at(1), Command::Add(Add { tasks: tasks.into(), sequence: 0, age: Micros::ZERO }));
         filled.must(at(2), Command::Change(Change::Schedule(schedule)));
         filled.must(at(3), Command::Change(Change::Key(key("k"), Some(2))));
         filled.must(at(4), Command::Change(Change::Kind(Kind::new("other").unwrap(), true)));

@@ -8,8 +8,8 @@ use interval_queue::{
     task_contract::{
         Add, Change, ChangeTasks, Command, Fire, Follow, Json, Keep, Key, Kind, MAX_DELAY, MAX_LEASE,
         MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy,
-        Progress, Read, Room, Selector, Settings, SettingsChange, Settle, State, Step, Tag, TaskId, Token,
-        Unique, Until, Verb, When, WorkerId,
+        PolicyOverride, Progress, Read, Room, Selector, Settings, SettingsChange, Settle, State, Step, Tag,
+        TaskId, Token, Unique, Until, Verb, When, WorkerId,
     },
 };
 use uuid::Uuid;
@@ -136,6 +136,17 @@ fn when(u: &mut Unstructured<'_>, now: Micros) -> Result<When> {
     })
 }
 
+fn own_policy(u: &mut Unstructured<'_>) -> Result<PolicyOverride> {
+    let PolicyOverride { max_attempts, max_retries, backoff, max_backoff, timeout } = policy(u)?.into();
+    Ok(PolicyOverride {
+        max_attempts: max_attempts.filter(|_| u.arbitrary().unwrap_or(true)),
+        max_retries: max_retries.filter(|_| u.arbitrary().unwrap_or(true)),
+        backoff: backoff.filter(|_| u.arbitrary().unwrap_or(true)),
+        max_backoff: max_backoff.filter(|_| u.arbitrary().unwrap_or(true)),
+        timeout,
+    })
+}
+
 fn policy(u: &mut Unstructured<'_>) -> Result<Policy> {
     let max_backoff = within(u, Micros::ZERO, MAX_DELAY)?;
     Ok(Policy {
@@ -161,7 +172,7 @@ fn new_task(u: &mut Unstructured<'_>, now: Micros) -> Result<NewTask> {
             *u.choose(&[OnConflict::Keep, OnConflict::Keep, OnConflict::Replace, OnConflict::Refuse])?;
         task.not_before = if u.arbitrary()? { when(u, now)? } else { When::default() };
         task.deadline = some(u, |u| when(u, now))?;
-        task.policy = some(u, policy)?;
+        task.policy = if u.arbitrary()? { own_policy(u)? } else { PolicyOverride::default() };
         task.weight = few(u)?.max(u.int_in_range(0..=1)?);
         task.tags = several(u, 2, tag)?;
         task.edges = several(u, 3, edge)?;
@@ -176,16 +187,17 @@ fn edge(u: &mut Unstructured<'_>) -> Result<NewEdge> {
 
 fn add(u: &mut Unstructured<'_>, now: Micros) -> Result<Add> {
     let age = if u.ratio(1, 6)? { micros(u)? } else { Micros::ZERO };
-    Ok(Add { tasks: several(u, 4, |u| new_task(u, now))?, age })
+    Ok(Add { tasks: several(u, 4, |u| new_task(u, now))?.into(), sequence: 0, age })
 }
 
 fn outcome(u: &mut Unstructured<'_>) -> Result<Outcome> {
-    Ok(match u.int_in_range(0..=7)? {
+    Ok(match u.int_in_range(0..=8)? {
         0..=2 => Outcome::Done(json(u)?),
         3 => Outcome::Error(text(u)?),
         4 => Outcome::Retry(micros(u)?, text(u)?),
         5 => Outcome::Failed(text(u)?),
         6 => Outcome::Released,
+        7 => Outcome::Unable(text(u)?),
         _ => Outcome::Exchanged,
     })
 }

@@ -94,7 +94,7 @@ fn judge(ended: &Ended, stdout: &[u8]) -> Verdict {
         (Outcome::Failed(why), How::TimedOut) => (why, "timed out".into()),
         (Outcome::Failed(why), How::GuardGone(gone)) => (why, gone.clone()),
         (Outcome::Ended, How::Stopped | How::LeaseOver) => return Verdict::Refused,
-        (Outcome::Released, How::Unable(failure)) if failure.passes => return Verdict::Refused,
+        (Outcome::Unable(_), How::Unable(_)) => return Verdict::Refused,
         (Outcome::Broken(_), How::Unable(failure)) if !failure.passes => return Verdict::Refused,
         (outcome, how) => panic!("{how:?} is taken for {outcome:?}"),
     };

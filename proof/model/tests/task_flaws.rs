@@ -105,6 +105,13 @@ fn a_retry_must_not_take_a_name() {
 }
 
 #[test]
+fn a_cancelled_run_ends_cancelled() {
+    let setup = Setup::new(1, [task(1), behind(2, 1)]).once([Once::Verb(Verb::Cancel, 1)]);
+    let what = "rules that forget that a run was asked to stop";
+    refutes("stop-forgotten", what, setup, Flaw::StopForgotten, Promise::Stopped, &[Action::Once(0)]);
+}
+
+#[test]
 fn a_limit_counts_what_runs() {
     let setup = Setup::new(2, [task(1), task(2)]);
     let settings = SettingsChange { max_running: MaxRunning::AtMost(1), ..setup.settings.clone() };
@@ -167,7 +174,7 @@ fn the_answer_to_a_step_that_was_given_up_is_of_no_use() {
 
 #[test]
 fn a_run_counts_that_its_lease_ended_on() {
-    let setup = Setup::new(1, [NewTask { policy: Some(attempts(1)), ..task(1) }]);
+    let setup = Setup::new(1, [NewTask { policy: attempts(1).into(), ..task(1) }]);
     let what = "a worker that says nothing of a run that its lease ended on: the run may be the only one";
     let way = [Action::Receive(0), Action::Pass, Action::Act(0)];
     refutes("forgets-runs", what, setup, Flaw::ForgetsRuns, Promise::Failures, &way);

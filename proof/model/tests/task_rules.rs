@@ -32,7 +32,7 @@ fn slow(setup: Setup) -> Setup {
 }
 
 fn once(most: u32, number: u32) -> NewTask {
-    NewTask { policy: Some(attempts(most)), ..task(number) }
+    NewTask { policy: attempts(most).into(), ..task(number) }
 }
 
 fn keyed(number: u32) -> NewTask {
@@ -40,7 +40,7 @@ fn keyed(number: u32) -> NewTask {
 }
 
 fn keyed_twice(number: u32) -> NewTask {
-    NewTask { policy: Some(attempts(2)), ..keyed(number) }
+    NewTask { policy: attempts(2).into(), ..keyed(number) }
 }
 
 fn ordered(number: u32) -> NewTask {
@@ -191,7 +191,7 @@ fn a_limit_of_a_key_that_changes() {
 
 #[test]
 fn an_ordered_key() {
-    let first = NewTask { policy: Some(attempts(2)), ..ordered(1) };
+    let first = NewTask { policy: attempts(2).into(), ..ordered(1) };
     let setup = Setup::new(2, [first, ordered(2), ordered(3)]).once([errs()]).trouble(A_CRASH).punctual();
     let what = "three ordered tasks, of which the first errs, and a worker dies";
     holds("ordered", what, setup, &[Sight::Full, Sight::HandOver, Sight::Died]);

@@ -7,12 +7,13 @@
 
 mod paid;
 mod queue;
+mod rate;
 mod shard;
 mod timeline;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, Ticket, judge::Crowd};
+use interval_queue_contract::{Change, Command, Micros, QueueName, Record, Reply, Ticket, judge::Crowd};
 
 pub(crate) use queue::Watched;
 use shard::Behaviour;
@@ -150,6 +151,11 @@ impl Checks {
         at: Duration,
         clock: Micros,
     ) {
+        let watched = self.queues.entry(queue.clone()).or_default();
+        watched.rate.is_now(record.is_some(), at);
+        if matches!(command, Command::Change(Change::Delete(_), _)) {
+            watched.removed();
+        }
         let Some(record) = record else { return };
         if record.paused {
             self.dozing = true;
@@ -174,6 +180,9 @@ impl Checks {
         (applied, at): (Duration, Duration),
     ) {
         if let Some(watched) = self.queues.get_mut(queue) {
+            if matches!(reply, Reply::Read(None)) {
+                watched.rate.told_of_none(process, at);
+            }
             watched.delivered(process, reply, micros(applied), micros(at));
         }
     }
@@ -206,18 +215,27 @@ impl Checks {
         }
     }
 
-    /// A run starts in a slot that the process was granted and has not used.
-    pub(crate) fn starts_at_pace(
+    /// A run starts in a slot that the process was granted and has not used, or no rate was in force.
+    pub(crate) fn starts_at_rate(
         &mut self,
         process: usize,
         queue: &QueueName,
-        at: Duration,
-        decided: Duration,
+        leased_at: Duration,
+        (at, decided): (Duration, Duration),
     ) {
-        let tolerance = self.shards.entry(process).or_default().started();
         let watched = self.queues.entry(queue.clone()).or_default();
+        let tolerance = self.shards.entry(process).or_default().started();
         let started = watched.starts_at_pace(process, micros(at), micros(decided), tolerance);
-        self.took(started, at);
+        if started.is_ok() || !watched.rate.lets_start(process, leased_at, decided) {
+            self.took(started, at);
+        }
+    }
+
+    /// Something happened to all records: which queues have a rate now.
+    pub(crate) fn rates_are(&mut self, at: Duration, in_force: impl Fn(&QueueName) -> bool) {
+        for (queue, watched) in &mut self.queues {
+            watched.rate.is_now(in_force(queue), at);
+        }
     }
 
     /// Looks whether something should have started by now.

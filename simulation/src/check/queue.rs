@@ -10,7 +10,7 @@ use interval_queue_contract::{
     judge::{Eras, Slot},
 };
 
-use super::{Promise, paid::Paid, shard::Behaviour, signed, timeline::Timeline};
+use super::{Promise, paid::Paid, rate::Force, shard::Behaviour, signed, timeline::Timeline};
 
 /// The longest that a round trip takes, in microseconds: the simulated network's worst delays and a little
 /// more.
@@ -63,6 +63,8 @@ pub(crate) struct Watched {
     stepped_at: Option<i64>,
     /// How well each process knows the clock.
     known: HashMap<usize, Known>,
+    /// Whether it has a rate.
+    pub(super) rate: Force,
     pub(super) granted: u64,
     pub(super) early: u64,
     pub(super) inversions: u64,
@@ -170,6 +172,13 @@ impl Watched {
         }
         (self.ticket, self.current) = (record.ticket, record.current);
         Ok(())
+    }
+
+    /// The record was deleted: one that is made from now on is new, and knows nothing of what was granted.
+    pub(super) fn removed(&mut self) {
+        self.behind = true;
+        (self.granted_slots, self.used_slots) = (Timeline::default(), Timeline::default());
+        (self.paused_since, self.held_until) = (None, None);
     }
 
     fn changed(&mut self, change: &Change, record: &Record, at: i64) {

@@ -107,13 +107,22 @@ impl Scene {
             wanted.extend(more);
             at += 1;
         }
-        for id in wanted.into_iter().rev() {
-            queue.change(&Selector::ids([id]), Verb::Retry, false).await?;
+        // A task that has ended well by now would only take its unique name again.
+        let has_failed = |id: &TaskId| picture.task(*id).is_some_and(|x| x.state != State::Done);
+        for id in wanted.into_iter().rev().filter(has_failed) {
+            let retry = queue.change_at_most(1, &Selector::ids([id]), Verb::Retry, false).await?;
+            // A waiting task can have the name of the task that it waits for, directly or not: one of them has to give
+            // way.
+            for (_, holder) in retry.taken {
+                let waiting = Selector { states: vec![State::Waiting], ..Selector::ids([holder]) };
+                queue.change(&waiting, Verb::Cancel, false).await?;
+                queue.change_at_most(1, &Selector::ids([id]), Verb::Retry, false).await?;
+            }
         }
         Ok(())
     }
 
-    /// T11: an idle worker asks once in each poll, which grows to half a lease.
+    /// T11: an idle worker asks once in each poll, which grows to a quarter of a lease.
     async fn check_quiet(&self, helper: &Place) {
         let world = &self.world;
         let steps = |process: usize| world.inside(|inside| inside.tasks.watch.steps(process));
@@ -129,7 +138,7 @@ impl Scene {
         }
         for (&process, before) in ids.iter().zip(before) {
             let (lease, after) = steps(process);
-            let poll = (lease / 2).min(ms(1_000)).max(ms(400));
+            let poll = (lease / 4).min(ms(1_000)).max(ms(200));
             // One that has just taken the place of a dead one introduces itself.
             let most = WATCHED.as_millis() / poll.as_millis() + 5;
             if u128::from(after - before) > most {

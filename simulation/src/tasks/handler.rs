@@ -132,13 +132,12 @@ fn going(service: &Service, context: &Context, run: &Run) -> Going {
     world.note(|| format!("{} begins {} at {token}", process.name(), ids::short(id)));
     let at = world.now() - world.began();
     let is_stray = matches!(run.ends, Ends::Strays(_));
-    let judged = world.inside(|inside| {
+    let (judged, leased_at) = world.inside(|inside| {
         inside.tasks.watch.began(id, token, (is_stray, run.listens && !is_stray), at);
-        inside.tasks.kept(&service.queue).judge.begins(context.task())
+        let leased_at = inside.tasks.watch.leased_at(id, token);
+        (inside.tasks.kept(&service.queue).judge.begins(context.task()), leased_at)
     });
     world.judged(judged);
-    if context.queue().pace().is_some() {
-        world.starts_at_pace(&process, &service.queue);
-    }
+    world.starts_at_rate(&process, &service.queue, leased_at);
     Going { process, id, token }
 }

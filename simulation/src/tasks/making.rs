@@ -109,7 +109,7 @@ fn fault_event(random: &mut Rng, plan: &Plan, fault: Fault, is_gentle: bool) -> 
     let task = random.usize(..plan.tasks.len());
     let operation = match fault {
         Fault::Cancel => Operation::Task(Verb::Cancel, task),
-        Fault::Control => match random.u8(..12) {
+        Fault::Control => match random.u8(..15) {
             0 => return Some(Event::Retire { worker }),
             1 => Operation::Pause,
             2 => Operation::Resume,
@@ -123,6 +123,7 @@ fn fault_event(random: &mut Rng, plan: &Plan, fault: Fault, is_gentle: bool) -> 
             8 | 11 => Operation::Unique(verb, pick(random, &NAMES)),
             9 => Operation::State(verb, pick(random, &State::ALL)),
             10 if plan.interval.is_some() => Operation::Hold(few(random, ms(1_000))),
+            12..15 => Operation::Rate(pick(random, &[None, Some(ms(20)), Some(ms(60)), Some(ms(200))])),
             _ => Operation::Task(verb, task),
         },
         _ => return None,

@@ -22,7 +22,7 @@ mod watch;
 mod wire;
 
 pub use plan::{Batch, Ends, Event, Operation, Plan, Run, Shape, TaskPlan, Timed, WorkerPlan};
-pub use run::{Outcome, replay, run, shrink};
+pub use run::{Outcome, replay, run, run_on, shrink};
 pub use sabotage::{SABOTAGES, Sabotage};
 pub use store::Rules;
 pub(crate) use store::Tasks;

@@ -1,12 +1,13 @@
 //! What operators do.
 
 use interval_queue::MaxRunning;
-use interval_queue_tasks::{Error, ErrorKind, Selector, SettingsChange, TaskQueue};
+use interval_queue_tasks::{Error, ErrorKind, Selector, SettingsChange, TaskQueue, Verb};
 
 use super::{ids, plan::Operation};
 
 impl Operation {
-    /// Does it. That nobody answers is no error of it, nor that there is no queue.
+    /// Does it. That nobody answers is no error of it, nor that there is no queue, nor that a task is not retried since
+    /// another one has its unique name.
     pub(super) async fn act(&self, queue: &TaskQueue) -> Result<(), Error> {
         let done = match self {
             Self::Task(verb, number) => change(queue, Selector::ids([ids::id(*number)]), verb.clone()).await,
@@ -28,29 +29,36 @@ impl Operation {
                 queue.set(change).await.map(drop)
             }
             Self::Hold(time) => {
-                if let Some(pace) = queue.pace() {
-                    // It fails only if the state cannot be reached.
+                // It fails only if the state cannot be reached.
+                if let Ok(Some(pace)) = queue.pace().await {
                     let _ = pace.hold(*time).await;
                 }
                 Ok(())
             }
+            Self::Rate(rate) => {
+                let done = match rate {
+                    Some(interval) => queue.set_pace(*interval).await,
+                    None => queue.remove_pace().await,
+                };
+                match done {
+                    // So does this.
+                    Err(error) if error.kind() == ErrorKind::Pace => Ok(()),
+                    done => done,
+                }
+            }
         };
         match done {
-            Err(error)
-                if !matches!(error.kind(), ErrorKind::Unanswered | ErrorKind::Missing | ErrorKind::Store) =>
-            {
-                Err(error)
-            }
-            _ => Ok(()),
+            Err(error) => match error.kind() {
+                ErrorKind::Unanswered | ErrorKind::Missing | ErrorKind::Store => Ok(()),
+                ErrorKind::Conflict if matches!(self, Self::Task(Verb::Retry, _)) => Ok(()),
+                _ => Err(error),
+            },
+            Ok(()) => Ok(()),
         }
     }
 }
 
-async fn change(
-    queue: &TaskQueue,
-    selector: Selector,
-    verb: interval_queue_tasks::Verb,
-) -> Result<(), Error> {
+async fn change(queue: &TaskQueue, selector: Selector, verb: Verb) -> Result<(), Error> {
     queue.change(&selector, verb, false).await.map(drop)
 }
 

@@ -178,8 +178,13 @@ pub enum Operation {
     Resume,
     PauseKind(&'static str, bool),
     KeyLimit(&'static str, Option<u32>),
-    Limits { max_running: Option<u32>, key_limit: u32 },
+    Limits {
+        max_running: Option<u32>,
+        key_limit: u32,
+    },
     Hold(Duration),
+    /// Gives the queue a rate or another one, or removes it.
+    Rate(Option<Duration>),
 }
 
 impl Plan {

@@ -36,17 +36,26 @@ pub fn run(plan: &Plan, rules: Rules) -> Outcome {
     carry_out(plan, rules, false)
 }
 
+/// Carries a plan out on a store whose pace, too, has rules of its own.
+pub fn run_on(plan: &Plan, pace: crate::Rules) -> Outcome {
+    let task_rules = interval_queue_task_contract::rules::apply;
+    play(plan, Settings { rules: pace, task_rules, ..Settings::seeded(plan.seed) })
+}
+
 /// The same, with a journal of what happens, which takes longer.
 pub fn replay(plan: &Plan, rules: Rules) -> Outcome {
     carry_out(plan, rules, true)
 }
 
 fn carry_out(plan: &Plan, task_rules: Rules, keeps_journal: bool) -> Outcome {
+    play(plan, Settings { task_rules, keeps_journal, ..Settings::seeded(plan.seed) })
+}
+
+fn play(plan: &Plan, settings: Settings) -> Outcome {
     let rewinds =
         |event: &Event| matches!(event, Event::Trouble(Trouble::FailOver { .. } | Trouble::OldCopy { .. }));
     let keeps_versions = plan.events.iter().any(|timed| rewinds(&timed.event));
-    let settings = Settings { task_rules, keeps_versions, keeps_journal, ..Settings::seeded(plan.seed) };
-    simulate(settings, |world| async move {
+    simulate(Settings { keeps_versions, ..settings }, |world| async move {
         let scene = Scene::new(world.clone(), plan);
         tokio::select! {
             biased;

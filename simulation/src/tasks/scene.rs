@@ -227,8 +227,16 @@ fn builder(process: &Process, plan: &Plan) -> Builder {
 /// What is added for a task of the plan.
 fn task(number: usize, plan: &TaskPlan, with_edges: bool) -> Task {
     let payload = interval_queue_tasks::Json::of(&number).unwrap_or_default();
-    let mut task =
-        Task::json(plan.kind, payload).with_id(ids::id(number)).priority(plan.priority).policy(plan.policy);
+    let policy = plan.policy;
+    let mut task = Task::json(plan.kind, payload)
+        .with_id(ids::id(number))
+        .priority(plan.priority)
+        .max_attempts(policy.max_attempts)
+        .max_retries(policy.max_retries)
+        .backoff(policy.backoff.to_duration(), policy.max_backoff.to_duration());
+    if let Some(timeout) = policy.timeout {
+        task = task.timeout(timeout.to_duration());
+    }
     if let Some(key) = plan.key {
         task = task.key(key);
     }

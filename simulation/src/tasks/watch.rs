@@ -122,6 +122,11 @@ impl Watch {
         self.runs.entry(id).or_default().push(run);
     }
 
+    /// When a lease was given, as far as is known.
+    pub(crate) fn leased_at(&self, id: TaskId, token: Token) -> Duration {
+        self.given.get(&(id, token)).copied().unwrap_or_default()
+    }
+
     pub(crate) fn heard(&mut self, id: TaskId, token: Token) {
         let runs = self.runs.get_mut(&id).into_iter().flatten();
         runs.filter(|run| run.token == token).for_each(|run| run.has_heard = true);

@@ -47,20 +47,28 @@ pub enum StateErrorKind {
 
 /// A command that did not get its reply.
 ///
-/// Unless the kind is [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable)
-/// the stored record is unchanged. `Display` is one line without the cause; [`Error::source`] has that.
+/// Whether the stored record is unchanged: [`StateError::has_no_effect`]. `Display` is one line without the cause; [`Error::source`] has that.
 /// `Debug` has both for people, as it is what a `main` that returns the error prints; `{:#?}` has the fields.
 #[derive(Clone)]
 pub struct StateError {
     kind: StateErrorKind,
     message: String,
+    has_no_effect: bool,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl StateError {
     /// An error of this kind. The text is one lower-case line that says what to do about it.
     pub fn new(kind: StateErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        let has_no_effect = !matches!(kind, StateErrorKind::Unreachable | StateErrorKind::TimedOut);
+        Self { kind, message: message.into(), has_no_effect, source: None }
+    }
+
+    /// The same error of a command that was not sent, or that the store has taken back.
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.has_no_effect = true;
+        self
     }
 
     /// The same error with its cause.
@@ -73,6 +81,13 @@ impl StateError {
     /// What the error is about.
     pub fn kind(&self) -> StateErrorKind {
         self.kind
+    }
+
+    /// Whether the command certainly changed nothing. Of those that are
+    /// [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) only what is known
+    /// [not to have been carried out](Self::without_effect).
+    pub fn has_no_effect(&self) -> bool {
+        self.has_no_effect
     }
 
     /// Whether the same command may succeed later with nobody doing anything about it.
@@ -98,6 +113,7 @@ impl fmt::Debug for StateError {
         f.debug_struct("StateError")
             .field("kind", &self.kind)
             .field("message", &self.message)
+            .field("has_no_effect", &self.has_no_effect)
             .field("source", &self.source)
             .finish()
     }

@@ -40,6 +40,8 @@ mod memory;
 mod meter;
 #[doc(hidden)]
 pub mod name;
+#[doc(hidden)]
+pub mod outage;
 mod rate;
 mod record;
 mod reply;

@@ -47,6 +47,12 @@
 //! [`Fsync::Never`], the default, it can take the last commands back, and leave files of the last seconds
 //! empty: those are set aside. The first command after a start of the host looks through the whole index
 //! then, and waits the longer the more tasks there are.
+//!
+//! # Permissions
+//!
+//! Files and directories are created with the rights that the umask leaves. To share a directory, give the users a
+//! common group, a `setgid` directory and umask 002. A file of another user is replaced where only its owner could mark
+//! it. A task's file that this user may not read is an error that names it, and stays where it is.
 
 mod store;
 mod tasks;

@@ -105,7 +105,7 @@ mod store;
 /// The lock and the clock of files, for a store that keeps more than one. Not for anybody else.
 #[doc(hidden)]
 pub mod parts {
-    pub use crate::store::{Held, LockFile, TryLock, patience, try_flock};
+    pub use crate::store::{Held, LockFile, TryLock, patience};
 }
 
 pub use pace::JsonFileState;

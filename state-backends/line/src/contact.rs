@@ -36,6 +36,8 @@ pub struct Failing {
 pub struct Contact {
     /// What it remembers of the record.
     pub memory: Memory,
+    /// Whether this shard brings the record back if it is gone. Otherwise a record that is gone was deleted.
+    pub brings_back: bool,
     /// Whether the record knows this shard.
     pub present: bool,
     /// Whether the state waits to hear how many jobs run.
@@ -67,6 +69,7 @@ impl Contact {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             memory: Memory::default(),
+            brings_back: true,
             present: false,
             report: false,
             sequence: 0,
@@ -104,6 +107,21 @@ impl Contact {
         if let Some(failing) = &mut self.failing {
             failing.retry_at = now;
         }
+    }
+
+    /// What the record is told of what this shard remembers. Without a revision no rates are remembered: tickets are still
+    /// lifted, and nothing can be made of it where there is no record.
+    pub fn told(&self) -> Memory {
+        if self.brings_back { self.memory } else { Memory { revision: 0, ..self.memory } }
+    }
+
+    /// Takes in what a reply showed.
+    pub(crate) fn learn(&mut self, seen: Memory) {
+        if !self.brings_back {
+            // What is stored holds, though it may be younger than what was deleted meanwhile.
+            self.memory.revision = 0;
+        }
+        self.memory.learn(seen);
     }
 
     /// Takes in that a step got no reply.

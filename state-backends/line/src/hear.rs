@@ -29,7 +29,7 @@ impl<J, C, A> Line<J, C, A> {
         self.contact.heard = received;
         self.clock.observe(at, sent, received);
         self.contact.present = stepped.present;
-        self.contact.memory.learn(stepped.memory);
+        self.contact.learn(stepped.memory);
         self.count_others(&stepped.memory);
         let settling = self.rejoin(received);
         self.contact.report &= step.running as usize != self.running.len() + self.hand.grants.len();

@@ -116,7 +116,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// Takes in the reply to a change. For how long it now keeps to its share, if it may have run alone.
     pub fn learn(&mut self, changed: &Changed, now: Instant) -> Option<Duration> {
-        self.contact.memory.learn(changed.memory);
+        self.contact.learn(changed.memory);
         self.contact.heard = now;
         self.rejoin(now)
     }

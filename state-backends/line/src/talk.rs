@@ -162,7 +162,7 @@ impl<J, C, A> Line<J, C, A> {
             shard: self.identity.shard.clone(),
             label: self.identity.label.clone(),
             sequence: self.contact.sequence,
-            memory: self.contact.memory,
+            memory: self.contact.told(),
             lease: self.identity.lease,
             lead,
             take,

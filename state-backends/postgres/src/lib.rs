@@ -71,9 +71,10 @@
 //! SELECT id, kind, state, added, error FROM interval_queue.interval_queue_tasks WHERE queue = 'mail';
 //! ```
 //!
-//! Look as much as you like, and change tasks by commands: counts are kept with them. A row that cannot be read is an
-//! error that names it and its column, and is left as it is. A zero byte in an error text becomes `\u{fffd}`, since the
-//! server's texts have none.
+//! Look as much as you like, and change tasks by commands: counts are kept with them. After rows were removed by
+//! hand, `interval-queue tasks recount` counts again. A row that cannot be read is an error that names it and its
+//! column, and is left as it is. A zero byte in an error text becomes `\u{fffd}`, since the server's texts have
+//! none.
 //!
 //! A usual step of a worker is a transaction of two round trips, and steps go beside one another: each locks what it
 //! settles and leases, and skips what others have locked. What concerns others (keys, limits, upstreams, verbs, and a
@@ -83,34 +84,50 @@
 //! # Within your transactions
 //!
 //! [`PostgresTasks::add_within`] adds tasks in a transaction of the application: they are there once it commits, and
-//! never were if it does not. In any language the SQL function `add_task` does the same. It takes named arguments, most
-//! of which have defaults, and gives the id of the task, or of the one that has its unique name:
+//! never were if it does not. From any language, call the SQL function `add_task(queue, kind, payload, options)`. It
+//! returns the id of the task, or of the task that has its unique name:
 //!
 //! ```sql
 //! BEGIN;
 //! INSERT INTO orders (number) VALUES (7);
-//! SELECT interval_queue.add_task('mail', kind => 'send', payload => '{"order": 7}', delay => '5 min');
+//! SELECT interval_queue.add_task('mail', 'send', '{"order": 7}', '{"delay": "5 min", "key": "customer-7"}');
 //! COMMIT;
 //! ```
 //!
-//! | argument | meaning | default |
-//! |---|---|---|
-//! | `queue` | the queue, which is made if it is not there; workers wait for the transaction that makes it | |
-//! | `kind`, `payload` (json) | what handles it, and what that is given | `'default'`, `'null'` |
-//! | `id` (uuid) | a call with an id that is there adds nothing | one of version 7 |
-//! | `priority`, `weight` | as in [`NewTask`](interval_queue_task_contract::NewTask) | 0, 1 |
-//! | `key`, `ordered` | what must not run at once, or runs in the order of adding | none, `false` |
-//! | `delay` (interval) or `not_before` (timestamptz) | when it may run | at once |
-//! | `deadline` (timestamptz) | started by then, or it has failed | none |
-//! | `unique_name`, `unique_until` | a name that one live task has, until it has `'ended'` or is `'leased'` | none, `'ended'` |
-//! | `on_conflict` | what happens if another one has it: `'keep'` that one, or `'refuse'` | `'keep'` |
-//! | `tags` (text[]) | words to find it by | none |
-//! | `after` (uuid[]), `on_failure` | its upstreams, and what happens if one fails: `'cancel'`, `'run'`, `'wait'` | none, `'cancel'` |
-//! | `max_attempts`, `max_retries`, `backoff`, `max_backoff`, `timeout` | what becomes of failures | as the queue says |
-//! | `notify` | whether those who watch are woken by the commit; a notification makes commits wait for one another | `true` |
+//! - `queue` is made if it does not exist; workers wait for the transaction that makes it.
+//! - `kind` is `'default'` and `payload` is `null` unless they are given.
+//! - `payload` is JSON as `json`, `jsonb` or text. `json` and text keep their text byte for byte. **A `jsonb` payload does
+//!   not**: PostgreSQL sorts its keys, drops repeated ones and changes the white space before the function gets it.
+//! - `options` is an object as `json`, `jsonb` or text. Its names are those of the fields of `interval-queue add --flow`:
 //!
-//! What is out of bounds is an error that names the value and what would be right. To replace the task that has a
-//! unique name, add by itself.
+//! | option | JSON | meaning | default |
+//! |---|---|---|---|
+//! | `id` | UUID | a call with an id that exists adds nothing | one of version 7 |
+//! | `priority`, `weight` | number | as in [`NewTask`](interval_queue_task_contract::NewTask) | 0, 1 |
+//! | `key`, `ordered` | text, boolean | what must not run at once, or runs in the order of adding | none, `false` |
+//! | `delay` | duration | do not start before it has passed | none |
+//! | `not_before` | instant | do not start before; not with `delay` | none |
+//! | `deadline` | duration or instant | started by then, or it has failed | none |
+//! | `unique`, `unique_until` | text | a name of one live task, until it has `"ended"` or is `"leased"` | none, `"ended"` |
+//! | `on_conflict` | text | if another task has the name: `"keep"` that one, or `"refuse"` | `"keep"` |
+//! | `tags` | list of texts | words to find it by | none |
+//! | `after` | id, object, or a list | upstreams; an object has `name` (the id), `as` and `on_failure` | none |
+//! | `max_attempts`, `max_retries` | number | what becomes of failures | as the queue says |
+//! | `backoff`, `max_backoff`, `timeout` | duration | the same | as the queue says |
+//! | `notify` | boolean | wake watchers by the commit; a notification makes commits wait for one another | `true` |
+//!
+//! A duration is a text that PostgreSQL reads as an `interval`, such as `"5 min"` or `"1h30m"`; an instant is one that it
+//! reads as a `timestamptz`. `null` is an option that is not given. An unknown option, one of another type or out of
+//! bounds is an error (22023) that names it and what would be right. To replace the task that has a unique name, add by a
+//! program.
+//!
+//! `complete_task(queue, id, token, result)` ends a run with its result, given like a payload, and
+//! `fail_task(queue, id, token, error)` ends it for good. `token` is that of the run; a command that
+//! `interval-queue work` runs has it in `INTERVAL_QUEUE_TASK_TOKEN`. **The commit fails if the token is not in force.**
+//!
+//! The schema is made by the first command that stores something. To make it before, run
+//! `interval-queue migrate --state postgres://…`, or let `migrate --print` print the SQL; in Rust, call
+//! [`PostgresStore::make_tables`].
 //!
 //! A user who may not make tables needs, for tasks, these once somebody else has made them:
 //!
@@ -135,6 +152,7 @@
 // docs.rs says which feature brings what.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod all_tables;
 mod pace;
 mod store;
 mod tasks;

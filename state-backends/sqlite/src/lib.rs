@@ -69,9 +69,9 @@
 //! 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d|send|failed|2025-03-11 09:12:44|550 no such user
 //! ```
 //!
-//! Look as much as you like, and change tasks by commands: counts are kept with them. SQLite refuses a state that there
-//! is not, and what is no JSON. A row that cannot be read all the same is an error that names it and its column, and is
-//! left as it is.
+//! Look as much as you like, and change tasks by commands: counts are kept with them. After rows were removed by
+//! hand, `interval-queue tasks recount` counts again. SQLite refuses a state that there is not, and what is no
+//! JSON. A row that cannot be read all the same is an error that names it and its column, and is left as it is.
 //!
 //! Nothing else is touched, neither `user_version` nor `application_id`. The journal becomes a write-ahead
 //! log, for good: that is how those who look and the one who writes do not wait for each other.
@@ -93,6 +93,10 @@
 //! other error means that nothing was stored.
 //!
 //! # The files
+//!
+//! [`SqliteStore::close`] closes the connections. The last one that is closed, of all processes, writes the log into the
+//! database, which then is one file. The program closes them when it ends. A process that is killed leaves the log, and
+//! the next one that opens the database reads it.
 //!
 //! The gate of stored tasks, `queues.db-gate`, is empty and stays; it may be deleted while nobody runs. Beside
 //! `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the database open, and
@@ -133,9 +137,12 @@
 //!
 //! # Permissions
 //!
-//! SQLite makes the log and its index with the mode of the database. Every user of it must be able to write
-//! to the three and to create files in their directory.
+//! The database is created with the rights that the umask leaves; SQLite gives the log and its index the same mode.
+//! Every user must be able to write to the three and to create files in their directory: give the users a common group,
+//! a `setgid` directory and umask 002. A database that only its owner may write to is
+//! [`Denied`](interval_queue_contract::StateErrorKind::Denied) to other users, and stays as it is.
 
+mod all_tables;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -94,7 +94,7 @@ impl Component {
         let Self { name, migrations, grants } = self;
         let text = match version {
             0 => format!(
-                "user {user} may not create the tables {name} in {place}: let an owner open a queue once, then grant {user} {grants}"
+                "user {user} may not create the tables {name} in {place}: let an owner open a queue once or run `interval-queue migrate`, then grant {user} {grants}"
             ),
             _ => format!(
                 "the tables {name} in {place} have version {version}, this program needs {}, and user {user} may not change \

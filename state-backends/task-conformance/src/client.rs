@@ -15,7 +15,7 @@ use std::{
     process,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -24,8 +24,8 @@ use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Label, Micros, OnExisting, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Add, Added, Change, ChangeTasks, Command, Counted, Edge, EdgeState, Json, Key, Kind, Leased, NewEdge,
-    NewTask, OnFailure, Outcome, Overview, Page, Policy, Read, Reply, Selector, SettingsChange, Settle,
-    State, Step, Stepped, Stored, Task, TaskId, TaskStore, Token, Touched, Unique, Until, Verb, When,
+    NewTask, OnFailure, Outcome, Overview, Page, PolicyOverride, Read, Reply, Selector, SettingsChange,
+    Settle, State, Step, Stepped, Stored, Task, TaskId, TaskStore, Token, Touched, Unique, Until, Verb, When,
     WorkerId,
 };
 use uuid::Uuid;
@@ -68,6 +68,11 @@ pub fn id() -> TaskId {
     TaskId::new(Uuid::from_u128(count << 64 | 0x7000 << 48 | 0x8000))
 }
 
+/// An id that is made of a name: its place among others says nothing.
+pub fn id_of_name() -> TaskId {
+    TaskId::named(&unique())
+}
+
 /// A task with nothing special.
 pub fn task() -> NewTask {
     NewTask::new(id(), Json::default())
@@ -106,9 +111,9 @@ pub fn in_seconds(n: u64) -> When {
 }
 
 /// So many attempts, and one second in between.
-pub fn attempts(max_attempts: u32) -> Option<Policy> {
-    let (backoff, max_backoff) = (seconds(1), seconds(1));
-    Some(Policy { max_attempts, backoff, max_backoff, ..Policy::default() })
+pub fn attempts(max_attempts: u32) -> PolicyOverride {
+    let (max_attempts, wait) = (Some(max_attempts), Some(seconds(1)));
+    PolicyOverride { max_attempts, backoff: wait, max_backoff: wait, ..PolicyOverride::default() }
 }
 
 pub fn done() -> Outcome {
@@ -153,7 +158,10 @@ impl Client {
     }
 
     pub async fn try_add(&self, tasks: Vec<NewTask>, age: Micros) -> Result<Vec<Added>, StateError> {
-        match self.apply(Command::Add(Add { tasks, age })).await? {
+        // One producer for all checks.
+        static SEQUENCE: AtomicU32 = AtomicU32::new(0);
+        let sequence = SEQUENCE.fetch_add(u32::try_from(tasks.len()).unwrap(), Ordering::Relaxed);
+        match self.apply(Command::Add(Add { tasks: tasks.into(), sequence, age })).await? {
             Reply::Added(added) => Ok(added),
             other => panic!("an add was answered by {other:?}"),
         }
@@ -373,6 +381,13 @@ impl Worker {
             assert!(steps < 10_000, "housekeeping never comes to an end");
         }
         steps
+    }
+
+    /// Says that it holds nothing, also after a silence that has ended its lease, and is [tidy](Self::tidy).
+    pub async fn hello(&mut self) {
+        let step = Step { holding: Some(Vec::new()), ..self.step() };
+        self.send(step).await;
+        self.tidy().await;
     }
 
     /// Leases so many at most.

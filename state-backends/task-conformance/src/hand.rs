@@ -9,8 +9,8 @@
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_task_contract::{
-    Add, Command, Json, Kind, Leased, NewTask, Outcome, Page, Read, Reply, Selector, Settle, State, Step,
-    Stepped, Stored, TaskId, TaskStore, WorkerId,
+    Add, Command, Json, Key, Kind, Leased, NewEdge, NewTask, Outcome, Page, Read, Reply, Selector, Settle,
+    State, Step, Stepped, Stored, TaskId, TaskStore, Unique, Until, WorkerId,
 };
 use uuid::Uuid;
 
@@ -34,7 +34,30 @@ pub fn task(n: u64) -> NewTask {
 }
 
 pub fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
-    Command::Add(Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO })
+    Command::Add(Add { tasks: tasks.into_iter().collect(), sequence: 0, age: Micros::ZERO })
+}
+
+/// An add of one flow: each task has a unique name and a key of its own, and waits for the task before it.
+pub fn flow(count: u64) -> Command {
+    let named = |n: u64| NewTask {
+        unique: Some(Unique { name: Key::new(format!("name {n}")).unwrap(), until: Until::Ended }),
+        key: Some(Key::new(format!("key {n}")).unwrap()),
+        edges: n.checked_sub(1).map(|up| NewEdge::from(id(up))).into_iter().collect(),
+        ..task(n)
+    };
+    add((0..count).map(named))
+}
+
+/// The tasks of flows whose adds are to cost work in proportion.
+pub const FLOWS: [u64; 4] = [2_000, 4_000, 8_000, 16_000];
+
+/// Checks that work is in proportion to the tasks of [`FLOWS`], as soon as it is known.
+pub fn assert_linear(work: impl IntoIterator<Item = u64>, what: &str) {
+    let mut most = u64::MAX;
+    for (count, work) in FLOWS.into_iter().zip(work) {
+        assert!(work > 0 && work <= most, "{count} tasks: {work} {what}, and {most} may be");
+        most = work * 2 + work / 10;
+    }
 }
 
 /// A worker that says what it is told to, one step after the other.
@@ -85,7 +108,7 @@ pub async fn all(store: &dyn TaskStore, queue: &QueueName) -> Vec<Stored> {
     loop {
         let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
         match store.apply(queue, Command::Read(page)).await.unwrap() {
-            Reply::Page(Page { tasks, next }) => {
+            Reply::Page(Page { tasks, next, .. }) => {
                 all.extend(tasks);
                 after = next;
             }

@@ -41,6 +41,8 @@ pub mod hand;
 pub mod interleaved;
 pub mod play;
 mod promises;
+#[doc(hidden)]
+pub mod recounted;
 mod runner;
 mod suite;
 

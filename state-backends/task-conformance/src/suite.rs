@@ -13,11 +13,21 @@ macro_rules! __every_task_check {
             the_first_add_makes_the_queue
             a_repeated_add_adds_nothing
             a_batch_is_added_whole_or_not_at_all
+            a_large_flow_is_added_by_one_command
             a_late_add_is_refused
             edges_name_tasks_that_are_there
             too_large_a_payload_is_refused
             the_most_urgent_task_is_leased_first
+            equals_run_in_the_order_of_adding
+            ordered_tasks_of_names_run_in_the_order_of_adding
+            equals_of_a_key_run_in_the_order_of_adding
+            retried_tasks_run_in_the_order_of_adding
+            imported_tasks_run_in_the_order_of_adding
+            missed_instants_run_oldest_first
             priority_counts_as_time
+            a_backlog_behind_keys_holds_up_no_ready_work
+            a_backlog_is_admitted_without_its_workers
+            a_worker_with_room_admits_a_backlog_in_the_end
             a_worker_gets_what_it_serves
             a_worker_gets_what_fits_in_its_order
             too_heavy_a_task_runs_alone
@@ -59,8 +69,6 @@ macro_rules! __every_task_check {
             an_exchange_counts_nothing
             cancelled_tasks_end
             released_tasks_go_back
-            reordered_tasks_take_their_places
-            a_reordered_retry_keeps_its_time
             tags_come_and_go
             a_task_is_linked_while_it_waits
             a_task_is_linked_to_one_that_has_ended
@@ -71,21 +79,28 @@ macro_rules! __every_task_check {
             imported_tasks_go_on_as_they_were
             imported_tasks_wait_for_their_upstreams
             moved_tasks_leave_nothing_behind
+            a_moved_task_is_retried_there_alone
+            a_key_that_runs_is_not_moved
             verbs_go_page_by_page
             selectors_select
             purged_tasks_are_forgotten
+            a_cancelled_flow_is_purged
+            what_a_live_task_needs_is_not_purged
             each_instant_makes_one_task
             an_instant_is_skipped
             an_instant_is_kept
             an_instant_that_is_due_hurries_nobody
             settings_are_seen_by_all
             a_paused_queue_leases_nothing
+            a_setting_creates_the_queue
+            pauses_are_listed
             an_invalid_command_changes_nothing
             counts_are_exact
             a_refused_command_changes_nothing
             every_field_is_kept
             a_look_at_too_much_gives_what_fits
             odd_names_are_distinct
+            json_keeps_its_text
             what_runs_leave_is_kept
             events_tell_what_becomes_of_tasks
             events_of_many_are_told_in_order
@@ -102,11 +117,16 @@ macro_rules! __every_task_check {
             a_task_waits_for_its_time
             a_gate_once_passed_stays_passed
             ordered_tasks_run_in_the_order_of_adding
+            an_ordered_task_runs_alone
             a_closed_kind_gives_up_its_key_after_a_retry
             a_worker_that_comes_back_has_what_it_says
             a_lone_worker_that_comes_back_keeps_its_runs
             an_outage_costs_no_lease
             a_failure_is_tried_again_later
+            what_a_task_does_not_set_is_the_queues
+            a_backoff_of_the_task_wins
+            reordered_tasks_take_their_places
+            a_reordered_retry_keeps_its_time
             a_deadline_ends_a_task
             ended_tasks_are_kept_as_long_as_said
             as_many_ended_tasks_are_kept_as_said
@@ -117,6 +137,9 @@ macro_rules! __every_task_check {
             inputs_are_kept_for_downstreams
             the_id_of_a_purged_task_is_kept
             a_dead_worker_is_forgotten_after_an_hour
+            tasks_of_a_dead_worker_are_lost
+            a_task_is_ready_since_its_last_gate
+            a_task_is_ready_since_its_key_or_its_upstreams_let_it_in
             a_batch_is_whole_and_a_repeated_one_adds_nothing
             a_task_that_cannot_go_on_is_there_with_its_reason
             who_comes_late_changes_nothing_and_is_told
@@ -124,6 +147,7 @@ macro_rules! __every_task_check {
             an_outage_costs_nobody_an_attempt
             a_task_that_has_waited_a_day_goes_before_one_a_priority_higher
             a_retry_keeps_its_place
+            equals_of_one_time_run_in_the_order_of_adding
             a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one
             a_dead_worker_leaks_no_place
             the_next_in_line_is_ready_in_the_same_command
@@ -131,10 +155,19 @@ macro_rules! __every_task_check {
             two_workers_that_see_one_instant_make_one_task
             a_dry_run_shows_what_the_real_one_touches
             a_worker_hears_of_a_cancellation_with_its_next_step
+            a_task_cancelled_while_it_runs_ends_cancelled
             every_attempt_is_told
             a_task_says_why_it_does_not_run
             an_idle_worker_sleeps_until_there_is_something_to_do
             what_has_ended_goes_without_a_cleaner
+            what_has_ended_goes_where_workers_come_and_go
+            a_stepped_clock_forgets_no_id
+            a_short_lease_ends_in_time_among_the_idle
+            a_lease_that_ends_unseen_is_looked_for_soon
+            a_backlog_that_is_due_holds_up_no_ready_work
+            a_backlog_is_admitted_beside_ready_work
+            an_urgent_task_passes_a_backlog
+            a_worker_of_another_kind_admits_a_backlog_slowly
             commands_follow_the_rules
         ] }
     };

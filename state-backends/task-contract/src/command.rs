@@ -1,14 +1,14 @@
 //! What may be asked of a store: more work, one step of a worker, a change, or a look.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Follow, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE,
-    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Read,
-    Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, PolicyOverride, Progress,
+    Read, Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// One atomic command on the tasks of a queue.
@@ -25,7 +25,7 @@ pub enum Command {
     Fire(Fire),
     /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is
     /// that of an `add`.
-    Import(Vec<Imported>),
+    Import(Arc<[Imported]>),
     /// What has become of tasks since, for whoever follows: until it is asked no more, events are noted.
     Follow(Follow),
     /// A look, which changes nothing.
@@ -35,8 +35,11 @@ pub enum Command {
 /// New tasks. Ids that are there, or came earlier in the batch, were added before; they stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Add {
-    /// The tasks. An edge may name an earlier one of them.
-    pub tasks: Vec<NewTask>,
+    /// The tasks. An edge may name an earlier one of them. A clone shares them: a retry costs no copy of a batch.
+    pub tasks: Arc<[NewTask]>,
+    /// How many tasks its producer has added before: the [position](crate::Task::position) of the first one. It orders
+    /// the commands of a producer that the store carries out at the same instant of its clock.
+    pub sequence: u32,
     /// How long ago the request was sent for the first time, by its sender's clock.
     pub age: Micros,
 }
@@ -53,6 +56,11 @@ impl Add {
             return Err(InvalidInput::new(format!(
                 "{many} tasks at once: add at most {MAX_ADD}, in several batches"
             )));
+        }
+        if self.sequence > u32::MAX - MAX_ADD as u32 {
+            let most = u32::MAX - MAX_ADD as u32;
+            let text = format!("sequence {}: give at most {most}, and begin again at 0", self.sequence);
+            return Err(InvalidInput::new(text));
         }
         self.tasks.iter().try_for_each(NewTask::check)
     }
@@ -89,9 +97,9 @@ pub struct NewTask {
     /// Started by then, or it has failed.
     #[serde(default)]
     pub deadline: Option<When>,
-    /// What becomes of failures; none: as the queue says.
+    /// The parts of the policy that it sets itself; the rest is the queue's.
     #[serde(default)]
-    pub policy: Option<Policy>,
+    pub policy: PolicyOverride,
     /// How many slots of the pace its start takes, and how much of the capacity of its worker its run.
     #[serde(default = "one")]
     pub weight: u32,
@@ -198,7 +206,7 @@ impl NewTask {
             on_conflict: OnConflict::default(),
             not_before: When::default(),
             deadline: None,
-            policy: None,
+            policy: PolicyOverride::default(),
             weight: 1,
             tags: Vec::new(),
             edges: Vec::new(),
@@ -239,7 +247,7 @@ impl NewTask {
         }
         self.not_before.check("delay")?;
         self.deadline.map_or(Ok(()), |deadline| deadline.check("deadline"))?;
-        self.policy.map_or(Ok(()), |policy| policy.check())
+        self.policy.check()
     }
 }
 
@@ -321,6 +329,8 @@ pub enum Outcome {
     Failed(String),
     /// It was not run, or not to its end. Nothing counts.
     Released,
+    /// The host of the worker could not run it, for this reason. Nothing counts.
+    Unable(String),
     /// It was not begun: another one is chosen in its place.
     Exchanged,
 }
@@ -332,7 +342,7 @@ pub enum Change {
     /// Create the queue with these settings over the defaults, or meet the one that is there. With
     /// [`OnExisting::Replace`] (or `Reset`) the settings given are the new truth, with `Fail` others are an error.
     Open(SettingsChange, OnExisting),
-    /// Change settings of a queue that is there.
+    /// Change settings; a queue that does not exist is created with them.
     Set(SettingsChange),
     /// Lease nothing any more; what runs goes on.
     Pause,
@@ -348,6 +358,8 @@ pub enum Change {
     Schedule(NewSchedule),
     /// Remove a schedule. Its tasks stay.
     Unschedule(Key),
+    /// Count the stored tasks again, after rows were removed or added by hand. It goes through all of them.
+    Recount,
 }
 
 /// Something done with selected tasks, at most [`MAX_PAGE`](crate::MAX_PAGE) a command.
@@ -401,6 +413,24 @@ impl Command {
     /// Whether it changes nothing.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_))
+    }
+
+    /// Whether it creates the queue if it does not exist: tasks, workers, settings and pauses do. To end a pause or to
+    /// change tasks needs a queue.
+    pub fn creates_queue(&self) -> bool {
+        match self {
+            Self::Add(_) | Self::Step(_) => true,
+            Self::Change(change) => matches!(
+                change,
+                Change::Open(..)
+                    | Change::Set(_)
+                    | Change::Pause
+                    | Change::Kind(_, true)
+                    | Change::Key(_, Some(_))
+                    | Change::Schedule(_)
+            ),
+            _ => false,
+        }
     }
 
     /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a store with rules of its own calls it.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::State;
+use crate::{Kind, State};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,4 +69,17 @@ impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+/// A number of tasks that was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Corrected {
+    /// The kind of the tasks.
+    pub kind: Kind,
+    /// Their state.
+    pub state: State,
+    /// How many there were said to be, which can be below zero.
+    pub before: i64,
+    /// How many are stored.
+    pub counted: u64,
 }

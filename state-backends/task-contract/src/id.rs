@@ -58,7 +58,7 @@ id! {
     /// The id of a task: a UUID that its producer makes before it adds the task, so that a repeated request is
     /// recognised.
     ///
-    /// Version 7 is time-ordered; among tasks that are equally due the lower id is leased first.
+    /// Tasks do not run in the order of their ids: the store keeps in which order they were added.
     TaskId, "task id"
 }
 

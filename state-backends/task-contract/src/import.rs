@@ -10,7 +10,7 @@ use crate::{
 /// A task as another queue has stored it, with its runs so far.
 ///
 /// One that has not ended goes through the gates here, with its time of adding, its order, its runs and the attempts
-/// that are left; it has its unique name unless another one has it here. One that has ended is kept as it ended, from
+/// that are left. It is kept out if another task has its unique name here. One that has ended is kept as it ended, from
 /// now on as long as this queue keeps such tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
@@ -63,6 +63,6 @@ impl Imported {
         if x.ordered && x.key.is_none() {
             return wrong("it is ordered and has no key".into());
         }
-        x.policy.map_or(Ok(()), |policy| policy.check())
+        x.policy.check()
     }
 }

@@ -32,6 +32,7 @@
 mod command;
 mod counts;
 mod edge;
+mod entry;
 mod event;
 mod id;
 mod import;
@@ -52,14 +53,16 @@ mod task;
 mod times;
 
 pub use command::*;
-pub use counts::Counted;
+pub use counts::{Corrected, Counted};
 pub use edge::{Edge, EdgeState, OnFailure};
+#[doc(hidden)]
+pub use entry::Entry;
 pub use event::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark};
 pub use id::{Key, Kind, Tag, TaskId, Token, WorkerId};
 pub use import::Imported;
 pub use json::Json;
 pub use limits::*;
-pub use policy::Policy;
+pub use policy::{Policy, PolicyOverride};
 pub use queue::{KeyRow, KindRow, Level, Overlap, Presence, Queue, RULES_VERSION, Schedule};
 pub use read::Read;
 pub use reply::*;
@@ -68,5 +71,5 @@ pub use rows::Rows;
 pub use selector::{MOVED, MOVING, Selector, Verb};
 pub use settings::{Keep, Settings, SettingsChange};
 pub use store::TaskStore;
-pub use task::{Attempt, AttemptEnd, Nominal, Progress, State, Stop, Task, Unique, Until};
+pub use task::{Attempt, AttemptEnd, Nominal, Progress, Rank, State, Stop, Task, Unique, Until};
 pub use times::{Histogram, KEEP_TIMES, LENGTHS, Span, Times, Took};

@@ -1,5 +1,7 @@
 //! The bounds of what may be asked, so that each command costs little and each number stays exact.
 
+use std::time::Duration;
+
 use interval_queue_contract::Micros;
 
 /// The longest kind, in bytes.
@@ -24,8 +26,14 @@ pub const MAX_LOOKED_AT: u32 = 200;
 pub const MAX_KINDS: usize = 1_000;
 /// The most tasks that one step leases, and the most a worker may hold.
 pub const MAX_HELD: u32 = 10_000;
+/// How long a store waits for the answer to a [recount](crate::Change::Recount), at least: it goes through all tasks.
+pub const RECOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The most that one command selects.
 pub const MAX_PAGE: u32 = 1_000;
+/// How many paused keys one reply names.
+pub const MAX_LISTED: u32 = 100;
+/// How many tasks of a paused key are counted.
+pub const MAX_COUNTED: u32 = 10_000;
 /// The heaviest task, in slots.
 pub const MAX_WEIGHT: u32 = interval_queue_contract::MAX_WEIGHT;
 /// The most attempts and retries that a policy may allow.

@@ -60,26 +60,7 @@ impl Policy {
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        let wrong = |text: String| Err(InvalidInput::new(text));
-        if !(1..=MAX_ATTEMPTS).contains(&self.max_attempts) {
-            return wrong(format!(
-                "max attempts {}: give 1 to {MAX_ATTEMPTS}; 1 runs it at most once",
-                self.max_attempts
-            ));
-        }
-        if self.max_retries > MAX_ATTEMPTS {
-            return wrong(format!("max retries {}: give 0 to {MAX_ATTEMPTS}", self.max_retries));
-        }
-        if self.max_backoff > MAX_DELAY || self.backoff > self.max_backoff {
-            let (backoff, most) = (self.backoff.to_duration(), self.max_backoff.to_duration());
-            return wrong(format!(
-                "backoff {backoff:?} up to {most:?}: the first wait is at most the longest, and that at most ten years"
-            ));
-        }
-        match self.timeout {
-            Some(Micros::ZERO) => wrong("timeout 0: give the run some time, or no time-out".into()),
-            _ => Ok(()),
-        }
+        PolicyOverride::from(*self).check()
     }
 
     /// The wait after so many failures: it doubles with each, up to the longest, and a fifth of it at most is taken
@@ -90,6 +71,85 @@ impl Policy {
         let mixed = mix(id.uuid().as_u128().wrapping_add(u128::from(attempt)) as u64);
         let off = u128::from(wait.get()) * u128::from(mixed >> 32) / (5 << 32);
         wait - Micros::new(off as u64)
+    }
+}
+
+/// The parts of a policy that a task sets itself. `None`: the queue's, as it is when it is needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PolicyOverride {
+    /// [`Policy::max_attempts`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// [`Policy::max_retries`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// [`Policy::backoff`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Micros>,
+    /// [`Policy::max_backoff`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_backoff: Option<Micros>,
+    /// [`Policy::timeout`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Micros>,
+}
+
+impl From<Policy> for PolicyOverride {
+    /// Sets all parts, but for a timeout that is `None`.
+    fn from(policy: Policy) -> Self {
+        Self {
+            max_attempts: Some(policy.max_attempts),
+            max_retries: Some(policy.max_retries),
+            backoff: Some(policy.backoff),
+            max_backoff: Some(policy.max_backoff),
+            timeout: policy.timeout,
+        }
+    }
+}
+
+impl PolicyOverride {
+    /// Whether the task sets nothing itself.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The policy in force: the queue's, overlaid by what the task sets. A backoff and a longest backoff of which only
+    /// one is the task's never contradict each other: the task's value wins.
+    pub fn over(&self, queue: &Policy) -> Policy {
+        let longest = || queue.max_backoff.max(self.backoff.unwrap_or_default());
+        let max_backoff = self.max_backoff.unwrap_or_else(longest);
+        Policy {
+            max_attempts: self.max_attempts.unwrap_or(queue.max_attempts),
+            max_retries: self.max_retries.unwrap_or(queue.max_retries),
+            backoff: self.backoff.unwrap_or(queue.backoff).min(max_backoff),
+            max_backoff,
+            timeout: self.timeout.or(queue.timeout),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        let wrong = |text: String| Err(InvalidInput::new(text));
+        if let Some(attempts) = self.max_attempts.filter(|attempts| !(1..=MAX_ATTEMPTS).contains(attempts)) {
+            return wrong(format!(
+                "max attempts {attempts}: give 1 to {MAX_ATTEMPTS}; 1 runs it at most once"
+            ));
+        }
+        if let Some(retries) = self.max_retries.filter(|&retries| retries > MAX_ATTEMPTS) {
+            return wrong(format!("max retries {retries}: give 0 to {MAX_ATTEMPTS}"));
+        }
+        let longest = self.max_backoff.unwrap_or(MAX_DELAY);
+        let backoff = self.backoff.unwrap_or_default();
+        if longest > MAX_DELAY || backoff > longest {
+            let (backoff, most) = (backoff.to_duration(), longest.to_duration());
+            return wrong(format!(
+                "backoff {backoff:?} up to {most:?}: the first wait is at most the longest, and that at most ten years"
+            ));
+        }
+        match self.timeout {
+            Some(Micros::ZERO) => wrong("timeout 0: give the run some time, or no time-out".into()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Queue {
     pub settings: Settings,
     /// Whether nothing is leased.
     pub paused: bool,
+    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Micros>,
     /// When the store of it was made, or found to have forgotten something. No token tells an earlier time.
     pub incarnation: Micros,
     /// The clock of leases: it never goes back, and silence counts for a quarter of a lease at most.
@@ -81,6 +84,9 @@ pub struct KindRow {
     pub kind: Kind,
     /// Whether nothing of it is leased.
     pub paused: bool,
+    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Micros>,
     /// Until when somebody serves it, on the clock of leases.
     pub served_until: Micros,
     /// Whether its tasks may hold keys: it is served and not paused, as far as the last sweep knows.
@@ -96,6 +102,9 @@ pub struct KeyRow {
     pub key: Key,
     /// A limit of its own; 0: it is paused.
     pub limit: Option<u32>,
+    /// Since when it is paused, on the store's clock. `None`: it is not paused, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Micros>,
     /// Whether places of it are still to be given or taken.
     pub uneven: bool,
 }

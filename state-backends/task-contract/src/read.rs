@@ -2,13 +2,15 @@
 
 use interval_queue_contract::{InvalidInput, Micros};
 
-use crate::{Kind, MAX_PAGE, Selector, TaskId};
+use crate::{Key, Kind, MAX_PAGE, Selector, TaskId};
 
 /// A look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {
+    /// The store's clock: cheap, for a caller that needs an instant of it and nothing else.
+    Clock,
     /// Settings, counts, workers, what is next: all that tells how a queue is.
     Overview,
     /// These tasks, at most [`MAX_PAGE`], with payload, result and edges.
@@ -53,6 +55,8 @@ pub enum Read {
     /// The head of the line: so many of those that are ready, at most [`MAX_PAGE`], the most urgent
     /// first.
     Line(u32),
+    /// The limit that a key has of its own: see [`Change::Key`](crate::Change::Key).
+    KeyLimit(Key),
     /// Whether there is something ready of these kinds: cheap, for a worker that was nudged.
     Ready(Vec<Kind>),
 }

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Counted, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule, Settings,
-    Settle, State, Stop, Task, TaskId, Times, Token,
+    Corrected, Counted, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule,
+    Settings, Settle, State, Stop, Task, TaskId, Times, Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -20,10 +20,14 @@ pub enum Reply {
     Changed(Settings),
     /// To a change of selected tasks.
     Touched(Touched),
+    /// To a recount.
+    Recounted(Recounted),
     /// To a `fire`.
     Fired(Fired),
     /// To a `follow`.
     Followed(Followed),
+    /// To [`Read::Clock`](crate::Read::Clock).
+    Clock(Micros),
     /// To [`Read::Overview`](crate::Read::Overview).
     Overview(Box<Overview>),
     /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids; none: there is no such task. Those at the end
@@ -43,6 +47,8 @@ pub enum Reply {
     Times(Vec<Times>),
     /// To [`Read::Line`](crate::Read::Line).
     Line(Vec<Task>),
+    /// To [`Read::KeyLimit`](crate::Read::KeyLimit); `None`: the key has the limit of the queue.
+    KeyLimit(Option<u32>),
     /// To [`Read::Ready`](crate::Read::Ready).
     Ready(bool),
 }
@@ -101,7 +107,7 @@ pub struct Stepped {
     pub stop: Vec<(TaskId, Stop)>,
     /// In what time there is something to do that nobody will be nudged for; none: nothing is known of.
     pub next: Option<Micros>,
-    /// Whether housekeeping has more to do: step again at once.
+    /// Whether housekeeping has more to do: a worker that wants tasks steps again at once.
     pub more: bool,
     /// Schedules whose next instant has come.
     pub schedules: Vec<DueSchedule>,
@@ -159,13 +165,30 @@ pub struct DueSchedule {
 pub struct Touched {
     /// What was touched, or would be, in the order of their ids.
     pub ids: Vec<TaskId>,
-    /// Those that had been selected and could not be: ended ones that a downstream still waits for, ones with as many
-    /// tags or upstreams as can be, and ones that would wait for themselves.
+    /// Selected tasks that could not be touched: ended ones that a task needs that has not ended, ones with as
+    /// many tags or upstreams as can be, ones that would wait for themselves, and of a move ones of a key of which one
+    /// runs.
     pub kept: Vec<TaskId>,
+    /// Touched tasks that run: their workers are asked to stop the runs, and the tasks are cancelled once these have
+    /// ended. Only for [`Verb::Cancel`](crate::Verb::Cancel).
+    pub asked: Vec<TaskId>,
+    /// Tasks that were not retried since another task has their unique name: with that task.
+    pub taken: Vec<(TaskId, TaskId)>,
     /// Go on behind this one; none: that was all.
     pub next: Option<TaskId>,
     /// The instant up to which tasks are selected, for the commands that follow.
     pub watermark: Micros,
+}
+
+/// The answer to a recount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recounted {
+    /// Numbers that were wrong and are right now, by kind and state.
+    pub corrected: Vec<Corrected>,
+    /// Entries of indexes that were removed, since their tasks are not stored. 0 where a database keeps the indexes.
+    pub dropped: u64,
+    /// Whether there are more such entries: recount again.
+    pub more: bool,
 }
 
 /// The answer to a `fire`.
@@ -209,7 +232,7 @@ pub struct Stored {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Why {
-    /// It was added, and no worker has stepped since.
+    /// It was added, and no step of a worker has admitted it yet.
     NoStep,
     /// It waits for upstreams.
     Upstreams,
@@ -219,6 +242,8 @@ pub enum Why {
     Key(Option<TaskId>),
     /// The key is paused.
     KeyPaused,
+    /// It is leased, and the lease of its worker has ended: the next step of another worker takes it back.
+    Lost,
     /// No living worker serves its kind.
     Unserved,
     /// Its kind is paused.
@@ -242,6 +267,9 @@ pub struct Page {
     pub tasks: Vec<Stored>,
     /// Go on behind this one; none: that was all.
     pub next: Option<TaskId>,
+    /// Whether these are all tasks of some states and kinds, and the counts say otherwise: rows were removed or added by
+    /// hand. [`Change::Recount`](crate::Change::Recount) counts again.
+    pub miscounted: bool,
 }
 
 /// A page of results of upstreams.
@@ -280,6 +308,17 @@ pub struct Worker {
     pub holds: Vec<(TaskId, Token)>,
 }
 
+/// A key that is paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PausedKey {
+    /// The key.
+    pub key: Key,
+    /// How many tasks wait for it, at most [`MAX_COUNTED`](crate::MAX_COUNTED).
+    pub tasks: u64,
+    /// Since when it is paused, on the store's clock. `None`: that is not known.
+    pub since: Option<Micros>,
+}
+
 /// How a queue is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
@@ -289,16 +328,27 @@ pub struct Overview {
     pub settings: Settings,
     /// Whether nothing is leased.
     pub paused: bool,
-    /// How many there are of each kind in each state, and how many there ever were.
+    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    pub paused_at: Option<Micros>,
+    /// Keys that are paused, by key, at most [`MAX_LISTED`](crate::MAX_LISTED).
+    pub paused_keys: Vec<PausedKey>,
+    /// How many tasks there are of each kind in each state, and how many there ever were.
     pub counts: Vec<(Kind, Counted, u64)>,
     /// How many workers live.
     pub workers: u64,
+    /// How many tasks are leased to workers whose lease has ended: the next steps of other workers take them back.
+    pub lost: u64,
     /// What is known of kinds.
     pub kinds: Vec<KindRow>,
     /// Kinds of which something waits and that no living worker serves.
     pub unserved: Vec<Kind>,
-    /// When the most urgent of those that are ready was added.
+    /// Since when the task has been ready that has been so for longest, of the twenty most urgent ones. See
+    /// [`Task::ready_since`].
     pub oldest: Option<Micros>,
     /// When the first of those that wait for their time is due.
     pub next: Option<Micros>,
+    /// Whether the counts are seen to be wrong, since rows were removed or added by hand.
+    /// [`Change::Recount`](crate::Change::Recount) counts again. Only what an overview looks at anyway is compared: the
+    /// ready tasks if there are less than twenty, and whether one waits for its time.
+    pub miscounted: bool,
 }

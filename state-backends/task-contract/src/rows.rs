@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 
 use crate::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector,
-    State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule,
+    Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 /// The rows of one queue within one atomic command. The rules find and write by it alone; a store adds no rule.
@@ -41,14 +41,14 @@ pub trait Rows {
 
     /// The task that has this unique name: `name where holds_name`.
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Self::Error>;
-    /// Those that are added, by `due, id where state = added`.
+    /// Those that are added, by [`Task::order`]: `due, added, position, id where state = added`.
     fn added(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Those whose time has come, by `not_before, id where state = scheduled`.
+    /// Those whose time has come, by [`Task::start_order`]: `not_before, added, position, id where state = scheduled`.
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next one is due.
     fn next_scheduled(&mut self) -> Result<Option<Micros>, Self::Error>;
-    /// Those that are ready, of these kinds and with at least this priority, the most urgent first: `due, id` over all
-    /// of `kind, priority, due, id where state = ready`.
+    /// Those that are ready, of these kinds and with at least this priority, the most urgent first, by [`Task::order`]:
+    /// merged of `kind, priority, due, added, position, id where state = ready`.
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// How many are leased: `where state = leased`.
     fn leased(&mut self) -> Result<u64, Self::Error>;
@@ -62,10 +62,13 @@ pub trait Rows {
     fn holders(&mut self, key: &Key) -> Result<u64, Self::Error>;
     /// Whether one of them is ordered.
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Self::Error>;
-    /// The one of them that is ready and the last by [`Task::line`]: `key, line where holds_key and state = ready`.
+    /// The one of them that is ready and the last by [`Task::line`]:
+    /// `key, line, added, position, id where holds_key and state = ready`.
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// The first in the line of this key: `key, line where state = keyed and not parked`.
+    /// The first in the line of this key: `key, line, added, position, id where state = keyed and not parked`.
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
+    /// How many tasks wait for this key, parked or not, at most `most`: `key where state = keyed`.
+    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, Self::Error>;
     /// The first key behind this one that somebody holds or waits for: `key where holds_key or state = keyed`.
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Self::Error>;
     /// Those of this kind that are kept out of their lines: `kind where parked`.
@@ -123,8 +126,10 @@ pub trait Rows {
         cleared: bool,
         most: u32,
     ) -> Result<Vec<Presence>, Self::Error>;
-    /// The shortest lease of those that end after this tick.
-    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
+    /// The shortest lease of those that end after this tick and are busy.
+    fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
+    /// The longest lease of those that end after this tick.
+    fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
     /// The first end after this tick of a presence that is busy.
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
     /// All of them, by worker.
@@ -143,6 +148,8 @@ pub trait Rows {
     fn put_key(&mut self, row: &KeyRow) -> Result<(), Self::Error>;
     /// Forgets it.
     fn remove_key(&mut self, key: &Key) -> Result<(), Self::Error>;
+    /// Keys that are paused, by key: `key where limit = 0`.
+    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
     /// Those that are uneven.
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
 
@@ -157,6 +164,8 @@ pub trait Rows {
 
     /// Adds to what is counted.
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Self::Error>;
+    /// The counts of tasks that are wrong, by kind and state. It goes through all tasks.
+    fn miscounted(&mut self) -> Result<Vec<Corrected>, Self::Error>;
     /// All that is not zero.
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Self::Error>;
 

@@ -92,10 +92,13 @@ pub const MOVED: &str = "it was moved to ";
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
-    /// They are cancelled. Workers hear of it and stop those that run. Of ended ones nothing changes.
+    /// They are cancelled. Workers are asked to stop those that run, which end as cancelled, however their runs end. Of
+    /// ended ones nothing changes.
     Cancel,
     /// Ended ones go through all their gates again, with all their attempts, and so wait for upstreams that run again,
-    /// too. Those that had seen their end and have not started wait for them again; of others nothing changes.
+    /// too. Those that had seen their end and have not started wait for them again. Those whose unique name another
+    /// task has are [not retried](crate::Touched::taken). Those that have left for another queue and not arrived keep
+    /// their runs and times. Of others nothing changes.
     Retry,
     /// Scheduled ones are run now; workers give back those that run. Of others nothing changes.
     Release,
@@ -118,8 +121,8 @@ pub enum Verb {
     /// Those that wait do not wait for this task any more, nor get its result; failed and cancelled ones will not when
     /// they are retried. Others, and those that never waited for it, are not touched.
     Unlink(TaskId),
-    /// Ended ones are forgotten, with their payloads and results. Those that a downstream waits for are not, nor
-    /// those that have not ended.
+    /// Ended ones are forgotten, with their payloads and results. A task that has not ended keeps its upstreams. An ended
+    /// one does not: it runs without their results if it is retried.
     Purge,
 }
 
@@ -144,6 +147,12 @@ impl Verb {
             Self::Priority(priority) => task.priority == *priority,
             Self::Tag(tag) => task.tags.contains(tag),
             Self::Untag(tag) => !task.tags.contains(tag),
+            // It runs at its destination. A task that has left and not arrived can be had back.
+            Self::Retry => {
+                let is_moved = task.error.as_deref().is_some_and(|error| error.starts_with(MOVED));
+                let has_arrived = !task.tags.iter().any(|tag| tag.as_str() == MOVING);
+                task.state == State::Cancelled && is_moved && has_arrived
+            }
             _ => false,
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use interval_queue_contract::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::{Key, Kind, Policy, Tag, TaskId, Token, WorkerId};
+use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, WorkerId};
 
 /// One unit of stored work, without its payload and its result, which no rule looks into.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,12 +32,14 @@ pub struct Task {
     pub deadline: Option<Micros>,
     /// Not before this instant of the store's clock; zero: at once.
     pub not_before: Micros,
-    /// What becomes of failures; none: as the queue says.
-    pub policy: Option<Policy>,
+    /// The parts of the policy that it sets itself; the rest is the queue's.
+    pub policy: PolicyOverride,
     /// Where it stands among those that are ready: lower is more urgent.
     pub due: i64,
     /// When it was added, on the store's clock.
     pub added: Micros,
+    /// Its number among the tasks that its producer has added: it orders those that were added at the same instant.
+    pub position: u32,
     /// Whether it waits for upstreams, or did.
     pub has_edges: bool,
     /// The schedule that made it, and the instant that it stands for.
@@ -61,6 +63,8 @@ pub struct Task {
     pub life: u32,
     /// The worker that has it, or had it last.
     pub worker: Option<WorkerId>,
+    /// When it became ready after it had waited for upstreams or for a place of its key, on the store's clock.
+    pub admitted: Option<Micros>,
     /// When it was leased the last time, on the store's clock.
     pub leased: Option<Micros>,
     /// What its worker is asked to do with it.
@@ -278,9 +282,10 @@ impl Task {
             tags: Vec::new(),
             deadline: None,
             not_before: Micros::ZERO,
-            policy: None,
+            policy: PolicyOverride::default(),
             due: 0,
             added: Micros::ZERO,
+            position: 0,
             has_edges: false,
             schedule: None,
             state: State::Added,
@@ -292,6 +297,7 @@ impl Task {
             returns: 0,
             life: 0,
             worker: None,
+            admitted: None,
             leased: None,
             stop: None,
             progress: None,
@@ -304,14 +310,54 @@ impl Task {
         }
     }
 
-    /// Where it stands in the line of its key: an ordered one by the time of adding.
-    pub fn line(&self) -> (i64, TaskId) {
-        let at = if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due };
-        (at, self.id)
+    /// Its rank in the line of its key: an ordered task by the time of adding.
+    pub fn line(&self) -> Rank {
+        self.rank(if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due })
     }
 
-    /// Where it stands among those that are ready.
-    pub fn order(&self) -> (i64, TaskId) {
-        (self.due, self.id)
+    /// Since when a task that is ready could run, on the store's clock: the last of when it was added, its time, when
+    /// its upstreams or its key let it in, and when its last run ended.
+    pub fn ready_since(&self) -> Micros {
+        let ended = self.history.last().map_or(Micros::ZERO, |last| last.ended);
+        self.added.max(self.not_before).max(self.admitted.unwrap_or_default()).max(ended)
+    }
+
+    /// Its rank among those that are ready.
+    pub fn order(&self) -> Rank {
+        self.rank(self.due)
+    }
+
+    /// Its rank among those that wait for their time.
+    pub fn start_order(&self) -> Rank {
+        self.rank(i64::try_from(self.not_before.get()).unwrap_or(i64::MAX))
+    }
+
+    fn rank(&self, at: i64) -> Rank {
+        Rank { at, added: self.added, position: self.position, id: self.id }
+    }
+}
+
+/// The sort key of a task: lower comes first. Equals in `at` follow the order of adding, whatever their ids are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank {
+    /// What is sorted by: `due`, or an instant.
+    pub at: i64,
+    /// [`Task::added`].
+    pub added: Micros,
+    /// [`Task::position`].
+    pub position: u32,
+    /// The id: two producers may have added at the same instant.
+    pub id: TaskId,
+}
+
+impl Rank {
+    /// The lowest of all with this `at`.
+    pub const fn first(at: i64) -> Self {
+        Self { at, added: Micros::ZERO, position: 0, id: TaskId::FIRST }
+    }
+
+    /// The highest of all with this `at`.
+    pub const fn last(at: i64) -> Self {
+        Self { at, added: Micros::MAX, position: u32::MAX, id: TaskId::LAST }
     }
 }

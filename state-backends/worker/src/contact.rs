@@ -86,6 +86,8 @@ pub struct Contact {
     pub lease_ends: Option<Instant>,
     /// Whether the store wants to hear again at once.
     pub again: bool,
+    /// Whether the store has more to do before it knows what it can lease. Only a worker with room steps again for it.
+    pub more: bool,
     /// Whether something may have changed in the store.
     pub nudged: bool,
     /// How many nudges in a row brought no task: others were faster.
@@ -113,6 +115,7 @@ impl Contact {
             sent: None,
             lease_ends: None,
             again: false,
+            more: false,
             nudged: false,
             in_vain: 0,
             dry: false,

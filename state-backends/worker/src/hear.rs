@@ -74,10 +74,11 @@ impl Worker {
             }
         }
         heard.leased = stepped.leased.len();
+        let mark = if stepped.leased.is_empty() { 0 } else { self.pace.mark() };
         for leased in stepped.leased {
             // Its earlier run here, if there is one, is not in force.
             heard.lost.extend(self.held.lose(leased.task.id));
-            self.held.put(leased);
+            self.held.put(leased, mark);
         }
         if let Some(stopping) = &self.stopping {
             self.stop(stopping.by);
@@ -102,7 +103,7 @@ impl Worker {
         now: Instant,
     ) {
         let contact = &mut self.contact;
-        contact.again |= more;
+        contact.more = more;
         contact.dry = step.want as usize > leased;
         contact.in_vain = match leased {
             0 => contact.in_vain.saturating_add(u32::from(step.nudged && step.want > 0)),

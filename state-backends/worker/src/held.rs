@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use interval_queue_task_contract::{Leased, Outcome, Progress, Settle, Stop, Task, TaskId, Token};
+use interval_queue_task_contract::{Leased, Outcome, Progress, Rank, Settle, Stop, Task, TaskId, Token};
 
 /// Names one run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,9 +66,9 @@ pub enum Because {
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     /// Leased and not begun, the most urgent first.
-    pub hand: BTreeMap<(i64, TaskId), Leased>,
-    /// Where each of them stands there.
-    due: BTreeMap<TaskId, i64>,
+    pub hand: BTreeMap<Rank, Leased>,
+    /// Where each of them stands there, and its mark: only a look at the rate with a higher number covers it.
+    ranks: BTreeMap<TaskId, (Rank, u64)>,
     /// How many of them have a key.
     pub(crate) keyed: usize,
     /// Begun.
@@ -111,7 +111,7 @@ impl Held {
     }
 
     /// Gives back what is in hand and has not begun.
-    pub(crate) fn give_back(&mut self, order: (i64, TaskId)) {
+    pub(crate) fn give_back(&mut self, order: Rank) {
         if let Some(leased) = self.take(order) {
             let (id, token) = (leased.task.id, leased.task.token);
             self.ended.insert(id, Settle { id, token, outcome: Outcome::Exchanged });
@@ -119,23 +119,28 @@ impl Held {
     }
 
     /// Where a task in hand stands.
-    pub(crate) fn in_hand(&self, id: TaskId) -> Option<(i64, TaskId)> {
-        self.due.get(&id).map(|&due| (due, id))
+    pub(crate) fn in_hand(&self, id: TaskId) -> Option<Rank> {
+        self.ranks.get(&id).map(|&(rank, _)| rank)
     }
 
-    /// Takes a task in hand.
-    pub(crate) fn put(&mut self, leased: Leased) {
+    /// The mark of a task in hand.
+    pub(crate) fn mark(&self, id: TaskId) -> Option<u64> {
+        self.ranks.get(&id).map(|&(_, mark)| mark)
+    }
+
+    /// Takes a task in hand, with its mark.
+    pub(crate) fn put(&mut self, leased: Leased, mark: u64) {
         let order = leased.task.order();
-        self.due.insert(order.1, order.0);
+        self.ranks.insert(order.id, (order, mark));
         self.keyed += usize::from(leased.task.key.is_some());
         self.weight += u64::from(leased.task.weight);
         self.hand.insert(order, leased);
     }
 
     /// Takes one out of it.
-    pub(crate) fn take(&mut self, order: (i64, TaskId)) -> Option<Leased> {
+    pub(crate) fn take(&mut self, order: Rank) -> Option<Leased> {
         let leased = self.hand.remove(&order)?;
-        self.due.remove(&order.1);
+        self.ranks.remove(&order.id);
         self.keyed -= usize::from(leased.task.key.is_some());
         self.weight -= u64::from(leased.task.weight);
         Some(leased)

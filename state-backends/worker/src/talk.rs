@@ -81,7 +81,7 @@ impl Worker {
     fn due(&self, want: u32, now: Instant) -> Option<Instant> {
         let contact = &self.contact;
         let Some(sent) = contact.sent else { return Some(now) };
-        let asked = contact.exchange.0 > contact.exchange.1 || want > 0 && !contact.dry;
+        let asked = contact.exchange.0 > contact.exchange.1 || want > 0 && (contact.more || !contact.dry);
         let parting = self.stopping.as_ref().is_some_and(|stopping| !stopping.parted) && self.held.is_empty();
         if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
             return Some(now);
@@ -99,9 +99,8 @@ impl Worker {
     /// Whether it would ask for tasks, had it a place for one: it shares its places with other workers.
     pub fn asks(&self, now: Instant) -> Asks {
         let contact = &self.contact;
-        let has_enough =
-            self.identity.paced.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
-                || self.room().is_some_and(|room| room.weight == 0);
+        let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
+            || self.room().is_some_and(|room| room.weight == 0);
         if self.stopping.is_some() || contact.failing.is_some() || has_enough {
             return Asks::Not;
         }
@@ -119,7 +118,8 @@ impl Worker {
         match (self.held.is_free(), want > 0) {
             (false, true) => self.contact.poll.min(lease / BEATS),
             (false, false) => lease / BEATS,
-            (true, true) => self.contact.poll.min(lease / 2),
+            // As often as a silence may count in full that a worker with such a lease leaves behind.
+            (true, true) => self.contact.poll.min(lease / 4),
             (true, false) => POLL.1.min(lease / 2),
         }
     }
@@ -130,7 +130,7 @@ impl Worker {
             return 0;
         }
         let hand = u32::try_from(self.held.hand.len()).unwrap_or(u32::MAX);
-        let room = match self.identity.paced {
+        let room = match self.pace.ahead {
             Some(ahead) => ahead.max(1).min(self.free()),
             None => self.free() + self.prefetch(now),
         };
@@ -145,7 +145,7 @@ impl Worker {
 
     /// A task with a key that came ahead of its place would keep others of its key waiting, here and elsewhere.
     fn give_back_what_waits(&mut self, now: Instant) {
-        if self.held.keyed == 0 || self.identity.paced.is_some() || self.free() > 0 {
+        if self.held.keyed == 0 || self.pace.ahead.is_some() || self.free() > 0 {
             return;
         }
         let keyed = self.held.hand.iter().filter(|(_, leased)| leased.task.key.is_some());
@@ -185,7 +185,7 @@ impl Worker {
         let contact = &mut self.contact;
         contact.sequence += 1;
         let nudged = std::mem::take(&mut contact.nudged);
-        (contact.sent, contact.again) = (Some(now), false);
+        (contact.sent, contact.again, contact.more) = (Some(now), false, false);
         let (sequence, exchange) = (contact.sequence, contact.exchange.0);
         contact.under_way =
             Some(UnderWay { sequence, sent: now, want, settled, exchange, nudged, last, restricted: false });
@@ -233,7 +233,9 @@ impl Worker {
 fn size(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done(result) => result.as_str().len(),
-        Outcome::Error(text) | Outcome::Retry(_, text) | Outcome::Failed(text) => text.len(),
+        Outcome::Error(text) | Outcome::Retry(_, text) | Outcome::Failed(text) | Outcome::Unable(text) => {
+            text.len()
+        }
         _ => 0,
     }
 }

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use interval_queue_task_contract::{
-    Kind, Leased, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, Settle, WorkerId,
+    Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, Settle, WorkerId,
 };
 
 use crate::{
     contact::Contact,
     held::{Held, Order, RunId},
+    pace::Pace,
 };
 
 /// What is fixed for the life of a worker, or set by its driver.
@@ -19,7 +20,7 @@ pub struct Identity {
     pub worker: WorkerId,
     /// What people see of it.
     pub label: Label,
-    /// What it can do, sorted.
+    /// What it can do, sorted; without what is set aside.
     pub kinds: Vec<Kind>,
     /// How long after a step it counts as alive.
     pub lease: Micros,
@@ -27,8 +28,6 @@ pub struct Identity {
     pub places: u32,
     /// How many tasks are leased beyond the free places, so that none waits for a round trip.
     pub prefetch: u32,
-    /// How many tasks are in hand while they wait for their slots, if starts are paced.
-    pub paced: Option<u32>,
     /// Whether the queue runs a limited number of tasks: then none is prefetched.
     pub limited: bool,
     /// How heavy all that it holds may be together; none: as heavy as it is.
@@ -90,6 +89,8 @@ pub struct Worker {
     pub contact: Contact,
     /// What it holds.
     pub held: Held,
+    /// What it knows of the rate of its queue.
+    pub pace: Pace,
     /// Nothing is prefetched until then: a task with a key came that could not begin.
     pub no_prefetch: Option<Instant>,
     /// Set when it is to end.
@@ -99,20 +100,14 @@ pub struct Worker {
 impl Worker {
     /// A worker that holds nothing and was never heard of.
     pub fn new(identity: Identity) -> Self {
-        Self { identity, contact: Contact::new(), held: Held::default(), no_prefetch: None, stopping: None }
-    }
-
-    /// Takes the most urgent task in hand, to begin its run now; none: no place is free, or there is no task. A
-    /// paced worker begins it in its slot.
-    pub fn start(&mut self, now: Instant) -> Option<Leased> {
-        let is_over = self.contact.lease_ends.is_none_or(|ends| ends <= now);
-        if is_over || self.stopping.is_some() || self.free() == 0 {
-            return None;
+        Self {
+            identity,
+            contact: Contact::new(),
+            held: Held::default(),
+            pace: Pace::default(),
+            no_prefetch: None,
+            stopping: None,
         }
-        let first = self.held.hand.first_key_value().map(|(order, _)| *order)?;
-        let leased = self.held.take(first)?;
-        self.held.begin(&leased.task);
-        Some(leased)
     }
 
     /// A run that has to end, to be told once.
@@ -145,6 +140,23 @@ impl Worker {
         self.held.finish(run);
         // What waits for the task or its key goes on with the next step.
         self.contact.again = true;
+    }
+
+    /// Asks for no tasks of this kind from the next step on, and gives back those in hand.
+    pub fn set_aside(&mut self, kind: &Kind) {
+        self.identity.kinds.retain(|other| other != kind);
+        let hand = self.held.hand.iter().filter(|(_, leased)| leased.task.kind == *kind);
+        let hand: Vec<_> = hand.map(|(order, _)| *order).collect();
+        hand.into_iter().for_each(|order| self.held.give_back(order));
+    }
+
+    /// Asks for tasks of this kind again.
+    pub fn take_up(&mut self, kind: Kind) {
+        if let Err(at) = self.identity.kinds.binary_search(&kind) {
+            self.identity.kinds.insert(at, kind);
+            // Some may be ready.
+            self.contact.nudged = true;
+        }
     }
 
     /// A run says how far it is. The store hears of it with the next step.

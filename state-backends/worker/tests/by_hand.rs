@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
     Json, Key, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, State, Step, Stepped, Stop, Task, TaskId,
     Token, WorkerId,
 };
-use interval_queue_worker::{Because, Heard, Identity, Next, POLL, RunId, Worker};
+use interval_queue_worker::{Because, FRESH, Heard, Identity, Next, POLL, RunId, WATCH_RATE, Worker};
 use uuid::Uuid;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -69,7 +69,6 @@ impl Bench {
             lease: Micros::from_duration(LEASE),
             places,
             prefetch: 0,
-            paced: None,
             limited: false,
             capacity: None,
         };
@@ -99,8 +98,25 @@ impl Bench {
 
     /// Starts all that can start.
     fn starts(&mut self) -> Vec<RunId> {
+        self.looks(false);
+        self.starts_known()
+    }
+
+    /// The same, without a look at the rate.
+    fn starts_known(&mut self) -> Vec<RunId> {
         let starts = std::iter::from_fn(|| self.worker.start(self.now));
         starts.map(|leased| run(&leased)).collect()
+    }
+
+    /// Looks at the rate, and finds one or none. Whether that is news.
+    fn looks(&mut self, has_rate: bool) -> bool {
+        let number = self.worker.look(self.now);
+        self.worker.found(number, has_rate, self.now)
+    }
+
+    /// In how long it looks at the rate by itself.
+    fn looks_in(&self) -> Option<Duration> {
+        self.worker.looks(self.now).map(|at| at.saturating_duration_since(self.now))
     }
 
     #[track_caller]
@@ -240,7 +256,7 @@ fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_a
         waits.push(wait.as_secs());
         bench.now += wait;
     }
-    assert_eq!(waits, [2, 4, 8, 15, 15, 15, 15]);
+    assert_eq!(waits, [2, 4, 7, 7, 7, 7, 7], "a quarter of the lease at most");
     let step = bench.sends();
     bench.answers(&step, Stepped { next: Some(Micros::from_millis(300)), ..Stepped::default() });
     assert_eq!(bench.sleeps(), Some(ms(300)), "the store knows of something");
@@ -290,6 +306,22 @@ fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
     bench.now += secs(2);
     bench.answers(&step, Stepped::default());
     assert_eq!(bench.sleeps(), Some(LEASE / 5 - secs(2)));
+}
+
+#[test]
+fn only_a_worker_with_room_steps_again_for_what_is_left() {
+    let mut bench = Bench::known(1, 0);
+    let step = bench.sends();
+    bench.answers(&step, Stepped { more: true, ..gives([task(1, 1)]) });
+    let runs = bench.starts();
+    assert_eq!(bench.sleeps(), Some(LEASE / 5), "it has no room");
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    assert_eq!(step.want, 1);
+    bench.answers(&step, Stepped { more: true, ..Stepped::default() });
+    let step = bench.sends();
+    bench.answers(&step, Stepped::default());
+    assert_eq!(bench.sleeps(), Some(POLL.0 * 2));
 }
 
 #[test]
@@ -508,7 +540,8 @@ fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
 
 #[test]
 fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
-    let mut bench = Bench::with(5, |identity| identity.paced = Some(2)).introduced();
+    let mut bench = Bench::known(5, 0);
+    bench.worker.pace.ahead = Some(2);
     let step = bench.sends();
     assert_eq!(step.want, 2, "no more than wait for slots");
     bench.answers(&step, gives([task(5, 1), task(6, 1)]));
@@ -519,7 +552,8 @@ fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
     assert!(bench.worker.exchanged() < number);
     bench.answers(&step, gives([task(1, 1)]));
     assert_eq!(bench.worker.exchanged(), number);
-    assert_eq!(bench.worker.start(bench.now).unwrap().task.id, id(1));
+    assert_eq!(bench.worker.start(bench.now), None, "it has no slot");
+    assert_eq!(bench.worker.start_in_slot(bench.now).unwrap().task.id, id(1));
     assert_eq!(bench.sends().want, 1);
 }
 
@@ -632,4 +666,77 @@ fn bad_input_is_named() {
     );
     assert_eq!(check(|one| one.lease = Micros::from_millis(10)), "lease 10ms: give 1 s to a day");
     assert!(check(|one| one.kinds = vec![Kind::default(); 1001]).contains("1001 kinds"));
+}
+
+#[test]
+fn a_task_starts_once_a_look_that_was_sent_after_its_lease_found_no_rate() {
+    let mut bench = Bench::known(2, 1);
+    assert_eq!(bench.looks_in(), None, "an idle worker looks at nothing");
+    let step = bench.sends();
+    let early = bench.worker.look(bench.now);
+    bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
+    assert!(!bench.worker.found(early, false, bench.now));
+    assert_eq!(bench.starts_known(), [], "the rate may have been set before the lease and after the look");
+    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
+    bench.looks(false);
+    assert_eq!((bench.starts_known().len(), bench.looks_in()), (2, None));
+
+    let one = RunId { id: id(1), token: task(1, 1).task.token };
+    bench.now += FRESH + ms(1);
+    bench.worker.ended(one, done());
+    assert_eq!(bench.starts_known(), [], "the look is too old");
+    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
+    bench.looks(false);
+    assert_eq!(bench.starts_known().len(), 1);
+}
+
+#[test]
+fn a_rate_that_is_found_keeps_one_task_in_hand_and_gives_the_others_back() {
+    let mut bench = Bench::known(3, 3);
+    let step = bench.sends();
+    assert_eq!(step.want, 6);
+    bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
+    assert!(bench.looks(true));
+    assert_eq!(bench.starts_known(), []);
+    let step = bench.sends();
+    let back = [(id(2), Outcome::Exchanged), (id(3), Outcome::Exchanged)];
+    assert_eq!((outcomes(&step), step.want), (back.into(), 0));
+    bench.answers(&step, gives([]));
+    assert_eq!(bench.worker.start_in_slot(bench.now).unwrap().task.id, id(1));
+}
+
+#[test]
+fn a_rate_that_is_removed_is_noticed_within_a_second_and_tasks_start_at_once() {
+    let mut bench = Bench::known(3, 3);
+    bench.worker.pace.ahead = Some(1);
+    let step = bench.sends();
+    bench.answers(&step, gives([task(1, 1)]));
+    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
+    assert!(!bench.looks(true));
+    assert_eq!(bench.looks_in(), Some(WATCH_RATE));
+    bench.now += WATCH_RATE;
+    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
+    assert!(bench.looks(false));
+    assert_eq!(bench.worker.start_in_slot(bench.now), None, "there are no slots any more");
+    assert_eq!(bench.starts_known().len(), 1);
+    assert_eq!(bench.sends().want, 5, "with what is leased ahead");
+}
+
+#[test]
+fn nothing_starts_while_the_rate_cannot_be_read() {
+    let mut bench = Bench::known(1, 0);
+    let step = bench.sends();
+    bench.answers(&step, gives([task(1, 1)]));
+    let number = bench.worker.look(bench.now);
+    assert_eq!(bench.looks_in(), None, "one is under way");
+    assert!(bench.worker.look_failed(number, bench.now, 1));
+    assert_eq!(bench.starts_known(), []);
+    let again = bench.looks_in().unwrap();
+    assert!(again > Duration::ZERO && again <= WATCH_RATE, "{again:?}");
+    bench.now += again;
+    let number = bench.worker.look(bench.now);
+    assert!(!bench.worker.look_failed(number, bench.now, 1), "that was known");
+    bench.now += WATCH_RATE;
+    bench.looks(false);
+    assert_eq!(bench.starts_known().len(), 1);
 }

@@ -1,7 +1,8 @@
 //! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late
 //! requests, lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
 //!
-//! No token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the
+//! The queue is given a rate now and then, which is removed again. No task that was leased under a rate starts outside it; no
+//! token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the
 //! end every task has ended as its last run said.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -39,6 +40,12 @@ enum Event {
     Arrives(usize, Box<Step>, bool),
     /// Its answer comes back.
     Answered(usize, u64, Box<Result<Stepped, StateError>>),
+    /// A look at the rate comes to the store.
+    Looks(usize, u64),
+    /// Its answer comes back: whether there is a rate.
+    Looked(usize, u64, Option<bool>),
+    /// Somebody gives the queue a rate, or removes it.
+    Rate,
     /// Nothing came back in time.
     TimedOut(usize, u64),
     /// A run ends by itself.
@@ -75,6 +82,10 @@ struct World {
     events: BinaryHeap<Reverse<(u64, u64, usize)>>,
     bodies: Vec<Option<Event>>,
     processes: Vec<Process>,
+    /// Since when there is a rate.
+    rate: Option<u64>,
+    /// When each lease was given.
+    leased: BTreeMap<RunId, u64>,
     started: BTreeSet<RunId>,
     done: BTreeSet<RunId>,
     steps: u64,
@@ -100,6 +111,8 @@ impl World {
             events: BinaryHeap::new(),
             bodies: Vec::new(),
             processes: Vec::new(),
+            rate: None,
+            leased: BTreeMap::new(),
             started: BTreeSet::new(),
             done: BTreeSet::new(),
             steps: 0,
@@ -139,7 +152,6 @@ impl World {
             lease: Micros::from_millis(LEASE),
             places,
             prefetch: self.rng.u32(0..=places),
-            paced: self.rng.bool().then_some(places),
             limited: false,
             capacity: self.rng.bool().then(|| self.rng.u32(1..5)),
         };
@@ -183,7 +195,8 @@ impl World {
                 Next::Send(step) => self.send(number, step),
                 Next::Sleep(Some(until)) if until <= now => {}
                 Next::Sleep(until) => {
-                    if let Some(until) = until {
+                    let looks = self.look_at_rate(number);
+                    if let Some(until) = until.into_iter().chain(looks).min() {
                         let wake = until.saturating_duration_since(self.base).as_millis() as u64 + 1;
                         self.at(wake.max(self.now + 1), Event::Wake(number));
                     }
@@ -205,13 +218,36 @@ impl World {
     fn begins(&mut self, number: usize) -> Option<Leased> {
         let now = self.instant();
         let Process { worker, choosing, .. } = &mut self.processes[number];
-        if worker.identity.paced.is_some() {
+        if worker.pace.ahead.is_some() {
             if choosing.is_none() && !worker.held.hand.is_empty() {
                 *choosing = Some(worker.exchange());
             }
             choosing.take_if(|choosing| *choosing <= worker.exchanged())?;
+            return worker.start_in_slot(now);
         }
-        worker.start(now)
+        *choosing = None;
+        let leased = worker.start(now)?;
+        let run = RunId { id: leased.task.id, token: leased.task.token };
+        let is_outside = self.rate.is_some_and(|rate| rate <= self.leased[&run]);
+        assert!(!is_outside, "{run} was leased under a rate, and worker {number} starts it without a slot");
+        Some(leased)
+    }
+
+    /// Sends a look at the rate if it is time for one. When it is next.
+    fn look_at_rate(&mut self, number: usize) -> Option<Instant> {
+        let now = self.instant();
+        let due = self.processes[number].worker.looks(now)?;
+        if due > now {
+            return Some(due);
+        }
+        let look = self.processes[number].worker.look(now);
+        let delay = if self.chance(5) { 20_000 } else { self.rng.u64(0..40) };
+        if self.chance(5) || self.processes[number].cut_off > self.now {
+            self.at(self.now + 10_000, Event::Looked(number, look, None));
+        } else {
+            self.at(self.now + delay, Event::Looks(number, look));
+        }
+        None
     }
 
     /// What runs with a token that the worker takes for one in force is leased to it by the store.
@@ -267,6 +303,10 @@ impl World {
                     Ok(other) => panic!("{other:?}"),
                     Err(error) => Err(error),
                 };
+                for leased in reply.iter().flat_map(|stepped: &Stepped| &stepped.leased) {
+                    let run = RunId { id: leased.task.id, token: leased.task.token };
+                    self.leased.insert(run, self.now);
+                }
                 if !loses_reply {
                     let back = self.now + self.rng.u64(0..40);
                     self.at(back, Event::Answered(number, sequence, Box::new(reply)));
@@ -278,9 +318,12 @@ impl World {
                 task.key =
                     [None, Some("a"), Some("b")][self.rng.usize(0..3)].map(|key| Key::new(key).unwrap());
                 let backoff = Micros::from_millis(500);
-                task.policy =
-                    Some(Policy { max_attempts: 1_000, backoff, max_backoff: backoff, ..Policy::default() });
-                self.apply(Command::Add(Add { tasks: vec![task], age: Micros::ZERO })).unwrap();
+                task.policy = Policy::default()
+                    .max_attempts(1_000)
+                    .backoff(backoff.to_duration(), backoff.to_duration())
+                    .into();
+                self.apply(Command::Add(Add { tasks: [task].into(), sequence: 0, age: Micros::ZERO }))
+                    .unwrap();
                 if self.rng.bool() {
                     (0..self.processes.len()).for_each(|number| self.processes[number].worker.nudge());
                     (0..self.processes.len()).for_each(|number| self.at(self.now, Event::Wake(number)));
@@ -307,6 +350,7 @@ impl World {
             Event::Wake(number)
             | Event::Answered(number, ..)
             | Event::TimedOut(number, _)
+            | Event::Looked(number, ..)
             | Event::RunEnds(number, _)
             | Event::Stopped(number, _)
                 if self.processes[number].is_dead || self.asleep(number).is_some() =>
@@ -316,6 +360,27 @@ impl World {
                 }
             }
             Event::Wake(number) => self.drive(number),
+            Event::Rate => {
+                self.rate = if self.rate.is_none() { Some(self.now) } else { None };
+                if !self.is_calm() {
+                    let again = self.now + self.rng.u64(1..20_000);
+                    self.at(again, Event::Rate);
+                }
+            }
+            Event::Looks(number, look) => {
+                let found = self.rate.is_some();
+                let back = self.now + self.rng.u64(0..40);
+                self.at(back, Event::Looked(number, look, Some(found)));
+            }
+            Event::Looked(number, look, found) => {
+                let now = self.instant();
+                let worker = &mut self.processes[number].worker;
+                match found {
+                    Some(found) => worker.found(look, found, now),
+                    None => worker.look_failed(look, now, 7),
+                };
+                self.drive(number);
+            }
             Event::Answered(number, sequence, reply) => {
                 let now = self.instant();
                 let worker = &mut self.processes[number].worker;
@@ -393,6 +458,8 @@ fn live(seed: u64) -> (usize, u64) {
     (0..workers).for_each(|_| world.spawn());
     world.at(20_000, Event::Harm);
     world.at(30_000, Event::Operator);
+    let first = world.rng.u64(0..60_000);
+    world.at(first, Event::Rate);
     while let Some(Reverse((when, _, number))) = world.events.pop() {
         world.now = world.now.max(when);
         if world.is_calm() && world.is_over() {

@@ -14,13 +14,13 @@ const TOLD: usize = 100;
 /// So many groups are kept while it is counted.
 const KEPT: usize = 1_000;
 
-/// Tasks that failed, by their error texts. See [`TaskQueue::failures`].
+/// Tasks that failed, for good or until a retry, by their error texts. See [`TaskQueue::failures`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failures {
     /// The groups, the most frequent first: a hundred at most.
     pub groups: Vec<Failure>,
-    /// How many failed tasks are in none of these, since there are more groups.
+    /// How many tasks are in none of these, since there are more groups.
     pub ungrouped: u64,
 }
 
@@ -32,11 +32,13 @@ pub struct Failure {
     pub text: String,
     /// The id of that one.
     pub example: TaskId,
-    /// How many there are.
+    /// How many failed for good.
     pub count: u64,
+    /// How many failed and will be retried, or are being retried.
+    pub retrying: u64,
     /// How many there are of each kind.
     pub kinds: BTreeMap<Kind, u64>,
-    /// When the first of them failed, on the store's clock.
+    /// When the first of them failed, by its last run, on the store's clock.
     pub first: Micros,
     /// When the last of them failed.
     pub last: Micros,
@@ -52,6 +54,7 @@ impl Failure {
             text: text(task).to_owned(),
             example: task.id,
             count: 0,
+            retrying: 0,
             kinds: BTreeMap::new(),
             first: failed(task),
             last: failed(task),
@@ -61,7 +64,10 @@ impl Failure {
     }
 
     fn count(&mut self, task: &Task) {
-        self.count += 1;
+        match task.state {
+            State::Failed => self.count += 1,
+            _ => self.retrying += 1,
+        }
         *self.kinds.entry(task.kind.clone()).or_default() += 1;
         (self.first, self.last) = (self.first.min(failed(task)), self.last.max(failed(task)));
     }
@@ -73,7 +79,8 @@ fn text(task: &Task) -> &str {
 }
 
 fn failed(task: &Task) -> Micros {
-    task.ended.unwrap_or(task.added)
+    let last = task.history.last().map_or(task.added, |last| last.ended);
+    task.ended.unwrap_or(last)
 }
 
 /// What texts that are alike have in common.
@@ -105,11 +112,11 @@ impl Group {
 }
 
 impl TaskQueue {
-    /// Tasks that failed for good, in groups of error texts that are alike: how many, of which kinds, since when. What
-    /// the states of the selector say is not looked at.
+    /// Tasks that failed, for good or until a retry, in groups of error texts that are alike: how many, of which kinds,
+    /// since when. What the states of the selector say is not looked at.
     ///
-    /// Texts are alike if they differ in ids only. An id is a word with four digits or more: also a time, an address, a
-    /// long number. Shorter numbers tell failures apart, such as exit codes and those of HTTP.
+    /// Texts are alike if they differ only in numbers, hexadecimal words, UUIDs, times, addresses of hosts and mail, or in
+    /// what is quoted. Short numbers behind words such as `code`, `status` or `HTTP` tell failures apart.
     ///
     /// [`Failure::common`] is what [`Selector::error`] takes to select a group, for [`change`](Self::change), say. If
     /// `selects` is `count` it selects that group alone.
@@ -153,7 +160,7 @@ impl TaskQueue {
         let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
         let mut kept: HashMap<Parts, Group> = HashMap::new();
         let mut ungrouped = 0;
-        self.each(&failed, |task| {
+        let mut see = |task: &Task| {
             if !text(task).contains(wanted) {
                 return;
             }
@@ -166,15 +173,26 @@ impl TaskQueue {
             let group = kept.entry(parts).or_insert_with(new);
             group.is_one_text &= group.failure.text == text(task);
             group.failure.count(task);
+        };
+        self.each(&failed, &mut see).await?;
+        // Of those that have not ended only those that have an error are told.
+        let states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
+        let live = Selector { error: Some(wanted.to_owned()), states, ..selector.clone() };
+        self.each(&live, |task| {
+            if task.failures > 0 {
+                see(task);
+            }
         })
         .await?;
         let is_alone = kept.len() < 2 && wanted.is_empty();
         let mut groups: Vec<(Parts, Group)> = kept.into_iter().collect();
         groups.sort_by(|(_, a), (_, b)| {
             let (a, b) = (&a.failure, &b.failure);
-            b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text))
+            let all = |failure: &Failure| failure.count + failure.retrying;
+            all(b).cmp(&all(a)).then_with(|| a.text.cmp(&b.text))
         });
-        ungrouped += groups.iter().skip(TOLD).map(|(_, group)| group.failure.count).sum::<u64>();
+        let all = |group: &Group| group.failure.count + group.failure.retrying;
+        ungrouped += groups.iter().skip(TOLD).map(|(_, group)| all(group)).sum::<u64>();
         groups.truncate(TOLD);
         let mut told: Vec<(Parts, Failure, Candidates)> = groups
             .into_iter()

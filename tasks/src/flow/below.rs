@@ -111,9 +111,11 @@ impl TaskQueue {
         let mut all = Touched::default();
         for ids in ids.chunks(MAX_PAGE as usize) {
             let selector = Selector { states: states.clone(), ..Selector::ids(ids.iter().copied()) };
-            let touched = self.change(&selector, verb.clone(), dry_run).await?;
+            let touched = self.change_at_most(usize::MAX, &selector, verb.clone(), dry_run).await?;
             all.ids.extend(touched.ids);
             all.kept.extend(touched.kept);
+            all.asked.extend(touched.asked);
+            all.taken.extend(touched.taken);
         }
         Ok(all)
     }

@@ -1,5 +1,7 @@
 //! What a queue does with its schedules.
 
+use std::sync::Arc;
+
 use interval_queue::Micros;
 use interval_queue_task_contract::{
     Add, Added, Change, Command, Key, NewSchedule, NewTask, Read, Reply, Schedule as Row, TaskId,
@@ -28,7 +30,7 @@ impl TaskQueue {
     ///
     /// Dropped, it was stored or not; to say it again is safe.
     pub async fn set_schedule(&self, schedule: Schedule) -> Result<(), Error> {
-        let (name, definition) = schedule.definition(self.shared.policy())?;
+        let (name, definition) = schedule.definition()?;
         let overview = self.overview().await?;
         let first = definition.first(overview.at)?;
         let (size, most) = (definition.task.payload.as_str().len(), overview.settings.max_payload);
@@ -127,13 +129,14 @@ impl TaskQueue {
         let host = &self.shared.host;
         let began = host.now();
         let age = || Micros::from_duration(host.now().saturating_duration_since(began));
-        let add = || Command::Add(Add { tasks: vec![task.clone()], age: age() });
+        let (tasks, sequence): (Arc<[NewTask]>, u32) = ([task].into(), self.shared.sequence(1));
+        let add = || Command::Add(Add { tasks: tasks.clone(), sequence, age: age() });
         let added = match self.shared.repeat("the add", add).await? {
             Reply::Added(added) => added.first().copied(),
             other => return Err(unexpected(&other)),
         };
         let added = added.ok_or_else(|| Error::invalid("the store added nothing"))?;
-        self.shared.telemetry.added(&task, added);
+        tasks.iter().for_each(|task| self.shared.telemetry.added(task, added));
         Ok(added)
     }
 

@@ -28,14 +28,17 @@ const NICKNAMES: [(&str, &str); 7] = [
 pub(super) struct Cron {
     line: Crontab,
     zone: TimeZone,
-    /// Whether it goes by the time that passes, since it is meant for every hour.
+    /// Whether it goes by the time that passes, since it names every hour.
     hourly: bool,
 }
 
 impl Cron {
     pub(super) fn new(line: &str, zone: &str) -> Result<Self, InvalidInput> {
-        let fields = fields(line)?;
-        let hourly = fields[1] == "*";
+        let mut fields = fields(line)?;
+        let hourly = is_every_hour(fields[1]);
+        if hourly {
+            fields[1] = "*";
+        }
         let text = fields.join(" ");
         let zone = time_zone(zone)?;
         // A time of day is looked for as if all days were alike, and then put on the clock of the zone.
@@ -77,6 +80,15 @@ impl Cron {
         let earlier = ambiguous.earlier().ok()?;
         if is_gap { self.zone.following(earlier).next().map(|jump| jump.timestamp()) } else { Some(earlier) }
     }
+}
+
+/// Whether an hour field names all 24 hours, however it is written: as `*`, `*/1`, `0-23` or a list.
+fn is_every_hour(hours: &str) -> bool {
+    let line = format!("0 {hours} * * * UTC");
+    let Ok(line) = parse_crontab_with(&line, ParseOptions::default()) else { return false };
+    let found = |at: Timestamp| line.find_next(MakeTimestamp(at)).ok().map(|found| found.timestamp());
+    let mut instants = std::iter::successors(found(Timestamp::UNIX_EPOCH), |at| found(*at)).zip(1..=24);
+    instants.all(|(at, hour)| at.as_second() == hour * 3_600)
 }
 
 fn time_zone(name: &str) -> Result<TimeZone, InvalidInput> {
@@ -250,6 +262,11 @@ mod tests {
             next("0 */2 * * *", "America/New_York", "2026-11-01T03:00:00Z", 3),
             ["11-01 00:00 -04:00", "11-01 02:00 -05:00", "11-01 04:00 -05:00"]
         );
+        // With one hour less it is not for every hour.
+        assert_eq!(
+            next("0 1-23 * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", 2),
+            ["10-25 03:00 +01:00", "10-25 04:00 +01:00"]
+        );
         // Also for one that looks in the hour that comes again.
         assert_eq!(next("45 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1), ["10-26 02:45 +01:00"]);
     }
@@ -263,13 +280,19 @@ mod tests {
         ] {
             let cron = Cron::new("*/15 * * * *", zone).unwrap();
             let begin = at(after);
-            let all: Vec<_> =
-                std::iter::successors(cron.next(begin), |at| cron.next(*at)).take(count).collect();
+            let first = |cron: &Cron| -> Vec<_> {
+                std::iter::successors(cron.next(begin), |at| cron.next(*at)).take(count).collect()
+            };
+            let all = first(&cron);
             assert!(
                 all.iter()
                     .enumerate()
                     .all(|(n, at)| *at == begin + Micros::from_millis(900_000 * (n as u64 + 1)))
             );
+            for hours in ["*/1", "0-23", "0-23/1", "0-11,12-23", "*/2,1-23/2", "1-22,0,23"] {
+                let same = Cron::new(&format!("*/15 {hours} * * *"), zone).unwrap();
+                assert_eq!(first(&same), all, "{hours} is every hour");
+            }
             let day = |at: &Micros| {
                 let at = Timestamp::from_microsecond(at.get().cast_signed()).unwrap();
                 at.to_zoned(TimeZone::get(zone).unwrap()).day()

@@ -301,7 +301,7 @@ mod tests {
             "{\"version\":1,\"rule\":{\"every\":{\"every_us\":10000000,\"offset_us\":0}},\"missed\":{\"up_to\":3},\
              \"task\":{\"id\":\"00000000-0000-0000-0000-000000000000\",\"kind\":\"default\",\"payload\":null,\
              \"priority\":0,\"key\":null,\"ordered\":false,\"unique\":null,\"on_conflict\":\"keep\",\
-             \"not_before\":{\"after\":0},\"deadline\":null,\"policy\":null,\"weight\":1,\"tags\":[],\"edges\":[]}}"
+             \"not_before\":{\"after\":0},\"deadline\":null,\"policy\":{},\"weight\":1,\"tags\":[],\"edges\":[]}}"
         );
         assert_eq!(Definition::read(&row).unwrap(), every_10_s(Missed::UpTo(3)));
         row.definition = Json::new("{\"version\": 2, \"rule\": \"full moon\"}").unwrap();

@@ -12,7 +12,7 @@ mod stored;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use interval_queue::{InvalidInput, Micros, contract::name::check_some};
-use interval_queue_task_contract::{Key, MAX_KEY, Overlap, Policy};
+use interval_queue_task_contract::{Key, MAX_KEY, Overlap};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::definition::Definition;
@@ -45,9 +45,9 @@ use crate::{Task, error::Error};
 ///
 /// A cron line goes by the clock of its time zone. What falls into an hour that this clock leaves out runs once, at the
 /// instant at which the clock has jumped; what falls into an hour that it shows twice runs once, the first time. A line
-/// whose hour is `*` goes by the time that passes instead: in a night of 25 hours `*/15 * * * *` runs 100 times, and in
-/// one of 23 hours 92 times. The rules of the zones are those of the host of the worker, or where it has none those of
-/// the crate `jiff`.
+/// that names every hour, as `*`, `*/1` or `0-23`, goes by the time that passes instead: in a night of 25 hours
+/// `*/15 * * * *` runs 100 times, and in one of 23 hours 92 times. The rules of the zones are those of the host of the
+/// worker, or where it has none those of the crate `jiff`.
 ///
 /// # Missed instants
 ///
@@ -163,15 +163,15 @@ impl Schedule {
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a schedule that cannot be.
     pub fn preview(&self, after: SystemTime, most: usize) -> Result<Vec<SystemTime>, Error> {
-        let (_, definition) = self.definition(Policy::default())?;
+        let (_, definition) = self.definition()?;
         let first = definition.first(micros(after))?;
         Ok(if definition.follows() { Vec::new() } else { definition.times(first, most) })
     }
 
     /// Its name and what is stored of it.
-    fn definition(&self, policy: Policy) -> Result<(Key, Definition), Error> {
+    fn definition(&self) -> Result<(Key, Definition), Error> {
         let name = named(&self.name)?;
-        let task = self.task.clone().finish(policy)?;
+        let task = self.task.clone().finish()?;
         Ok((name, Definition::new(self.rule.clone(), self.missed, task)?))
     }
 }

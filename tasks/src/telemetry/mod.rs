@@ -24,20 +24,26 @@
 //! | `task.done` | debug | its run ended well | `id`, `kind`, `ran_us` |
 //! | `task.failed` | warn | its run ended with an error | `id`, `kind`, `ran_us`, `error`, `permanent` |
 //! | `task.retried` | debug | its run asked to be run again | `id`, `kind`, `ran_us`, `error` |
-//! | `task.released` | debug | it is given back | `id`, `kind`, `ran_us` |
+//! | `task.released` | debug | it is given back | `id`, `kind`, `ran_us`, `error` |
 //! | `task.lost` | warn | its token is not in force any more: nothing of the run is stored | `id`, `token` |
 //! | `task.refused` | warn | its result is too large or could not be stored, and the run counts as failed | `id` |
 //! | `schedule.fired` | debug | an instant of a schedule was dealt with here | `schedule`, `at_us`, `fired`, `made` |
-//! | `schedule.failed` | warn | it could not be; it is tried again, and told once | `schedule`, `at_us`, `error` |
+//! | `schedule.failed` | warn | it could not be; it is tried again | `schedule`, `at_us`, `error` |
 //! | `worker.started` | info | a worker begins | `worker`, `label`, `lease_us`, `jobs` |
 //! | `worker.stopped` | info | it has ended | `worker`, `done`, `failed`, `retried`, `released` |
-//! | `store.failed` | warn | a step of a worker got no answer; it is tried again | `kind`, `error` |
-//! | `store.answers` | info | the store answers again | `outage_us` |
+//! | `store.failed` | warn | the steps of a worker fail; they are tried again | `kind`, `error`, `lasting` |
+//! | `store.answers` | info | the store answers again, after `store.failed` | `outage_us` |
 //! | `watch.failed` | warn | the queue cannot be watched; the worker looks now and then | `kind`, `error` |
-//! | `pace.failed` | warn | a start could not get its slot; it is tried again | `error` |
+//! | `pace.found` | info | a worker found that the queue has a rate, which it had not before | `interval_us` |
+//! | `pace.gone` | info | a worker found that the queue has no rate any more | |
+//! | `pace.failed` | warn | the rate cannot be read, or starts get no slots; they are tried again | `error` |
 //! | `queue.kept` | warn | the queue was opened with other settings than are stored, which hold | `settings`, `asked` |
 //!
 //! - `kind` of a failure: that of the [error](interval_queue::StateErrorKind), as `TimedOut`.
+//! - `store.failed` comes once an outage: at once if it is `lasting`, so that somebody has to act, and else when it has
+//!   lasted 5 s. `schedule.failed` and `pace.failed` come at once if their own definition is at fault. If the store fails
+//!   for them alone, they come when that has lasted 5 s. A store that fails and answers time and again has four of these
+//!   events, and then one a minute at most. [`WorkerHandle::outage`](crate::WorkerHandle::outage) has each outage at once.
 //! - `at_us`: the nominal instant, since 1970 on the store's clock.
 //! - `fired`: `Made`, `Skipped` or `Kept` as the schedule says, `Stale` if another worker was faster. `made`: how many
 //!   tasks; none if what was missed makes none, or if it was only looked whether the task before has ended.
@@ -57,6 +63,7 @@
 //! | `interval_queue_tasks_ended_total` | counter | `outcome` | runs that ended |
 //! | `interval_queue_tasks_lost_total` | counter | | runs of which nothing is stored |
 //! | `interval_queue_tasks_store_errors_total` | counter | | commands that the store did not carry out |
+//! | `interval_queue_tasks_workers_cut_off` | gauge | | workers of this process whose steps fail now |
 //! | `interval_queue_tasks_run_seconds` | histogram | | from the start of a run to its end |
 //! | `interval_queue_tasks_step_seconds` | histogram | | from sending a step to its answer |
 //!
@@ -177,7 +184,11 @@ impl Telemetry {
                 "retried"
             }
             _ => {
-                tell!(self, DEBUG, "task.released", "a task is given back", id = %id, kind = %kind, ran_us);
+                let error = match outcome {
+                    Outcome::Unable(error) => Some(error.as_str()),
+                    _ => None,
+                };
+                tell!(self, DEBUG, "task.released", "a task is given back", id = %id, kind = %kind, ran_us, error);
                 "released"
             }
         };
@@ -236,10 +247,21 @@ impl Telemetry {
 
     pub(crate) fn unanswered(&self, error: &StateError) {
         tell!(
-            self, WARN, "store.failed", "a step of a worker got no answer; it is tried again",
-            kind = ?error.kind(), error = %error
+            self, WARN, "store.failed", "the steps of a worker fail; they are tried again",
+            kind = ?error.kind(), error = %error, lasting = !error.is_retryable()
         );
     }
+
+    /// The steps of a worker begin to fail, or do not fail any more.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn cut_off(&self, begins: bool) {
+        let gauge = metrics::gauge!(name::CUT_OFF, name::QUEUE => self.queue.to_string());
+        if begins { gauge.increment(1) } else { gauge.decrement(1) }
+    }
+
+    #[cfg(not(feature = "metrics"))]
+    #[allow(clippy::unused_self, reason = "there is nothing to count with")]
+    pub(crate) fn cut_off(&self, _: bool) {}
 
     pub(crate) fn answers(&self, outage: Duration) {
         tell!(self, INFO, "store.answers", "the store answers again", outage_us = us(outage));
@@ -256,8 +278,22 @@ impl Telemetry {
         );
     }
 
-    pub(crate) fn unpaced(&self, error: &interval_queue::Error) {
-        tell!(self, WARN, "pace.failed", "a start could not get its slot; it is tried again", error = %error);
+    /// A worker has found that the queue has a rate, or has none any more.
+    pub(crate) fn rate(&self, found: Option<&interval_queue::IntervalQueue>) {
+        match found {
+            Some(queue) => tell!(
+                self,
+                INFO,
+                "pace.found",
+                "the queue has a rate now: starts wait for their slots",
+                interval_us = us(queue.interval())
+            ),
+            None => tell!(self, INFO, "pace.gone", "the queue has no rate any more: tasks start at once"),
+        }
+    }
+
+    pub(crate) fn unpaced(&self, error: &crate::Error) {
+        tell!(self, WARN, "pace.failed", "the rate cannot be read, or starts get no slots; they are tried again", error = %error);
     }
 
     pub(crate) fn kept(&self, asked: &Settings, settings: &Settings) {

@@ -1,6 +1,6 @@
 //! Tasks on their way from one queue to another, each behind what it waits for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use interval_queue_task_contract::{
     Added, Command, Imported, MAX_PAGE, MOVED, MOVING, NewEdge, Reply, Selector, State, Stored, Tag, TaskId,
@@ -23,6 +23,8 @@ pub(super) struct Carrier<'a, F> {
     moved: Option<String>,
     /// What is known to be at the destination.
     there: HashSet<TaskId>,
+    /// The tasks there that have the unique names of these, which are kept out.
+    pub(super) taken: BTreeMap<TaskId, TaskId>,
     batch: Vec<Imported>,
     bytes: usize,
     pub(super) done: Transferred,
@@ -32,7 +34,7 @@ pub(super) struct Carrier<'a, F> {
 impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
     pub(super) fn new(from: &'a TaskQueue, to: &'a TaskQueue, moved: Option<String>, told: F) -> Self {
         let (there, batch, done) = (HashSet::new(), Vec::new(), Transferred::default());
-        Self { from, to, moved, there, batch, bytes: 0, done, told }
+        Self { from, to, moved, there, taken: BTreeMap::new(), batch, bytes: 0, done, told }
     }
 
     pub(super) fn tell(&mut self) {
@@ -42,11 +44,15 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
     /// Carries all that is selected. What is left runs, or waits for what is not there.
     pub(super) async fn round(&mut self, selector: &Selector) -> Result<Vec<TaskId>, Error> {
         let (mut after, mut left, mut graph) = (None, Vec::new(), Vec::new());
+        let mut keyed = Vec::new();
         let mut running = 0;
         loop {
             let page = self.from.page(selector, after, MAX_PAGE, false).await?;
             let (waiting, alone): (Vec<_>, Vec<_>) =
                 page.tasks.into_iter().partition(|stored| stored.task.has_edges);
+            let (of_keys, alone): (Vec<_>, Vec<_>) =
+                alone.into_iter().partition(|stored| stored.task.key.is_some());
+            keyed.extend(of_keys.iter().map(|stored| (stored.task.line(), stored.task.id)));
             let ids: Vec<TaskId> = alone.iter().map(|stored| stored.task.id).collect();
             left.extend(self.carry(&ids).await?);
             running += self.done.running;
@@ -56,6 +62,11 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
                 break;
             }
         }
+        // No task of a key arrives before those in front of it, which it would overtake.
+        keyed.sort();
+        let ids: Vec<TaskId> = keyed.into_iter().map(|(_, id)| id).collect();
+        left.extend(self.carry(&ids).await?);
+        running += self.done.running;
         let ordered = self.from.in_order(&graph).await?;
         left.extend(self.carry(&ordered).await?);
         self.done.running += running;
@@ -149,6 +160,9 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         }
         // What has ended may have waited for something that is forgotten.
         edges.retain(|edge| self.there.contains(&edge.up));
+        let mut named = HashSet::with_capacity(edges.len());
+        edges.iter_mut().for_each(|edge| edge.up = *self.taken.get(&edge.up).unwrap_or(&edge.up));
+        edges.retain(|edge| named.insert(edge.up));
         self.there.insert(task.id);
         let payload = payload.unwrap_or_default();
         self.bytes += payload.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len());
@@ -165,15 +179,25 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         if batch.is_empty() {
             return Ok(());
         }
-        let ids: Vec<TaskId> = batch.iter().map(|one| one.task.id).collect();
-        let added = match self.to.shared.insist("the import", Command::Import(batch)).await? {
+        let mut ids: Vec<TaskId> = batch.iter().map(|one| one.task.id).collect();
+        let added = match self.to.shared.insist("the import", Command::Import(batch.into())).await? {
             Reply::Added(added) => added,
             other => return Err(unexpected(&other)),
         };
-        let new = added.iter().filter(|added| matches!(added, Added::New(_))).count() as u64;
-        self.done.new += new;
-        self.done.again += added.len() as u64 - new;
-        if self.moved.is_some() {
+        for (id, added) in ids.iter().zip(&added) {
+            if let Added::Kept(holder) = added {
+                self.taken.insert(*id, *holder);
+                continue;
+            }
+            // The task that had its name in an earlier round may have ended.
+            self.taken.remove(id);
+            match added {
+                Added::New(_) => self.done.new += 1,
+                _ => self.done.again += 1,
+            }
+        }
+        ids.retain(|id| !self.taken.contains_key(id));
+        if self.moved.is_some() && !ids.is_empty() {
             self.from.change(&Selector::ids(ids), Verb::Untag(Tag::new(MOVING)?), false).await?;
         }
         self.tell();

@@ -1,13 +1,14 @@
 //! Tasks that are copied or moved to another queue, in the same store or in another one.
 
 mod carrier;
+mod leaving;
 
 use std::time::Duration;
 
 use interval_queue::contract::Label;
 use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
 
-use self::carrier::Carrier;
+use self::{carrier::Carrier, leaving::Leaving};
 use crate::{TaskQueue, error::Error, host};
 
 /// So often a copy or a move looks whether what runs has ended.
@@ -25,6 +26,8 @@ pub struct Transferred {
     pub running: u64,
     /// Those that stay, since they wait for a task that was not selected and has not ended.
     pub kept: Vec<TaskId>,
+    /// Tasks that stay, since another task at the destination has their unique name: with that task.
+    pub taken: Vec<(TaskId, TaskId)>,
 }
 
 impl TaskQueue {
@@ -32,9 +35,9 @@ impl TaskQueue {
     /// times, runs so far and what they wait for. Without states in the selector that is all but purged ones. Those
     /// that run follow when their runs have ended: their state of then. `told` hears how far it is.
     ///
-    /// A task whose id is there stays as it is, so a copy that was interrupted is done again, and goes on. A unique
-    /// name that another task has there is not given to the copy. Settings, limits of keys, schedules and the pace are
-    /// not copied.
+    /// A task whose id is there stays as it is, so a copy that was interrupted is done again, and goes on. A task whose
+    /// unique name another one has there is not copied, and what waits for it waits there for the other one. Settings,
+    /// limits of keys, schedules and the pace are not copied.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -76,6 +79,7 @@ impl TaskQueue {
             }
         }
         carrier.done.kept = left;
+        carrier.done.taken = carrier.taken.into_iter().collect();
         Ok(carrier.done)
     }
 
@@ -84,10 +88,15 @@ impl TaskQueue {
     /// their runs have ended, if they are to run again; so do those that are added meanwhile. It ends when nothing is
     /// left that is selected.
     ///
+    /// Tasks of a key follow together, in their order, when no task of the key runs here. Until then a key of which one
+    /// runs is paused here, so that none of them starts. What is added here to a key that has moved may run beside its
+    /// tasks there: add to the destination first, and then move.
+    ///
     /// Here they are cancelled, with "it was moved to" this name of the destination as their error. An interrupted move
     /// is done again under the same name, and goes on: tasks that have left and not arrived have the tag
-    /// [`moving`](crate::contract::MOVING). To have those back, retry them. A task here that waits for one that was
-    /// moved goes on waiting until it is moved, too.
+    /// [`moving`](crate::contract::MOVING). To have those back, retry them. A retry leaves out tasks that have arrived.
+    /// A task here that waits for one that was moved goes on waiting until it is moved, too. A task whose unique name
+    /// another one has there goes on here in the end, as it was.
     ///
     /// # Errors
     ///
@@ -96,7 +105,8 @@ impl TaskQueue {
     ///
     /// # Cancel safety
     ///
-    /// Dropped, a part was moved, and a part may be under way. Do it again within as long as the destination keeps what
+    /// Dropped, a part was moved, a part may be under way, and a key of which a task ran may be paused here:
+    /// [`set_key_limit`](Self::set_key_limit) ends that. Do it again within as long as the destination keeps what
     /// has ended: later a task that has arrived, run and been forgotten in between might come again.
     pub async fn move_to(
         &self,
@@ -124,15 +134,35 @@ impl TaskQueue {
             ..Selector::default()
         };
         let mut carrier = Carrier::new(self, to, Some(error), told);
+        let mut leaving = Leaving::new(self, live, name);
+        let moved = self.move_all(&mut carrier, &mut leaving, &under_way).await;
+        leaving.open().await?;
+        moved?;
+        Ok(carrier.done)
+    }
+
+    async fn move_all<F: FnMut(&Transferred) + Send>(
+        &self,
+        carrier: &mut Carrier<'_, F>,
+        leaving: &mut Leaving<'_>,
+        under_way: &Selector,
+    ) -> Result<(), Error> {
         loop {
-            self.change(&live, Verb::Move(name.clone()), false).await?;
-            let left = carrier.round(&under_way).await?;
-            let running = self.page(&live, None, MAX_PAGE, false).await?.tasks.len();
+            leaving.round().await?;
+            let left = carrier.round(under_way).await?;
+            let running = self.page(leaving.live(), None, MAX_PAGE, false).await?.tasks.len();
             carrier.done.running = running as u64;
             carrier.tell();
             if running == 0 {
                 carrier.done.kept = left;
-                return Ok(carrier.done);
+                carrier.done.taken = std::mem::take(&mut carrier.taken).into_iter().collect();
+                // They go on here, with their runs and times.
+                let ids: Vec<TaskId> = carrier.done.taken.iter().map(|(id, _)| *id).collect();
+                for ids in ids.chunks(MAX_PAGE as usize) {
+                    let back = Selector::ids(ids.iter().copied());
+                    self.change_at_most(usize::MAX, &back, Verb::Retry, false).await?;
+                }
+                return Ok(());
             }
             host::sleep(&*self.shared.host, LOOK).await;
         }

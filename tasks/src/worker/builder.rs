@@ -219,7 +219,6 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             let text = format!("grace {:?} is out of range: give at most a day", self.grace);
             return Err(Error::invalid(text));
         }
-        let paced = self.queue.pace.is_some();
         if let (Some(1..), Some(_)) = (self.prefetch, &self.places) {
             let text = "a prefetch with places that are shared: nothing is leased ahead of these, leave one of both out";
             return Err(Error::invalid(text));
@@ -233,16 +232,16 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             kinds: self.handlers.keys().cloned().collect(),
             lease: Micros::from_duration(self.lease),
             places: jobs,
-            prefetch: if paced || shared.is_some() { 0 } else { self.prefetch.unwrap_or(jobs.min(most)) },
-            paced: paced.then_some(1),
+            prefetch: if shared.is_some() { 0 } else { self.prefetch.unwrap_or(jobs.min(most)) },
             limited: self.queue.shared.is_limited(),
             capacity: self.capacity,
         };
         identity.check()?;
         shared.map_or(Ok(()), |places| Identity { places, ..identity.clone() }.check())?;
         self.load.as_ref().map_or(Ok(()), Load::check)?;
-        let core =
-            Core::new(self.queue, self.handlers, Machine::new(identity), self.load, self.places.as_ref());
+        let mut machine = Machine::new(identity);
+        machine.pace.ahead = self.queue.shared.rate.known().map(|_| 1);
+        let core = Core::new(self.queue, self.handlers, machine, self.load, self.places.as_ref());
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }
 }

@@ -7,14 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue::Host;
-use interval_queue_task_contract::Kind;
+use interval_queue::{Host, contract::outage::Outages};
+use interval_queue_task_contract::{ABOVE_ALL, Kind};
 use interval_queue_worker::{RunId, Worker as Machine};
 use tokio::sync::Notify;
 
 use super::{
     handler::Handler,
     load::Load,
+    outage::StoreOutages,
     places::{Places, Seat},
     run::Live,
 };
@@ -31,6 +32,11 @@ pub(super) struct Core {
     machine: Mutex<Machine>,
     runs: Mutex<HashMap<RunId, Live>>,
     totals: Mutex<Totals>,
+    outages: Mutex<StoreOutages>,
+    /// Those of the pace.
+    unpaced: Mutex<Outages>,
+    /// Until when it takes no tasks.
+    rests: Mutex<Option<Instant>>,
     /// Within what time it is to have ended; none: it is not to end.
     stop: Mutex<Option<Duration>>,
     /// Something has happened that the driver should know of.
@@ -63,6 +69,9 @@ impl Core {
             machine: Mutex::new(machine),
             runs: Mutex::default(),
             totals: Mutex::default(),
+            outages: Mutex::default(),
+            unpaced: Mutex::default(),
+            rests: Mutex::default(),
             stop: Mutex::default(),
             wake,
             seat,
@@ -99,6 +108,29 @@ impl Core {
 
     pub(super) fn totals(&self) -> MutexGuard<'_, Totals> {
         locked(&self.totals)
+    }
+
+    /// The outages of the store, as its steps see them.
+    pub(super) fn outages(&self) -> MutexGuard<'_, StoreOutages> {
+        locked(&self.outages)
+    }
+
+    /// The outages of the pace.
+    pub(super) fn unpaced(&self) -> MutexGuard<'_, Outages> {
+        locked(&self.unpaced)
+    }
+
+    /// Has the worker take no tasks for this time.
+    pub(super) fn rest(&self, time: Duration) {
+        *locked(&self.rests) = self.now().checked_add(time);
+    }
+
+    /// The least priority that it takes now; none: any.
+    pub(super) fn at_least(&self) -> Option<i32> {
+        let now = self.now();
+        let rests = locked(&self.rests).is_some_and(|until| now < until);
+        let under_load = self.load.as_ref().and_then(|load| load.at_least(now));
+        rests.then_some(ABOVE_ALL).or(under_load)
     }
 
     /// Has the worker end within this time; said again, the shorter one holds.

@@ -23,6 +23,7 @@ struct Driver {
     watching: AbortHandle,
     /// Places in the line of the pace that are waited for.
     pulls: pace::Pulls,
+    rate: pace::Look,
     schedules: Schedules,
     /// Whether it ends when nothing is left, and when it looked last whether that is so.
     until_empty: Option<Instant>,
@@ -36,6 +37,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.watching.abort();
         self.core.runs().values().for_each(run::Live::abort);
+        self.core.outages().over(&self.core.queue.shared.telemetry);
         if let Some(seat) = &self.core.seat {
             seat.leave(self.core.host().random());
         }
@@ -79,11 +81,12 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let (watch, watching) = abortable(watch::keep_watching(core.clone()));
     core.host().spawn(Box::pin(watch.map(drop)));
     let until_empty = until_empty.then(|| core.now());
-    let (pulls, schedules) = (pace::Pulls::new(), Schedules::default());
-    let mut driver = Driver { core: core.clone(), watching, pulls, schedules, until_empty };
+    let (pulls, rate, schedules) = (pace::Pulls::new(), pace::Look::default(), Schedules::default());
+    let mut driver = Driver { core: core.clone(), watching, pulls, rate, schedules, until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
+        let rate_at = driver.rate.begin(&core);
         let (asks_at, next) = {
             let mut machine = core.machine();
             (core.sit(&mut machine), machine.next(core.now()))
@@ -91,14 +94,14 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
         let until = match next {
             Next::Done => break,
             Next::Send(mut step) => {
-                if let Some(load) = &core.load {
-                    let at_least = load.at_least(core.now());
-                    core.machine().restrict(&mut step, at_least);
-                }
+                let at_least = core.at_least();
+                core.machine().restrict(&mut step, at_least);
                 under_way = Some(Box::pin(send(core.clone(), *step)));
                 continue;
             }
-            Next::Sleep(until) => until.into_iter().chain(driver.looks_at()).chain(asks_at).min(),
+            Next::Sleep(until) => {
+                until.into_iter().chain(driver.looks_at()).chain(asks_at).chain(rate_at).min()
+            }
         };
         let answered = async {
             match &mut under_way {
@@ -114,6 +117,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
             }
             () = core.wake.notified() => {}
             _ = driver.pulls.next(), if !driver.pulls.is_empty() => {}
+            () = driver.rate.done(&core) => {}
             () = driver.schedules.done(&core) => {}
             () = host::sleep_until(&**core.host(), until) => driver.look().await,
         }
@@ -141,9 +145,11 @@ impl Driver {
                 live.end(core.host(), order.because);
             }
         }
-        if core.queue.pace.is_some() {
+        if core.machine().pace.ahead.is_some() {
             return pace::pull(core, &mut self.pulls);
         }
+        // Places in a line that is no more.
+        self.pulls.clear();
         loop {
             let run = {
                 let mut machine = core.machine();
@@ -162,24 +168,19 @@ impl Driver {
         let stepped = match reply {
             Ok(stepped) => stepped,
             Err(error) => {
-                let (is_first, is_new) = {
+                let is_first = {
                     let mut machine = core.machine();
                     machine.fail(sequence, &error, now, core.host().random());
-                    let tries = machine.contact.failing.as_ref().map_or(0, |failing| failing.tries);
-                    (machine.contact.acknowledged == 0, tries == 1)
+                    machine.contact.acknowledged == 0
                 };
-                if is_new {
-                    shared.telemetry.unanswered(&error);
-                }
+                core.outages().failed(&shared.telemetry, &error, sent, now);
                 // What is wrong from the beginning is for the caller to see. What goes wrong later may be put right
                 // while the worker waits.
                 return if is_first && !error.is_retryable() { Err(error.into()) } else { Ok(()) };
             }
         };
         shared.telemetry.stepped(now.saturating_duration_since(sent));
-        if let Some(pace) = &core.queue.pace {
-            pace::keep_ahead(core, pace, now.saturating_duration_since(sent));
-        }
+        pace::keep_ahead(core, now.saturating_duration_since(sent));
         let leased: Vec<_> = stepped.leased.iter().map(|leased| leased.task.clone()).collect();
         let (heard, is_idle) = {
             let mut machine = core.machine();
@@ -192,8 +193,8 @@ impl Driver {
         leased.iter().for_each(|task| shared.telemetry.leased(task));
         heard.lost.iter().for_each(|run| shared.telemetry.lost(*run));
         heard.refused.iter().for_each(|id| shared.telemetry.refused(*id));
-        heard.outage.into_iter().for_each(|outage| shared.telemetry.answers(outage));
-        self.schedules.hear(core, heard.schedules);
+        core.outages().answered(&shared.telemetry, now);
+        self.schedules.hear(core, sequence, heard.schedules);
         if settles {
             shared.settled.notify_waiters();
         }
@@ -220,7 +221,7 @@ impl Driver {
 
     async fn end_if_empty(&mut self) {
         if self.until_empty.is_some() {
-            if is_empty(&self.core).await {
+            if self.schedules.is_settled() && is_empty(&self.core).await {
                 self.core.stop_within(Duration::ZERO);
             }
             self.until_empty = Some(self.core.now());
@@ -228,14 +229,14 @@ impl Driver {
     }
 }
 
-/// Whether nothing is left of the kinds that this worker serves. What waits for ever counts as something.
+/// Whether nothing is left of the kinds that this worker serves and has not set aside. What waits for ever counts as
+/// something.
 async fn is_empty(core: &Core) -> bool {
     let looked = core.queue.shared.command(Command::Read(Read::Overview)).await;
     let Ok(Reply::Overview(overview)) = looked else { return false };
     let is_left = |state: State| !state.is_ended();
+    let kinds = core.machine().identity.kinds.clone();
     !overview.counts.iter().any(|(kind, counted, count)| {
-        *count > 0
-            && core.handlers.contains_key(kind)
-            && matches!(counted, Counted::Now(state) if is_left(*state))
+        *count > 0 && kinds.contains(kind) && matches!(counted, Counted::Now(state) if is_left(*state))
     })
 }

@@ -6,6 +6,7 @@ mod core;
 mod driver;
 mod handler;
 mod load;
+mod outage;
 mod pace;
 mod places;
 mod run;
@@ -18,8 +19,9 @@ use std::{sync::Arc, time::Duration};
 pub use builder::WorkerBuilder;
 pub use context::{Context, Inputs};
 use core::Core;
-use interval_queue_task_contract::WorkerId;
+use interval_queue_task_contract::{Kind, WorkerId};
 pub use load::Load;
+pub use outage::Outage;
 pub use places::{Places, Turns};
 pub use task_error::TaskError;
 
@@ -54,7 +56,7 @@ pub struct Worker {
     grace: Duration,
 }
 
-/// Stops a worker from elsewhere.
+/// Stops a worker from elsewhere, and reports how it stands with its store.
 #[derive(Clone, Debug)]
 pub struct WorkerHandle {
     core: Arc<Core>,
@@ -72,12 +74,18 @@ impl Worker {
         WorkerHandle { core: self.core.clone(), grace: self.grace }
     }
 
+    /// See [`WorkerHandle::outage`].
+    pub fn outage(&self) -> Option<Outage> {
+        self.core.outages().current(self.core.now())
+    }
+
     /// Runs tasks until it is [stopped](WorkerHandle::stop). What became of its runs.
     ///
     /// # Errors
     ///
     /// [`Store`](crate::ErrorKind::Store) if the first that the store says is an error that will not pass by itself.
-    /// Later ones are told, and tried again.
+    /// It tries again after later ones, reports them as the event `store.failed`, and has them as its
+    /// [outage](WorkerHandle::outage).
     ///
     /// # Cancel safety
     ///
@@ -107,7 +115,7 @@ impl Worker {
     }
 
     /// Runs tasks until nothing is left of the kinds that it serves: none is ready, none runs anywhere, and none
-    /// waits for its time, its key or another task.
+    /// waits for its time, its key or another task. Schedules that are due have made their tasks by then.
     ///
     /// # Errors
     ///
@@ -122,6 +130,42 @@ impl Worker {
 }
 
 impl WorkerHandle {
+    /// The outage of the store that the worker is in. `None`: the store has answered its last step, or it has sent none.
+    /// For a health check:
+    ///
+    /// ```
+    /// # use interval_queue_tasks::WorkerHandle;
+    /// use std::time::Duration;
+    ///
+    /// fn is_healthy(worker: &WorkerHandle) -> bool {
+    ///     worker.outage().is_none_or(|outage| outage.error.is_retryable() && outage.lasted < Duration::from_secs(60))
+    /// }
+    /// ```
+    pub fn outage(&self) -> Option<Outage> {
+        self.core.outages().current(self.core.now())
+    }
+
+    /// Takes no more tasks of this kind until it is [taken up](Self::take_up) again: what they need is missing here, say.
+    /// Other workers take them. [`run_until_empty`](Worker::run_until_empty) does not wait for them.
+    pub fn set_aside(&self, kind: &Kind) {
+        self.core.machine().set_aside(kind);
+        self.core.wake.notify_one();
+    }
+
+    /// Takes tasks of a kind again that was [set aside](Self::set_aside). One that has no handler stays out.
+    pub fn take_up(&self, kind: &Kind) {
+        if self.core.handlers.contains_key(kind) {
+            self.core.machine().take_up(kind.clone());
+            self.core.wake.notify_one();
+        }
+    }
+
+    /// Takes no tasks of any kind for this time, counted from now: the host cannot run any, say. What runs goes on, and
+    /// other workers take the tasks.
+    pub fn rest(&self, time: Duration) {
+        self.core.rest(time);
+    }
+
     /// Has the worker end: it begins nothing more, gives back what has not begun, waits for its runs for as long as the
     /// [grace](WorkerBuilder::grace) says, and then ends them and gives them back, too.
     pub fn stop(&self) {

@@ -1,24 +1,96 @@
 //! Starts at a pace: a place in the line is taken for a task in hand, and what starts in it is chosen shortly before
 //! its slot, among all that is ready by then.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use futures::{FutureExt, StreamExt, future::RemoteHandle, stream::FuturesUnordered};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, RemoteHandle},
+    stream::FuturesUnordered,
+};
 use interval_queue::{IntervalQueue, Weighed};
 
-use super::{core::Core, run};
-use crate::host;
+use super::{core::Core, outage::is_of_the_store, run};
+use crate::{error::Error, host};
 
-/// How long after a failure of the pace it is tried again.
+/// How long after a failure of the rate it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Places in the line that are waited for, each by a task of its own that ends with its handle.
 pub(super) type Pulls = FuturesUnordered<RemoteHandle<()>>;
 
-/// Has a place waited for by each task in hand.
+/// The number of a look, and the rate that it found; `None`: there is none.
+type Looked = (u64, Result<Option<IntervalQueue>, Error>);
+
+/// A look at the rate that is under way.
+#[derive(Default)]
+pub(super) struct Look(Option<BoxFuture<'static, Looked>>);
+
+impl Look {
+    /// Looks at the rate if the worker depends on it. When it does so next by itself.
+    pub(super) fn begin(&mut self, core: &Arc<Core>) -> Option<Instant> {
+        let now = core.now();
+        let mut machine = core.machine();
+        let due = machine.looks(now)?;
+        if due > now {
+            return Some(due);
+        }
+        let number = machine.look(now);
+        drop(machine);
+        let core = core.clone();
+        self.0 = Some(Box::pin(async move {
+            let found = core.queue.shared.rate.look(&**core.host()).await;
+            (number, found)
+        }));
+        None
+    }
+
+    /// Ends when a look was under way and its answer is taken in.
+    pub(super) async fn done(&mut self, core: &Core) {
+        let (number, found) = match &mut self.0 {
+            Some(look) => look.await,
+            None => std::future::pending().await,
+        };
+        self.0 = None;
+        let telemetry = &core.queue.shared.telemetry;
+        match found {
+            Ok(found) => {
+                if core.machine().found(number, found.is_some(), core.now()) {
+                    telemetry.rate(found.as_ref());
+                }
+            }
+            Err(error) => {
+                core.machine().look_failed(number, core.now(), core.host().random());
+                failed(core, &error);
+            }
+        }
+    }
+}
+
+/// Reports that the pace fails. While the store fails as a whole, which is reported as that, it is no outage of its own.
+fn failed(core: &Core, error: &Error) {
+    let now = core.now();
+    if core.outages().current(now).is_some() {
+        core.unpaced().answered(now);
+        return;
+    }
+    if is_of_the_store(error) {
+        // A step finds out.
+        core.machine().nudge();
+        core.wake.notify_one();
+    }
+    if core.unpaced().failed(is_of_the_store(error), now, now) {
+        core.queue.shared.telemetry.unpaced(error);
+    }
+}
+
+/// Has a place waited for by each task in hand. Without a rate nothing waits for one.
 pub(super) fn pull(core: &Arc<Core>, pulls: &mut Pulls) {
     while let Some(Some(())) = pulls.next().now_or_never() {}
-    let Some(pace) = &core.queue.pace else { return };
+    let Some(pace) = core.queue.shared.rate.known() else { return };
     let weights: Vec<_> = core.machine().held.hand.values().map(|leased| leased.task.weight).collect();
     for weight in weights.into_iter().skip(pulls.len()) {
         let (task, handle) = pull_one(core.clone(), pace.clone(), weight).remote_handle();
@@ -28,11 +100,12 @@ pub(super) fn pull(core: &Arc<Core>, pulls: &mut Pulls) {
 }
 
 async fn pull_one(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
-    let pulled = pace.pull(|| choose(&core)).weight(weight).await;
-    if let Err(error) = pulled {
-        core.queue.shared.telemetry.unpaced(&error);
-        host::sleep(&**core.host(), AGAIN).await;
-    }
+    let Err(error) = pace.pull(|| choose(&core)).weight(weight).await else {
+        core.unpaced().answered(core.now());
+        return;
+    };
+    failed(&core, &error.into());
+    host::sleep(&**core.host(), AGAIN).await;
 }
 
 /// Takes the most urgent task of now; none: there is none any more, and the place is given up.
@@ -54,17 +127,21 @@ async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + S
         answered.await;
     }
     let mut machine = core.machine();
-    let leased = machine.start(core.now())?;
+    let leased = machine.start_in_slot(core.now())?;
     Some(Weighed { weight: leased.task.weight, job: run::begin(core, leased) })
 }
 
 /// Has so many tasks in hand that one is there when a slot comes: few, since what is in hand nobody else can start.
-pub(super) fn keep_ahead(core: &Core, pace: &IntervalQueue, round_trip: Duration) {
+pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
+    let Some(pace) = core.queue.shared.rate.known() else { return };
     // One to lease it, one to exchange it, and as much again for the pace itself.
     let trips = round_trip.as_nanos().saturating_mul(4);
     let ahead = trips.div_ceil(pace.interval().as_nanos().max(1)).saturating_add(1);
-    core.machine().identity.paced = Some(u32::try_from(ahead).unwrap_or(u32::MAX).min(MOST_AHEAD));
+    let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).min(MAX_AHEAD);
+    if let Some(known) = &mut core.machine().pace.ahead {
+        *known = ahead;
+    }
 }
 
 /// The most that are in hand.
-const MOST_AHEAD: u32 = 100;
+const MAX_AHEAD: u32 = 100;

@@ -169,7 +169,7 @@ impl Drop for Ending {
         let core = self.run.core.clone();
         let outcome = match std::mem::replace(&mut self.outcome, Outcome::Released) {
             // Given back, it would run a second time.
-            Outcome::Released
+            Outcome::Released | Outcome::Unable(_)
                 if self.run.leased.policy.max_attempts == 1 && self.run.stop.borrow().is_some() =>
             {
                 Outcome::Error(UNFINISHED.into())
@@ -178,6 +178,8 @@ impl Drop for Ending {
         };
         let ran = self.began.map(|began| core.now().saturating_duration_since(began));
         let telemetry = &core.queue.shared.telemetry;
+        // A worker whose last run this is may end as soon as the machine knows, and reads the totals then.
+        let mut totals = core.totals();
         let counted = if self.is_stored {
             core.machine().settled(self.id);
             core.queue.shared.settled.notify_waiters();
@@ -185,10 +187,13 @@ impl Drop for Ending {
         } else {
             core.machine().ended(self.id, outcome.clone())
         };
+        if counted {
+            totals.count(&outcome);
+        }
+        drop(totals);
         // Not before: whoever is to end it finds it, or nothing is left to end.
         core.runs().remove(&self.id);
         if counted {
-            core.totals().count(&outcome);
             telemetry.ended(&self.run.leased, &outcome, ran);
         } else {
             telemetry.lost(self.id);

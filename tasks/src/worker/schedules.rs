@@ -3,17 +3,24 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
+use interval_queue::{StateError, contract::outage::Outages};
 use interval_queue_task_contract::{Command, DueSchedule, Fired, Key, Read, Reply, Task};
 
-use super::core::Core;
+use super::{core::Core, outage::is_of_the_store};
 use crate::{error::Error, queue::unexpected, schedule::Definition};
 
-/// What a worker does for the schedules it was told of. Dropped in the middle, others do it.
+/// The schedules that a worker was named as due. Dropped in the middle, other workers fire them.
 #[derive(Default)]
 pub(super) struct Schedules {
     under_way: Option<BoxFuture<'static, Vec<Outcome>>>,
-    /// Those of which it was told that they cannot be made, by their revision.
-    told: HashMap<Key, u64>,
+    /// The revision of those that could not be made, and what was reported of it.
+    failing: HashMap<Key, (u64, Outages)>,
+    /// Those that can never be fired, by their revision.
+    broken: HashMap<Key, u64>,
+    /// The last step that was sent before the last firing ended: what it found may have changed.
+    fired_after: u64,
+    /// Whether the last step that was answered shows that no schedule is due, and the tasks of those that were.
+    is_settled: bool,
 }
 
 /// What became of one.
@@ -24,11 +31,22 @@ struct Outcome {
 }
 
 impl Schedules {
-    /// Takes in what a step was told. While something is under way, a later step is told again.
-    pub(super) fn hear(&mut self, core: &Arc<Core>, due: Vec<DueSchedule>) {
+    /// Takes in what the answer to the step with this number names as due. What is named during a firing a later answer
+    /// names again.
+    pub(super) fn hear(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
+        let is_broken =
+            |due: &DueSchedule| self.broken.get(&due.schedule.name) == Some(&due.schedule.revision);
+        // Not each step looks at schedules, so a firing under way counts. One that can never be fired is no reason to wait.
+        let has_fired = self.under_way.is_none() && sequence > self.fired_after;
+        self.is_settled = has_fired && due.iter().all(is_broken);
         if self.under_way.is_none() && !due.is_empty() {
             self.under_way = Some(fire_all(core.clone(), due).boxed());
         }
+    }
+
+    /// Whether all schedules that were due have made their tasks, and the worker has asked for tasks since.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// Ends when something was under way and is done.
@@ -38,18 +56,32 @@ impl Schedules {
             None => std::future::pending().await,
         };
         self.under_way = None;
+        self.fired_after = core.machine().contact.sequence;
         for Outcome { due, fired } in outcomes {
             let row = due.schedule;
             match fired {
                 Ok((fired, made)) => {
-                    self.told.remove(&row.name);
+                    if let Some((_, outages)) = self.failing.get_mut(&row.name) {
+                        outages.answered(core.now());
+                    }
+                    self.is_settled = false;
+                    self.broken.remove(&row.name);
                     let made = if fired == Fired::Made { made } else { 0 };
                     core.queue.shared.telemetry.fired(&row.name, due.at, fired, made);
                     // The store knows when the next one is.
                     core.machine().nudge();
                 }
                 Err(error) => {
-                    if self.told.insert(row.name.clone(), row.revision) != Some(row.revision) {
+                    let new = || (row.revision, Outages::default());
+                    let failing = self.failing.entry(row.name.clone()).or_insert_with(new);
+                    if failing.0 != row.revision {
+                        *failing = new();
+                    }
+                    let passes = error.state().is_some_and(StateError::is_retryable);
+                    if !passes {
+                        self.broken.insert(row.name.clone(), row.revision);
+                    }
+                    if failing.1.failed(is_of_the_store(&error), core.now(), core.now()) {
                         core.queue.shared.telemetry.not_fired(&row.name, due.at, &error);
                     }
                 }

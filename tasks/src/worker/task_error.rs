@@ -5,8 +5,9 @@ use std::{fmt, time::Duration};
 use interval_queue::Micros;
 use interval_queue_task_contract::Outcome;
 
-/// Why a handler did not do its task, and what becomes of the task. Any [error](std::error::Error) becomes one by
-/// `?`: the run has failed, and the task is tried again as its [policy](crate::Policy) says.
+/// Why a handler did not do its task, and what becomes of the task. Any [error](std::error::Error) that is `Send` and
+/// `'static` becomes one by `?`, as do a boxed one and a text: the run has failed, and the task is tried again as its
+/// [policy](crate::Policy) says.
 ///
 /// ```
 /// use std::time::Duration;
@@ -15,6 +16,9 @@ use interval_queue_task_contract::Outcome;
 /// async fn fetch(_: Context, page: String) -> Result<u32, TaskError> {
 ///     if page == "busy" {
 ///         return Err(TaskError::retry_after(Duration::from_secs(30)));
+///     }
+///     if page.is_empty() {
+///         return Err("the page has no number".into());
 ///     }
 ///     Ok(page.parse()?)
 /// }
@@ -39,7 +43,7 @@ impl TaskError {
     }
 
     /// The run has failed, and counts: the task is tried again after a while, or has failed after so many failures as
-    /// its policy says. For what is no [error](std::error::Error), such as a text.
+    /// its policy says. For what is neither an [error](std::error::Error) nor a text.
     pub fn failed(why: impl fmt::Display) -> Self {
         Self::new(Becomes::Failed, why)
     }
@@ -57,7 +61,8 @@ impl TaskError {
 
     /// The task was not run, or not to its end: it is given back, for any worker, and nothing counts. What a handler
     /// says that has noticed that it [is cancelled](crate::Context::cancelled). A task with a single attempt has failed
-    /// then, since it must not run twice.
+    /// then, since it must not run twice. [Because](Self::because) of what, such as a host that lacks something, is stored
+    /// as the error of the task and of its attempt.
     pub fn released() -> Self {
         Self::new(Becomes::Released, "")
     }
@@ -73,14 +78,16 @@ impl TaskError {
             Becomes::Failed => Outcome::Error(self.text),
             Becomes::Permanent => Outcome::Failed(self.text),
             Becomes::Retried(delay) => Outcome::Retry(Micros::from_duration(delay), self.text),
-            Becomes::Released => Outcome::Released,
+            Becomes::Released if self.text.is_empty() => Outcome::Released,
+            Becomes::Released => Outcome::Unable(self.text),
         }
     }
 }
 
-/// With what caused it, in one line.
-impl<E: std::error::Error> From<E> for TaskError {
+/// With what caused it, in one line. A `&str` or a `String` is an error that says no more.
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for TaskError {
     fn from(error: E) -> Self {
+        let error = error.into();
         let mut text = error.to_string();
         let causes = std::iter::successors(error.source(), |&cause| cause.source());
         for cause in causes.map(ToString::to_string) {

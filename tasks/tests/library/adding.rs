@@ -44,10 +44,17 @@ async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
     store.set_down(true);
     let task = Task::new("a", &1);
     let error = queue.add(task.clone()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unanswered);
-    assert!(error.to_string().contains("may have happened: the store is down"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Store);
+    assert!(error.to_string().contains("did not happen, tried for"), "nothing was sent: {error}");
     store.set_down(false);
     assert_eq!(queue.add(task.clone()).await.unwrap(), Added::New(task.id()));
+    store.lost.store(usize::MAX, Ordering::Relaxed);
+    let task = Task::new("a", &2);
+    let error = queue.add(task.clone()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unanswered);
+    assert!(error.to_string().contains("may have happened: no answer in time"), "{error}");
+    store.lost.store(0, Ordering::Relaxed);
+    assert_eq!(queue.add(task.clone()).await.unwrap(), Added::Again(task.id()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,5 +177,5 @@ async fn a_part_of_the_policy_goes_over_that_of_the_queue() {
     finish(Worker::builder(&queue).handler("a", fails)).await;
     let stored = stored(&queue, id).await.task;
     assert_eq!((stored.state, stored.failures), (State::Failed, 2));
-    assert_eq!(stored.policy.map(|policy| (policy.max_attempts, policy.backoff)), Some((2, policy.backoff)));
+    assert_eq!((stored.policy.max_attempts, stored.policy.backoff), (Some(2), None));
 }

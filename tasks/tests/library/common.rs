@@ -82,7 +82,7 @@ impl Faulty {
 impl TaskStore for Faulty {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         if self.down.load(Ordering::Relaxed) {
-            return Err(StateError::new(StateErrorKind::Unreachable, "the store is down"));
+            return Err(StateError::new(StateErrorKind::Unreachable, "the store is down").without_effect());
         }
         if let Some(kind) = *self.error.lock().unwrap() {
             return Err(StateError::new(kind, "the store refuses"));

@@ -73,5 +73,5 @@ async fn a_follower_that_sleeps_for_long_is_told() {
     let faulty = Faulty::new();
     let queue = faulty.open(TaskQueue::builder("jobs").patience(ms(100))).await;
     faulty.set_down(true);
-    assert_eq!(queue.follow().await.unwrap_err().kind(), ErrorKind::Unanswered);
+    assert_eq!(queue.follow().await.unwrap_err().kind(), ErrorKind::Store);
 }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, atomic::Ordering};
 
 use futures::FutureExt;
 use interval_queue::StateErrorKind;
-use interval_queue_tasks::{Context, ErrorKind, Selector, State, Task, TaskError, Verb, Worker};
+use interval_queue_tasks::{
+    Context, ErrorKind, Selector, State, Task, TaskError, Verb, Worker, contract::AttemptEnd,
+};
 use tokio::time::sleep;
 
 use crate::common::{Alive, Faulty, builder, finish, ms, now, queue, secs, spawned, stored};
@@ -128,7 +130,9 @@ async fn a_task_that_is_cancelled_hears_of_it_and_ends() {
     assert!(heard.lock().unwrap().unwrap() - cancelled < secs(15), "within half a lease");
     assert_eq!(queue.wait::<()>(ids[1].id()).await.unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(alive.count(), 0, "one that does not listen is dropped");
-    assert_eq!(stored(&queue, ids[2].id()).await.task.state, State::Done, "it was done before");
+    assert_eq!(queue.wait::<()>(ids[2].id()).await.unwrap_err().kind(), ErrorKind::Cancelled);
+    let late = stored(&queue, ids[2].id()).await.task;
+    assert_eq!(late.history.last().map(|attempt| attempt.end), Some(AttemptEnd::Done), "its run was done");
     handle.stop();
     ended.await.unwrap();
 }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use interval_queue::Micros;
-use interval_queue_tasks::{Context, ErrorKind, Policy, State, Task, TaskError, TaskQueue, Worker};
+use interval_queue_tasks::{
+    Context, ErrorKind, Policy, Selector, State, Task, TaskError, TaskQueue, Verb, Worker,
+    contract::AttemptEnd,
+};
 
 use crate::common::{builder, finish, ms, now, secs, stored};
 
@@ -155,10 +158,64 @@ async fn a_run_that_takes_too_long_has_failed_unless_it_ends_well_when_it_is_tol
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancelled_run_that_returns_a_result_is_cancelled() {
+    let queue = quick(1).await;
+    let first = Task::new("a", &1);
+    let second = Task::new("a", &2).after(first.id());
+    let (id, below) = (first.id(), second.id());
+    queue.add_all([first, second]).await.unwrap();
+    let operator = queue.clone();
+    let handler = move |context: Context, _: u32| {
+        let operator = operator.clone();
+        async move {
+            operator.change(&Selector::ids([context.id()]), Verb::Cancel, false).await.unwrap();
+            context.cancelled().await;
+            Ok::<u32, TaskError>(7)
+        }
+    };
+    finish(Worker::builder(&queue).handler("a", handler)).await;
+    assert_eq!(queue.wait::<u32>(id).await.unwrap_err().kind(), ErrorKind::Cancelled);
+    let task = stored(&queue, id).await.task;
+    assert_eq!(task.history.last().unwrap().end, AttemptEnd::Done);
+    assert_eq!(stored(&queue, below).await.task.state, State::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_result_of_another_type_is_told() {
     let queue = quick(1).await;
     let task = ends(&queue, Task::new("a", &1), |_| async { Ok("text".into()) }).await;
     let error = queue.wait::<u32>(task.id).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Mismatch);
     assert!(error.to_string().contains("expected u32"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_and_a_boxed_error_are_errors_of_a_run() {
+    let queue = quick(1).await;
+    let texts = async |context: Context, _: i32| -> Result<(), TaskError> {
+        match context.task().kind.as_str() {
+            "str" => Err("the page is empty")?,
+            "string" => Err(format!("page {} is empty", 7))?,
+            _ => Err::<(), Box<dyn std::error::Error + Send + Sync>>(Box::new(Wrapped(
+                "x".parse::<i32>().unwrap_err(),
+            )))?,
+        }
+        Ok(())
+    };
+    let mut worker = Worker::builder(&queue);
+    let mut ids = Vec::new();
+    for kind in ["str", "string", "box"] {
+        ids.push(queue.add(Task::new(kind, &1)).await.unwrap().id());
+        worker = worker.handler(kind, texts);
+    }
+    let totals = finish(worker).await;
+    assert_eq!(totals.to_string(), "0 done, 3 failed (0 for good), 0 retried, 0 released");
+    let mut errors = Vec::new();
+    for id in ids {
+        errors.push(stored(&queue, id).await.task.error.unwrap());
+    }
+    assert_eq!(
+        errors,
+        ["the page is empty", "page 7 is empty", "the page has no number: invalid digit found in string"]
+    );
 }

@@ -149,7 +149,8 @@ async fn a_worker_with_nothing_to_do_asks_seldom_and_hears_of_work_at_once() {
     sleep(secs(600)).await;
     let before = store.steps();
     sleep(secs(600)).await;
-    assert!(store.steps() - before <= 41, "{} steps in ten minutes", store.steps() - before);
+    // One in a quarter of the lease.
+    assert!(store.steps() - before <= 81, "{} steps in ten minutes", store.steps() - before);
     let began = now();
     let id = queue.add(Task::new("a", &())).await.unwrap().id();
     queue.wait::<()>(id).await.unwrap();

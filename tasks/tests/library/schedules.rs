@@ -8,7 +8,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use interval_queue::{Micros, QueueName};
+use async_trait::async_trait;
+use interval_queue::{Micros, QueueName, StateError, contract::Changes};
 use interval_queue_memory::MemoryTasks;
 use interval_queue_tasks::{
     Context, ErrorKind, Json, Key, Missed, OnConflict, Overlap, Rule, Schedule, Selector, State, Task,
@@ -377,4 +378,55 @@ async fn a_schedule_of_a_newer_version_is_left_to_workers_that_know_it() {
     queue.pause_schedule("newer").await.unwrap();
     queue.resume_schedule("newer").await.unwrap();
     assert!(!queue.schedules().await.unwrap()[0].paused);
+}
+
+/// A store that fires late.
+#[derive(Debug)]
+struct SlowToFire(Faulty, Duration);
+
+#[async_trait]
+impl TaskStore for SlowToFire {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        if matches!(command, Command::Fire(_)) {
+            sleep(self.1).await;
+        }
+        self.0.apply(queue, command).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        self.0.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.0.changes(queue).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_ends_when_empty_after_what_was_due_has_been_made_and_run() {
+    for late in [0, 30, 700, 5_000].map(Duration::from_millis) {
+        let (store, clock) = store(NOON);
+        let pace = Arc::new(store.pace.clone());
+        let queue = builder().open_parts(Arc::new(SlowToFire(store, late)), pace).await.unwrap();
+        for name in ["one", "two"] {
+            queue.set_schedule(every(name, 100).missed(Missed::UpTo(100))).await.unwrap();
+        }
+        clock.step(650);
+        let handler = |_: Context, (): ()| async { Done::Ok(()) };
+        let worker = Worker::builder(&queue).handler("k", handler).build().unwrap();
+        let totals = worker.run_until_empty().await.unwrap();
+        assert_eq!(totals.done, 12, "fired {late:?} late");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_cannot_be_fired_does_not_keep_a_worker_that_ends_when_empty() {
+    let (store, clock) = store(NOON);
+    let queue = store.open(builder()).await;
+    set_newer(&store, Micros::new(instant(NOON) * 1_000_000)).await;
+    clock.step(60);
+    let handler = |_: Context, (): ()| async { Done::Ok(()) };
+    let worker = Worker::builder(&queue).handler("k", handler).build().unwrap();
+    let ended = tokio::time::timeout(secs(60), worker.run_until_empty()).await;
+    assert_eq!(ended.expect("it ends").unwrap().done, 0);
 }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use interval_queue::IntervalQueue;
 use interval_queue_tasks::{Context, State, Task, TaskError, TaskQueue, Worker};
 use tokio::time::sleep;
 
@@ -63,4 +64,26 @@ async fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}?durability=relaxed", folder.path().join("tasks.db").display());
     two_hundred_of_many(TaskQueue::builder("test").connect(&url).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_store_of_a_backend_opens_both_queues_and_is_whole_when_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tasks.db");
+    let sqlite = interval_queue_sqlite::SqliteStore::builder(&path).open().await.unwrap();
+    let store = interval_queue_tasks::Store::from(sqlite.clone());
+    let pace = IntervalQueue::builder("test").interval(ms(1)).open(&store).await.unwrap();
+    let queue = TaskQueue::builder("test").open(sqlite).await.unwrap();
+    assert_eq!(queue.pace().await.unwrap().unwrap().interval(), pace.interval());
+    let id = queue.add(Task::new("a", &1)).await.unwrap().id();
+    let log = folder.path().join("tasks.db-wal");
+    assert!(log.exists(), "what is stored is in the log");
+    store.close().await.unwrap();
+    assert!(!log.exists());
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    let copied = TaskQueue::builder("test").connect(&format!("sqlite:{}", copy.display())).await.unwrap();
+    assert_eq!(stored(&copied, id).await.task.state, State::Ready);
+    // It is opened again.
+    queue.add(Task::new("a", &2)).await.unwrap();
 }

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use interval_queue::StateErrorKind;
 use interval_queue_tasks::{Context, Schedule, Task, TaskError, Worker};
 use tracing::{Event, Subscriber, field::Field, span};
 use tracing_subscriber::{
@@ -106,7 +107,7 @@ async fn what_is_told_has_the_fields_of_the_page() {
                 tokio::time::sleep(secs(2)).await;
                 Ok(())
             }
-            "released" if context.token().attempt == 1 => Err(TaskError::released()),
+            "released" if context.token().attempt == 1 => Err(TaskError::released().because("no room")),
             _ => Ok(()),
         }
     });
@@ -143,6 +144,46 @@ async fn a_run_is_lost_if_its_worker_ends_before_the_store_has_heard_of_it() {
     ended.await.unwrap();
     let seen = SEEN.take();
     assert!(seen.contains_key("task.lost"), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_the_status_of_a_worker_and_an_event_when_it_lasts() {
+    let _told = tracing::subscriber::set_default(tracing_subscriber::registry().with(Names));
+    let store = Faulty::new();
+    let queue = store.open(builder()).await;
+    let worker = Worker::builder(&queue)
+        .lease(secs(1))
+        .handler("a", |_: Context, (): ()| async { Ok::<_, TaskError>(()) });
+    let worker = worker.build().unwrap();
+    let (handle, ended) = (worker.handle(), spawned(worker));
+    let outage_after = async |seconds| {
+        tokio::time::sleep(secs(seconds)).await;
+        handle.outage()
+    };
+    assert!(outage_after(2).await.is_none());
+    store.set_down(true);
+    let outage = outage_after(3).await.expect("its steps fail");
+    assert!(outage.error.is_retryable() && outage.lasted > secs(1), "{outage:?}");
+    store.set_down(false);
+    assert!(outage_after(10).await.is_none());
+    assert!(!SEEN.take().contains_key("store.failed"), "a short outage is no event");
+    store.set_down(true);
+    assert!(outage_after(12).await.is_some());
+    assert!(SEEN.take().contains_key("store.failed"), "a long one is");
+    *store.error.lock().unwrap() = Some(StateErrorKind::Full);
+    store.set_down(false);
+    let outage = outage_after(12).await.expect("the disk is full");
+    assert_eq!(outage.error.kind(), StateErrorKind::Full);
+    assert!(outage.lasted > secs(20), "it is the same outage: {outage:?}");
+    let seen = SEEN.take();
+    let fields = ["queue", "message", "kind", "error", "lasting"].map(str::to_owned);
+    assert_eq!(seen["store.failed"], fields.into(), "it has become a lasting one");
+    *store.error.lock().unwrap() = None;
+    assert!(outage_after(12).await.is_none());
+    let seen = SEEN.take();
+    assert!(seen.contains_key("store.answers") && !seen.contains_key("store.failed"), "{seen:?}");
+    handle.stop();
+    ended.await.unwrap();
 }
 
 #[cfg(feature = "metrics")]

@@ -8,9 +8,9 @@ use std::{
 use interval_queue_tasks::{
     Context, ErrorKind, Flow, Selector, State, Task, TaskError, TaskId, TaskQueue, Transferred, Verb, Worker,
     WorkerBuilder,
-    contract::{Counted, Key, MOVING},
+    contract::{Counted, MOVING, Why},
 };
-use tokio::time::sleep;
+use tokio::{sync::Notify, time::sleep};
 
 use crate::common::{Faulty, builder, finish, ms, queue, secs, spawned, stored};
 
@@ -91,7 +91,7 @@ async fn a_move_that_was_interrupted_goes_on() {
     let added = from.add_all((0..250).map(|n| Task::new("n", &n).tag("mine"))).await.unwrap();
     let all = Selector::default();
     let error = from.move_to(&to, &all, "there", |_| harmed.set_down(true)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unanswered);
+    assert_eq!(error.kind(), ErrorKind::Store);
     assert_eq!(counted(&from, [State::Cancelled]).await, [250], "all have left");
     harmed.set_down(false);
     assert_eq!(counted(&to, [State::Added]).await, [100], "some have arrived");
@@ -194,19 +194,48 @@ async fn a_copy_has_all_that_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_unique_name_goes_with_its_task_unless_it_is_taken() {
+async fn a_task_stays_whose_unique_name_is_taken_there() {
     let (from, to) = (queue().await, queue().await);
     let named = |name: &str| Task::new("n", &7).unique(name);
-    from.add_all([named("a"), named("b")]).await.unwrap();
-    to.add(named("b")).await.unwrap();
-    assert_eq!(move_all(&from, &to).await.new, 2);
-    let holds =
-        |name: &str| Selector { unique: Some(Key::new(name.to_owned()).unwrap()), ..Selector::default() };
-    let held = async |name| {
-        let page = to.page(&holds(name), None, 9, false).await.unwrap();
-        page.tasks.iter().filter(|stored| stored.task.holds_name).count()
+    let stays = named("b").delay(secs(60));
+    let id = stays.id();
+    let behind = Task::new("n", &8).after(id);
+    let down = behind.id();
+    from.add_all([named("a"), stays, behind]).await.unwrap();
+    let holder = to.add(named("b")).await.unwrap().id();
+    let copied = from.copy_to(&to, &Selector::ids([id]), |_| {}).await.unwrap();
+    assert_eq!((copied.new, copied.again, copied.taken), (0, 0, vec![(id, holder)]));
+    let moved = move_all(&from, &to).await;
+    assert_eq!((moved.new, &moved.taken), (2, &vec![(id, holder)]));
+    // It goes on where it is, and what waits for it waits for the task that has its name.
+    assert_eq!(stored(&from, id).await.task.state, State::Scheduled);
+    assert_eq!(stored(&to, down).await.upstreams[0].up, holder);
+    let names = |all: Vec<interval_queue_tasks::contract::Stored>| {
+        all.iter().filter(|one| one.task.holds_name).count()
     };
-    assert_eq!((held("a").await, held("b").await), (1, 1));
+    assert_eq!(names(to.page(&Selector::default(), None, 9, false).await.unwrap().tasks), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_moves_once_its_unique_name_is_free_there() {
+    let (from, to) = (queue().await, queue().await);
+    let named = || Task::new("n", &7).unique("b").delay(secs(60));
+    let id = from.add(named()).await.unwrap().id();
+    let holder = to.add(named()).await.unwrap().id();
+    from.add(Task::new("n", &1)).await.unwrap();
+    let worker = worker(&from, &Runs::default()).build().unwrap();
+    let (here, ended) = (worker.handle(), spawned(worker));
+    sleep(ms(300)).await;
+    let cancel = async {
+        sleep(ms(100)).await;
+        to.change(&Selector::ids([holder]), Verb::Cancel, false).await.unwrap();
+    };
+    let (moved, ()) = tokio::join!(move_all(&from, &to), cancel);
+    assert_eq!((moved.new, moved.taken), (1, vec![]));
+    assert_eq!(stored(&from, id).await.task.state, State::Cancelled, "it lives at one end");
+    assert!(!stored(&to, id).await.task.state.is_ended());
+    here.stop();
+    ended.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,4 +256,82 @@ async fn a_queue_is_not_carried_onto_itself() {
     assert_eq!(error.to_string(), "a move takes tasks that have not ended: copy those that have");
     let error = one.move_to(&other, &Selector::default(), &"x".repeat(999), |_| {}).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+/// Runs say what they are, and the first one waits until it may end.
+fn of_key(queue: &TaskQueue, at: &'static str, log: &Arc<Mutex<Vec<String>>>, first: &Arc<Notify>) -> Worker {
+    let (log, first) = (log.clone(), first.clone());
+    let handler = move |_: Context, n: u32| {
+        let (log, first) = (log.clone(), first.clone());
+        async move {
+            log.lock().unwrap().push(format!("{n} begins {at}"));
+            if n == 1 {
+                first.notified().await;
+            }
+            sleep(ms(50)).await;
+            log.lock().unwrap().push(format!("{n} ends {at}"));
+            Ok::<u32, TaskError>(n)
+        }
+    };
+    Worker::builder(queue).jobs(5).handler("n", handler).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_a_key_follow_the_one_that_runs_in_their_order() {
+    let (from, to) = (queue().await, queue().await);
+    from.set_key_limit("k", Some(2)).await.unwrap();
+    from.set_key_limit("other", Some(3)).await.unwrap();
+    let tasks = (1..=5_u32).map(|n| Task::new("n", &n).key("k").ordered());
+    from.add_all(tasks).await.unwrap();
+    let (log, first) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Notify::new()));
+    let one = of_key(&from, "here", &log, &first);
+    let (here, ended) = (one.handle(), spawned(one));
+    let other = of_key(&to, "there", &log, &first);
+    let (there, also_ended) = (other.handle(), spawned(other));
+    sleep(secs(5)).await;
+    assert_eq!(*log.lock().unwrap(), ["1 begins here"]);
+    let until_it_runs_alone = async {
+        sleep(secs(5)).await;
+        assert_eq!(*log.lock().unwrap(), ["1 begins here"], "none overtakes it");
+        let limit = from.key_limit("k").await.unwrap();
+        assert_eq!(limit, Some(0), "and none starts here after it");
+        first.notify_one();
+    };
+    let (moved, ()) = tokio::join!(move_all(&from, &to), until_it_runs_alone);
+    assert_eq!(moved.new, 4);
+    assert_eq!(from.key_limit("k").await.unwrap(), Some(2), "it has its limit again");
+    while counted(&to, [State::Done]).await != [4] {
+        sleep(ms(100)).await;
+    }
+    let all = (2..=5).flat_map(|n| [format!("{n} begins there"), format!("{n} ends there")]);
+    let all: Vec<_> = ["1 begins here".into(), "1 ends here".into()].into_iter().chain(all).collect();
+    assert_eq!(*log.lock().unwrap(), all);
+    here.stop();
+    ended.await.unwrap();
+    there.stop();
+    also_ended.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_move_that_was_interrupted_leaves_a_paused_key_that_can_be_opened() {
+    let (from, to) = (queue().await, queue().await);
+    from.add_all((1..=3_u32).map(|n| Task::new("n", &n).key("k").ordered())).await.unwrap();
+    let (log, first) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Notify::new()));
+    let one = of_key(&from, "here", &log, &first);
+    let (here, ended) = (one.handle(), spawned(one));
+    sleep(secs(5)).await;
+    assert!(tokio::time::timeout(secs(5), move_all(&from, &to)).await.is_err(), "1 runs");
+    first.notify_one();
+    sleep(secs(5)).await;
+    let page = from.page(&Selector::default(), None, 10, false).await.unwrap();
+    let waiting: Vec<_> = page.tasks.iter().filter(|stored| stored.task.state == State::Keyed).collect();
+    assert_eq!(waiting.len(), 2);
+    assert_eq!(stored(&from, waiting[0].task.id).await.why, Some(Why::KeyPaused), "it says why");
+    // It goes on where it was, or back.
+    from.set_key_limit("k", None).await.unwrap();
+    while counted(&from, [State::Done]).await != [3] {
+        sleep(ms(100)).await;
+    }
+    here.stop();
+    ended.await.unwrap();
 }

@@ -304,7 +304,7 @@ async fn prepared_tasks_are_added_once_and_refused_where_they_cannot_be() {
         transaction.commit().unwrap();
     }
     let task = stored(&shop.queue, second.id()).await.task;
-    assert_eq!(task.policy.map(|policy| policy.max_attempts), Some(3));
+    assert_eq!(task.policy.max_attempts, Some(3));
     let refused: Result<_, Error> = shop.queue.prepare([Task::new("count", &1).weight(0)]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     let many = (0..20_001).map(|n| Task::new("count", &n));

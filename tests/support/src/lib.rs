@@ -21,6 +21,8 @@ mod fake_clock;
 #[cfg(unix)]
 pub mod files;
 #[cfg(unix)]
+mod pgbouncer;
+#[cfg(unix)]
 mod postgres_kinds;
 #[cfg(unix)]
 mod postgres_programs;
@@ -44,6 +46,8 @@ mod waiting;
 pub use disk::{Immutable, SmallDisk};
 #[cfg(target_os = "linux")]
 pub use fake_clock::FakeClock;
+#[cfg(unix)]
+pub use pgbouncer::PgBouncer;
 #[cfg(unix)]
 pub use postgres_server::PostgresServer;
 #[cfg(unix)]

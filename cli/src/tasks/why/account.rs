@@ -7,12 +7,12 @@ use interval_queue::{
 
 use crate::{
     args::Target,
-    duration::show,
+    duration::about,
     exit::Failure,
     tasks::{
         ask::Tasks,
         words,
-        workers::{is_alive, lease_end, progress},
+        workers::{is_alive, progress},
     },
 };
 
@@ -83,14 +83,14 @@ impl Asked<'_> {
                 self.ended(stored).await
             };
         };
-        let reason = words::why(why);
+        let reason = words::why(task, why);
         Ok(match why {
             Why::NoStep => {
                 let workers = self.alive().await?;
                 let next = if workers.is_empty() {
                     "no worker is there: `interval-queue work` is one, and its first step lets the task on"
                 } else {
-                    "the next step of any worker lets it on"
+                    "one of the next steps of any worker lets it on: 25 tasks every 0.1 s while there is ready work"
                 };
                 Account::new("no_step", reason, next).workers(workers)
             }
@@ -110,7 +110,9 @@ impl Asked<'_> {
                 Account::new("time", reason, next).by(task.not_before)
             }
             Why::Key(_) => self.key(task, reason).await?,
-            Why::KeyPaused => Account::new("key_paused", reason, "when the key gets another limit"),
+            Why::KeyPaused => {
+                Account::new("key_paused", reason, "when the pause of the key ends, or it gets another limit")
+            }
             Why::KindPaused => Account::new("kind_paused", reason, "when the pause of the kind ends"),
             Why::Unserved => {
                 let workers = self.alive().await?;
@@ -122,6 +124,7 @@ impl Asked<'_> {
                 let next = format!("{others}: `interval-queue work --kind {}` serves it", task.kind);
                 Account::new("unserved", reason, next).workers(workers)
             }
+            Why::Lost => self.lost(task, reason).await?,
             Why::Paused => Account::new("paused", reason, "when the pause ends"),
             Why::Limit => {
                 let limit =
@@ -150,7 +153,7 @@ impl Asked<'_> {
 
     async fn alive(&self) -> Result<Vec<Worker>, Failure> {
         let workers = self.tasks.workers().await?;
-        Ok(workers.into_iter().filter(|worker| is_alive(worker, self.overview.at)).collect())
+        Ok(workers.into_iter().filter(is_alive).collect())
     }
 
     /// Some, and whether these are all.
@@ -230,7 +233,7 @@ impl Asked<'_> {
                 ));
             }
             if held > pace.at {
-                let left = format!("the pace is held for another {}", show(held - pace.at));
+                let left = format!("the pace is held for another {}", about(held - pace.at));
                 return Ok(
                     Account::new("pace_held", left, "then starts go on, as their places come").by(held)
                 );
@@ -249,30 +252,45 @@ impl Asked<'_> {
 
     async fn leased(&self, task: &Task) -> Result<Account, Failure> {
         let now = self.overview.at;
-        let since = task.leased.map_or(String::new(), |at| format!(" for {}", show(now - at)));
+        let since = task.leased.map_or(String::new(), |at| format!(" for {}", about(now - at)));
         let far = task.progress.as_ref().map_or(String::new(), |at| format!(", and is at {}", progress(at)));
         let stop = task
             .stop
             .map_or(String::new(), |stop| format!("; its worker is asked to end it ({})", stop.as_str()));
         let reason = format!("it runs{since}{far}{stop}");
-        let attempts = task.policy.unwrap_or(self.overview.settings.policy).max_attempts;
-        let lost = if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" };
+        let lost = self.then(task);
         let worker =
             self.tasks.workers().await?.into_iter().find(|one| Some(one.presence.worker) == task.worker);
         let Some(worker) = worker else {
             let next = format!("its worker is not known any more: after the next step of another one {lost}");
             return Ok(Account::new("leased", reason, next));
         };
-        let end = lease_end(&worker);
-        let next = if is_alive(&worker, now) {
-            format!(
-                "when its worker says how it ended; if that is not heard of before its lease ends, {lost}"
-            )
-        } else {
-            format!("its worker is silent and its lease has ended: after a step of another one {lost}")
-        };
+        let next = format!(
+            "when its worker says how it ended; if that is not heard of before its lease ends, {lost}"
+        );
+        let end = worker.alive_for.map(|left| now + left);
         let account = Account::new("leased", reason, next).workers(vec![worker]);
-        Ok(if end > now { account.by(end) } else { account })
+        Ok(Account { by: end, ..account })
+    }
+
+    /// Its worker is silent for longer than its lease.
+    async fn lost(&self, task: &Task, reason: String) -> Result<Account, Failure> {
+        let workers = self.tasks.workers().await?;
+        let next = match workers.iter().any(is_alive) {
+            true => format!("after a step of another worker {}", self.then(task)),
+            false => format!(
+                "no worker is there: `interval-queue work` is one, and after its step {}",
+                self.then(task)
+            ),
+        };
+        let own = workers.into_iter().filter(|one| Some(one.presence.worker) == task.worker);
+        Ok(Account::new("lost", reason, next).workers(own.collect()))
+    }
+
+    /// What becomes of a task whose worker is lost.
+    fn then(&self, task: &Task) -> &'static str {
+        let attempts = task.policy.over(&self.overview.settings.policy).max_attempts;
+        if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" }
     }
 
     async fn ended(&self, stored: &Stored) -> Result<Account, Failure> {

@@ -5,7 +5,7 @@ mod account;
 use indicatif::HumanCount;
 use interval_queue::{
     Micros,
-    task_contract::{State, Stored, Task},
+    task_contract::{Overview, State, Stored, Task},
 };
 use serde_json::{Value, json};
 
@@ -14,11 +14,11 @@ use super::{
     args,
     ask::Tasks,
     json, words,
-    workers::{about, is_alive, progress},
+    workers::{described, progress},
 };
 use crate::{
     args::Target,
-    duration::show,
+    duration::about,
     exit::{Failure, print},
     table::{named, room},
 };
@@ -28,15 +28,19 @@ pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::One) -> Res
     let stored = tasks.known(args.id).await?;
     let account = Asked { target, tasks, overview: &overview }.account(&stored).await?;
     if args.json {
-        return print(&format!("{:#}", object(&stored.task, &account, overview.at)));
+        return print(&format!("{:#}", object(&stored.task, &account)));
     }
     print(&text(&stored.task, &account, overview.at, room()))
 }
 
 /// What a task waits for and how it goes on, without what it is.
-pub(super) async fn goes_on(target: &Target, tasks: &Tasks, stored: &Stored) -> Result<String, Failure> {
-    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
-    let account = Asked { target, tasks, overview: &overview }.account(stored).await?;
+pub(super) async fn goes_on(
+    target: &Target,
+    tasks: &Tasks,
+    overview: &Overview,
+    stored: &Stored,
+) -> Result<String, Failure> {
+    let account = Asked { target, tasks, overview }.account(stored).await?;
     let text = text(&stored.task, &account, overview.at, usize::MAX);
     // The first two lines are its id and its state.
     Ok(text.lines().skip(2).collect::<Vec<_>>().join("\n"))
@@ -51,7 +55,7 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
         say("goes on", &account.next),
     ];
     let when = |at: Micros| match at.get().checked_sub(now.get()) {
-        Some(left) => format!("{}, in {}", words::time(at), show(Micros::new(left))),
+        Some(left) => format!("{}, in {}", words::time(at), about(Micros::new(left))),
         None => words::time(at),
     };
     lines.extend(account.by.map(|at| say("by then", &when(at))));
@@ -62,7 +66,7 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
     }
     for (n, one) in account.behind.iter().enumerate() {
         let since = one.leased.filter(|_| one.state == State::Leased);
-        let since = since.map_or(String::new(), |at| format!(", for {}", show(now - at)));
+        let since = since.map_or(String::new(), |at| format!(", for {}", about(now - at)));
         let far = one.progress.as_ref().filter(|_| one.state == State::Leased);
         let far = far.map_or(String::new(), |at| format!(", at {}", progress(at)));
         let error = one.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
@@ -78,11 +82,11 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
     } else if account.all_behind.is_none() {
         lines.push(say("", &format!("and more than the {LOOKED} that were looked at")));
     }
-    lines.extend(account.workers.iter().map(|worker| say("worker", &about(worker, now))));
+    lines.extend(account.workers.iter().map(|worker| say("worker", &described(worker, now))));
     lines.join("\n")
 }
 
-fn object(task: &Task, account: &Account, now: Micros) -> Value {
+fn object(task: &Task, account: &Account) -> Value {
     json!({
         "task": json::row(task),
         "gate": account.gate,
@@ -91,6 +95,6 @@ fn object(task: &Task, account: &Account, now: Micros) -> Value {
         "by_us": account.by.map(Micros::get),
         "behind": account.behind.iter().map(json::row).collect::<Vec<_>>(),
         "all_behind": account.all_behind,
-        "workers": account.workers.iter().map(|worker| json::worker(worker, is_alive(worker, now))).collect::<Vec<_>>(),
+        "workers": account.workers.iter().map(json::worker).collect::<Vec<_>>(),
     })
 }

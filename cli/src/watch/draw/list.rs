@@ -1,5 +1,6 @@
 //! The queues of the state, one a row.
 
+use indicatif::HumanCount;
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     duration::show,
-    watch::{history::Waiting, model::Model, news::Known, reason::Reason},
+    watch::{history::Waiting, model::Model, news::Known},
 };
 
 /// The first row that keeps the chosen one in view, and moves no more than it must.
@@ -51,14 +52,21 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             }
             _ => Default::default(),
         };
+        // Of stored tasks all are counted, those that wait for a ticket and others.
+        let (waiting, running) = match model.summary(queue) {
+            Some(tasks) => {
+                let running = tasks.running();
+                (HumanCount(tasks.left() - running).to_string(), HumanCount(running).to_string())
+            }
+            None => (waiting, running),
+        };
         let mark = if chosen { "▌ " } else { "  " };
         let style = if chosen { theme.strong() } else { ratatui::style::Style::new() };
         let cells =
             columns(&format!("{mark}{}", queue.as_str()), &every.replace(' ', ""), &waiting, &running);
-        let reason = Reason::of(known, None, model.now);
+        let reason = model.reason_of(queue);
         let standing = match known {
             None => Span::styled("…", theme.dim()),
-            Some(Known::Missing) => Span::styled("no pace", theme.dim()),
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
                 let text = format!("{} {}: {}", sign(reason.tone), reason.word.to_lowercase(), reason.text);

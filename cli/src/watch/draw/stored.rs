@@ -15,7 +15,7 @@ use super::{
     theme::Theme,
 };
 use crate::{
-    duration::show,
+    duration::about,
     tasks::{run, waiting},
     watch::{model::Model, reason::Tone, stored::Stored},
 };
@@ -87,7 +87,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     lines.push(Line::from(fit(&legend, width)));
     let rate = stored.rate().unwrap_or_else(|| "how fast they end is not known yet".into());
     let share = standing.share().map(|share| format!("ended: {share}"));
-    let oldest = standing.oldest.map(|oldest| format!("the first that is ready waits for {}", show(oldest)));
+    let oldest = standing.oldest.map(|oldest| format!("a task has been ready for {}", about(oldest)));
     let rest: Vec<String> = share.into_iter().chain(oldest).collect();
     for text in [rate, rest.join("; ")] {
         lines.push(Line::from(Span::styled(fit(&text, width), theme.dim())));

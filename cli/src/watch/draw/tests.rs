@@ -6,11 +6,12 @@ use interval_queue::{
     Micros, QueueName,
     task_contract::{Counted, Progress, State, Task, TaskId},
 };
+use interval_queue_tasks::Condition;
 use ratatui::{Terminal, backend::TestBackend, style::Color};
 
 use super::{draw, theme::Theme};
 use crate::{
-    tasks::{Standing, TextPage},
+    tasks::{Summary, TextPage},
     watch::{
         keys::{Action, Move},
         model::Model,
@@ -247,7 +248,7 @@ fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
 }
 
 /// One queue with these stored tasks, after two looks; with a pace or without.
-fn with_tasks(standing: Standing, paced: bool) -> Model {
+fn with_tasks(standing: Summary, paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
     model.hear(News::Names(vec![name("mail")]), Duration::ZERO);
     for second in [0, 2] {
@@ -256,18 +257,18 @@ fn with_tasks(standing: Standing, paced: bool) -> Model {
             _ => (*counted, *count),
         });
         let look =
-            Standing { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..standing.clone() };
+            Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..standing.clone() };
         let found = paced.then(|| Scene::new(250 * MS).build());
         let news = News::Look(name("mail"), found);
         model.hear(
-            News::WithTasks(name("mail"), Some(Box::new(look)), Box::new(news)),
+            News::WithTasks(name("mail"), Ok(Some(Box::new(look))), Box::new(news)),
             Duration::from_secs(second),
         );
     }
     model
 }
 
-fn some_tasks() -> Standing {
+fn some_tasks() -> Summary {
     let now = |state| Counted::Now(state);
     let mut standing = tasks(&[
         (now(State::Ready), 1_234),
@@ -305,9 +306,15 @@ fn stored_tasks_are_a_bar_a_legend_a_rate_and_runs() {
 fn a_queue_with_stored_tasks_alone_says_why_nothing_runs() {
     let shown = lines(&with_tasks(some_tasks(), false), (80, 24));
     has(&shown, &["● RUNNING", "8 run", "stored tasks: 1,234 ready"]);
-    let nobody = Standing { word: "no_worker", reason: "no worker is there".into(), ..some_tasks() };
+    let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
     has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NOBODY WORKS", "no worker is there"]);
-    has(&lines(&with_tasks(some_tasks(), true), (100, 40)), &["○ EMPTY", "stored tasks: 1,234 ready"]);
+    // Also where the queue has a pace, by which nobody waits.
+    let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
+    has(&lines(&with_tasks(nobody, true), (80, 24)), &["▲ NOBODY WORKS", "no worker is there"]);
+    has(
+        &lines(&with_tasks(some_tasks(), true), (100, 40)),
+        &["● RUNNING", "8 run", "stored tasks: 1,234 ready"],
+    );
 }
 
 #[test]
@@ -424,11 +431,13 @@ fn a_mark_stays_on_its_task_and_leaves_one_that_has_ended() {
     model.act(Action::Focus);
     model.act(Action::Go(Move::Last));
     let mut look = |remaining: &[usize], second: u64| {
-        let mut standing = Standing { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
+        let mut standing = Summary { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
         standing.runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
         let news = Box::new(News::Look(name("mail"), None));
-        model
-            .hear(News::WithTasks(name("mail"), Some(Box::new(standing)), news), Duration::from_secs(second));
+        model.hear(
+            News::WithTasks(name("mail"), Ok(Some(Box::new(standing))), news),
+            Duration::from_secs(second),
+        );
         model.marked
     };
     assert_eq!(look(&[1, 2], 5), Some(ids[2]));
@@ -441,7 +450,26 @@ fn a_queue_of_stored_tasks_alone_is_paused_and_resumed() {
     let mut model = with_tasks(some_tasks(), false);
     model.act(Action::Pause);
     assert_eq!(model.act(Action::Yes), Effect::Change(name("mail"), Wanted::Pause));
-    let mut paused = with_tasks(Standing { word: "paused", ..some_tasks() }, false);
+    let mut paused = with_tasks(
+        Summary { conditions: vec![Condition::Paused { since: None, running: 0 }], ..some_tasks() },
+        false,
+    );
     paused.act(Action::Pause);
     assert_eq!(paused.act(Action::Yes), Effect::Change(name("mail"), Wanted::Resume));
+}
+
+#[test]
+fn the_list_counts_stored_tasks_and_says_what_is_in_force() {
+    let mut model = with_tasks(some_tasks(), true);
+    model.hear(News::Names(vec![name("mail"), name("other"), name("paced")]), Duration::ZERO);
+    let paused = Summary { conditions: vec![Condition::Paused { since: None, running: 0 }], ..some_tasks() };
+    let look = |queue: &str| Box::new(News::Look(name(queue), None));
+    model.hear(News::WithTasks(name("other"), Ok(Some(Box::new(paused))), look("other")), Duration::ZERO);
+    let refused = Err("the database is damaged".to_owned());
+    model.hear(News::WithTasks(name("paced"), refused, look("paced")), Duration::ZERO);
+    let shown = lines(&model, (100, 30));
+    let names = |line: &&String, queue: &str| line.chars().take(20).collect::<String>().contains(queue);
+    let row = |queue: &str| shown.iter().find(|line| names(line, queue)).unwrap().clone();
+    assert!(row("other").contains("1,234") && row("other").contains("paused"), "{}", row("other"));
+    assert!(row("paced").contains("unreadable: its stored tasks cann"), "{}", row("paced"));
 }

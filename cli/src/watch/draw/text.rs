@@ -3,8 +3,11 @@
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 use textwrap::{Options, core::display_width, wrap};
 
+use crate::text::visible;
+
 /// As much of the text as fits into so many columns, with `…` for what does not.
 pub(crate) fn fit(text: &str, width: usize) -> String {
+    let text = &*visible(text);
     if display_width(text) <= width {
         return text.to_owned();
     }
@@ -45,7 +48,8 @@ pub(crate) fn lines(text: &str, width: usize, indent: usize, most: usize) -> Vec
         return Vec::new();
     }
     let hidden = "x".repeat(indent.min(width.saturating_sub(1)));
-    let wrapped = wrap(text, Options::new(width).initial_indent(&hidden));
+    let text = visible(text);
+    let wrapped = wrap(&text, Options::new(width).initial_indent(&hidden));
     let mut lines: Vec<String> = wrapped.iter().map(|line| line.to_string()).collect();
     if let Some(first) = lines.first_mut() {
         *first = first.split_off(hidden.len());

@@ -113,7 +113,10 @@ fn who_fails_is_tried_again_in_a_new_slot() {
     let script = "echo $0 >> starts; [ $0 != a ] || [ $(grep -c a starts) = 3 ]";
     let output = each(&place, b"a\nb\nc\n", &["--retry", "2", "--every", "20ms", "--", "sh", "-c", script]);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(lines(&place, "starts"), ["a", "b", "c", "a", "a"]);
+    // A busy machine may begin one command later than the next.
+    let mut starts = lines(&place, "starts");
+    starts.sort();
+    assert_eq!(starts, ["a", "a", "a", "b", "c"]);
     // Five tickets for three items.
     assert_eq!(place.status()["ticket"], 5);
     let output = each(&place, b"a\n", &["--retry", "1", "--", "sh", "-c", "exit 3"]);

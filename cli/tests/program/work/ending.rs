@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{add, lines, task, worker, written_id};
 use crate::{
@@ -85,6 +85,29 @@ fn a_task_that_is_cancelled_ends_its_command() {
     place.ok(&["tasks", "cancel", &id]);
     wait_until("the command has ended", || !is_alive(command));
     wait_until("it is cancelled", || task(&place, &id)["state"] == "cancelled");
+    assert_eq!(worker.ended(), None);
+}
+
+#[test]
+fn a_cancelled_task_is_cancelled_though_its_command_succeeds() {
+    let place = Backend::sqlite();
+    std::fs::write(place.path("flow"), r#"{"first": {"payload": 1}, "below": {"after": "first"}}"#).unwrap();
+    let flow: Value = serde_json::from_str(&place.ok(&["add", "--json", "--flow", "flow"])).unwrap();
+    let [first, below] = ["first", "below"].map(|name| flow["tasks"][name].as_str().unwrap().to_owned());
+    let second = add(&place, &["--delay", "1h", "2"]);
+    let script = "trap 'exit 0' TERM; echo $$ > ids; while :; do sleep 0.05; done";
+    let mut worker = worker(&place, &["--lease", "2s"], script);
+    written_id(&place, "ids");
+    let output = place.run(&["tasks", "cancel", &first, &second]);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("1 task cancelled; 1 task asked to stop: it is cancelled when its run ends"),
+        "{said}"
+    );
+    wait_until("it is cancelled", || task(&place, &first)["state"] == "cancelled");
+    let error = task(&place, &first)["error"].clone();
+    assert!(error.as_str().unwrap().contains("finished after it was asked to stop"), "{error}");
+    wait_until("so is what waits for it", || task(&place, &below)["state"] == "cancelled");
     assert_eq!(worker.ended(), None);
 }
 

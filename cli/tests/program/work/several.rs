@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{lines, task};
 use crate::{
     place::Backend,
-    process::{text, wait_until},
+    process::{Process, text, wait_until},
 };
 
 /// Adds tasks to another queue of the place.
@@ -112,7 +112,8 @@ fn each_kind_has_a_program_in_a_directory() {
 
     for (options, code, wanted) in [
         (&["--dir", "none"][..], 66, "none"),
-        (&["--dir", "tasks", "--kind", "README"], 127, "tasks/README is no program"),
+        (&["--dir", "tasks", "--kind", "README"], 126, "`chmod +x tasks/README` may be missing"),
+        (&["--dir", "tasks", "--kind", "none"], 127, "tasks/none not found"),
         (&["--dir", "."], 127, "has no program"),
         (&["--dir", "tasks", "--", "true"], 64, "--dir"),
         (&[], 64, "CMD"),
@@ -121,13 +122,50 @@ fn each_kind_has_a_program_in_a_directory() {
         assert_eq!(output.status.code(), Some(code), "{options:?}: {output:?}");
         assert!(text(&output.stderr).contains(wanted), "{output:?}");
     }
-    // One that is not there any more ends the worker, and costs no attempt.
-    let id = add("double", "1");
-    let gone = place.path("tasks").join("double");
-    program(&place, "shout", &format!("rm {}", gone.display()));
-    place.ok(&["add", "--kind", "shout", "--priority", "9", "1"]);
-    let output = place.run(&["work", "--dir", "tasks"]);
+}
+
+#[test]
+fn a_program_that_cannot_be_used_sets_its_kind_alone_aside() {
+    let place = Backend::sqlite();
+    program(&place, "double", "read n; echo $((n * 2))");
+    program(&place, "shout", "tr a-z A-Z");
+    program(&place, "bad", "true");
+    let bad = place.path("tasks").join("bad");
+    fs::write(&bad, "#!/no/such/interpreter\n").unwrap();
+    let add = |kind: &str, payload: &str| place.ok(&["add", "--kind", kind, payload]).trim().to_owned();
+    let state = |id: &str| task(&place, id)["state"].as_str().unwrap().to_owned();
+    let mut command = place.command(&["work", "--jobs", "2", "--dir", "tasks"]);
+    let stderr = fs::File::create(place.path("stderr")).unwrap();
+    let worker = Process::adopt(command.stderr(stderr).spawn().unwrap());
+    let first = add("double", "1");
+    wait_until("the worker works", || state(&first) == "done");
+    fs::remove_file(place.path("tasks").join("double")).unwrap();
+    let waiting = [add("double", "2"), add("double", "3"), add("bad", "1")];
+    let printed = || lines(&place, "stderr");
+    wait_until("both are set aside", || printed().len() == 2);
+    let shouted = add("shout", "\"ada\"");
+    wait_until("the others go on", || state(&shouted) == "done");
+    for id in &waiting {
+        let task = task(&place, id);
+        assert_eq!((&task["state"], &task["failures"]), (&json!("ready"), &json!(0)), "{task:#}");
+    }
+    let printed_now = printed();
+    assert!(printed_now[0].starts_with("interval-queue: kind \"bad\" is set aside: "), "{printed_now:?}");
+    assert!(printed_now[0].contains("/no/such/interpreter"), "{printed_now:?}");
+    assert!(
+        printed_now[1].contains("kind \"double\" is set aside: tasks/double not found"),
+        "{printed_now:?}"
+    );
+    program(&place, "double", "read n; echo $((n * 3))");
+    wait_until("it is taken up", || waiting[..2].iter().all(|id| state(id) == "done"));
+    assert_eq!(task(&place, &waiting[0])["result"], 6);
+    assert_eq!(state(&waiting[2]), "ready");
+    worker.signal(Signal::TERM);
+    worker.finish();
+    assert_eq!(printed().iter().filter(|line| line.contains("is set aside")).count(), 2, "{:?}", printed());
+
+    // It is not waited for in vain, and not passed over in silence.
+    let output = place.run(&["work", "--until-empty", "--dir", "tasks"]);
     assert_eq!(output.status.code(), Some(127), "{output:?}");
-    let task = task(&place, &id);
-    assert_eq!((&task["state"], &task["failures"]), (&json!("ready"), &json!(0)), "{task:#}");
+    assert!(text(&output.stderr).contains("tasks of kind \"bad\" are left: "), "{output:?}");
 }

@@ -29,7 +29,8 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
         let contact = &mut Arc::make_mut(&mut member.worker).contact;
         // It has just looked, for nothing, and has not heard when there is something.
         contact.sent = contact.sent.map(|_| instant(world.now));
-        (contact.again, contact.dry, contact.next_at, contact.poll) = (false, true, None, POLL.1);
+        (contact.again, contact.more, contact.dry) = (false, false, true);
+        (contact.next_at, contact.poll) = (None, POLL.1);
     }
     let mut way = Vec::new();
     let mut ticks = loop {

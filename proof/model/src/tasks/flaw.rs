@@ -35,6 +35,8 @@ pub enum Flaw {
     RetryTakesName,
     /// Rules: what is leased already does not count against the limit.
     LimitForgotten,
+    /// Rules: a run that was asked to stop ends as if it was not.
+    StopForgotten,
     /// Rules: the least urgent is leased first.
     LastComesFirst,
     /// Worker: it never says what it holds after its first step.

@@ -86,10 +86,10 @@ impl<'w> Canon<'w> {
         let mut hasher = DefaultHasher::new();
         let state = &mut hasher;
         let Member { life, worker, wire, strays, stale } = member;
-        let Worker { identity, contact, held, no_prefetch, stopping } = &**worker;
-        let Identity { worker: id, label: _, kinds, lease, places, prefetch, paced, limited, capacity } =
-            identity;
-        (life, kinds, lease, places, prefetch, paced, limited, capacity).hash(state);
+        // The rate is looked at before each start, so nothing is left of it.
+        let Worker { identity, contact, held, pace: _, no_prefetch, stopping } = &**worker;
+        let Identity { worker: id, label: _, kinds, lease, places, prefetch, limited, capacity } = identity;
+        (life, kinds, lease, places, prefetch, limited, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
         self.contact(contact, &numbers, state);
@@ -147,6 +147,7 @@ impl<'w> Canon<'w> {
             sent,
             lease_ends,
             again,
+            more,
             nudged,
             in_vain,
             dry,
@@ -170,7 +171,7 @@ impl<'w> Canon<'w> {
             // A worker rests half a lease at most, and is not nudged.
             let rest = LEASE.to_duration() / 2;
             let (sent, next) = (sent.map(|sent| self.since(sent)), next_at.map(|at| self.until(at)));
-            (again, dry, poll.min(&rest), sent.map(|sent| sent.min(rest))).hash(state);
+            (again, more, dry, poll.min(&rest), sent.map(|sent| sent.min(rest))).hash(state);
             (next.filter(|next| *next < rest), nudged, in_vain).hash(state);
         }
     }
@@ -267,6 +268,7 @@ impl<'w> Canon<'w> {
             let Queue {
                 settings,
                 paused,
+                paused_at: _,
                 incarnation: _,
                 ticks,
                 seen,
@@ -300,11 +302,11 @@ impl<'w> Canon<'w> {
         // Whether somebody serves a kind is asked for keys alone.
         let has_keys = stored.tasks.values().any(|x| x.key.is_some());
         for row in stored.kinds.values().filter(|_| has_keys) {
-            let KindRow { kind, paused, served_until, open, uneven } = row;
+            let KindRow { kind, paused, paused_at: _, served_until, open, uneven } = row;
             (kind, paused, *served_until - self.ticks(), open, uneven).hash(state);
         }
         for row in stored.keys.values() {
-            let KeyRow { key, limit, uneven } = row;
+            let KeyRow { key, limit, paused_at: _, uneven } = row;
             (key, limit, uneven).hash(state);
         }
     }
@@ -325,6 +327,8 @@ impl<'w> Canon<'w> {
             policy,
             due,
             added,
+            // Of equals, order has it.
+            position: _,
             has_edges,
             schedule: _,
             state: is,
@@ -336,6 +340,8 @@ impl<'w> Canon<'w> {
             returns: _,
             life,
             worker: _,
+            // For people alone.
+            admitted: _,
             leased,
             stop,
             progress: _,

@@ -12,7 +12,7 @@ use interval_queue_worker::RunId;
 
 use super::{
     promise::{Promise, Sight},
-    setup::number,
+    setup::{TICK, number},
     world::World,
 };
 
@@ -193,7 +193,9 @@ pub(crate) fn within(
 ) {
     let after = world.stored.clone();
     let run = RunId { id: settle.id, token: settle.token };
-    let in_force = before.tasks.get(&settle.id).is_some_and(|x| is_of(x, worker, run));
+    let is_mine = before.tasks.get(&settle.id).filter(|x| is_of(x, worker, run));
+    // One that was cancelled meanwhile is refused, so that the application rolls back.
+    let in_force = is_mine.is_some_and(|x| x.stop != Some(Stop::Cancel));
     world.ensure(Promise::Fence, settled.is_ok() == in_force);
     world.seen.push(if in_force { Sight::Within } else { Sight::Refused });
     let is_alone = pairs(before, &after).all(|(was, x)| was == x || x.id == settle.id && in_force);
@@ -259,7 +261,7 @@ fn lease_ended(world: &mut World, before: &Tables, ticks: Micros, step: &Step, w
     let goes_on = was.stop != Some(Stop::Cancel);
     let counts = match settle.map(|settle| &settle.outcome) {
         Some(Outcome::Done(_)) => {
-            world.ensure(Promise::Lease, x.state == State::Done);
+            world.ensure(Promise::Lease, x.state == State::Done || !goes_on);
             false
         }
         Some(_) if !goes_on => false,
@@ -280,8 +282,7 @@ fn lease_ended(world: &mut World, before: &Tables, ticks: Micros, step: &Step, w
         }
     };
     world.ensure(Promise::Failures, x.failures == was.failures + u32::from(counts));
-    let stopped = !goes_on && !matches!(x.state, State::Cancelled | State::Done);
-    world.ensure(Promise::Lease, !stopped);
+    world.ensure(Promise::Stopped, goes_on || x.state == State::Cancelled);
 }
 
 /// A run that was given back does not count.
@@ -300,7 +301,11 @@ fn housekeeping(world: &mut World, after: &Tables, step: &Step, stepped: &Steppe
     if stepped.restate || stepped.more || uneven {
         return;
     }
-    let untold = after.tasks.values().any(|x| x.state == State::Added || x.state.is_ended() && !x.told);
+    // A step that is given all that it wants may leave tasks that were added, and so may one whose worker comes back soon.
+    let has_all = stepped.leased.len() == step.want as usize && (step.want > 0 || !step.settle.is_empty());
+    let comes_back = stepped.next.is_some_and(|next| next <= TICK);
+    let is_left = |x: &Task| x.state == State::Added && !has_all && !comes_back;
+    let untold = after.tasks.values().any(|x| is_left(x) || x.state.is_ended() && !x.told);
     let waits_for_nothing = after.tasks.values().any(|x| {
         let pending = || after.edges.values().any(|edge| edge.down == x.id && edge.state.is_pending());
         x.state == State::Waiting && !pending()

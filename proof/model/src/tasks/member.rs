@@ -52,7 +52,6 @@ impl Member {
             lease: LEASE,
             places: setup.places.0,
             prefetch: setup.places.1,
-            paced: None,
             limited: matches!(setup.settings.max_running, MaxRunning::AtMost(_)),
             capacity: None,
         };

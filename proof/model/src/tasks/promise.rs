@@ -27,6 +27,8 @@ pub enum Promise {
     Told,
     /// One task has a unique name at most.
     Unique,
+    /// T9: a task that was cancelled while it ran ends as cancelled, however its run ends.
+    Stopped,
     /// T10: counts equal what is stored.
     Counts,
     /// No honest command is refused.
@@ -51,6 +53,7 @@ impl Promise {
             Self::Edges => "a task starts only when its upstreams have ended as its edges ask",
             Self::Told => "an end is told once, and at once",
             Self::Unique => "one task has a unique name at most",
+            Self::Stopped => "a task that was cancelled while it ran ends as cancelled",
             Self::Counts => "counts equal what is stored",
             Self::Soundness => "no honest command is refused",
             Self::Liveness => "every task ends, or visibly waits for an operator",

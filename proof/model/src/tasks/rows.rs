@@ -4,8 +4,8 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    AttemptEnd, Change, Command, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence,
-    Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
+    AttemptEnd, Change, Command, Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind,
+    KindRow, Presence, Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
 };
 
 use super::Flaw;
@@ -48,6 +48,9 @@ impl Rows for Flawed<'_> {
             && x.state == State::Leased
         {
             (x.worker, x.token) = (Some(worker), token);
+        }
+        if let (Flaw::StopForgotten, Some(x), Some(_)) = (self.flaw, &mut found, settle) {
+            x.stop = None;
         }
         Ok(found)
     }
@@ -136,6 +139,7 @@ impl Rows for Flawed<'_> {
         holders(key: &Key) -> u64;
         has_ordered_holder(key: &Key) -> bool;
         last_ready_holder(key: &Key) -> Option<Task>;
+        keyed(key: &Key, most: u32) -> u64;
         next_key(after: Option<&Key>) -> Option<Key>;
         parked(kind: &Kind, most: u32) -> Vec<Task>;
         ready_holders(kind: &Kind, most: u32) -> Vec<Task>;
@@ -151,7 +155,8 @@ impl Rows for Flawed<'_> {
         edges_to(down: TaskId, state: Option<EdgeState>, after: Option<TaskId>, most: u32) -> Vec<Edge>;
         put_presence(presence: &Presence) -> ();
         remove_presence(worker: WorkerId) -> ();
-        shortest_lease(after: Micros) -> Option<Micros>;
+        shortest_busy_lease(after: Micros) -> Option<Micros>;
+        longest_lease(after: Micros) -> Option<Micros>;
         next_busy_end(after: Micros) -> Option<Micros>;
         presences() -> Vec<Presence>;
         kind(kind: &Kind) -> Option<KindRow>;
@@ -160,12 +165,14 @@ impl Rows for Flawed<'_> {
         key(key: &Key) -> Option<KeyRow>;
         put_key(row: &KeyRow) -> ();
         remove_key(key: &Key) -> ();
+        paused_keys(most: u32) -> Vec<KeyRow>;
         uneven_keys(most: u32) -> Vec<KeyRow>;
         schedule(name: &Key) -> Option<Schedule>;
         put_schedule(schedule: &Schedule) -> ();
         remove_schedule(name: &Key) -> ();
         schedules() -> Vec<Schedule>;
         count(kind: &Kind, counted: Counted, more: i64) -> ();
+        miscounted() -> Vec<Corrected>;
         counts() -> Vec<(Kind, Counted, u64)>;
         took(kind: &Kind, took: Took, more: u64) -> ();
         times(kind: &Kind, from: u32) -> Vec<(Took, u64)>;

@@ -142,20 +142,24 @@ impl Setup {
         Self { lateness: Lateness::ATick, ..self }
     }
 
-    /// Every policy that a task may have.
-    fn policies(&self) -> impl Iterator<Item = Policy> {
+    /// The longest backoff of any task.
+    fn max_backoff(&self) -> Micros {
         let later = self.once.iter().filter_map(|once| match once {
-            Once::Add(task) => task.policy,
+            Once::Add(task) => task.policy.max_backoff,
             _ => None,
         });
-        self.tasks.iter().filter_map(|task| task.policy).chain(self.settings.policy).chain(later)
+        let own = self.tasks.iter().filter_map(|task| task.policy.max_backoff);
+        own.chain(self.settings.policy.map(|policy| policy.max_backoff))
+            .chain(later)
+            .max()
+            .unwrap_or_default()
     }
 
     /// Within how many ticks every task ends once there is no more trouble: the dead keep theirs for a lease, of
     /// which each tick takes two at worst, and each failure waits for its backoff.
     pub(crate) fn bound(&self) -> u64 {
         let lease = LEASE.get() / TICK.get();
-        let waits = self.policies().map(|policy| policy.max_backoff.get() / TICK.get()).max().unwrap_or(0);
+        let waits = self.max_backoff().get() / TICK.get();
         3 * lease + waits * 2
     }
 }

@@ -58,7 +58,10 @@ impl World {
         };
         let open = Change::Open(setup.settings.clone(), OnExisting::Replace);
         world.honest(setup, &Command::Change(open));
-        world.honest(setup, &Command::Add(Add { tasks: setup.tasks.clone(), age: Micros::ZERO }));
+        world.honest(
+            setup,
+            &Command::Add(Add { tasks: setup.tasks.as_slice().into(), sequence: 0, age: Micros::ZERO }),
+        );
         world
     }
 
@@ -170,8 +173,8 @@ impl World {
             if order.because == Because::LeaseEnded {
                 self.seen.push(Sight::LeaseEnded);
                 // Given back, a task with a single attempt would run twice.
-                let own = self.stored.tasks.get(&order.run.id).and_then(|x| x.policy);
-                let once = own.or(setup.settings.policy).is_some_and(|policy| policy.max_attempts == 1);
+                let own = self.stored.tasks.get(&order.run.id).and_then(|x| x.policy.max_attempts);
+                let once = own.or(setup.settings.policy.map(|policy| policy.max_attempts)) == Some(1);
                 let outcome = if once { Outcome::Error("ended".into()) } else { Outcome::Released };
                 self.worker(n).ended(order.run, outcome);
             }
@@ -266,7 +269,10 @@ impl World {
 
     fn start(&mut self, n: usize) {
         let now = instant(self.now);
-        let Some(leased) = self.worker(n).start(now) else { return };
+        let worker = self.worker(n);
+        let look = worker.look(now);
+        worker.found(look, false, now);
+        let Some(leased) = worker.start(now) else { return };
         self.seen.push(Sight::Start);
         judge::start(self, &leased.task);
     }
@@ -320,7 +326,7 @@ impl World {
         let before = self.stored.clone();
         match &setup.once[which] {
             Once::Add(task) => {
-                let add = Command::Add(Add { tasks: vec![task.clone()], age: Micros::ZERO });
+                let add = Command::Add(Add { tasks: [task.clone()].into(), sequence: 0, age: Micros::ZERO });
                 match self.apply(setup, &add) {
                     Ok(Reply::Added(added)) => match added[..] {
                         [Added::Kept(_)] => self.seen.push(Sight::Kept),

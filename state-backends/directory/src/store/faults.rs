@@ -24,6 +24,11 @@ impl Faults {
         self.0.store(operation + 1, Ordering::SeqCst);
     }
 
+    /// How many operations are left until it dies.
+    pub(crate) fn left(&self) -> i64 {
+        self.0.load(Ordering::SeqCst) - 1
+    }
+
     /// Fails at the operation with this number, counted from 0 and from now, and goes on.
     pub(crate) fn fail_at(&self, operation: i64) {
         self.0.store(-2 - operation, Ordering::SeqCst);

@@ -37,9 +37,12 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Marks what was read as known.
-    pub(crate) fn mark(&self, mark: u32) -> io::Result<()> {
-        self.file.set_modified(marked(self.written, mark))
+    /// Marks what was read as known. `false`: another user owns the file, who alone may set its times.
+    pub(crate) fn mark(&self, mark: u32) -> io::Result<bool> {
+        match self.file.set_modified(marked(self.written, mark)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+            set => set.map(|()| true),
+        }
     }
 }
 
@@ -61,6 +64,8 @@ pub(crate) enum Unread {
     Missing,
     /// It is not for us: a link, a directory, or too long.
     Odd(String),
+    /// This user has no right to read it.
+    Denied(io::Error),
     /// The file system failed.
     Failed(io::Error),
 }
@@ -95,7 +100,7 @@ impl Files {
         let file = open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Unread::Missing,
             _ if path.is_symlink() => Unread::Odd("it is a symbolic link, and those are not followed".into()),
-            io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
+            io::ErrorKind::PermissionDenied => Unread::Denied(error),
             _ => Unread::Failed(error),
         })?;
         let metadata = file.metadata().map_err(Unread::Failed)?;
@@ -180,13 +185,14 @@ impl Files {
             && let Ok(metadata) = file.metadata()
             && metadata.is_file()
             && names(&metadata) == 1
+            && is_own(&metadata)
         {
             if metadata.len() > text.len() as u64 {
                 file.set_len(text.len() as u64)?;
             }
             return self.fill(&file, text, Some(mark));
         }
-        // It has another name, too, or this user has no right to write to it.
+        // It has another name, too, or this user may not write to it or set its times, as its owner may.
         let temporary = format!("{name}.tmp");
         self.write(&temporary, text, Some(mark))?;
         self.rename(&temporary, name)
@@ -302,6 +308,8 @@ impl Files {
             return Ok(());
         }
         self.faults.step()?;
+        // A store that is gone is not begun again by halves.
+        fs::metadata(self.at(""))?;
         fs::create_dir_all(self.at(directory))?;
         let mut above = directory;
         while let Some((parent, _)) = above.rsplit_once('/') {
@@ -326,6 +334,17 @@ impl Files {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Whether this user may set the times of a file.
+fn is_own(file: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::uid(file) == rustix::process::geteuid().as_raw();
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        true
     }
 }
 

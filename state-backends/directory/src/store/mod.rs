@@ -63,6 +63,12 @@ impl DirectoryStore {
         self.place.files().faults.die_before(operation);
     }
 
+    /// How many operations on files are left until it dies, for tests.
+    #[doc(hidden)]
+    pub fn operations_left(&self) -> i64 {
+        self.place.files().faults.left()
+    }
+
     /// Fails at the operation on files with this number, counted from now, for tests.
     #[doc(hidden)]
     pub fn fail_at(&self, operation: i64) {

@@ -9,7 +9,7 @@ use std::{
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_json_file::{Clock, Fsync, parts};
-use interval_queue_store::files::{FileId, Patience, cannot};
+use interval_queue_store::files::{FileId, Patience, cannot, lock::try_lock};
 
 use super::{Builder, Files};
 
@@ -74,7 +74,7 @@ impl Place {
 
     /// The lock of the whole directory, not opened yet.
     pub(crate) fn lock(&self) -> parts::LockFile {
-        parts::LockFile::new(self.path.join("lock"), parts::try_flock)
+        parts::LockFile::new(self.path.join("lock"), try_lock)
     }
 
     /// Whether other hosts may have the directory, too.
@@ -151,6 +151,14 @@ impl Place {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_ours = name.starts_with(MARK) && name.ends_with(".tmp");
             if !is_ours && !self.is_made()? {
+                if fs::read_to_string(self.files.at("README")).is_ok_and(|text| text == EXPLAINED) {
+                    return Err(self.error(
+                        StateErrorKind::Damaged,
+                        format_args!(
+                            "has lost its {MARK}: put {{\"interval_queue_directory\": {LAYOUT}}} there, if it is whole otherwise"
+                        ),
+                    ));
+                }
                 return Err(self.error(
                     StateErrorKind::Foreign,
                     format_args!("has files of something else, such as {name:?}: choose an empty directory, or one that is not there"),

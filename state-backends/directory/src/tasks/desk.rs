@@ -143,7 +143,8 @@ impl Desk {
                 Some(before) => _ = self.entries.insert(id, before),
                 None => {
                     self.entries.remove(&id);
-                    self.order.retain(|&other| other != id);
+                    // The last one that came goes first.
+                    self.order.pop();
                 }
             }
         }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Edge, Json, Key, Kind, NewEdge, NewTask, Nominal, OnConflict, OnFailure, Policy,
-    State, Tag, Task, TaskId, Token, Unique, Until, When, WorkerId,
+    Attempt, AttemptEnd, Edge, Json, Key, Kind, NewEdge, NewTask, Nominal, OnConflict, OnFailure,
+    PolicyOverride, State, Tag, Task, TaskId, Token, Unique, Until, When, WorkerId,
 };
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -20,7 +20,7 @@ pub(super) type Wrong = String;
 /// What is written by other names, too, or read from a drop alone. It is not kept.
 const ALIASES: [&str; 5] = ["not_before", "deadline", "max_attempts", "on_conflict", "state"];
 
-/// The fields of a file, in their order, each with the white space around its value.
+/// The fields of a file, in their order, each with the text of its value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document(Vec<(String, Box<str>)>);
 
@@ -61,12 +61,12 @@ impl Document {
         let text = std::str::from_utf8(text).map_err(|_| "it is no text in UTF-8")?;
         let fields: Fields<'_> =
             serde_json::from_str(text).map_err(|error| format!("it is no JSON of a task: {error}"))?;
-        Ok(Self(fields.0.into_iter().map(|(name, value)| (name, padded(text, value.get()).into())).collect()))
+        Ok(Self(fields.0.into_iter().map(|(name, value)| (name, value.get().into())).collect()))
     }
 
     fn raw(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
-        value.filter(|value| name == "payload" || value.trim() != "null")
+        value.filter(|value| name == "payload" || *value != "null")
     }
 
     fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Wrong> {
@@ -101,18 +101,15 @@ impl Document {
         parts.ok_or_else(|| format!("\"token\": {text:?} is none: one looks like 1741684364000000.1"))
     }
 
-    /// What the file asks for, as a new task. What it does not say of the policy is that of the queue.
-    pub(super) fn new_task(&self, id: TaskId, of_queue: &Policy) -> Result<NewTask, Wrong> {
+    /// The new task that the file describes.
+    pub(super) fn new_task(&self, id: TaskId) -> Result<NewTask, Wrong> {
         let payload = self.raw("payload").ok_or("it has no \"payload\": give at least {\"payload\": …}")?;
         let until: Until = self.or_default("unique_until")?;
         let unique: Option<Key> = self.get("unique")?;
-        let policy = match (self.get::<Rules>("policy")?, self.get("max_attempts")?) {
-            (None, None) => None,
-            (rules, max_attempts) => Some(rules.unwrap_or_default().over(of_queue, max_attempts)),
-        };
+        let policy = self.or_default::<Rules>("policy")?.own(self.get("max_attempts")?);
         let new = NewTask {
             kind: self.or_default::<Option<Kind>>("kind")?.unwrap_or_default(),
-            payload: Json::new(payload.trim()).map_err(|error| format!("\"payload\": {error}"))?,
+            payload: Json::new(payload).map_err(|error| format!("\"payload\": {error}"))?,
             priority: self.or_default("priority")?,
             key: self.get("key")?,
             ordered: self.or_default("ordered")?,
@@ -143,8 +140,8 @@ impl Document {
     }
 
     /// The row of a task that is in this state, as far as the file tells.
-    pub(super) fn task(&self, id: TaskId, state: State, of_queue: &Policy) -> Result<Task, Wrong> {
-        let new = self.new_task(id, of_queue)?;
+    pub(super) fn task(&self, id: TaskId, state: State) -> Result<Task, Wrong> {
+        let new = self.new_task(id)?;
         let at = |when: When| match when {
             When::At(at) => at,
             When::After(after) => after,
@@ -167,6 +164,7 @@ impl Document {
             policy: new.policy,
             due: 0,
             added: self.or_default("added_us")?,
+            position: self.or_default("position")?,
             has_edges: !new.edges.is_empty(),
             schedule: schedule.map(|schedule| Nominal { schedule, at: instant }),
             state,
@@ -178,6 +176,7 @@ impl Document {
             returns: self.or_default("returns")?,
             life: self.or_default("life")?,
             worker: self.get("worker")?,
+            admitted: None,
             leased: self.get("leased_us")?,
             stop: None,
             progress: None,
@@ -211,9 +210,10 @@ impl Document {
         text.say_unless("weight", &task.weight, task.weight == 1)?;
         text.say_unless("tags", &task.tags, task.tags.is_empty())?;
         text.say("added_us", &task.added)?;
+        text.say_unless("position", &task.position, task.position == 0)?;
         text.say_unless("not_before_us", &task.not_before, task.not_before == Micros::ZERO)?;
         text.some("deadline_us", task.deadline)?;
-        text.some("policy", task.policy.map(Rules::of))?;
+        text.say_unless("policy", &Rules::of(task.policy), task.policy.is_empty())?;
         match upstreams {
             Some(edges) => {
                 let upstreams: Vec<_> = edges.iter().map(Upstream::of).collect();
@@ -247,7 +247,7 @@ impl Document {
 }
 
 /// All fields that a row or a body has.
-const KNOWN: [&str; 29] = [
+const KNOWN: [&str; 30] = [
     "id",
     "kind",
     "priority",
@@ -258,6 +258,7 @@ const KNOWN: [&str; 29] = [
     "weight",
     "tags",
     "added_us",
+    "position",
     "not_before_us",
     "deadline_us",
     "policy",
@@ -279,21 +280,8 @@ const KNOWN: [&str; 29] = [
     "wanted",
 ];
 
-/// A value with the white space that stands around it, but for what is written before and behind each: a
-/// payload is kept as it was given, byte by byte.
-fn padded<'t>(text: &'t str, value: &'t str) -> &'t str {
-    let is_white = |byte: &u8| b" \t\r\n".contains(byte);
-    let bytes = text.as_bytes();
-    let from = value.as_ptr() as usize - text.as_ptr() as usize;
-    let to = from + value.len();
-    let before = bytes[..from].iter().rev().take_while(|byte| is_white(byte)).count();
-    let behind = bytes[to..].iter().take_while(|byte| is_white(byte)).count();
-    let is_last = bytes.get(to + behind) == Some(&b'}');
-    &text[from - before.saturating_sub(1)..to + behind.saturating_sub(is_last.into())]
-}
-
 fn wrong(name: &str, value: &str, error: &serde_json::Error) -> Wrong {
-    let shown: String = value.trim().chars().take(60).collect();
+    let shown: String = value.chars().take(60).collect();
     format!("{name:?}: {shown} cannot be used: {error}")
 }
 
@@ -335,35 +323,40 @@ impl Text {
     }
 }
 
-/// A policy, of which a person may give a part.
+/// The parts of the policy that the task sets itself.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Rules {
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     backoff_us: Option<Micros>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_backoff_us: Option<Micros>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_us: Option<Micros>,
 }
 
 impl Rules {
-    fn of(policy: Policy) -> Self {
+    fn of(own: PolicyOverride) -> Self {
         Self {
-            max_attempts: Some(policy.max_attempts),
-            max_retries: Some(policy.max_retries),
-            backoff_us: Some(policy.backoff),
-            max_backoff_us: Some(policy.max_backoff),
-            timeout_us: policy.timeout,
+            max_attempts: own.max_attempts,
+            max_retries: own.max_retries,
+            backoff_us: own.backoff,
+            max_backoff_us: own.max_backoff,
+            timeout_us: own.timeout,
         }
     }
 
-    fn over(self, of_queue: &Policy, max_attempts: Option<u32>) -> Policy {
-        Policy {
-            max_attempts: max_attempts.or(self.max_attempts).unwrap_or(of_queue.max_attempts),
-            max_retries: self.max_retries.unwrap_or(of_queue.max_retries),
-            backoff: self.backoff_us.unwrap_or(of_queue.backoff),
-            max_backoff: self.max_backoff_us.unwrap_or(of_queue.max_backoff),
+    /// With the number that stands in the file for itself.
+    fn own(self, max_attempts: Option<u32>) -> PolicyOverride {
+        PolicyOverride {
+            max_attempts: max_attempts.or(self.max_attempts),
+            max_retries: self.max_retries,
+            backoff: self.backoff_us,
+            max_backoff: self.max_backoff_us,
             timeout: self.timeout_us,
         }
     }

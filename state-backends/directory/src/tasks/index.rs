@@ -4,7 +4,7 @@ use std::{cell::Cell, fs, io, path::PathBuf};
 
 use interval_queue_contract::{QueueName, StateErrorKind};
 use interval_queue_sqlite::index::{TASKS, Tables, Updates};
-use interval_queue_store::files::FileId;
+use interval_queue_store::files::{FileId, create};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use super::{Trouble, known::Known};
@@ -69,6 +69,8 @@ impl Index {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
+        // SQLite would take away the right of others to write, whatever the umask.
+        let _ = create(&path);
         let is_remote = place.is_remote();
         let on = if is_remote && cfg!(unix) {
             // The lock of the directory is the lock: those of SQLite are not what they say on many mounts.

@@ -139,6 +139,7 @@ impl<'a> Rebuilding<'a> {
         rows.put_queue(&Queue {
             settings: self.file.settings.clone(),
             paused: self.file.paused,
+            paused_at: None,
             incarnation,
             ticks: self.now,
             seen: self.now,
@@ -152,13 +153,14 @@ impl<'a> Rebuilding<'a> {
             rows.put_kind(&KindRow {
                 kind: kind.clone(),
                 paused: true,
+                paused_at: None,
                 served_until,
                 open: false,
                 uneven: true,
             })?;
         }
         for (key, limit) in self.file.limits() {
-            rows.put_key(&KeyRow { key, limit: Some(limit), uneven: true })?;
+            rows.put_key(&KeyRow { key, limit: Some(limit), paused_at: None, uneven: true })?;
         }
         for schedule in &self.file.schedules {
             rows.put_schedule(schedule)?;
@@ -196,7 +198,7 @@ impl<'a> Rebuilding<'a> {
                 }
             }
         }
-        found.sort_by_key(|(task, ..)| (task.added, task.id));
+        found.sort_by_key(|(task, ..)| (task.added, task.position, task.id));
         // Rows take the numbers behind the highest one there is.
         let sql = "INSERT OR IGNORE INTO interval_queue_task \
                    (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, parked, holds_name, \
@@ -254,7 +256,7 @@ impl<'a> Rebuilding<'a> {
             Ok(contents) => self.task(state, &name, &contents.text),
             Err(Unread::Missing) => return Ok(None),
             Err(Unread::Odd(why)) => Err(why),
-            Err(Unread::Failed(error)) => return Err(failed(error)),
+            Err(Unread::Denied(error) | Unread::Failed(error)) => return Err(failed(error)),
         };
         match read {
             Ok((task, edges)) => Ok(Some((task, name, edges))),
@@ -274,9 +276,8 @@ impl<'a> Rebuilding<'a> {
         if stem != Some(&*id.to_string()) {
             return Err(format!("its \"id\" is {id}, and its name is another one"));
         }
-        let policy = self.file.settings.policy;
-        let mut task = document.task(id, state, &policy)?;
-        let new = document.new_task(id, &policy)?;
+        let mut task = document.task(id, state)?;
+        let new = document.new_task(id)?;
         let from = i64::try_from(task.added.max(task.not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.file.settings.ageing.get()).unwrap_or(i64::MAX);
         let due = from.saturating_sub(i64::from(task.priority).saturating_mul(ageing));

@@ -7,7 +7,8 @@ use std::{
 
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
-    Add, Added, Change, ChangeTasks, Command, Policy, Reply, Rows, Selector, State, Task, TaskId, Verb, rules,
+    Add, Added, Change, ChangeTasks, Command, Reply, Rows, Selector, State, Task, TaskId, Touched, Verb,
+    rules,
 };
 use uuid::Uuid;
 
@@ -122,16 +123,14 @@ impl Hand<'_, '_> {
         Ok(names::place(&self.folder, task.state, number, task.id))
     }
 
-    fn policy(&mut self) -> Result<Policy, Trouble> {
-        let row = self.round.with_rows(self.queue, false, |rows| rows.queue())?;
-        Ok(row.map(|row| row.settings.policy).unwrap_or_default())
-    }
-
     fn strange(&mut self, state: Option<State>, path: &Path) -> Result<Strange, Trouble> {
         let contents = match self.round.files().read(path) {
             Ok(contents) => contents,
             Err(Unread::Missing) => return Ok(Strange::Nothing),
             Err(Unread::Odd(why)) => return self.aside(path, &why).map(|()| Strange::Nothing),
+            Err(Unread::Denied(_)) => {
+                return self.aside(path, "this user has no right to read it").map(|()| Strange::Nothing);
+            }
             Err(Unread::Failed(error)) => return Err(self.failed("read", path, error)),
         };
         match self.what(state, path, &contents)? {
@@ -209,15 +208,16 @@ impl Hand<'_, '_> {
                 self.aside(Path::new(&place), &why)?;
                 return Ok(Edited::Gone);
             }
-            Err(Unread::Failed(error)) => return Err(self.failed("read", Path::new(&place), error)),
+            Err(Unread::Denied(error) | Unread::Failed(error)) => {
+                return Err(self.failed("read", Path::new(&place), error));
+            }
         };
-        let policy = self.policy()?;
         let read = Document::parse(&contents.text).and_then(|document| {
             let says = document.id()?;
             if says.is_some_and(|says| says != id) {
                 return Err(format!("its name says {id} and its \"id\" is another one"));
             }
-            document.new_task(id, &policy)?;
+            document.new_task(id)?;
             Ok((says, document))
         });
         match read {
@@ -256,9 +256,18 @@ impl Hand<'_, '_> {
             limit: 1,
             dry_run: false,
         };
-        self.round.apply(self.queue, &Command::Change(Change::Tasks(change)), false)?;
+        let reply = self.round.apply(self.queue, &Command::Change(Change::Tasks(change)), false)?;
         self.is_changed = true;
-        Ok(())
+        match reply {
+            Reply::Touched(Touched { taken, .. }) if !taken.is_empty() => {
+                taken.iter().try_for_each(|(id, holder)| {
+                    let what =
+                        format!("task {holder} has the unique name of task {id}, so its file was put back");
+                    self.tell(*id, &what)
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A person has moved the file of a task to the directory of another state.
@@ -308,19 +317,17 @@ impl Hand<'_, '_> {
 
     /// What a person wrote of a task that does not run holds from now on.
     fn take_over(&mut self, id: TaskId, document: &Document, read: Option<&Contents>) -> Result<(), Trouble> {
-        let policy = self.policy()?;
         let now = self.round.now;
-        let Ok(new) = document.new_task(id, &policy) else { return Ok(()) };
+        let Ok(new) = document.new_task(id) else { return Ok(()) };
         match self.round.with_rows(self.queue, false, |rows| rules::edit(rows, now, &new)) {
             Ok(true) => self.is_changed = true,
             Ok(false) => {
                 // A payload alone is read when it is needed. What runs is not marked: it may yet be looked at.
                 let is_ours = self.task(id)?.is_some_and(|task| task.state != State::Leased);
                 if let Some(contents) = read.filter(|_| is_ours) {
-                    if document.id().is_ok_and(|id| id.is_some()) {
-                        let marked = contents.mark(names::mark(id));
-                        marked.map_err(|error| self.failed("mark", Path::new(&id.to_string()), error))?;
-                    } else {
+                    let has_id = document.id().is_ok_and(|id| id.is_some());
+                    let marked = if has_id { contents.mark(names::mark(id)) } else { Ok(false) };
+                    if !marked.map_err(|error| self.failed("mark", Path::new(&id.to_string()), error))? {
                         self.rewrite(id)?;
                     }
                 }
@@ -346,14 +353,13 @@ impl Hand<'_, '_> {
     fn add(&mut self, id: Option<TaskId>, document: &Document, name: &str) -> Result<(), Trouble> {
         let id = id.unwrap_or_else(|| TaskId::new(Uuid::now_v7()));
         let path = PathBuf::from(name);
-        let policy = self.policy()?;
-        let new = match document.new_task(id, &policy) {
+        let new = match document.new_task(id) {
             Ok(new) => new,
             Err(why) => return self.aside(&path, &why),
         };
         // The new file takes over what is not known, and this one goes.
         self.round.desk(self.queue).moved.insert(id, name.to_owned());
-        let add = Command::Add(Add { tasks: vec![new], age: Micros::ZERO });
+        let add = Command::Add(Add { tasks: [new].into(), sequence: 0, age: Micros::ZERO });
         match self.round.apply(self.queue, &add, false) {
             Ok(Reply::Added(added)) => {
                 if !matches!(added[..], [Added::New(_)]) {

@@ -2,9 +2,10 @@
 
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
+use interval_queue_store::files::cannot;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
-    Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows,
+    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{
@@ -83,10 +84,8 @@ impl<'a> Filed<'a> {
                     Read { document, written: contents.written, length }
                 })
             }
-            Err(Unread::Failed(error)) => {
-                let text = format!("cannot read {}: the file system failed", self.files.at(&place).display());
-                let kind = interval_queue_contract::StateErrorKind::Unreachable;
-                return Err(interval_queue_contract::StateError::new(kind, text).with_source(error).into());
+            Err(Unread::Denied(error) | Unread::Failed(error)) => {
+                return Err(cannot("read", &self.files.at(&place), error).into());
             }
             Err(Unread::Missing | Unread::Odd(_)) => None,
         };
@@ -310,6 +309,10 @@ impl Rows for Filed<'_> {
         Ok(self.tables.first_in_line(key)?)
     }
 
+    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, Trouble> {
+        Ok(self.tables.keyed(key, most)?)
+    }
+
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Trouble> {
         Ok(self.tables.next_key(after)?)
     }
@@ -390,8 +393,12 @@ impl Rows for Filed<'_> {
         Ok(self.tables.ended_presences(until, cleared, most)?)
     }
 
-    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Trouble> {
-        Ok(self.tables.shortest_lease(after)?)
+    fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Trouble> {
+        Ok(self.tables.shortest_busy_lease(after)?)
+    }
+
+    fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Trouble> {
+        Ok(self.tables.longest_lease(after)?)
     }
 
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Trouble> {
@@ -414,6 +421,10 @@ impl Rows for Filed<'_> {
         Ok(self.tables.key(key)?)
     }
 
+    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Trouble> {
+        Ok(self.tables.paused_keys(most)?)
+    }
+
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Trouble> {
         Ok(self.tables.uneven_keys(most)?)
     }
@@ -428,6 +439,10 @@ impl Rows for Filed<'_> {
 
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Trouble> {
         Ok(self.tables.count(kind, counted, more)?)
+    }
+
+    fn miscounted(&mut self) -> Result<Vec<Corrected>, Trouble> {
+        Ok(self.tables.miscounted()?)
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Trouble> {

@@ -2,8 +2,9 @@
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_sqlite::index::Fault;
+use interval_queue_store::files::cannot;
 use interval_queue_task_contract::TaskId;
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::store::Place;
 
@@ -67,7 +68,11 @@ impl Trouble {
             Self::Look(_) => {
                 place.error(Kind::Unreachable, "is changed all the time: leave what is leased alone")
             }
-            Self::Index(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => place
+            Self::Index(error) if is_denied(&error) => {
+                let denied = std::io::ErrorKind::PermissionDenied.into();
+                cannot("use", &place.path().join("index.db"), denied).with_source(error)
+            }
+            Self::Index(error) if is_full(&error) => place
                 .error(Kind::Full, "has no room left: free some; what was stored is as it was")
                 .with_source(error),
             Self::Index(error) => {
@@ -79,4 +84,16 @@ impl Trouble {
             }
         }
     }
+}
+
+/// Whether this user has no right to the index: SQLite opens it to read if it may not write, or not at all.
+fn is_denied(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))
+}
+
+/// Whether the index has no room, or its log.
+fn is_full(error: &rusqlite::Error) -> bool {
+    let of_log = error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE);
+    of_log || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }

@@ -12,7 +12,7 @@ use std::{
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
 use interval_queue_json_file::parts::LockFile;
 use interval_queue_sqlite::index::Gate;
-use interval_queue_task_contract::Command;
+use interval_queue_task_contract::{Command, rules};
 use tokio::sync::oneshot;
 
 use super::session::{Answer, Session, TaskClock};
@@ -116,8 +116,8 @@ impl Thread {
             return self.place.make();
         }
         self.place.check()?;
-        let text = "there is no such queue of tasks: it is made by the first task that is added, or the first worker";
-        Err(StateError::new(StateErrorKind::NotFound, text))
+        request.command.check()?;
+        Err(rules::no_queue())
     }
 
     /// What is carried out now.

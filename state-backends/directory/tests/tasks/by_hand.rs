@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command as Program};
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_directory::{DirectoryStore, DirectoryTasks};
-use interval_queue_task_contract::{Json, NewTask, Outcome, State, TaskStore, Verb};
+use interval_queue_task_contract::{Json, NewTask, Outcome, PolicyOverride, State, TaskStore, Verb};
 
 use super::support::{
     Hand, add, agree, all, count, done, ended, file, files, id, mail, open, overview, task,
@@ -124,6 +124,14 @@ async fn kind_priority_and_key_are_taken_over() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"default\"", "\"other\"")).unwrap();
     assert!(hand.step(Vec::new(), 5).await.leased.is_empty());
+    // A step that sweeps admits it, also for another kind.
+    for _ in 0..500 {
+        if state_of(&store, 4).await != Some(State::Added) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        assert!(hand.step(Vec::new(), 5).await.leased.is_empty());
+    }
     assert_eq!(state_of(&store, 4).await, Some(State::Ready));
 }
 
@@ -253,8 +261,8 @@ async fn what_is_dropped_is_a_task() {
     let later =
         all(&store, &mail()).await.into_iter().find(|stored| stored.task.state == State::Scheduled).unwrap();
     assert_eq!(
-        (later.task.not_before.get(), later.task.policy.unwrap().max_attempts),
-        (4_891_460_645_000_000, 1)
+        (later.task.not_before.get(), later.task.policy),
+        (4_891_460_645_000_000, PolicyOverride { max_attempts: Some(1), ..PolicyOverride::default() })
     );
     let left: Vec<_> = fs::read_dir(&drop_box).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "what is being written is left alone: {left:?}");
@@ -440,6 +448,13 @@ async fn a_directory_of_something_else_stays_as_it_is() {
     refused(&newer, StateErrorKind::NewerVersion, "upgrade the program").await;
     fs::write(newer.join("layout.json"), "{}").unwrap();
     refused(&newer, StateErrorKind::Damaged, "layout.json").await;
+    let lost = directory.path().join("lost");
+    open(&lost).await.apply(&mail(), add([task(1)])).await.unwrap();
+    fs::remove_file(lost.join("layout.json")).unwrap();
+    let says = "has lost its layout.json: put {\"interval_queue_directory\": 1} there";
+    refused(&lost, StateErrorKind::Damaged, says).await;
+    fs::write(lost.join("layout.json"), "{\"interval_queue_directory\": 1}").unwrap();
+    assert_eq!(open(&lost).await.queues().await.unwrap(), [mail()]);
     // A look leaves nothing behind, and an empty directory will do.
     let missing = directory.path().join("missing");
     let store = open(&missing).await;

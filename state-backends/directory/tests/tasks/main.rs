@@ -7,7 +7,7 @@ mod differential;
 mod faults;
 mod links;
 mod measure;
-mod older;
 mod play;
 mod processes;
+mod recount;
 mod support;

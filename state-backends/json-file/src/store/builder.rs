@@ -3,13 +3,12 @@
 use std::{path::PathBuf, time::Duration};
 
 use interval_queue_contract::{InvalidInput, StateError};
-use interval_queue_store::{Url, files::blocking};
-
-use super::{
-    Clock, JsonFileStore,
-    location::Location,
-    lock::{TryLock, try_flock},
+use interval_queue_store::{
+    Url,
+    files::{blocking, lock::try_lock},
 };
+
+use super::{Clock, JsonFileStore, location::Location, lock::TryLock};
 
 /// How a [`JsonFileStore`] is opened. Made by [`JsonFileStore::builder`] or from a URL.
 #[derive(Clone, Debug)]
@@ -124,7 +123,7 @@ impl Builder {
     ///
     /// It changes nothing.
     pub async fn open(self) -> Result<JsonFileStore, StateError> {
-        self.open_with(try_flock).await
+        self.open_with(try_lock).await
     }
 
     pub(crate) async fn open_with(self, try_lock: TryLock) -> Result<JsonFileStore, StateError> {

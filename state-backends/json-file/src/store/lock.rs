@@ -1,10 +1,10 @@
-//! The lock that keeps processes apart. No other module locks a file.
+//! The lock that keeps processes apart.
 //!
 //! It is a file of its own, never renamed and never deleted: the state file is replaced with every command,
 //! and a lock on a file that was replaced excludes nobody.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions},
     io,
     path::{Path, PathBuf},
     thread,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{FileId, Patience, cannot};
+use interval_queue_store::files::{FileId, Patience, cannot, lock};
 
 /// Tries before the first pause: most commands hold the lock for less than a pause lasts.
 const QUICK_TRIES: u32 = 3;
@@ -22,20 +22,6 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 /// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does
 /// nothing.
 pub type TryLock = fn(&File) -> io::Result<bool>;
-
-/// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
-///
-/// # Errors
-///
-/// The file cannot be locked.
-pub fn try_flock(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
 
 /// The lock file, kept open between commands.
 #[derive(Debug)]
@@ -164,7 +150,7 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let unlocked = self.0.open.as_ref().map(|lock| lock.file.unlock());
+        let unlocked = self.0.open.as_ref().map(|open| lock::unlock(&open.file));
         // Closing gives the lock back where unlocking fails.
         if !matches!(unlocked, Some(Ok(()))) {
             self.0.open = None;

@@ -26,7 +26,7 @@ mod swiftness;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use self::lock::{Held, LockFile, TryLock, patience, try_flock};
+pub use self::lock::{Held, LockFile, TryLock, patience};
 pub(crate) use self::open::Change;
 pub use self::{
     builder::{Builder, Fsync, Replacement},

@@ -55,7 +55,7 @@ impl InFile for JsonFile {
 /// Takes the lock as another process would: with a descriptor of its own.
 pub(crate) fn locked(lock: &Path) -> File {
     let file = File::options().read(true).write(true).open(lock).unwrap();
-    file.lock().unwrap();
+    interval_queue_store::files::lock::lock(&file).unwrap();
     file
 }
 

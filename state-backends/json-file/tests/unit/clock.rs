@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use interval_queue_store::files::lock::try_lock;
+
 use super::*;
-use crate::store::lock::{LockFile, patience, try_flock};
+use crate::store::lock::{LockFile, patience};
 
 #[test]
 fn the_stamp_is_the_time_of_the_file_system_and_never_goes_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.json.lock");
-    let mut lock = LockFile::new(path.clone(), try_flock);
+    let mut lock = LockFile::new(path.clone(), try_lock);
     let before = host();
     let mut latest = 0;
     for _ in 0..50 {

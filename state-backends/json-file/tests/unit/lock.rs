@@ -17,7 +17,7 @@ fn forgetful(file: &File) -> io::Result<bool> {
     if file.metadata()?.ino() == FORGOTTEN.load(Ordering::Relaxed) {
         return Err(io::ErrorKind::StaleNetworkFileHandle.into());
     }
-    try_flock(file)
+    interval_queue_store::files::lock::try_lock(file)
 }
 
 #[test]

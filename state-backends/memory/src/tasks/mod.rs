@@ -12,7 +12,6 @@ use interval_queue_task_contract::{Command, Reply, Settle, Settled, TaskStore, W
 
 use crate::{clock::wall_clock, watchers::Watchers};
 
-mod entry;
 mod rows;
 mod tables;
 

@@ -1,15 +1,19 @@
 //! What the rules ask of the tables.
 
+use std::collections::BTreeMap;
+
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
-    Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
-use super::{entry::Entry, tables::Tables};
+use super::tables::Tables;
 
 const FIRST: TaskId = TaskId::FIRST;
 const LAST: TaskId = TaskId::LAST;
+const LOWEST: Rank = Rank::first(i64::MIN);
+const HIGHEST: Rank = Rank::last(i64::MAX);
 
 fn some<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<Vec<Task>, StateError> {
     Ok(tasks.take(most as usize).cloned().collect())
@@ -72,15 +76,16 @@ impl Rows for Tables {
     }
 
     fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Added(i64::MIN, FIRST)..=Entry::Added(i64::MAX, LAST)), most)
+        some(self.range(Entry::Added(LOWEST)..=Entry::Added(HIGHEST)), most)
     }
 
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Scheduled(Micros::ZERO, FIRST)..=Entry::Scheduled(until, LAST)), most)
+        let until = Rank::last(i64::try_from(until.get()).unwrap_or(i64::MAX));
+        some(self.range(Entry::Scheduled(LOWEST)..=Entry::Scheduled(until)), most)
     }
 
     fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
-        let mut all = self.range(Entry::Scheduled(Micros::ZERO, FIRST)..=Entry::Scheduled(Micros::MAX, LAST));
+        let mut all = self.range(Entry::Scheduled(LOWEST)..=Entry::Scheduled(HIGHEST));
         Ok(all.next().map(|x| x.not_before))
     }
 
@@ -89,11 +94,11 @@ impl Rows for Tables {
         for kind in kinds {
             let mut from = at_least.unwrap_or(i32::MIN);
             loop {
-                let first = Entry::Ready(kind.clone(), from, i64::MIN, FIRST);
-                let last = Entry::Ready(kind.clone(), i32::MAX, i64::MAX, LAST);
+                let first = Entry::Ready(kind.clone(), from, LOWEST);
+                let last = Entry::Ready(kind.clone(), i32::MAX, HIGHEST);
                 let Some(priority) = self.range(first..=last).next().map(|x| x.priority) else { break };
-                let first = Entry::Ready(kind.clone(), priority, i64::MIN, FIRST);
-                let last = Entry::Ready(kind.clone(), priority, i64::MAX, LAST);
+                let first = Entry::Ready(kind.clone(), priority, LOWEST);
+                let last = Entry::Ready(kind.clone(), priority, HIGHEST);
                 found.extend(self.range(first..=last).take(most as usize));
                 from = priority + 1;
             }
@@ -129,14 +134,18 @@ impl Rows for Tables {
     }
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all = Entry::ReadyHolder(key.clone(), i64::MIN, FIRST)
-            ..=Entry::ReadyHolder(key.clone(), i64::MAX, LAST);
+        let all = Entry::ReadyHolder(key.clone(), LOWEST)..=Entry::ReadyHolder(key.clone(), HIGHEST);
         Ok(self.range(all).next_back().cloned())
     }
 
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all = Entry::Line(key.clone(), i64::MIN, FIRST)..=Entry::Line(key.clone(), i64::MAX, LAST);
+        let all = Entry::Line(key.clone(), LOWEST)..=Entry::Line(key.clone(), HIGHEST);
         Ok(self.range(all).next().cloned())
+    }
+
+    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
+        let all = self.range(Entry::KeyInUse(key.clone(), FIRST)..=Entry::KeyInUse(key.clone(), LAST));
+        Ok(all.filter(|x| x.state == State::Keyed).take(most as usize).count() as u64)
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
@@ -274,13 +283,14 @@ impl Rows for Tables {
         Ok(ended)
     }
 
-    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
-        Ok(self
-            .presences
-            .values()
-            .filter(|presence| presence.ends > after)
-            .map(|presence| presence.lease)
-            .min())
+    fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let busy = self.presences.values().filter(|presence| presence.busy && presence.ends > after);
+        Ok(busy.map(|presence| presence.lease).min())
+    }
+
+    fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let alive = self.presences.values().filter(|presence| presence.ends > after);
+        Ok(alive.map(|presence| presence.lease).max())
     }
 
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
@@ -319,6 +329,11 @@ impl Rows for Tables {
         Ok(())
     }
 
+    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        let paused = self.keys.values().filter(|row| row.limit == Some(0));
+        Ok(paused.take(most as usize).cloned().collect())
+    }
+
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
         Ok(self.keys.values().filter(|row| row.uneven).take(most as usize).cloned().collect())
     }
@@ -344,6 +359,25 @@ impl Rows for Tables {
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), StateError> {
         self.add_count((kind.clone(), counted), more);
         Ok(())
+    }
+
+    fn miscounted(&mut self) -> Result<Vec<Corrected>, StateError> {
+        let mut found: BTreeMap<(Kind, State), (i64, u64)> = BTreeMap::new();
+        for ((kind, counted), &before) in &self.counts {
+            if let Counted::Now(state) = counted {
+                found.entry((kind.clone(), *state)).or_default().0 = before;
+            }
+        }
+        for x in self.tasks.values() {
+            found.entry((x.kind.clone(), x.state)).or_default().1 += 1;
+        }
+        let corrected = found.into_iter().map(|((kind, state), (before, counted))| Corrected {
+            kind,
+            state,
+            before,
+            counted,
+        });
+        Ok(corrected.filter(|one| u64::try_from(one.before) != Ok(one.counted)).collect())
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {

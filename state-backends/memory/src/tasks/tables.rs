@@ -6,11 +6,9 @@ use std::{
 };
 
 use interval_queue_task_contract::{
-    Counted, Edge, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task, TaskId,
-    Took, WorkerId,
+    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task,
+    TaskId, Took, WorkerId,
 };
-
-use super::entry::Entry;
 
 /// All that is stored of a queue. Tests put flaws of their own on it, and a proof looks at the rows; they are changed
 /// by the rules.

@@ -5,3 +5,4 @@ mod state;
 mod statements;
 
 pub use self::state::PostgresState;
+pub(crate) use self::statements::PACE;

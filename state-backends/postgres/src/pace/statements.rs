@@ -5,7 +5,7 @@ use interval_queue_store::Component;
 use crate::store::{literal, quoted};
 
 /// The tables, with what makes each version of them out of the one before.
-pub(super) const PACE: Component = Component {
+pub(crate) const PACE: Component = Component {
     name: "interval_queue",
     migrations: &[include_str!("migrations/1.sql")],
     grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",

@@ -1,11 +1,14 @@
 //! Connections, lent for one transaction each.
 
-use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Cow, ops::Deref, pin::Pin, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Client, ClientWrapper, PoolError, TimeoutType};
-use futures::future::{FutureExt, try_join_all, try_join3, try_join5};
+use futures::{
+    TryStreamExt,
+    future::{FutureExt, try_join_all, try_join3, try_join4},
+};
 use tokio::runtime::Handle;
-use tokio_postgres::{Error, Row, SimpleQueryMessage};
+use tokio_postgres::{Error, Row, SimpleQueryMessage, SimpleQueryStream};
 
 use super::{
     Inner,
@@ -107,28 +110,36 @@ impl Lent {
     }
 
     /// Carries these out and commits, in one round trip, with which it prepares what is often said. The
-    /// session has to be the one where things were prepared, in this process. What is to be said behind that is not
-    /// waited for.
+    /// session has to be the one where things were prepared, in this process. The notification follows the commit in
+    /// the same message, so that the server is ready only after both: PgBouncer takes a connection that is ready for
+    /// idle, and if its client leaves then, it gives the connection to others with the answer that is still to come.
     pub(crate) async fn store(
         &self,
         process: Option<i32>,
         queries: &[Query],
-        behind: Option<String>,
+        notification: Option<String>,
     ) -> Result<(), Trouble> {
         let prepared = self.prepare_due();
         let marked = self.mark();
         let stored = try_join_all(queries.iter().map(|query| self.ask_for(query)));
-        let behind = async {
-            behind.iter().for_each(|statement| self.end(statement));
-            Ok(())
-        };
+        let notification = notification.map_or_else(String::new, |notification| format!("; {notification}"));
+        let committing = self.begin_commit(format!("COMMIT{notification}"));
         // They are sent in this order.
-        let trip = try_join5(prepared, marked, stored, self.batch_execute("COMMIT"), behind);
-        let _answers = self.commit(trip).await?;
+        let (.., mut answers) = self.commit(try_join4(prepared, marked, stored, committing)).await?;
         if let (Some(preparing), Some(process)) = (&self.preparing, process) {
             preparing.session.mark(process);
         }
+        // It is committed, whatever becomes of the notification.
+        let rest = async { while let Ok(Some(_)) = answers.try_next().await {} };
+        let _ = tokio::time::timeout(self.patience, rest).await;
         Ok(())
+    }
+
+    /// Sends a commit and what follows it, and waits until it is committed. The rest of the answer is to be read.
+    async fn begin_commit(&self, sql: String) -> Result<Pin<Box<SimpleQueryStream>>, Error> {
+        let mut answers = Box::pin(self.simple_query_raw(&sql).await?);
+        answers.try_next().await?;
+        Ok(answers)
     }
 
     async fn prepare_due(&self) -> Result<(), Error> {
@@ -151,10 +162,14 @@ impl Lent {
         }
     }
 
-    /// Ends a transaction that has stored nothing, or says something behind one. The answer is not waited for: what is
-    /// sent next comes behind it.
+    /// Ends a transaction that has stored nothing. The answer is not waited for: what is sent next comes behind it.
     pub(crate) fn end(&self, statement: &str) {
         drop(self.batch_execute(statement).now_or_never());
+    }
+
+    /// Waits for each answer for this time, at least.
+    pub(crate) fn wait_at_least(&mut self, patience: Duration) {
+        self.patience = self.patience.max(patience);
     }
 
     /// What the server answers to one round trip, which stores nothing.

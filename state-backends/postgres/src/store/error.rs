@@ -32,13 +32,15 @@ impl Trouble {
     /// Somebody has brought the tables to another version.
     pub(crate) fn moved() -> Self {
         let text = "the tables have another version by now: try again";
-        Self { error: StateError::new(StateErrorKind::Unreachable, text), then: Then::MakeTables }
+        let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
+        Self { error, then: Then::MakeTables }
     }
 
     /// A pooler has moved the connection away from what it has prepared.
     pub(super) fn mixed() -> Self {
         let text = "a pooler moves the connection to postgres: nothing was stored";
-        Self { error: StateError::new(StateErrorKind::Unreachable, text), then: Then::TryAgain }
+        let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
+        Self { error, then: Then::TryAgain }
     }
 }
 
@@ -59,47 +61,65 @@ pub(super) fn of_dialing(error: Error, place: &str) -> Trouble {
         Some(code) => kind_of(code),
         None => StateErrorKind::Unreachable,
     };
-    let text = match (kind, is_no_postgres(&error)) {
+    let text = match (kind, answer_of(&error)) {
         (StateErrorKind::Denied, _) => {
             format!("postgres at {place} refuses the user, the password or the connection")
         }
         (StateErrorKind::NotFound, _) => {
             format!("postgres at {place} has no such database: create it, or name another")
         }
-        (_, true) => format!("what answers at {place} does not speak as postgres does: check host and port"),
-        _ => format!("postgres at {place} cannot be reached"),
+        (_, Answer::Foreign) => {
+            format!("what answers at {place} does not speak as postgres does: check host and port")
+        }
+        (_, Answer::Ended) => format!(
+            "what answers at {place} ended the connection at once: postgres starts or stops, or check host and port"
+        ),
+        (_, Answer::None) => format!("postgres at {place} cannot be reached"),
     };
-    StateError::new(kind, text).with_source(error).into()
+    StateError::new(kind, text).with_source(error).without_effect().into()
 }
 
-/// Whether bytes have come that no PostgreSQL sends, or the connection was ended before there were any.
-fn is_no_postgres(error: &Error) -> bool {
+/// What came instead of a connection.
+enum Answer {
+    None,
+    /// Bytes that no PostgreSQL sends.
+    Foreign,
+    /// The end of the connection.
+    Ended,
+}
+
+fn answer_of(error: &Error) -> Answer {
     let Some(error) = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) else {
-        return false;
+        return Answer::None;
     };
     #[cfg(feature = "tls")]
     if let Some(error) = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
         // Any other is about certificates, as a rule.
-        return matches!(error, rustls::Error::InvalidMessage(_));
+        return if matches!(error, rustls::Error::InvalidMessage(_)) {
+            Answer::Foreign
+        } else {
+            Answer::None
+        };
     }
     use io::ErrorKind as Os;
-    // Other: the connection was ended in the middle of what is no message.
-    matches!(
-        error.kind(),
-        Os::InvalidData | Os::InvalidInput | Os::UnexpectedEof | Os::ConnectionReset | Os::Other
-    )
+    match error.kind() {
+        // Other: the connection was ended in the middle of what is no message.
+        Os::InvalidData | Os::InvalidInput | Os::Other => Answer::Foreign,
+        Os::UnexpectedEof | Os::ConnectionReset | Os::ConnectionAborted | Os::BrokenPipe => Answer::Ended,
+        _ => Answer::None,
+    }
 }
 
 /// No connection in time.
 pub(super) fn no_connection(place: &str, why: &str) -> Trouble {
     let text = format!("no connection to postgres at {place} in time: {why}; the command was not sent");
-    StateError::new(StateErrorKind::Unreachable, text).into()
+    StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
 /// No answer in time to what stores nothing.
 pub(super) fn no_answer() -> Trouble {
     let text = "postgres did not answer in time: nothing was stored";
-    StateError::new(StateErrorKind::Unreachable, text).into()
+    StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
 /// The error of a round trip that stores nothing.
@@ -152,7 +172,7 @@ fn of_statement(error: Error) -> StateError {
         StateErrorKind::Invalid => "the database cannot hold such a text: use one with the encoding UTF8",
         _ => "postgres cannot carry out the command",
     };
-    StateError::new(kind, message).with_source(error)
+    StateError::new(kind, message).with_source(error).without_effect()
 }
 
 /// Whether the transaction is over and nothing of it is stored.

@@ -8,8 +8,9 @@ use interval_queue_store::{Component, Found};
 use super::{
     Durability, Inner, PostgresStore,
     connection::Lent,
-    error::{Trouble, no_answer},
+    error::{Then, Trouble, no_answer},
     sql::{Statement, begin, literal, quoted},
+    tables::ATTEMPTS,
 };
 
 /// The oldest server whose statements these are.
@@ -34,7 +35,13 @@ impl Inner {
         let about = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
                      current_database()::text, current_user::text, pg_is_in_recovery(), \
                      current_setting('transaction_read_only')::bool";
-        let rows = self.look(&Statement::new(about)).await?;
+        let mut left = ATTEMPTS;
+        let rows = loop {
+            match self.look(&Statement::new(about)).await {
+                Err(trouble) => again(trouble, &mut left)?,
+                Ok(rows) => break rows,
+            }
+        };
         let row = rows.first().ok_or_else(no_answer)?;
         let (version, encoding): (i32, String) = (row.get(0), row.get(1));
         let (database, user) = (quoted(row.get(2)), quoted(row.get(3)));
@@ -59,16 +66,31 @@ impl Inner {
         unusable(StateErrorKind::Denied, format!("the postgres server of database {database} {what}"))
     }
 
-    /// Sees to it that the tables of a component are there and up to date, or looks whether they are. An error
-    /// if they can be neither used nor made.
-    pub(super) async fn bring_up(&self, component: &Component, purpose: Purpose) -> Result<bool, Trouble> {
-        let on = self.lend().await?;
-        let outcome = self.bring_up_on(&on, component, purpose).await;
-        on.after(outcome)
+    /// Returns the SQL that makes the tables of a component, or brings them up to date; `None`: they are. With
+    /// [`Purpose::Make`] it is carried out. An error if the tables can be neither used nor made.
+    pub(super) async fn bring_up(
+        &self,
+        component: &Component,
+        purpose: Purpose,
+    ) -> Result<Option<String>, Trouble> {
+        let mut left = ATTEMPTS;
+        loop {
+            let on = self.lend().await?;
+            let outcome = self.bring_up_on(&on, component, purpose).await;
+            match on.after(outcome) {
+                Err(trouble) => again(trouble, &mut left)?,
+                brought => return brought,
+            }
+        }
     }
 
     /// A transaction, so that no lock is waited for longer than the server is, nor held by one who stopped.
-    async fn bring_up_on(&self, on: &Lent, component: &Component, purpose: Purpose) -> Result<bool, Trouble> {
+    async fn bring_up_on(
+        &self,
+        on: &Lent,
+        component: &Component,
+        purpose: Purpose,
+    ) -> Result<Option<String>, Trouble> {
         let (schema, Server { database, user }) = (quoted(&self.schema), &self.server);
         let place = format!("schema {schema} of database {database}");
         let mut beginning = begin(self.timeout, Durability::Full);
@@ -99,16 +121,16 @@ impl Inner {
         };
         let advice = "choose another schema";
         let version = component.version(&Found { place: &place, advice, table: row.get(1), versions })?;
+        // Even to find that a schema is there takes the right to create one.
+        let create = if is_there { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
         let steps = component.steps(version);
+        let steps = steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema};\n{steps}"));
         if let (Some(steps), Purpose::Make) = (&steps, purpose) {
-            // Even to find that a schema is there takes the right to create one.
-            let create = if is_there { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
-            let steps = format!("{create}SET LOCAL search_path TO {schema};\n{steps}");
-            let made = on.ask(on.batch_execute(&steps)).await;
+            let made = on.ask(on.batch_execute(steps)).await;
             made.map_err(|trouble| denied(trouble, component.may_not_migrate(user, &place, version)))?;
         }
         on.commit(on.batch_execute("COMMIT")).await?;
-        Ok(steps.is_none() || purpose == Purpose::Make)
+        Ok(steps)
     }
 }
 
@@ -123,6 +145,22 @@ impl PostgresStore {
         let made = self.0.bring_up(component, Purpose::Make).await;
         made.map(drop).map_err(|trouble| trouble.error)
     }
+
+    /// Returns the SQL that makes the tables of a component; `None`: they are up to date. Carries it out if `makes`.
+    pub(crate) async fn tables_made_by(
+        &self,
+        component: &Component,
+        makes: bool,
+    ) -> Result<Option<String>, StateError> {
+        let purpose = if makes { Purpose::Make } else { Purpose::Look };
+        self.0.bring_up(component, purpose).await.map_err(|trouble| trouble.error)
+    }
+}
+
+/// Whether a transaction that certainly stored nothing is tried again, on another connection.
+fn again(trouble: Trouble, left: &mut u32) -> Result<(), Trouble> {
+    *left -= 1;
+    if *left == 0 || trouble.then != Then::TryAgain { Err(trouble) } else { Ok(()) }
 }
 
 /// Says what would help, if it is a right that lacks.

@@ -37,8 +37,8 @@ pub(crate) type Decided<'a, T> = (T, Vec<Statement<'a>>);
 impl PostgresStore {
     /// The tables of a component. Those that are not there yet are no error, others than its are.
     pub(crate) async fn tables(&self, component: Component) -> Result<Tables, StateError> {
-        let are_made = self.0.bring_up(&component, Purpose::Look).await.map_err(|trouble| trouble.error)?;
-        Ok(Tables { store: self.clone(), component, are_made: Arc::new(are_made.into()) })
+        let missing = self.0.bring_up(&component, Purpose::Look).await.map_err(|trouble| trouble.error)?;
+        Ok(Tables { store: self.clone(), component, are_made: Arc::new(missing.is_none().into()) })
     }
 }
 
@@ -105,7 +105,7 @@ impl Tables {
     /// Whether there are tables, and such as this program knows.
     pub(crate) async fn are_there(&self) -> Result<bool, StateError> {
         let found = self.store.0.bring_up(&self.component, Purpose::Look).await;
-        found.map_err(|trouble| trouble.error)
+        found.map(|missing| missing.is_none()).map_err(|trouble| trouble.error)
     }
 
     /// Whether a transaction that certainly stored nothing is tried again after this trouble.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::{Micros, QueueName};
-use interval_queue_task_contract::{Command, Keep, MAX_HELD, Queue, Read, State, Step, TaskId};
+use interval_queue_task_contract::{Command, Keep, MAX_HELD, MAX_LISTED, Queue, Read, State, Step, TaskId};
 
 use super::{
     overlay::{Ask, Chosen, Look},
@@ -15,6 +15,8 @@ use super::{
 
 /// So much of the housekeeping a step does at most.
 const SHARE: u32 = 200;
+/// How many tasks a step admits while a worker holds tasks, unless it lacks more.
+const ADMITTED: u32 = 25;
 /// So many edges of a task a look tells.
 const SOME: u32 = 100;
 /// The first step after this time sweeps.
@@ -155,11 +157,13 @@ pub(super) fn asks(command: &Command, mode: Mode, glimpse: &Glimpse, clock: Opti
         }
         Command::Read(Read::Overview) => {
             let all = [Look::Counts, Look::Kinds, Look::Presences].map(|look| Ask::some(look, u32::MAX));
-            all.into_iter().chain([Ask::some(Look::NextScheduled, 10)]).collect()
+            let some = [Ask::some(Look::NextScheduled, 10), Ask::some(Look::PausedKeys, MAX_LISTED)];
+            all.into_iter().chain(some).collect()
         }
         Command::Read(Read::Line(_)) => vec![Ask::some(Look::Counts, u32::MAX)],
         Command::Read(Read::Workers) => vec![Ask::some(Look::Presences, u32::MAX)],
         Command::Read(Read::Schedules) => vec![Ask::some(Look::Schedules, u32::MAX)],
+        Command::Read(Read::KeyLimit(key)) => vec![Ask::one(Look::Key(key.clone()))],
         Command::Read(Read::Ready(kinds)) => vec![Ask::one(Look::Ready(kinds.clone(), None))],
         _ => Vec::new(),
     }
@@ -183,8 +187,13 @@ fn of_step(step: &Step, glimpse: &Glimpse, until: Micros, sweeps: bool) -> Vec<A
     asks.extend(each(settled.clone().chain(progress).chain(holding)));
     asks.extend(distinct(settled.map(|id| Ask::one(Look::UntoldFrom(id, 0)))));
     asks.push(Ask::some(Look::Untold, SHARE));
-    asks.push(Ask::until(Look::Scheduled, SHARE, until));
-    asks.push(Ask::some(Look::Added, SHARE));
+    // Any other step finds as many ready tasks as it may lease, and admits none.
+    if sweeps || glimpse.is_idle || step.want == 0 && step.settle.is_empty() {
+        let most = step.want.clamp(ADMITTED, SHARE);
+        asks.push(Ask::until(Look::Scheduled, most, until));
+        asks.push(Ask::some(Look::Added, most));
+        asks.push(Ask::some(Look::Leases, u32::MAX));
+    }
     if step.want > 0 {
         asks.push(Ask::some(Look::Ready(step.kinds.clone(), step.at_least), step.want));
     }
@@ -207,7 +216,7 @@ fn of_step(step: &Step, glimpse: &Glimpse, until: Micros, sweeps: bool) -> Vec<A
         asks.extend(ends.map(|end| Ask::until(Look::Ended(end), SHARE, until - glimpse.keep.of(end))));
     }
     if sweeps || glimpse.is_idle {
-        asks.extend([Look::Leases, Look::Schedules].map(|look| Ask::some(look, u32::MAX)));
+        asks.push(Ask::some(Look::Schedules, u32::MAX));
     }
     if glimpse.is_idle {
         asks.extend([Look::NextScheduled, Look::NextDeadline].map(|look| Ask::some(look, 10)));

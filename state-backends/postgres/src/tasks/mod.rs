@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use futures::future::{try_join, try_join3};
 use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_store::Component;
-use interval_queue_task_contract::{Command, Read, Reply, TaskStore};
+use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Read, Reply, TaskStore, rules};
 use tokio_postgres::Row;
 
 use self::{
@@ -40,11 +40,7 @@ const TRIES: u32 = 6;
 /// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
-    migrations: &[
-        include_str!("migrations/1.sql"),
-        include_str!("migrations/2.sql"),
-        include_str!("migrations/3.sql"),
-    ],
+    migrations: &[include_str!("migrations/1.sql")],
     grants: "USAGE on the schema, SELECT on interval_queue_task_schema, and SELECT, INSERT, UPDATE, DELETE on all other tables \
              interval_queue_task…",
 };
@@ -187,10 +183,13 @@ impl PostgresTasks {
     }
 
     async fn once(&self, mode: Mode, queue: &QueueName, command: &Command) -> Result<Attempt, Trouble> {
-        let on = match is_usual(command) {
+        let mut on = match is_usual(command) {
             true => self.tables.lend_preparing().await?,
             false => self.tables.lend().await?,
         };
+        if matches!(command, Command::Change(Change::Recount)) {
+            on.wait_at_least(RECOUNT_TIMEOUT);
+        }
         let outcome = self.attempt(&on, mode, queue, command).await;
         on.after(outcome)
     }
@@ -212,9 +211,7 @@ impl PostgresTasks {
         match overlay::decide(&known, Micros::ZERO, command) {
             Outcome::Decided(reply, _) => reply,
             // Nothing is looked for where there is no queue.
-            Outcome::Lacks(_) => {
-                Err(StateError::new(StateErrorKind::NotFound, "there is no such queue of tasks"))
-            }
+            Outcome::Lacks(_) => Err(rules::no_queue()),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Nudges of those who watch: after the commit and apart from it, since a notification makes commits wait for one
-//! another. The first after a quiet while goes out behind its commit; what comes soon after it is told together.
+//! another. The first after a quiet while follows its commit in the same message; later ones are sent together.
 
 use std::{
     collections::BTreeSet,
@@ -34,8 +34,8 @@ impl News {
         Self { store: store.clone(), untold: Arc::default() }
     }
 
-    /// What is to be said behind a commit; none: something was said just now, and this is to be [told](Self::tell) once
-    /// it is stored. A hint: if it gets lost, those who watch look all the same, later.
+    /// The notification that follows a commit. `None`: one was sent just now, and this one is to be [sent](Self::tell)
+    /// later, once the command is stored. If it gets lost, watchers poll all the same.
     pub(super) fn notice(&self, queue: &QueueName) -> Option<String> {
         let is_first = self.begin(&mut self.untold());
         is_first.then(|| self.store.telling_tasks(&[queue.as_str().to_owned()]))

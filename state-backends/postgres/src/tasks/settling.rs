@@ -1,5 +1,5 @@
 //! The end of a run within a transaction of the application. The database makes it when the transaction commits, by a
-//! deferred trigger: see `settle_task` in the migrations.
+//! deferred trigger: see "Completing runs in SQL" in the migration.
 
 use futures::future::join3;
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
@@ -25,8 +25,9 @@ impl PostgresTasks {
     /// [`Failed`](interval_queue_task_contract::Outcome::Failed).
     ///
     /// Until the commit nothing is locked that anybody waits for, however long that takes; the task is its
-    /// worker's as long as that is heard of. **The commit fails if the token is not in force any more**, with
-    /// the SQL state 55000. From programs in other languages the SQL function `settle_task` does the same.
+    /// worker's as long as that is heard of. **The commit fails if the token is not in force any more, or the task was
+    /// cancelled while it ran**, with the SQL state 55000. From programs in other languages the SQL functions
+    /// `complete_task` and `fail_task` do the same.
     ///
     /// In a transaction that is `REPEATABLE READ` or stricter the commit may also fail with 40001, if the
     /// worker has told progress of the task since: try again.
@@ -35,8 +36,8 @@ impl PostgresTasks {
     ///
     /// # Errors
     ///
-    /// [`Superseded`](StateErrorKind::Superseded) if the token of the run is not in force now: roll back. `Invalid` for
-    /// another outcome, or a result that is too large; `NotFound` if there are no tasks in the schema. After an error
+    /// [`Superseded`](StateErrorKind::Superseded) if the token of the run is not in force now, or the task was cancelled
+    /// while it ran: roll back. `Invalid` for another outcome, or a result that is too large; `NotFound` if there are no tasks in the schema. After an error
     /// the transaction is as it was before, unless the connection was lost.
     ///
     /// # Cancel safety
@@ -53,8 +54,10 @@ impl PostgresTasks {
             End::Done(result) => (State::Done, result.as_str(), None),
             End::Failed(why) => (State::Failed, "null", Some(why)),
         };
-        let sql =
-            format!("SELECT {}.settle_task($1, $2, $3, $4, $5, $6::text::json, $7)", quoted(self.schema()));
+        let sql = format!(
+            "SELECT {}.interval_queue_task_complete($1, $2, $3, $4, $5, $6::text::json, $7)",
+            quoted(self.schema())
+        );
         let (incarnation, attempt) =
             (super::cells::micros(settle.token.incarnation), i64::from(settle.token.attempt));
         let (id, worker) = (settle.id.uuid(), worker.uuid());

@@ -375,8 +375,8 @@ fn is_own(step: &Step, reply: &Reply, written: &Written, known: &Known) -> bool 
     got_all
         && !stepped.restate
         && written.queue.is_none()
-        && written.tasks.values().all(|change| change.before.iter().chain(&change.after).all(is_own))
-        && written.tasks.values().all(|change| change.before.is_some() && change.after.is_some())
+        && written.tasks().all(|(_, change)| change.before.iter().chain(&change.after).all(is_own))
+        && written.tasks().all(|(_, change)| change.before.is_some() && change.after.is_some())
         && written.edges.is_empty()
         && written.presences.keys().all(|&worker| worker == step.worker)
         && written.kinds.is_empty()

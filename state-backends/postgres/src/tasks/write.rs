@@ -167,14 +167,14 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
 /// Makes a queue, unless somebody else has by now: its number.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
     let sql = "INSERT INTO interval_queue_task_queue \
-               (name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after, followed) \
-               VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json, $10::json) ON CONFLICT DO NOTHING RETURNING number";
+               (name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after, followed, paused_at) \
+               VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json, $10::json, $11) ON CONFLICT DO NOTHING RETURNING number";
     with_queue(Query::new(sql).with(name.to_owned(), Type::TEXT), queue)
 }
 
 pub(super) fn put_queue(number: i64, queue: &Queue) -> Query {
     let sql = "UPDATE interval_queue_task_queue SET settings = $2::json, paused = $3, incarnation = $4, ticks = $5, \
-               seen = $6, latest = $7, unswept = $8, level_after = $9::json, followed = $10::json WHERE number = $1";
+               seen = $6, latest = $7, unswept = $8, level_after = $9::json, followed = $10::json, paused_at = $11 WHERE number = $1";
     with_queue(Query::new(sql).with(number, Type::INT8), queue)
 }
 
@@ -189,6 +189,7 @@ fn with_queue(query: Query, queue: &Queue) -> Query {
         .with(queue.unswept, Type::BOOL)
         .with(queue.level_after.as_ref().map(json), Type::TEXT)
         .with(queue.followed.as_ref().map(json), Type::TEXT)
+        .with(queue.paused_at.map(micros), Type::INT8)
 }
 
 const TASK: &str = "interval_queue_task";
@@ -197,7 +198,7 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let mut gone = Vec::new();
     let mut new = Vec::new();
     let mut changed: BTreeMap<u64, Vec<TaskId>> = BTreeMap::new();
-    for (&id, change) in &written.tasks {
+    for (id, change) in written.tasks() {
         match change {
             Change { before: None, after: Some(task) } => new.push(task),
             Change { before: Some(before), after: Some(after) } => {
@@ -211,7 +212,7 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
         }
     }
     let apart = written.payloads.keys().chain(written.results.keys());
-    for &id in apart.filter(|id| !written.tasks.contains_key(id)) {
+    for &id in apart.filter(|id| written.task(**id).is_none()) {
         let some = changed.entry(bodies(written, id)).or_default();
         if !some.contains(&id) {
             some.push(id);
@@ -241,7 +242,7 @@ fn bodies_of(of: &BTreeMap<TaskId, Option<Json>>, ids: impl Iterator<Item = Task
 }
 
 fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
-    let after = |id: &TaskId| written.tasks.get(id).and_then(|change| change.after.as_ref());
+    let after = |id: &TaskId| written.task(*id).and_then(|change| change.after.as_ref());
     let tasks: Vec<&Task> = ids.iter().filter_map(after).collect();
     let mut rows = Rows::new().with("id", Kind::Id, columns::ids(ids));
     for column in columns::marked(mask & !(PAYLOAD | RESULT)) {
@@ -343,6 +344,7 @@ fn kind_rows(some: &[&KindRow]) -> Rows {
     Rows::new()
         .with("kind", Kind::Text, column!(some, x => x.kind.to_string()))
         .with("paused", Kind::Truth, column!(some, x => x.paused))
+        .with("paused_at", Kind::Int, column!(some, x => x.paused_at.map(micros)))
         .with("served_until", Kind::Int, column!(some, x => micros(x.served_until)))
         .with("open", Kind::Truth, column!(some, x => x.open))
         .with("uneven", Kind::Truth, column!(some, x => x.uneven))
@@ -354,6 +356,7 @@ fn keys(queue: i64, written: &Written, all: &mut Vec<Query>) {
         let rows = Rows::new()
             .with("key", Kind::Text, column!(some, x => x.key.to_string()))
             .with("max_running", Kind::Int, column!(some, x => x.limit.map(i64::from)))
+            .with("paused_at", Kind::Int, column!(some, x => x.paused_at.map(micros)))
             .with("uneven", Kind::Truth, column!(some, x => x.uneven));
         all.push(rows.upsert(queue, "interval_queue_task_key"));
     }

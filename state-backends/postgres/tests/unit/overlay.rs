@@ -11,8 +11,10 @@ use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Changes, QueueName};
 use interval_queue_memory::Tables;
-use interval_queue_task_conformance::{differential::compare, play::Stage};
-use interval_queue_task_contract::{Key, Rows, State, Task, TaskId, TaskStore};
+use interval_queue_task_conformance::{differential::compare, hand, play::Stage};
+use interval_queue_task_contract::{
+    Change, ChangeTasks, Key, NewTask, Rows, Selector, State, Step, Task, TaskId, TaskStore, Verb,
+};
 
 use super::*;
 
@@ -95,6 +97,7 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         Look::Result(id) => Found::Json(tables.result(*id)?),
         Look::ByName(name) => Found::Task(tables.by_name(name)?.map(Box::new)),
         Look::Added => Found::Tasks(tables.added(most)?),
+        Look::Miscounted => Found::Miscounted(tables.miscounted()?),
         Look::Scheduled => Found::Tasks(tables.scheduled(until, most)?),
         Look::NextScheduled => {
             instants(tables, most, |x| (x.state == State::Scheduled).then_some(x.not_before))
@@ -118,6 +121,7 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
             line.sort_by_key(|x| x.line());
             first(line, most)
         }
+        Look::Keyed(key) => Found::Number(tables.keyed(key, most)?),
         Look::NextKey(after) => Found::NextKey(tables.next_key(after.as_ref())?),
         Look::Parked(kind) => Found::Tasks(tables.parked(kind, most)?),
         Look::ReadyHolders(kind) => Found::Tasks(tables.ready_holders(kind, most)?),
@@ -141,6 +145,7 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         Look::Kind(kind) => Found::Kind(tables.kind(kind)?),
         Look::Kinds => Found::Kinds(tables.kinds()?),
         Look::Key(key) => Found::Key(tables.key(key)?),
+        Look::PausedKeys => Found::Keys(tables.paused_keys(most)?),
         Look::UnevenKeys => Found::Keys(tables.uneven_keys(most)?),
         Look::Schedule(name) => Found::Schedule(tables.schedule(name)?.map(Box::new)),
         Look::Schedules => Found::Schedules(tables.schedules()?),
@@ -154,14 +159,14 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
 /// The net of what was written, as a store stores it.
 fn write(tables: &mut Tables, written: Written) {
     let Ok(()) = written.queue.iter().try_for_each(|queue| tables.put_queue(queue)) else { return };
-    for (id, change) in written.tasks {
-        match (change.before, change.after) {
-            (Some(before), Some(after)) => tables.put(&before, &after).unwrap(),
+    for (id, change) in written.tasks() {
+        match (&change.before, &change.after) {
+            (Some(before), Some(after)) => tables.put(before, after).unwrap(),
             (None, Some(after)) => {
                 let payload = written.payloads.get(&id).cloned().flatten().unwrap_or_default();
-                tables.insert(&after, &payload).unwrap();
+                tables.insert(after, &payload).unwrap();
             }
-            (Some(before), None) => tables.remove(&before).unwrap(),
+            (Some(before), None) => tables.remove(before).unwrap(),
             (None, None) => {}
         }
     }
@@ -223,4 +228,68 @@ async fn random_commands_do_the_same_on_what_was_found_ahead() {
         again += ahead.again.load(Ordering::Relaxed);
     }
     assert!(again > 1_000, "more was asked for {again} times only");
+}
+
+/// What is found ahead costs as well, but is no matter of the rules.
+fn visited(tables: &mut Tables, command: &Command) -> u64 {
+    let mut known = Known::default();
+    loop {
+        match decide(&known, Micros::new(1), command) {
+            Outcome::Decided(reply, written) => {
+                reply.unwrap();
+                return written.visited();
+            }
+            Outcome::Lacks(asks) => {
+                for ask in asks {
+                    let found = find(tables, &ask).unwrap();
+                    known.learn(ask, found);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lookups_over_what_an_add_has_written_are_linear() {
+    let visits = hand::FLOWS.into_iter().map(|count| visited(&mut Tables::default(), &hand::flow(count)));
+    hand::assert_linear(visits, "rows visited");
+}
+
+/// Each task that is cancelled lets others of its key in, which are written, too.
+#[test]
+fn lookups_over_what_a_change_has_written_are_linear() {
+    let key = Key::new("one").unwrap();
+    let of_key = |n| NewTask { key: Some(key.clone()), ..hand::task(n) };
+    let cancels = |count: u64| {
+        let mut tables = Tables::default();
+        let mut apply = |command: &Command| {
+            let reply = rules::apply(&mut tables, Micros::new(1), command);
+            tables.finish(reply.is_ok());
+            reply.unwrap()
+        };
+        apply(&hand::add((0..4 * count).map(of_key)));
+        apply(&Command::Change(Change::Key(key.clone(), Some(10_000))));
+        let kind = Kind::default();
+        let mut step = Step::first(hand::worker(1), [kind], hand::LEASE);
+        loop {
+            let Reply::Stepped(stepped) = apply(&Command::Step(step.clone())) else { panic!("no step") };
+            step = Step { sequence: step.sequence + 1, holding: None, ..step };
+            if !stepped.more {
+                break;
+            }
+        }
+        apply(&Command::Change(Change::Key(key.clone(), Some(1))));
+        let selector = Selector::ids((0..count).map(hand::id));
+        let cancel = ChangeTasks {
+            selector,
+            verb: Verb::Cancel,
+            after: None,
+            watermark: None,
+            limit: 1_000,
+            dry_run: false,
+        };
+        visited(&mut tables, &Command::Change(Change::Tasks(cancel)))
+    };
+    let (half, whole) = (cancels(400), cancels(800));
+    assert!(half > 400 && whole <= half * 2 + half / 5, "{half} and {whole} rows visited");
 }

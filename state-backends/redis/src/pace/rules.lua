@@ -931,19 +931,24 @@ else
 end
 
 -- The record is written, and what is kept of the shard if there is anything. The keys outlive all that they
--- reserve by the idle expiry; a paused queue is nobody's to forget.
-local keep_for_good, expire_in = paused == 1 and kept_until > 0, nil
-if paused == 1 then
-  kept_until = 0
-else
+-- reserve by the idle expiry; a paused queue is nobody's to forget, nor the rate of a queue of stored tasks. Who opens
+-- that one makes a change, so not every step looks for tasks. A user without the right to their key has no such queue.
+local keep_for_good, expire_in = paused == 1, nil
+if paused == 0 then
   -- No lease is longer than an hour.
   local needed = max(tat, held_until, now, unpack(tats)) - now + 3600000000 + IDLE
-  if is_new or kept_until < add(now, needed) then
+  local expires = is_new or kept_until < add(now, needed)
+  keep_for_good = (expires or CHANGE) and redis.pcall('EXISTS', QUEUE .. ':t') == 1
+  if expires and not keep_for_good then
     -- An eighth more, so that not every command has to say it again.
     needed = needed + math.ceil(IDLE / 8)
     kept_until = add(now, needed)
     expire_in = math.ceil(needed / 1000)
   end
+end
+local persists = keep_for_good and kept_until > 0
+if keep_for_good then
+  kept_until = 0
 end
 local record = struct.pack('<ddddddddddddddddddddddc0c0', VERSION, interval, burst, tat, more, last_slot, max_running,
   paused, revision, ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, running,
@@ -956,7 +961,7 @@ end
 if expire_in then
   redis.call('PEXPIRE', QUEUE, expire_in)
   redis.call('PEXPIRE', INDEX, expire_in)
-elseif keep_for_good then
+elseif persists then
   redis.call('PERSIST', QUEUE)
   redis.call('PERSIST', INDEX)
 end

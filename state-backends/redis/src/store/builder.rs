@@ -1,11 +1,11 @@
 //! How a [`RedisStore`] is set up.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{InvalidInput, StateError};
 use interval_queue_store::Url;
 
-use super::{RedisStore, address::Address, dialer::Dialer, link::Link, watch::Desk};
+use super::{RedisStore, address::Address, dialer::Dialer, eviction, link::Link, watch::Desk};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Together with an hour's lease and a year's hold this stays within what `PEXPIRE` takes.
@@ -86,8 +86,12 @@ impl Builder {
         }
         let link = Link::new(Dialer::new(self.address, self.timeout)?);
         link.connect().await?;
-        let (prefix, idle_expiry) = (self.prefix.into(), self.idle_expiry);
-        Ok(RedisStore { link: link.into(), desk: Desk::default(), prefix, idle_expiry })
+        let warning = eviction::warning(&link).await;
+        if let Some(warning) = &warning {
+            tracing::warn!("{warning}");
+        }
+        let (prefix, idle_expiry, warning) = (self.prefix.into(), self.idle_expiry, warning.map(Arc::from));
+        Ok(RedisStore { link: link.into(), desk: Desk::default(), prefix, idle_expiry, warning })
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn of_dialing(error: RedisError, place: &Address) -> StateError {
         }
         _ => format!("redis at {place} cannot be reached"),
     };
-    StateError::new(kind, message).with_source(error)
+    StateError::new(kind, message).with_source(error).without_effect()
 }
 
 /// Whether bytes have come that no Redis sends.

@@ -57,6 +57,7 @@ pub(super) struct Turn<'a> {
     link: &'a Link,
     attempt: Attempt,
     connection: Connection,
+    timeout: Duration,
     _permit: Option<SemaphorePermit<'a>>,
 }
 
@@ -99,7 +100,7 @@ impl Link {
             let _permit = self.turns.acquire().await.ok();
             // Nothing was sent yet: a connection that was given up meanwhile is no reason to fail.
             let (attempt, connection) = self.connection().await?;
-            Ok(Turn { link: self, attempt, connection, _permit })
+            Ok(Turn { link: self, attempt, connection, timeout: self.dialer.timeout, _permit })
         };
         time::timeout(patience, turn).await.unwrap_or_else(|elapsed| {
             let message = format!(
@@ -107,7 +108,7 @@ impl Link {
                 self.dialer.address
             );
             tracing::warn!("{message}");
-            Err(StateError::new(StateErrorKind::Unreachable, message).with_source(elapsed))
+            Err(StateError::new(StateErrorKind::Unreachable, message).with_source(elapsed).without_effect())
         })
     }
 
@@ -138,6 +139,11 @@ impl Turn<'_> {
         self.connection.server()
     }
 
+    /// Waits for each answer for this time, at least.
+    pub(super) fn wait_at_least(&mut self, timeout: Duration) {
+        self.timeout = self.timeout.max(timeout);
+    }
+
     /// Sends a command. The outer error says that there was no answer, the inner one is the server's.
     ///
     /// # Errors
@@ -148,8 +154,8 @@ impl Turn<'_> {
         command: &Cmd,
         node: Option<&Host>,
     ) -> Result<RedisResult<Value>, StateError> {
-        let Dialer { address, timeout, .. } = &*self.link.dialer;
-        match time::timeout(*timeout, self.connection.send(command, node)).await {
+        let (address, timeout) = (&self.link.dialer.address, self.timeout);
+        match time::timeout(timeout, self.connection.send(command, node)).await {
             Ok(answer) => {
                 if let Err(error) = &answer
                     && error::ends_connection(error)

@@ -5,6 +5,7 @@ pub(crate) mod address;
 mod builder;
 mod dialer;
 pub(crate) mod error;
+mod eviction;
 mod keeper;
 mod link;
 pub(crate) mod scan;
@@ -30,6 +31,7 @@ pub struct RedisStore {
     pub(crate) prefix: Arc<str>,
     /// How long the server keeps what nobody uses.
     pub(crate) idle_expiry: Duration,
+    warning: Option<Arc<str>>,
 }
 
 impl RedisStore {
@@ -41,6 +43,11 @@ impl RedisStore {
     /// The URL cannot be used.
     pub fn builder(url: &str) -> Result<Builder, InvalidInput> {
         Builder::from_url(Url::parse(url, KNOWN)?)
+    }
+
+    /// Why the server may lose what is stored: it was set to evict keys when this store connected. Logged once then.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 }
 

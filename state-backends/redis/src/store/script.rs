@@ -1,5 +1,7 @@
 //! Scripts and libraries of functions in Lua, which a server remembers by name.
 
+use std::time::Duration;
+
 use interval_queue_contract::StateError;
 use redis::{Cmd, Value};
 
@@ -67,7 +69,8 @@ impl Library {
 }
 
 impl RedisStore {
-    /// Calls a function of a library, which is loaded if the server does not know it.
+    /// Calls a function of a library, which is loaded if the server does not know it. The answer is waited for as long
+    /// as `at_least`, or the timeout of the store if that is longer.
     ///
     /// # Errors
     ///
@@ -78,8 +81,10 @@ impl RedisStore {
         function: &str,
         keys: &[String],
         arguments: &[impl AsRef<[u8]>],
+        at_least: Duration,
     ) -> Result<Value, StateError> {
         let mut turn = self.link.turn().await?;
+        turn.wait_at_least(at_least);
         let size = arguments.iter().map(|argument| argument.as_ref().len()).sum::<usize>();
         let size = size + keys.iter().map(String::len).sum::<usize>() + library.name.len() + 16;
         let mut call = Cmd::with_capacity(3 + keys.len() + arguments.len(), size);

@@ -2,8 +2,9 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Added, Command, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark, Overview, Page, Policy,
-    Read, Reply, Stepped, Stop, Stored, TaskId, Times, Token, Took, Touched, Why, Worker,
+    Added, Change, Command, Corrected, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark,
+    Overview, Page, PausedKey, Policy, Read, Recounted, Reply, Stepped, Stop, Stored, TaskId, Times, Token,
+    Took, Touched, Why, Worker,
 };
 use redis::Value;
 
@@ -31,9 +32,16 @@ pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
     Ok(match command {
         Command::Add(_) | Command::Import(_) => Reply::Added(reply.list(added)?),
         Command::Step(_) => Reply::Stepped(stepped(reply)?),
-        Command::Change(interval_queue_task_contract::Change::Tasks(_)) => Reply::Touched(Touched {
+        Command::Change(Change::Recount) => Reply::Recounted(Recounted {
+            corrected: reply.field("corrected").list(corrected)?,
+            dropped: reply.get("dropped")?,
+            more: reply.get("more")?,
+        }),
+        Command::Change(Change::Tasks(_)) => Reply::Touched(Touched {
             ids: reply.get("ids")?,
             kept: reply.get("kept")?,
+            asked: reply.get("asked")?,
+            taken: reply.field("taken").list(|pair| Ok((pair.at(0).to()?, pair.at(1).to()?)))?,
             next: reply.get("next")?,
             watermark: reply.get("watermark")?,
         }),
@@ -56,9 +64,14 @@ pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
 
 fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
     Ok(match read {
+        Read::Clock => Reply::Clock(reply.to()?),
         Read::Overview => Reply::Overview(Box::new(overview(reply)?)),
         Read::Tasks(_) => Reply::Tasks(reply.to()?),
-        Read::Page { .. } => Reply::Page(Page { tasks: reply.get("tasks")?, next: reply.get("next")? }),
+        Read::Page { .. } => Reply::Page(Page {
+            tasks: reply.get("tasks")?,
+            next: reply.get("next")?,
+            miscounted: reply.get("miscounted")?,
+        }),
         Read::Inputs { .. } => {
             Reply::Inputs(Inputs { inputs: reply.field("inputs").list(input)?, next: reply.get("next")? })
         }
@@ -67,6 +80,7 @@ fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
         Read::Schedules => Reply::Schedules(reply.to()?),
         Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),
         Read::Line(_) => Reply::Line(reply.to()?),
+        Read::KeyLimit(_) => Reply::KeyLimit(reply.get("limit")?),
         Read::Ready(_) => Reply::Ready(reply.to()?),
         _ => return Err(nonsense("nothing was asked")),
     })
@@ -112,7 +126,7 @@ fn one_leased(of_task: &[Packed<'_>], now: Micros, policy: Policy) -> Taken<Leas
         None => of_task[2].to()?,
     };
     Ok(Leased {
-        policy: task.policy.unwrap_or(policy),
+        policy: task.policy.over(&policy),
         deadline: task.deadline.map(|deadline| deadline - now),
         task,
         payload,
@@ -167,6 +181,7 @@ impl Take for Why {
             "time" => Self::Time(packed.at(1).to()?),
             "key" => Self::Key(packed.at(1).to()?),
             "key-paused" => Self::KeyPaused,
+            "lost" => Self::Lost,
             "unserved" => Self::Unserved,
             "kind-paused" => Self::KindPaused,
             "paused" => Self::Paused,
@@ -206,17 +221,34 @@ fn time(packed: &Packed<'_>) -> Taken<(Took, u64)> {
     Ok((Took { hour: packed.at(0).to()?, cell }, packed.at(2).to()?))
 }
 
+fn paused_key(row: &Packed<'_>) -> Taken<PausedKey> {
+    Ok(PausedKey { key: row.get("key")?, tasks: row.get("tasks")?, since: row.get("since")? })
+}
+
+fn corrected(row: &Packed<'_>) -> Taken<Corrected> {
+    Ok(Corrected {
+        kind: row.at(0).to()?,
+        state: row.at(1).to()?,
+        before: row.at(2).to()?,
+        counted: row.at(3).to()?,
+    })
+}
+
 fn overview(reply: &Packed<'_>) -> Taken<Overview> {
     let count = |row: &Packed<'_>| Ok((row.at(0).to()?, row.at(1).to()?, row.at(2).to()?));
     Ok(Overview {
         at: reply.get("at")?,
         settings: reply.get("settings")?,
         paused: reply.get("paused")?,
+        paused_at: reply.get("paused_at")?,
+        paused_keys: reply.field("paused_keys").list(paused_key)?,
         counts: reply.field("counts").list(count)?,
         workers: reply.get("workers")?,
+        lost: reply.get("lost")?,
         kinds: reply.get("kinds")?,
         unserved: reply.get("unserved")?,
         oldest: reply.get("oldest")?,
         next: reply.get("next")?,
+        miscounted: reply.get("miscounted")?,
     })
 }

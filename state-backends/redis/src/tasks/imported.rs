@@ -5,7 +5,7 @@ use interval_queue_task_contract::{Attempt, Imported, State, Task, Token, Until}
 
 use super::{
     pack::{Fields, Packer},
-    request::{edge, micros, number_of, policy, progress},
+    request::{edge, micros, number_of, own_policy, progress},
     take::ENDS,
 };
 
@@ -26,6 +26,7 @@ fn task(fields: &mut Fields<'_>, x: &Task) {
     fields.text("kind", x.kind.as_str());
     fields.int("state", number_of(&State::ALL, x.state));
     fields.int("added", micros(x.added));
+    fields.some_int("position", unless(x.position.into(), 0));
     fields.int("due", x.due);
     fields.some_int("priority", unless(x.priority.into(), 0));
     fields.some_text("key", x.key.as_ref().map(|key| key.as_str()));
@@ -43,9 +44,7 @@ fn task(fields: &mut Fields<'_>, x: &Task) {
     }
     fields.some_int("deadline", x.deadline.map(micros));
     fields.some_int("not_before", unless(micros(x.not_before), 0));
-    if let Some(of_task) = &x.policy {
-        policy(fields.field("policy"), of_task);
-    }
+    own_policy(fields, &x.policy);
     if let Some(nominal) = &x.schedule {
         fields.text("schedule", nominal.schedule.as_str());
         fields.int("instant", micros(nominal.at));
@@ -56,6 +55,7 @@ fn task(fields: &mut Fields<'_>, x: &Task) {
     fields.some_int("returns", unless(x.returns.into(), 0));
     fields.some_int("life", unless(x.life.into(), 0));
     fields.some_text("worker", x.worker.as_ref().map(|worker| worker.uuid().into_bytes()));
+    fields.some_int("admitted", x.admitted.map(micros));
     fields.some_int("leased", x.leased.map(micros));
     fields.some_text("progress", x.progress.as_ref().map(progress));
     fields.some_int("ended", x.ended.map(micros));

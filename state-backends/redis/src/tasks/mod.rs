@@ -3,11 +3,12 @@
 use std::{
     fmt,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use interval_queue_contract::{Changes, Micros, QueueName, StateError};
-use interval_queue_task_contract::{Command, Reply, TaskStore};
+use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Reply, TaskStore};
 
 use self::keys::TaskKeys;
 use crate::store::{Library, RedisStore};
@@ -48,7 +49,9 @@ const SOURCE: &str = concat!(
     include_str!("lua/change.lua"),
     include_str!("lua/links.lua"),
     include_str!("lua/verbs.lua"),
+    include_str!("lua/recount.lua"),
     include_str!("lua/chores.lua"),
+    include_str!("lua/admission.lua"),
     include_str!("lua/step.lua"),
     include_str!("lua/read.lua"),
     include_str!("lua/main.lua"),
@@ -103,7 +106,12 @@ impl TaskStore for RedisTasks {
             Command::Read(_) => "look",
             _ => "change",
         };
-        let value = self.store.call(&RULES, function, &self.keys.of(queue), &arguments).await?;
+        let at_least = match &command {
+            Command::Change(Change::Recount) => RECOUNT_TIMEOUT,
+            _ => Duration::ZERO,
+        };
+        let keys = self.keys.of(queue);
+        let value = self.store.call(&RULES, function, &keys, &arguments, at_least).await?;
         answer::reply(&command, value)
     }
 

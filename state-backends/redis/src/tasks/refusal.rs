@@ -1,7 +1,7 @@
 //! Why the script refused a command. It has changed nothing then. The texts are those of the rules.
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
-use interval_queue_task_contract::{Change, Command, Key, Settings, State, TaskId};
+use interval_queue_task_contract::{Change, Command, Key, Settings, State, TaskId, rules};
 
 use super::pack::{Packed, nonsense};
 
@@ -15,11 +15,7 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
     let number = |n: usize| refusal.at(n).to::<u64>();
     let word = refusal.at(0).text()?;
     let (kind, text) = match (word, command) {
-        ("no-queue", _) => (
-            StateErrorKind::NotFound,
-            "there is no such queue of tasks: it is made by the first task that is added, or the first worker"
-                .into(),
-        ),
+        ("no-queue", _) => return Ok(rules::no_queue()),
         ("payload", _) => (
             StateErrorKind::Invalid,
             format!(
@@ -92,6 +88,14 @@ fn of_the_place(word: &str, refusal: &Packed<'_>) -> Result<StateError, StateErr
             StateErrorKind::Foreign,
             format!("these are not the tasks of an interval queue: {}", refusal.at(1).text()?),
         ),
+        "lost" => {
+            let (key, rows) = (refusal.at(1).text()?, refusal.at(2).text()?);
+            let text = format!(
+                "redis has lost the key {key:?}, a part of the queue: it was evicted or deleted; restore it from a backup, or \
+                 delete {rows:?} and all keys that begin with it to start over, and set maxmemory-policy noeviction"
+            );
+            (StateErrorKind::Damaged, text)
+        }
         "newer" => (
             StateErrorKind::NewerVersion,
             format!(

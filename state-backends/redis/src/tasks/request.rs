@@ -3,7 +3,7 @@
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Fire, Follow, NewEdge, NewSchedule, NewTask, OnConflict, Outcome, Policy,
-    Progress, Read, Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
+    PolicyOverride, Progress, Read, Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
 };
 
 use super::{
@@ -24,7 +24,7 @@ pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
     let mut known = Ok(());
     packer.table(|fields| match command {
         Command::Add(add) => fields.field("add").table(|fields| {
-            fields.field("tasks").list(&add.tasks, |packer, task| match is_plain(task) {
+            fields.field("tasks").list(add.tasks.iter(), |packer, task| match is_plain(task) {
                 true => packer.list(0..3, |packer, n| match n {
                     0 => id(packer, &task.id),
                     1 => packer.text(task.kind.as_str()),
@@ -33,13 +33,14 @@ pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
                 false => new_task(packer, task),
             });
             fields.int("age", micros(add.age));
+            fields.int("sequence", add.sequence);
         }),
         Command::Step(step) => fields.field("step").table(|fields| self::step(fields, step)),
         Command::Change(change) => {
             fields.field("change").table(|fields| known = self::change(fields, change))
         }
         Command::Fire(fire) => fields.field("fire").table(|fields| self::fire(fields, fire)),
-        Command::Import(tasks) => fields.field("import").list(tasks, imported::pack),
+        Command::Import(tasks) => fields.field("import").list(tasks.iter(), imported::pack),
         Command::Follow(follow) => fields.field("follow").table(|fields| {
             if let Some(mark) = follow.after {
                 fields.int("number", exact(mark.number));
@@ -93,15 +94,38 @@ pub(super) fn id(packer: &mut Packer, id: &TaskId) {
     packer.text(id.uuid().as_bytes());
 }
 
-pub(super) fn policy(packer: &mut Packer, policy: &Policy) {
-    let numbers = [
-        Some(policy.max_attempts.into()),
-        Some(policy.max_retries.into()),
-        Some(micros(policy.backoff)),
-        Some(micros(policy.max_backoff)),
-        policy.timeout.map(micros),
-    ];
-    packer.list(numbers, |packer, number| match number {
+fn policy(packer: &mut Packer, policy: &Policy) {
+    parts_of_policy(
+        packer,
+        [
+            Some(policy.max_attempts.into()),
+            Some(policy.max_retries.into()),
+            Some(micros(policy.backoff)),
+            Some(micros(policy.max_backoff)),
+            policy.timeout.map(micros),
+        ],
+    );
+}
+
+/// The policy of a task, unless it sets nothing itself.
+pub(super) fn own_policy(fields: &mut Fields<'_>, own: &PolicyOverride) {
+    if own.is_empty() {
+        return;
+    }
+    parts_of_policy(
+        fields.field("policy"),
+        [
+            own.max_attempts.map(i64::from),
+            own.max_retries.map(i64::from),
+            own.backoff.map(micros),
+            own.max_backoff.map(micros),
+            own.timeout.map(micros),
+        ],
+    );
+}
+
+fn parts_of_policy(packer: &mut Packer, parts: [Option<i64>; 5]) {
+    packer.list(parts, |packer, part| match part {
         Some(number) => packer.int(number),
         None => packer.flag(false),
     });
@@ -122,7 +146,7 @@ fn is_plain(task: &NewTask) -> bool {
         && task.unique.is_none()
         && task.not_before == When::default()
         && task.deadline.is_none()
-        && task.policy.is_none()
+        && task.policy.is_empty()
         && task.weight == 1
         && task.tags.is_empty()
         && task.edges.is_empty()
@@ -152,9 +176,7 @@ fn new_task(packer: &mut Packer, task: &NewTask) {
         if let Some(deadline) = task.deadline {
             when(fields, deadline, ["deadline_delay", "deadline_at"]);
         }
-        if let Some(of_task) = &task.policy {
-            policy(fields.field("policy"), of_task);
-        }
+        own_policy(fields, &task.policy);
         fields.some_int("weight", Some(task.weight).filter(|&weight| weight != 1));
         if !task.tags.is_empty() {
             fields.field("tags").list(&task.tags, |packer, tag| packer.text(tag.as_str()));
@@ -227,6 +249,7 @@ fn outcome(outcome: &Outcome) -> (&'static str, Option<Micros>, Option<&str>) {
         Outcome::Error(why) => ("error", None, Some(why)),
         Outcome::Retry(after, why) => ("retry", Some(*after), Some(why)),
         Outcome::Failed(why) => ("failed", None, Some(why)),
+        Outcome::Unable(why) => ("unable", None, Some(why)),
         Outcome::Exchanged => ("exchanged", None, None),
         _ => ("released", None, None),
     }
@@ -289,6 +312,7 @@ fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
             fields.some_int("limit", *limit);
         }
         Change::Tasks(change) => change_tasks(fields, change),
+        Change::Recount => fields.text("what", "recount"),
         Change::Schedule(new) => schedule(fields, new),
         Change::Unschedule(name) => {
             fields.text("what", "unschedule");
@@ -357,6 +381,7 @@ fn fire(fields: &mut Fields<'_>, fire: &Fire) {
 
 fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
     match read {
+        Read::Clock => fields.text("what", "clock"),
         Read::Overview => fields.text("what", "overview"),
         Read::Tasks(ids) => {
             fields.text("what", "tasks");
@@ -389,6 +414,10 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
         Read::Line(limit) => {
             fields.text("what", "line");
             fields.int("limit", i64::from(*limit));
+        }
+        Read::KeyLimit(key) => {
+            fields.text("what", "key_limit");
+            fields.text("key", key.as_str());
         }
         Read::Ready(kinds) => {
             fields.text("what", "ready");

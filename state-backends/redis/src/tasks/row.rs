@@ -38,7 +38,7 @@ fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
     let int = |row: &mut _, size| number(row, size).map(|number| Packed::Int(number.cast_signed()));
     let worker = text(&mut row, 16)?;
     let (incarnation, attempt) = (int(&mut row, 7)?, int(&mut row, 4)?);
-    let (leased, added) = (int(&mut row, 7)?, int(&mut row, 7)?);
+    let (leased, added, position) = (int(&mut row, 7)?, int(&mut row, 7)?, int(&mut row, 4)?);
     let kind_size = usize::try_from(number(&mut row, 1)?).ok()?;
     let kind = text(&mut row, kind_size)?;
     let made = || {
@@ -47,6 +47,7 @@ fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
             kind: kind.to()?,
             due: added.get().cast_signed(),
             added,
+            position: position.to()?,
             state: State::Leased,
             token: Token { incarnation: incarnation.to()?, attempt: attempt.to()? },
             worker: worker.to()?,

@@ -3,7 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
     Attempt, AttemptEnd, Counted, Edge, EdgeState, Json, Keep, KindRow, Nominal, OnFailure, Overlap, Policy,
-    Presence, Progress, Schedule, Settings, State, Stop, Task, TaskId, Token, Unique, Until, WorkerId,
+    PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop, Task, TaskId, Token, Unique, Until,
+    WorkerId,
 };
 use uuid::Uuid;
 
@@ -227,6 +228,18 @@ impl Take for Policy {
     }
 }
 
+impl Take for PolicyOverride {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        Ok(Self {
+            max_attempts: packed.at(0).to()?,
+            max_retries: packed.at(1).to()?,
+            backoff: packed.at(2).to()?,
+            max_backoff: packed.at(3).to()?,
+            timeout: packed.at(4).to()?,
+        })
+    }
+}
+
 impl Take for Progress {
     fn take(packed: &Packed<'_>) -> Taken<Self> {
         let short = || nonsense("a progress is cut off");
@@ -279,9 +292,10 @@ pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
         tags: row.get("tags")?,
         deadline: row.get("deadline")?,
         not_before: row.get_or_default("not_before")?,
-        policy: row.get("policy")?,
+        policy: row.get::<Option<_>>("policy")?.unwrap_or_default(),
         due,
         added: row.get("added")?,
+        position: row.get_or_default("position")?,
         has_edges: row.get("has_edges")?,
         schedule,
         state: row.get("state")?,
@@ -293,6 +307,7 @@ pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
         returns: row.get_or_default("returns")?,
         life: row.get_or_default("life")?,
         worker: row.get("worker")?,
+        admitted: row.get("admitted")?,
         leased: row.get("leased")?,
         stop: row.get("stop")?,
         progress: row.get("progress")?,
@@ -364,6 +379,7 @@ impl Take for KindRow {
         Ok(Self {
             kind: row.get("kind")?,
             paused: row.get("paused")?,
+            paused_at: row.get("paused_at")?,
             served_until: row.get("served_until")?,
             open: row.get("open")?,
             uneven: row.get("uneven")?,

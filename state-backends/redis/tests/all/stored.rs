@@ -62,6 +62,23 @@ async fn an_idle_queue_outlives_what_it_reserves_and_no_more() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
+async fn the_rate_of_a_queue_with_stored_tasks_does_not_expire() {
+    let (server, state) = opened().await;
+    let mut shard = Shard::new("a");
+    shard.step(&state, 2).await.unwrap();
+    assert!(ttl(&server, QUEUE) > 0 && ttl(&server, INDEX) > 0);
+    server.command(&["HSET", "{interval-queue:mail}:t", "queue", "a row"]);
+    open(&state).await.unwrap();
+    assert_eq!([QUEUE, INDEX].map(|key| ttl(&server, key)), [-1, -1]);
+    shard.step(&state, 1).await.unwrap();
+    assert_eq!([QUEUE, INDEX].map(|key| ttl(&server, key)), [-1, -1]);
+    server.command(&["DEL", "{interval-queue:mail}:t"]);
+    shard.step(&state, 1).await.unwrap();
+    assert!(ttl(&server, QUEUE) > 0 && ttl(&server, INDEX) > 0);
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
 async fn a_key_that_comes_back_expires_too() {
     let (server, state) = opened().await;
     let mut shard = Shard::new("a");

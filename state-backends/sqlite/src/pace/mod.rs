@@ -90,6 +90,15 @@ impl SqliteState {
         self.store.path()
     }
 
+    /// Closes the connections; see [`SqliteStore::close`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SqliteStore::close`].
+    pub async fn close(&self) -> Result<(), StateError> {
+        self.store.close().await
+    }
+
     /// What is stored of a queue, in tables that are still those that were opened.
     fn loading(&self, queue: &QueueName) -> impl Fn(&Connection) -> Result<Option<Record>, Fault> + 'static {
         let (path, queue) = (self.path().to_owned(), queue.clone());

@@ -1,6 +1,9 @@
 //! The connection that is kept, and made again whenever it may not be the right one any more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError, RwLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use interval_queue_contract::StateError;
 use interval_queue_store::{Component, files::Patience};
@@ -16,6 +19,36 @@ use super::{
 /// So often a command finds other files without anybody replacing them all the time: the database is made,
 /// and then its log.
 const SURE_MOVES: u32 = 3;
+
+/// Fails if the file of a kept connection is no database any more. That connection would not notice: its pages are in its
+/// memory as long as no other process writes to the log. A new connection reads the file. It is needed seldom, as the
+/// file is written only when the log goes into it.
+fn check_content(
+    kept: &Database,
+    location: &Location,
+    component: &'static Component,
+    patience: &Patience,
+) -> Result<(), Fault> {
+    let Some(written) = location.unchecked().filter(|_| kept.is_at(location)) else { return Ok(()) };
+    match Database::open(location, component, Purpose::Look, patience) {
+        Ok(open) => {
+            location.set_checked(written);
+            open.into_iter().for_each(|open| open.close(location));
+        }
+        Err(Fault::Before(error)) if is_unreadable(&error) => {
+            // The log belongs to the file that was overwritten.
+            kept.leave_the_log();
+            return Err(Fault::Before(error));
+        }
+        // The command itself finds out what is there instead.
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+fn is_unreadable(error: &rusqlite::Error) -> bool {
+    matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+}
 
 /// The connection for commands that store, of which a process uses one handle at a time.
 #[derive(Debug)]
@@ -41,7 +74,9 @@ impl Kept {
         let mut moves = 0;
         loop {
             let was_open = self.open.is_some();
-            let open = self.opened(component, patience);
+            let checked =
+                self.open.as_ref().map_or(Ok(()), |open| check_content(open, &location, component, patience));
+            let open = checked.and_then(|()| self.opened(component, patience));
             let fault = match open.and_then(|open| open.change(&location, patience, &work)) {
                 Ok(done) => return Ok(done),
                 // Whatever a file that is not there any more may say.
@@ -83,7 +118,8 @@ impl Kept {
         self.open.as_ref().ok_or(Fault::Moved)
     }
 
-    fn close(&mut self) {
+    /// Closes the connection, if it is open. The next command opens it again.
+    pub(crate) fn close(&mut self) {
         self.location.remember(None);
         if let Some(open) = self.open.take() {
             open.close(&self.location);
@@ -130,16 +166,50 @@ pub(crate) fn look<T>(
 pub(crate) struct Looking {
     location: Arc<Location>,
     idle: Mutex<Vec<Database>>,
+    /// Shared by looks under way, exclusive to [`close`](Self::close).
+    under_way: RwLock<()>,
+    /// Whether it was closed and no command has come since.
+    is_closed: AtomicBool,
 }
 
 impl Looking {
     pub(crate) fn new(location: Arc<Location>) -> Self {
-        Self { location, idle: Mutex::default() }
+        Self { location, idle: Mutex::default(), under_way: RwLock::default(), is_closed: false.into() }
+    }
+
+    /// After a command that has opened the store again.
+    pub(crate) fn opened(&self) {
+        self.is_closed.store(false, Ordering::Release);
     }
 
     /// Looks at the database that has the path now. None: there is nothing to look at. What finds tables of another
     /// version says that they have [`Moved`](Fault::Moved).
     pub(crate) fn look<T>(
+        &self,
+        component: &'static Component,
+        patience: &Patience,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<Option<T>, StateError> {
+        let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
+        self.opened();
+        self.look_on(component, patience, work)
+    }
+
+    /// Looks as [`look`](Self::look) does, unless the store is closed. None: it is.
+    pub(crate) fn look_unless_closed<T>(
+        &self,
+        component: &'static Component,
+        patience: &Patience,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<Option<Option<T>>, StateError> {
+        let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        self.look_on(component, patience, work).map(Some)
+    }
+
+    fn look_on<T>(
         &self,
         component: &'static Component,
         patience: &Patience,
@@ -151,7 +221,7 @@ impl Looking {
             let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let was_kept = kept.is_some();
             let opened = match kept {
-                Some(open) => Ok(Some(open)),
+                Some(open) => check_content(&open, location, component, patience).map(|()| Some(open)),
                 None => Database::open(location, component, Purpose::Look, patience),
             };
             let fault = match opened {
@@ -174,6 +244,15 @@ impl Looking {
                 Fault::Moved if !patience.is_over() => {}
                 fault => return Err(fault.tell(location)),
             }
+        }
+    }
+
+    /// Closes the connections once no look is under way. The next look opens one again.
+    pub(crate) fn close(&self) {
+        let _alone = self.under_way.write().unwrap_or_else(PoisonError::into_inner);
+        self.is_closed.store(true, Ordering::Release);
+        for open in self.idle.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            open.close(&self.location);
         }
     }
 }

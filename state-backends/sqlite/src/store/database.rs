@@ -161,7 +161,7 @@ impl Database {
         }
     }
 
-    fn leave_the_log(&self) {
+    pub(crate) fn leave_the_log(&self) {
         let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 

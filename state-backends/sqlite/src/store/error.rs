@@ -91,7 +91,7 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
         Some(ErrorCode::DiskFull) => no_room,
         // The index of the log could not grow.
         Some(ErrorCode::SystemIoFailure)
-            if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) =>
+            if error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE) =>
         {
             no_room
         }

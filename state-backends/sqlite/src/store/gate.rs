@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use interval_queue_store::files::beside;
+use interval_queue_store::files::{beside, lock};
 
 /// The file beside the database that is locked.
 #[derive(Debug)]
@@ -32,11 +32,11 @@ impl Gate {
             // A user who may read it may lock it, so that users may share it.
             self.file = File::open(&self.path).or_else(|_| make()).ok();
         }
-        let _ = self.file.as_ref().map(File::lock);
+        let _ = self.file.as_ref().map(lock::lock);
     }
 
     /// Lets the next one pass.
     pub fn leave(&self) {
-        let _ = self.file.as_ref().map(File::unlock);
+        let _ = self.file.as_ref().map(lock::unlock);
     }
 }

@@ -4,11 +4,13 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{FileId, Patience, beside, cannot, check_mount, directory, resolve};
+use interval_queue_store::files::{
+    FileId, Patience, beside, cannot, check_mount, create, directory, lock::try_lock, resolve,
+};
 
 use super::{Builder, Durability, error::told};
 
@@ -27,7 +29,12 @@ pub(crate) struct Location {
     lock_timeout: Duration,
     /// Those that this process has open.
     open: Mutex<Option<Files>>,
+    /// When the file was written that a new connection found to be a database, and how long it was.
+    checked: Mutex<Option<Written>>,
 }
+
+/// When a file was written last, and its length.
+pub(crate) type Written = (SystemTime, u64);
 
 impl Location {
     pub(crate) fn find(options: &Builder) -> Result<Self, StateError> {
@@ -50,6 +57,7 @@ impl Location {
             durability: options.durability,
             lock_timeout: options.lock_timeout,
             open: Mutex::new(None),
+            checked: Mutex::new(None),
         })
     }
 
@@ -123,6 +131,19 @@ impl Location {
         now.is_some() && now == before.database
     }
 
+    /// When the database file was written, if no new connection has looked at it since.
+    pub(crate) fn unchecked(&self) -> Option<Written> {
+        let file = fs::metadata(&self.path).ok()?;
+        let written = (file.modified().ok()?, file.len());
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        (checked != Some(written)).then_some(written)
+    }
+
+    /// A connection that was opened since has found a database.
+    pub(crate) fn set_checked(&self, written: Written) {
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+    }
+
     /// Takes down which files this process has open.
     pub(crate) fn remember(&self, files: Option<Files>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = files;
@@ -160,6 +181,9 @@ impl Location {
                 _ => {}
             }
         }
+        // SQLite would take away the right of others to write, whatever the umask. A file system that cannot do it leaves
+        // it to SQLite.
+        let _ = create(&self.path);
         Ok(Some(Making {
             location: self,
             #[cfg(unix)]
@@ -171,11 +195,10 @@ impl Location {
     fn lock_directory(&self, patience: &Patience) -> Result<fs::File, StateError> {
         let failed = |error| cannot("make", &self.path, error);
         let directory = fs::File::open(self.directory()).map_err(failed)?;
-        let is_taken = |locked: &Result<_, _>| matches!(locked, Err(fs::TryLockError::WouldBlock));
-        match patience.until_free(is_taken, || directory.try_lock()) {
-            Ok(()) => Ok(directory),
-            Err(fs::TryLockError::Error(error)) => Err(failed(error)),
-            Err(fs::TryLockError::WouldBlock) => {
+        match patience.until_free(|locked| matches!(locked, Ok(false)), || try_lock(&directory)) {
+            Ok(true) => Ok(directory),
+            Err(error) => Err(failed(error)),
+            Ok(false) => {
                 let timeout = self.lock_timeout;
                 let text = format!("is being made by another process for {timeout:?}: find it and end it");
                 Err(told(self, StateErrorKind::Unreachable, &text))

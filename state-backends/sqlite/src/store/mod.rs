@@ -31,7 +31,7 @@ use self::{
 pub use self::{error::Fault, gate::Gate};
 
 /// So many look at the same time: each has a connection, of three open files.
-const LOOKS: usize = 16;
+const LOOKS: u32 = 16;
 
 /// One SQLite database that processes share. A clone is another handle to the same connection.
 #[derive(Clone)]
@@ -55,6 +55,32 @@ impl SqliteStore {
         self.location.path()
     }
 
+    /// Closes the connections of this store and of its clones, after the commands that run. If no other process has the
+    /// database open, all that was stored is in the database file then, and the `-wal` beside it is gone.
+    ///
+    /// Call it before the process ends. The next command opens the database again; until then, who watches a queue is
+    /// not notified.
+    ///
+    /// # Errors
+    ///
+    /// The runtime is shutting down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once begun it is carried through.
+    pub async fn close(&self) -> Result<(), StateError> {
+        let mut kept = self.kept.clone().lock_owned().await;
+        let looks = self.looks.clone().acquire_many_owned(LOOKS).await;
+        let looking = self.looking.clone();
+        blocking(move || {
+            let _looks = looks;
+            looking.close();
+            kept.close();
+            Ok(())
+        })
+        .await
+    }
+
     async fn open(options: Builder) -> Result<Self, StateError> {
         blocking(move || {
             let location = Arc::new(Location::find(&options)?);
@@ -62,7 +88,7 @@ impl SqliteStore {
             location.check_writable()?;
             let kept = Arc::new(Mutex::new(Kept::new(location.clone())));
             let looking = Arc::new(Looking::new(location.clone()));
-            Ok(Self { location, kept, looks: Arc::new(Semaphore::new(LOOKS)), looking })
+            Ok(Self { location, kept, looks: Arc::new(Semaphore::new(LOOKS as usize)), looking })
         })
         .await
     }
@@ -79,6 +105,7 @@ impl SqliteStore {
         // time-out each.
         let patience = self.location.patience();
         let mut kept = self.kept.clone().lock_owned().await;
+        self.looking.opened();
         blocking(move || kept.change(component, &patience, work)).await
     }
 
@@ -89,7 +116,9 @@ impl SqliteStore {
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
         let patience = self.location.patience();
-        self.kept.blocking_lock().change(component, &patience, work)
+        let mut kept = self.kept.blocking_lock();
+        self.looking.opened();
+        kept.change(component, &patience, work)
     }
 
     /// Looks at the database on a thread that may block, by a connection that is kept: to open one takes far longer
@@ -115,6 +144,15 @@ impl SqliteStore {
             store.look_here(component, work)
         })
         .await
+    }
+
+    /// Looks for those who watch, on a thread that may block, unless the store is closed. None: it is.
+    pub(crate) fn look_unless_closed<T>(
+        &self,
+        component: &'static Component,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<Option<Option<T>>, StateError> {
+        self.looking.look_unless_closed(component, &self.location.patience(), work)
     }
 
     /// How long a command waits for others.

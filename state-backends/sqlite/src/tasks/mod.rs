@@ -35,11 +35,7 @@ use crate::{SqliteStore, store::Fault};
 /// The tables of tasks.
 pub static TASKS: Component = Component {
     name: "interval_queue_task",
-    migrations: &[
-        include_str!("migrations/1.sql"),
-        include_str!("migrations/2.sql"),
-        include_str!("migrations/3.sql"),
-    ],
+    migrations: &[include_str!("migrations/1.sql")],
     grants: "the right to write to the file",
 };
 
@@ -117,6 +113,15 @@ impl SqliteTasks {
     /// Where the database really is: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
         self.shared.store.path()
+    }
+
+    /// Closes the connections; see [`SqliteStore::close`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SqliteStore::close`].
+    pub async fn close(&self) -> Result<(), StateError> {
+        self.shared.store.close().await
     }
 }
 
@@ -210,22 +215,10 @@ impl SqliteTasks {
         };
         match self.shared.store.look_kept(&TASKS, look).await? {
             Some(reply) => Ok(reply),
-            None => self.read_nothing(&queue, &command),
-        }
-    }
-
-    /// What is said where there are no tables.
-    fn read_nothing(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
-        let failed = |error: rusqlite::Error| {
-            StateError::new(StateErrorKind::Unreachable, "no memory for an empty database").with_source(error)
-        };
-        let empty = Connection::open_in_memory().map_err(failed)?;
-        TASKS.steps(0).map_or(Ok(()), |steps| empty.execute_batch(&steps)).map_err(failed)?;
-        match self.shared.carry_out(&empty, queue, command) {
-            Ok((reply, _)) => Ok(reply),
-            Err(Fault::Refused(error)) => Err(error),
-            Err(Fault::Before(error) | Fault::Commit(error)) => Err(failed(error)),
-            Err(Fault::Moved) => Err(self.shared.store.held_too_long()),
+            None => {
+                command.check()?;
+                Err(rules::no_queue())
+            }
         }
     }
 }

@@ -69,7 +69,9 @@ impl Watchers {
                 queues.entry(queue.clone()).or_insert_with(new).told.subscribe()
             };
             // What is stored from here on differs from this.
-            watchers.look()?;
+            let queues = watchers.queues();
+            let all = watchers.store.look_here(&TASKS, news_of(&queues))?;
+            watchers.compare(&queues, all);
             let next =
                 async |(mut told, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
                     told.changed().await.ok().map(|()| ((), (told, log)))
@@ -88,20 +90,25 @@ impl Watchers {
         }
     }
 
-    /// Looks at all queues that are watched.
+    fn queues(&self) -> Vec<QueueName> {
+        locked(&self.queues).keys().cloned().collect()
+    }
+
+    /// Looks at all queues that are watched, unless the store is closed.
     fn look(&self) -> Result<(), StateError> {
-        let queues: Vec<_> = locked(&self.queues).keys().cloned().collect();
-        let news = |on: &Connection| {
-            check_version(on)?;
-            let mut news = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
-            let of = |queue: &QueueName| Ok(news.query_row([queue.as_str()], |row| row.get(0)).optional()?);
-            queues.iter().map(of).collect::<Result<Vec<Option<i64>>, Fault>>()
-        };
-        let all = self.store.look_here(&TASKS, news)?.unwrap_or_else(|| vec![None; queues.len()]);
+        let queues = self.queues();
+        if let Some(all) = self.store.look_unless_closed(&TASKS, news_of(&queues))? {
+            self.compare(&queues, all);
+        }
+        Ok(())
+    }
+
+    /// Takes down the news of these queues; none: there are no tables.
+    fn compare(&self, queues: &[QueueName], all: Option<Vec<Option<i64>>>) {
+        let all = all.unwrap_or_else(|| vec![None; queues.len()]);
         for (queue, news) in queues.iter().zip(all) {
             self.saw(queue, news.unwrap_or(0));
         }
-        Ok(())
     }
 
     /// The watcher of the log.
@@ -130,6 +137,15 @@ impl Watchers {
     fn end(&self) {
         *locked(&self.log) = Weak::new();
         locked(&self.queues).clear();
+    }
+}
+
+fn news_of(queues: &[QueueName]) -> impl Fn(&Connection) -> Result<Vec<Option<i64>>, Fault> {
+    |on| {
+        check_version(on)?;
+        let mut news = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
+        let of = |queue: &QueueName| Ok(news.query_row([queue.as_str()], |row| row.get(0)).optional()?);
+        queues.iter().map(of).collect()
     }
 }
 

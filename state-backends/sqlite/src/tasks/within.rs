@@ -34,7 +34,7 @@ impl SqliteTasks {
     /// let welcome = NewTask::new(TaskId::LAST, Json::of(&"Ada")?);
     /// let transaction = database.transaction()?;
     /// transaction.execute("INSERT INTO customer VALUES ('Ada')", [])?;
-    /// tasks.add_within(&transaction, &mails, Add { tasks: vec![welcome], age: Micros::ZERO })?;
+    /// tasks.add_within(&transaction, &mails, Add { tasks: [welcome].into(), sequence: 0, age: Micros::ZERO })?;
     /// transaction.commit()?;
     /// # Ok(())
     /// # }
@@ -71,7 +71,7 @@ impl SqliteTasks {
     /// # Errors
     ///
     /// As [`add_within`](Self::add_within), and [`Superseded`](StateErrorKind::Superseded) if the token of the run is
-    /// not in force any more: roll back.
+    /// not in force any more, or the task was cancelled while it ran: roll back.
     pub fn settle_within(
         &self,
         transaction: &Connection,

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_sqlite::{SqliteState, SqliteStore, SqliteTasks};
-use interval_queue_task_contract::{Command, Kind, Read, TaskStore};
+use interval_queue_task_contract::{Command, Read, TaskStore};
 use rusqlite::Connection;
 
 use super::support::{Hand, add, all, id, mail, open, task};
@@ -55,7 +55,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     let set = |version| {
         _ = other(&path).execute("UPDATE interval_queue_task_schema SET version = ?1", [version]).unwrap()
     };
-    set(4);
+    set(2);
     for error in [
         store.apply(&mail(), add([task(2)])).await.unwrap_err(),
         store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err(),
@@ -63,30 +63,9 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     ] {
         assert_error(&error, StateErrorKind::NewerVersion, &path, "upgrade the program");
     }
-    set(3);
+    set(1);
     store.apply(&mail(), add([task(2)])).await.unwrap();
     assert_eq!(all(&store, &mail()).await.len(), 2);
-}
-
-#[tokio::test]
-async fn tables_of_an_older_version_are_brought_up_to_date() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("tasks.db");
-    let store = open(&path).await;
-    store.apply(&mail(), add([task(1)])).await.unwrap();
-    let undo = "DROP TABLE interval_queue_task_times; ALTER TABLE interval_queue_task_worker DROP COLUMN room; \
-                ALTER TABLE interval_queue_task_worker DROP COLUMN at_least; \
-                DROP TABLE interval_queue_task_event; ALTER TABLE interval_queue_task_queue DROP COLUMN followed; \
-                UPDATE interval_queue_task_schema SET version = 1";
-    other(&path).execute_batch(undo).unwrap();
-    let error = store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err();
-    assert!(error.to_string().contains("the next command that stores brings them up to date"), "{error}");
-    store.apply(&mail(), add([task(2)])).await.unwrap();
-    for store in [store, open(&path).await] {
-        assert_eq!(all(&store, &mail()).await.len(), 2);
-        let times = Read::Times { kind: Kind::default(), from: Micros::ZERO };
-        store.apply(&mail(), Command::Read(times)).await.unwrap();
-    }
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Changes, QueueName, StateError};
 use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
-use interval_queue_task_conformance::Handles;
-use interval_queue_task_contract::{Command, Reply, TaskStore};
+use interval_queue_task_conformance::{Handles, recounted::removed_rows_are_counted};
+use interval_queue_task_contract::{Command, Reply, TaskId, TaskStore};
 use tempfile::TempDir;
 
 /// A store with its directory, which goes after it.
@@ -45,6 +45,23 @@ async fn opened(durability: Durability, clock: Option<ManualClock>) -> Handles {
         Arc::new(Kept { tasks: tasks.unwrap(), _directory: directory.clone() })
     };
     Handles { one: open().await, other: open().await, clock: clock.clone() }
+}
+
+#[tokio::test]
+async fn rows_that_are_removed_by_hand_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tasks.db");
+    let store = SqliteStore::builder(&path).open().await.unwrap();
+    let tasks = Arc::new(SqliteTasks::on(&store).await.unwrap());
+    let handles = Handles { one: tasks.clone(), other: tasks, clock: None };
+    let remove = async |_: &QueueName, ids: &[TaskId]| {
+        let database = rusqlite::Connection::open(&path).unwrap();
+        for id in ids {
+            let removed = database.execute("DELETE FROM interval_queue_task WHERE id = ?1", [id.to_string()]);
+            assert_eq!(removed, Ok(1));
+        }
+    };
+    removed_rows_are_counted(handles, remove).await;
 }
 
 mod by_a_clock {

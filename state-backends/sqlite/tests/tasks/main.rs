@@ -4,6 +4,7 @@
 mod bad_input;
 mod conformance;
 mod differential;
+mod dump;
 mod group;
 mod play;
 mod processes;

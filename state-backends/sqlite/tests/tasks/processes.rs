@@ -161,7 +161,7 @@ fn what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills() 
         return count_within();
     }
     let (_directory, path) = in_directory();
-    let policy = Some(Policy::default().max_attempts(1_000).backoff(Duration::ZERO, Duration::ZERO));
+    let policy = Policy::default().max_attempts(1_000).backoff(Duration::ZERO, Duration::ZERO).into();
     let key = |n: u64| n.is_multiple_of(3).then(|| Key::new(format!("key {}", n % 7)).unwrap());
     let tasks = (0..TASKS).map(|n| NewTask { policy, key: key(n), ..task(n) });
     block_on(async { open(&path).await.apply(&mail(), add(tasks)).await.unwrap() });
@@ -253,7 +253,7 @@ fn an_application_is_never_refused_among_processes_that_step_all_the_time() {
         database.busy_timeout(Duration::from_secs(60)).unwrap();
         for n in 0..TOGETHER {
             let transaction = database.transaction().unwrap();
-            let add = Add { tasks: vec![task(n)], age: Micros::ZERO };
+            let add = Add { tasks: [task(n)].into(), sequence: 0, age: Micros::ZERO };
             store.add_within(&transaction, &mail(), add).unwrap();
             transaction.commit().unwrap();
         }

@@ -116,3 +116,20 @@ async fn a_stream_ends_with_its_directory() {
         assert!(tokio::time::timeout(PATIENCE, end).await.is_ok(), "{is_made}");
     }
 }
+
+/// Notice of what closing does to the log would open the database again, and leave a log when the process ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_store_stays_closed_while_its_queues_are_watched() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tasks.db");
+    let (store, log) = (open(&path).await, directory.path().join("tasks.db-wal"));
+    let mut changes = store.changes(&mail()).await.unwrap();
+    for n in 0..3 {
+        store.apply(&mail(), add([task(n)])).await.unwrap();
+        assert!(is_told(&mut changes).await, "a command opens it again");
+        assert!(log.exists());
+        store.close().await.unwrap();
+        assert!(is_quiet(&mut changes).await);
+        assert!(!log.exists());
+    }
+}

@@ -38,7 +38,7 @@ fn written(path: &Path) -> Vec<i64> {
 }
 
 fn these(tasks: impl IntoIterator<Item = NewTask>) -> Add {
-    Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO }
+    Add { tasks: tasks.into_iter().collect(), sequence: 0, age: Micros::ZERO }
 }
 
 fn named(n: u64, on_conflict: OnConflict) -> NewTask {

@@ -1,16 +1,17 @@
 //! Every field of a row comes back as it was written, and every look goes by an index.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
 use interval_queue_contract::{Label, QueueName};
 use interval_queue_store::Component;
+use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Nominal, OnFailure, Overlap, Policy, Progress, Settings, Stop, Tag, Token, Unique,
-    Until,
+    Attempt, AttemptEnd, Nominal, OnFailure, Overlap, PolicyOverride, Progress, Settings, Stop, Tag, Token,
+    Unique, Until, rules,
 };
 use rusqlite::Connection;
 
@@ -19,10 +20,12 @@ use crate::tasks::TASKS;
 
 thread_local! {
     static NOTED: RefCell<BTreeSet<String>> = RefCell::default();
+    static STATEMENTS: Cell<u64> = Cell::default();
 }
 
 /// Takes down what is prepared.
 pub(super) fn note(sql: &str) {
+    STATEMENTS.set(STATEMENTS.get() + 1);
     NOTED.with_borrow_mut(|noted| _ = noted.insert(sql.to_owned()));
 }
 
@@ -84,9 +87,10 @@ fn full(n: u64) -> Task {
         tags: vec![Tag::new("red").unwrap(), Tag::new("gr'een").unwrap()],
         deadline: Some(at(20)),
         not_before: at(21),
-        policy: Some(Policy { max_attempts: 2, timeout: Some(at(9)), ..Policy::default() }),
+        policy: PolicyOverride { max_attempts: Some(2), timeout: Some(at(9)), ..PolicyOverride::default() },
         due: -5,
         added: Micros::MAX,
+        position: u32::MAX,
         has_edges: true,
         schedule: Some(Nominal { schedule: key("tick"), at: at(22) }),
         state: State::Failed,
@@ -98,6 +102,7 @@ fn full(n: u64) -> Task {
         returns: 26,
         life: 27,
         worker: Some(worker(1)),
+        admitted: Some(at(31)),
         leased: Some(at(28)),
         stop: Some(Stop::Deadline),
         progress: Some(Progress { done: 1, total: u64::MAX, text: "half".into() }),
@@ -211,6 +216,7 @@ fn every_field_of_other_rows_comes_back() {
         let queue = Queue {
             settings: Settings { max_running: Some(3), ..Settings::default() },
             paused: true,
+            paused_at: Some(at(7)),
             incarnation: at(1),
             ticks: at(2),
             seen: at(3),
@@ -249,17 +255,19 @@ fn every_field_of_other_rows_comes_back() {
         let kind = KindRow {
             kind: Kind::new("a").unwrap(),
             paused: true,
+            paused_at: Some(at(8)),
             served_until: at(9),
             open: true,
             uneven: true,
         };
-        for row in [kind.clone(), KindRow { paused: false, open: false, uneven: false, ..kind }] {
+        for row in
+            [kind.clone(), KindRow { paused: false, paused_at: None, open: false, uneven: false, ..kind }]
+        {
             tables.put_kind(&row).unwrap();
             assert_eq!(tables.kind(&row.kind).unwrap(), Some(row));
         }
-        for row in
-            [(Some(4), true), (None, false)].map(|(limit, uneven)| KeyRow { key: key("k"), limit, uneven })
-        {
+        let rows = [(Some(0), Some(at(9)), true), (None, None, false)];
+        for row in rows.map(|(limit, paused_at, uneven)| KeyRow { key: key("k"), limit, paused_at, uneven }) {
             tables.put_key(&row).unwrap();
             assert_eq!(tables.key(&row.key).unwrap(), Some(row));
         }
@@ -333,13 +341,15 @@ fn use_all(tables: &mut Tables<'_>) {
     tables.presence(worker(1)).unwrap();
     tables.remove_presence(worker(1)).unwrap();
     tables.ended_presences(at(1), true, 1).unwrap();
-    tables.shortest_lease(at(1)).unwrap();
+    tables.shortest_busy_lease(at(1)).unwrap();
+    tables.longest_lease(at(1)).unwrap();
     tables.next_busy_end(at(1)).unwrap();
     tables.presences().unwrap();
     tables
         .put_kind(&KindRow {
             kind: kind.clone(),
             paused: false,
+            paused_at: None,
             served_until: at(1),
             open: true,
             uneven: true,
@@ -347,10 +357,12 @@ fn use_all(tables: &mut Tables<'_>) {
         .unwrap();
     tables.kind(&kind).unwrap();
     tables.kinds().unwrap();
-    tables.put_key(&KeyRow { key: name.clone(), limit: None, uneven: true }).unwrap();
+    tables.put_key(&KeyRow { key: name.clone(), limit: None, paused_at: None, uneven: true }).unwrap();
     tables.key(&name).unwrap();
     tables.remove_key(&name).unwrap();
     tables.uneven_keys(1).unwrap();
+    tables.paused_keys(1).unwrap();
+    tables.keyed(&name, 1).unwrap();
     tables.put_schedule(&schedule()).unwrap();
     tables.schedule(&name).unwrap();
     tables.remove_schedule(&name).unwrap();
@@ -479,4 +491,16 @@ fn a_row_that_cannot_be_used_is_named_with_its_column() {
         let refused = connection.execute(&format!("UPDATE interval_queue_task SET {nonsense}"), []);
         assert!(refused.is_err(), "SQLite refuses {nonsense} by itself");
     }
+}
+
+/// Each statement goes by an index.
+#[test]
+fn an_add_runs_statements_in_proportion_to_its_tasks() {
+    let statements = hand::FLOWS.into_iter().map(|count| {
+        STATEMENTS.set(0);
+        let added = on(&database(), |tables| rules::apply(tables, at(1), &hand::flow(count)));
+        added.unwrap();
+        STATEMENTS.get()
+    });
+    hand::assert_linear(statements, "statements");
 }

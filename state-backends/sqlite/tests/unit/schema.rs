@@ -57,3 +57,22 @@ async fn several_things_are_kept_in_one_database() {
     store.change(&THING, |on| Ok(on.execute("INSERT INTO thing (name) VALUES ('a')", [])?)).await.unwrap();
     assert_eq!(store.look(&THING, counted).await.unwrap(), Some(1));
 }
+
+#[tokio::test]
+async fn a_read_leaves_older_tables_and_a_write_upgrades_them() {
+    static OLDER: Component = thing(&[FIRST]);
+    static NEWER: Component = thing(&[FIRST, SECOND]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("queues.db");
+    let opened =
+        async || SqliteStore::builder(&path).lock_timeout(Duration::from_secs(60)).open().await.unwrap();
+    let fill = |on: &Connection| Ok(on.execute("INSERT INTO thing VALUES ('mail')", [])?);
+    opened().await.change(&OLDER, fill).await.unwrap();
+    let store = opened().await;
+    let colour =
+        |on: &Connection| Ok(on.query_row("SELECT colour FROM thing", [], |row| row.get::<_, String>(0))?);
+    let error = store.look(&NEWER, colour).await.unwrap_err();
+    assert!(error.to_string().contains("the next command that stores brings them up to date"), "{error}");
+    store.change(&NEWER, |_| Ok(())).await.unwrap();
+    assert_eq!(store.look(&NEWER, colour).await.unwrap().as_deref(), Some("red"));
+}

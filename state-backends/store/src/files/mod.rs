@@ -1,16 +1,18 @@
-//! Stores in files: where a file really is, whether its mount will do, how one waits for it, and what is said
-//! when the operating system fails.
+//! Stores in files: paths, mounts, locks, waiting, and errors of the operating system.
 
 mod blocking;
 pub mod clock;
+mod create;
 mod error;
 mod identity;
+pub mod lock;
 mod mount;
 mod path;
 mod patience;
 
 pub use self::{
     blocking::blocking,
+    create::create,
     error::cannot,
     identity::{FileId, names},
     mount::{check_mount, kind_of_remote},

@@ -2,10 +2,13 @@
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Counted, Json, LATE_ADD, NewTask, OnFailure, SettingsChange, State, Verb,
+    Added, Command, Counted, Json, LATE_ADD, NewTask, OnFailure, SettingsChange, State, Verb,
 };
 
-use crate::client::{Handles, behind, opened, refusal, task, unopened, usual};
+use crate::{
+    client::{Handles, behind, opened, refusal, task, unopened, usual},
+    hand,
+};
 
 /// An add makes the queue; a look does not.
 pub async fn the_first_add_makes_the_queue(handles: Handles) {
@@ -16,6 +19,19 @@ pub async fn the_first_add_makes_the_queue(handles: Handles) {
     let id = one.add_one(task()).await;
     assert_eq!(other.row(id).await.id, id);
     assert!(other.store().queues().await.unwrap().contains(other.queue()), "the queue is not listed");
+}
+
+/// A flow of thousands of tasks with unique names and keys is one command, and is known when it is repeated.
+pub async fn a_large_flow_is_added_by_one_command(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let Command::Add(flow) = hand::flow(4_000) else { panic!("no add") };
+    let added = one.try_add(flow.tasks.to_vec(), Micros::ZERO).await.unwrap();
+    assert!(added.iter().zip(&*flow.tasks).all(|(added, new)| *added == Added::New(new.id)));
+    let again = other.try_add(flow.tasks.to_vec(), Micros::ZERO).await.unwrap();
+    assert!(again.iter().zip(&*flow.tasks).all(|(added, new)| *added == Added::Again(new.id)));
+    let last = NewTask { edges: Vec::new(), ..flow.tasks[3_999].clone() };
+    let named = other.try_add(vec![NewTask { id: task().id, ..last }], Micros::ZERO).await.unwrap();
+    assert_eq!(named, [Added::Kept(flow.tasks[3_999].id)]);
 }
 
 /// Ids that are there stay as they are, and nothing is added for them.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    AttemptEnd, Json, NewTask, Outcome, Policy, SettingsChange, State, Step, Stop, Verb,
+    AttemptEnd, Change, Json, NewTask, Outcome, Policy, PolicyOverride, SettingsChange, State, Step, Stop,
+    Verb,
 };
 
 use crate::client::{Handles, attempts, done, in_seconds, opened, seconds, task, usual};
@@ -41,7 +42,7 @@ pub async fn a_failure_is_tried_again_later(handles: Handles) {
     let (one, other) = usual(handles).await;
     let policy =
         Policy { max_attempts: 3, backoff: seconds(100), max_backoff: seconds(150), ..Policy::default() };
-    let id = one.add_one(NewTask { policy: Some(policy), ..task() }).await;
+    let id = one.add_one(NewTask { policy: policy.into(), ..task() }).await;
     let mut worker = other.worker();
     for (failures, longest) in [(1, 100), (2, 150)] {
         let run = worker.one().await;
@@ -72,6 +73,58 @@ pub async fn a_failure_is_tried_again_later(handles: Handles) {
     assert_eq!((x.state, x.failures, x.life, x.history.len()), (State::Ready, 0, 1, 3));
 }
 
+/// A task sets its attempts alone, and the queue's backoff and time-out are changed afterwards: the next failure waits by
+/// the new backoff, the next lease has the new time-out, and the attempts stay the task's.
+pub async fn what_a_task_does_not_set_is_the_queues(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let own = PolicyOverride { max_attempts: Some(2), ..PolicyOverride::default() };
+    let id = one.add_one(NewTask { policy: own, ..task() }).await;
+    assert_eq!(other.row(id).await.policy, own);
+    let policy = Policy {
+        max_attempts: 7,
+        max_retries: 3,
+        backoff: seconds(50),
+        max_backoff: seconds(70),
+        timeout: Some(seconds(40)),
+    };
+    one.change(Change::Set(SettingsChange { policy: Some(policy), ..SettingsChange::default() })).await;
+    let mut worker = other.worker();
+    let leased = worker.lease(1).await.remove(0);
+    assert_eq!(leased.policy, Policy { max_attempts: 2, ..policy });
+    let run = (id, leased.task.token);
+    let at = one.overview().await.at;
+    worker.end(run, Outcome::Error("no 1".into())).await;
+    let x = one.row(id).await;
+    assert_eq!((x.state, x.policy), (State::Scheduled, own));
+    assert_eq!(x.not_before, at + policy.wait(1, id, run.1.attempt));
+    one.pass(Duration::from_secs(50)).await;
+    let run = worker.one().await;
+    worker.end(run, Outcome::Error("no 2".into())).await;
+    assert_eq!(one.state(id).await, State::Failed);
+}
+
+/// A task sets one of the first and the longest wait, and the queue's other one contradicts it: the task's holds.
+pub async fn a_backoff_of_the_task_wins(handles: Handles) {
+    let policy = Policy { backoff: seconds(100), max_backoff: seconds(200), ..Policy::default() };
+    let settings = SettingsChange { policy: Some(policy), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    let long = PolicyOverride { backoff: Some(seconds(1_000)), ..PolicyOverride::default() };
+    let short = PolicyOverride { max_backoff: Some(seconds(10)), ..PolicyOverride::default() };
+    let mut worker = other.worker();
+    for (own, wait) in [(long, 1_000), (short, 10)] {
+        let id = one.add_one(NewTask { policy: own, ..task() }).await;
+        let leased = worker.lease(1).await.remove(0);
+        assert_eq!(
+            (leased.policy.backoff, leased.policy, leased.task.id),
+            (seconds(wait), own.over(&policy), id)
+        );
+        let at = one.overview().await.at;
+        worker.end((id, leased.task.token), Outcome::Error("no".into())).await;
+        let fixed = Policy { backoff: seconds(wait), max_backoff: seconds(wait), ..policy };
+        assert_eq!(one.row(id).await.not_before, at + fixed.wait(1, id, leased.task.token.attempt));
+    }
+}
+
 /// A permanent failure is not tried again.
 pub async fn a_permanent_failure_is_one(handles: Handles) {
     let (one, _) = usual(handles).await;
@@ -90,7 +143,7 @@ pub async fn a_permanent_failure_is_one(handles: Handles) {
 pub async fn to_be_run_again_is_no_failure(handles: Handles) {
     let (one, _) = usual(handles).await;
     let policy = Policy { max_attempts: 1, max_retries: 2, ..Policy::default() };
-    let id = one.add_one(NewTask { policy: Some(policy), ..task() }).await;
+    let id = one.add_one(NewTask { policy: policy.into(), ..task() }).await;
     let mut worker = one.worker();
     for retries in 1..=2 {
         let run = worker.one().await;
@@ -116,10 +169,14 @@ pub async fn twenty_returns_back_off(handles: Handles) {
         assert_eq!(one.row(id).await.returns, returns);
     }
     let run = worker.one().await;
-    worker.end(run, Outcome::Released).await;
+    worker.end(run, Outcome::Unable("no room for a process".into())).await;
     let x = one.row(id).await;
     assert_eq!((x.state, x.failures), (State::Scheduled, 0));
-    assert!(x.error.is_some_and(|error| error.contains("20")));
+    assert_eq!(
+        x.error.as_deref(),
+        Some("it was given back 20 times in a row: no room for a process"),
+        "what the last one said"
+    );
     assert_eq!(worker.run().await, later);
 }
 

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Json, Key, Kind, MAX_DELAY, NewTask, OnFailure, Outcome, Policy, Progress, Read, Reply, Selector,
-    SettingsChange, State, Step, Tag, Unique, Until, When,
+    Json, Key, Kind, MAX_DELAY, NewTask, OnFailure, Outcome, Policy, PolicyOverride, Progress, Read, Reply,
+    Selector, SettingsChange, State, Step, Tag, Unique, Until, When,
 };
 
 use crate::client::{Handles, behind, opened, task, usual};
@@ -83,7 +83,7 @@ pub async fn every_field_is_kept(handles: Handles) {
         unique: Some(Unique { name: Key::new("u".repeat(200)).unwrap(), until: Until::Leased }),
         not_before: When::At(Micros::new(1)),
         deadline: Some(When::At(Micros::MAX)),
-        policy: Some(most),
+        policy: most.into(),
         weight: 1_000,
         tags: ODD.map(tag).into(),
         ..task()
@@ -93,7 +93,7 @@ pub async fn every_field_is_kept(handles: Handles) {
         priority: -100,
         not_before: When::After(MAX_DELAY),
         deadline: Some(When::After(MAX_DELAY)),
-        policy: Some(least),
+        policy: PolicyOverride { max_attempts: None, backoff: None, ..least.into() },
         tags: vec![tag("one")],
         ..task()
     };
@@ -118,7 +118,7 @@ pub async fn every_field_is_kept(handles: Handles) {
     let plain = one.row(ids[2]).await;
     assert_eq!(
         (plain.not_before, plain.deadline, plain.policy, plain.tags.len()),
-        (Micros::ZERO, None, None, 0)
+        (Micros::ZERO, None, PolicyOverride::default(), 0)
     );
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Keep, NewTask, OnFailure, Outcome, SettingsChange, State, Verb};
+use interval_queue_task_contract::{Counted, Keep, NewTask, OnFailure, Outcome, SettingsChange, State, Verb};
 
-use crate::client::{Handles, attempts, behind, done, opened, task, usual};
+use crate::client::{Handles, SHORT, attempts, behind, done, in_seconds, keyed, opened, task, usual};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -40,7 +40,7 @@ pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
     let mut worker = other.worker();
     worker.run().await;
     one.clock().advance(Duration::from_secs(30 * 86_400));
-    worker.tidy().await;
+    worker.hello().await;
     assert_eq!(one.state(new.id).await, State::Done);
     one.live(&mut worker, MINUTE * 21).await;
     worker.tidy().await;
@@ -98,4 +98,74 @@ pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
         seen.push(workers.len());
     }
     assert_eq!(seen, [2, 2, 2, 1]);
+}
+
+/// Tasks of a worker whose lease has ended are counted apart from those that run, whether or not somebody steps.
+pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add((0..3).map(|_| task())).await;
+    let mut dead = one.worker().with_lease(SHORT);
+    assert_eq!(dead.take(2).await, ids[..2]);
+    assert_eq!((one.overview().await.lost, one.stored(ids[0]).await.why), (0, None));
+    one.pass(Duration::from_millis(1_500)).await;
+    let overview = other.overview().await;
+    assert_eq!((overview.workers, overview.lost), (0, 2));
+    assert_eq!(other.counted(Counted::Now(State::Leased)).await, 2);
+    assert_eq!(one.stored(ids[1]).await.why, Some(interval_queue_task_contract::Why::Lost));
+    // A worker that lives has its own.
+    let mut living = other.worker();
+    assert_eq!(living.take(1).await, ids[2..]);
+    one.live(&mut living, MINUTE * 5).await;
+    let overview = one.overview().await;
+    assert_eq!((overview.workers, overview.lost), (1, 0));
+    assert_eq!(one.counted(Counted::Now(State::Leased)).await, 1);
+}
+
+/// The longest wait is counted from when a task could run: from its time on, or from the end of its last run.
+pub async fn a_task_is_ready_since_its_last_gate(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let oldest = async || {
+        let overview = other.overview().await;
+        overview.oldest.map(|since| (overview.at - since).get() / 1_000_000)
+    };
+    assert_eq!(oldest().await, None);
+    let mut worker = one.worker();
+    worker.beat().await;
+    one.add_one(NewTask { not_before: in_seconds(60), ..task() }).await;
+    one.live(&mut worker, MINUTE).await;
+    one.live(&mut worker, Duration::from_secs(5)).await;
+    worker.tidy().await;
+    assert_eq!(oldest().await, Some(5));
+    let run = worker.one().await;
+    assert_eq!(oldest().await, None);
+    one.live(&mut worker, MINUTE).await;
+    worker.end(run, Outcome::Released).await;
+    one.live(&mut worker, Duration::from_secs(7)).await;
+    assert_eq!(oldest().await, Some(7));
+    // Of several it is the one that waits for longest, whatever their order.
+    one.add_one(NewTask { priority: 9, ..task() }).await;
+    one.live(&mut worker, Duration::from_secs(1)).await;
+    assert_eq!(oldest().await, Some(8));
+}
+
+/// A task that waits for its key or for upstreams cannot run before these let it in, however long ago it was added.
+pub async fn a_task_is_ready_since_its_key_or_its_upstreams_let_it_in(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let oldest = async || {
+        let overview = other.overview().await;
+        overview.oldest.map(|since| (overview.at - since).get() / 1_000_000)
+    };
+    let mut worker = one.worker();
+    let holder = keyed("k");
+    one.add([holder.clone(), keyed("k"), behind([holder.id], OnFailure::Cancel)]).await;
+    let run = worker.one().await;
+    one.live(&mut worker, MINUTE).await;
+    assert_eq!(oldest().await, None);
+    worker.end(run, done()).await;
+    one.live(&mut worker, Duration::from_secs(3)).await;
+    worker.tidy().await;
+    assert_eq!(oldest().await, Some(3));
+    // Let in, it counts on while it is ready.
+    one.live(&mut worker, Duration::from_secs(4)).await;
+    assert_eq!(oldest().await, Some(7));
 }

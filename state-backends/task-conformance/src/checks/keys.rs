@@ -71,6 +71,25 @@ pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
     }
 }
 
+/// An ordered task of a key runs alone, whatever the limit: nothing joins it, and it joins nothing.
+pub async fn an_ordered_task_runs_alone(handles: Handles) {
+    let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    let ordered = || NewTask { ordered: true, ..keyed("k") };
+    let mut worker = other.worker();
+    one.add_one(ordered()).await;
+    let run = worker.one().await;
+    let later = one.add_one(keyed("k")).await;
+    assert_eq!(worker.take(9).await, [], "an ordered one runs");
+    worker.end(run, done()).await;
+    let run = worker.one().await;
+    assert_eq!(run.0, later);
+    let last = one.add_one(ordered()).await;
+    assert_eq!(worker.take(9).await, [], "another one runs");
+    worker.end(run, done()).await;
+    assert_eq!(worker.take(9).await, [last]);
+}
+
 /// A paused key runs nothing, and is in nobody's way; what runs goes on. A limit that was raised is seen at once.
 pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     let (one, other) = usual(handles).await;

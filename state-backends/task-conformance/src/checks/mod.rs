@@ -13,6 +13,7 @@
 )]
 
 mod add;
+mod backlog;
 mod counts;
 mod edges;
 mod ending;
@@ -20,6 +21,7 @@ mod fence;
 mod fields;
 mod follow;
 mod graphs;
+mod json_text;
 mod keep;
 mod keys;
 mod links;
@@ -37,6 +39,7 @@ mod verbs;
 mod watch;
 
 pub use add::*;
+pub use backlog::*;
 pub use counts::*;
 pub use edges::*;
 pub use ending::*;
@@ -44,6 +47,7 @@ pub use fence::*;
 pub use fields::*;
 pub use follow::*;
 pub use graphs::*;
+pub use json_text::*;
 pub use keep::*;
 pub use keys::*;
 pub use links::*;

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Label, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Command, Counted, Imported, Json, MOVING, NewEdge, NewTask, OnFailure, Outcome, Reply, Selector,
-    State, Stored, Tag, TaskId, Token, Verb,
+    Added, Change, Command, Counted, Imported, Json, MOVING, NewEdge, NewTask, OnFailure, Outcome, Read,
+    Reply, Selector, State, Stored, Tag, TaskId, Token, Verb,
 };
 
 use crate::client::{
@@ -30,7 +30,7 @@ async fn import(
     client: &Client,
     tasks: Vec<Imported>,
 ) -> Result<Vec<Added>, interval_queue_contract::StateError> {
-    match client.apply(Command::Import(tasks)).await? {
+    match client.apply(Command::Import(tasks.into())).await? {
         Reply::Added(added) => Ok(added),
         other => panic!("an import was answered by {other:?}"),
     }
@@ -171,4 +171,42 @@ pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     assert_eq!(one.try_touch(touch(to, Selector::ids([id()]))).await.unwrap().ids, []);
     let x = one.row(ids[2]).await;
     assert_eq!((x.key, x.state), (Some(key("k")), State::Leased));
+}
+
+/// A task that has arrived elsewhere is not retried where it was: it would run at both.
+pub async fn a_moved_task_is_retried_there_alone(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let ids = one.add([task(), task()]).await;
+    let away = Verb::Move(Label::new("elsewhere").unwrap());
+    assert_eq!(one.touch(away, ids.clone()).await, ids);
+    // The second one has arrived.
+    one.touch(Verb::Untag(Tag::new(MOVING).unwrap()), [ids[1]]).await;
+    let retried = one.try_touch(touch(Verb::Retry, Selector::default())).await.unwrap();
+    assert_eq!((retried.ids, retried.kept), (vec![ids[0]], vec![]));
+    assert_eq!(one.state(ids[1]).await, State::Cancelled);
+}
+
+/// A task of a key stays while another one of the key runs: at its destination it would run beside it.
+pub async fn a_key_that_runs_is_not_moved(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([keyed("k"), keyed("k"), keyed("free"), task()]).await;
+    let mut worker = other.worker();
+    worker.tidy().await;
+    let run = worker.one().await;
+    assert_eq!(run.0, ids[0]);
+    let away = Verb::Move(Label::new("elsewhere").unwrap());
+    let all = touch(away.clone(), Selector::default());
+    let touched = one.try_touch(all.clone()).await.unwrap();
+    assert_eq!((touched.ids, touched.kept), (vec![ids[2], ids[3]], vec![ids[1]]));
+    let limit = async |name: &str| match other.read(Read::KeyLimit(key(name))).await {
+        Reply::KeyLimit(limit) => limit,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(limit("k").await, None);
+    one.change(Change::Key(key("k"), Some(0))).await;
+    assert_eq!(limit("k").await, Some(0));
+    worker.end(run, done()).await;
+    assert_eq!(worker.take(9).await, [], "the key is paused");
+    let touched = one.try_touch(all).await.unwrap();
+    assert_eq!((touched.ids, touched.kept), (vec![ids[1]], vec![]));
 }

@@ -3,24 +3,27 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{NewTask, Read, Reply, SettingsChange, State, Step, TaskId, Verb, When};
 
-use crate::client::{Handles, in_seconds, kind, opened, seconds, task, usual};
+use crate::client::{Handles, id_of_name, in_seconds, kind, opened, seconds, task, usual};
 
-/// By `due`, equals by id, over all kinds and priorities; one that has waited an ageing is as urgent as one a
+/// By `due`, equals in the order of adding, over all kinds and priorities; one that has waited an ageing is as urgent as one a
 /// priority higher. The line is read in the same order.
 pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = Vec::new();
     for n in 0..60 {
         let priority = [0, 3, -2, 100, -100, 1][n % 6];
-        batch.push(NewTask { kind: kind(["a", "b", "c"][n % 3]), priority, ..task() });
+        batch.push(NewTask { kind: kind(["a", "b", "c"][n % 3]), priority, id: id_of_name(), ..task() });
     }
-    one.add(batch).await;
-    let mut all: Vec<(i64, TaskId)> = one.rows().await.iter().map(|x| (x.due, x.id)).collect();
-    all.sort();
+    let mut wanted = Vec::new();
+    for id in one.add(batch).await {
+        wanted.push((one.row(id).await.due, id));
+    }
+    // Stable: equals stay as they were added.
+    wanted.sort_by_key(|&(due, _)| due);
     let mut worker = other.worker_of(&["c", "a", "b"]);
     // It carries out what is due, so that all are ready.
     worker.beat().await;
-    let wanted: Vec<TaskId> = all.into_iter().map(|(_, id)| id).collect();
+    let wanted: Vec<TaskId> = wanted.into_iter().map(|(_, id)| id).collect();
     let line = async |limit| match one.read(Read::Line(limit)).await {
         Reply::Line(tasks) => tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(),
         other => panic!("{other:?}"),

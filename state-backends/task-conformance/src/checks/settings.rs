@@ -1,9 +1,11 @@
 //! What is stored with a queue.
 
 use interval_queue_contract::{MaxRunning, Micros, OnExisting, StateErrorKind};
-use interval_queue_task_contract::{Change, Command, Keep, Policy, Read, Reply, Settings, SettingsChange};
+use interval_queue_task_contract::{
+    Change, Command, Keep, Overview, Policy, Read, Reply, Selector, Settings, SettingsChange, Verb,
+};
 
-use crate::client::{Handles, keyed, kind, refusal, task, unopened, usual};
+use crate::client::{Handles, key, keyed, kind, refusal, task, touch, unopened, usual};
 
 /// Settings are stored as given, seen by all, and one that is not given stays.
 pub async fn settings_are_seen_by_all(handles: Handles) {
@@ -68,7 +70,7 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
     worker.beat().await;
     let before = (other.rows().await, other.overview().await.settings);
     let set = |change| Command::Change(Change::Set(change));
-    let add = |new| Command::Add(Add { tasks: vec![task(), new], age: Micros::ZERO });
+    let add = |new| Command::Add(Add { tasks: [task(), new].into(), sequence: 0, age: Micros::ZERO });
     let usual = SettingsChange::default;
     let at = Micros::new(5);
     let commands = [
@@ -97,4 +99,79 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
         assert_eq!(refusal(outcome), StateErrorKind::Invalid, "{command:?}");
     }
     assert_eq!((one.rows().await, one.overview().await.settings), before);
+}
+
+/// Settings and pauses create the queue, so that they can be made before the first task. To end a pause, or to change
+/// tasks, needs a queue.
+pub async fn a_setting_creates_the_queue(handles: Handles) {
+    let less = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
+    let creating = [
+        Change::Set(less.clone()),
+        Change::Pause,
+        Change::Kind(kind("default"), true),
+        Change::Key(key("k"), Some(0)),
+    ];
+    for change in creating {
+        let (one, other) = unopened(handles.clone());
+        one.change(change.clone()).await;
+        let overview = other.overview().await;
+        let wanted = match change {
+            Change::Set(_) => less.on(&Settings::default()),
+            _ => Settings::default(),
+        };
+        assert_eq!(overview.settings, wanted, "{change:?}");
+        assert_eq!(overview.paused, change == Change::Pause);
+        other.add_one(keyed("k")).await;
+        let leased = one.worker().take(1).await;
+        assert_eq!(leased.len(), usize::from(matches!(change, Change::Set(_))), "{change:?}");
+    }
+    let needing = [
+        Change::Resume,
+        Change::Kind(kind("default"), false),
+        Change::Key(key("k"), None),
+        Change::Tasks(touch(Verb::Cancel, Selector::default())),
+        Change::Unschedule(key("s")),
+    ];
+    let (one, _) = unopened(handles);
+    for change in needing {
+        assert_eq!(refusal(one.apply(Command::Change(change)).await), StateErrorKind::NotFound);
+    }
+    assert_eq!(refusal(one.apply(Command::Read(Read::Clock)).await), StateErrorKind::NotFound);
+}
+
+/// What is paused is listed, with how much waits and since when. A pause of something that is paused changes nothing.
+pub async fn pauses_are_listed(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    one.add([keyed("b"), keyed("b"), keyed("a"), keyed("c")]).await;
+    one.worker().tidy().await;
+    let Reply::Clock(before) = one.read(Read::Clock).await else { panic!("the clock is another reply") };
+    for name in ["b", "a"] {
+        one.change(Change::Key(key(name), Some(0))).await;
+    }
+    one.change(Change::Key(key("c"), Some(3))).await;
+    one.change(Change::Kind(kind("other"), true)).await;
+    one.change(Change::Pause).await;
+    one.worker().tidy().await;
+    let overview = other.overview().await;
+    let listed: Vec<_> =
+        overview.paused_keys.iter().map(|paused| (paused.key.as_str(), paused.tasks)).collect();
+    assert_eq!(listed, [("a", 1), ("b", 2)]);
+    let paused_kind = overview.kinds.iter().find(|row| row.paused).unwrap();
+    let since = [overview.paused_at, paused_kind.paused_at, overview.paused_keys[1].since];
+    assert!(since.iter().all(|since| since.is_some_and(|at| at >= before && at <= overview.at)), "{since:?}");
+    one.pass(std::time::Duration::from_millis(2)).await;
+    other.change(Change::Key(key("b"), Some(0))).await;
+    other.change(Change::Kind(kind("other"), true)).await;
+    other.change(Change::Pause).await;
+    let again = one.overview().await;
+    assert_eq!(again.paused_keys, overview.paused_keys);
+    let since = |overview: &Overview| overview.kinds.iter().map(|row| row.paused_at).collect::<Vec<_>>();
+    assert_eq!((again.paused_at, since(&again)), (overview.paused_at, since(&overview)));
+    other.change(Change::Key(key("b"), None)).await;
+    other.change(Change::Kind(kind("other"), false)).await;
+    other.change(Change::Resume).await;
+    let resumed = one.overview().await;
+    assert_eq!(resumed.paused_keys, overview.paused_keys[..1]);
+    assert_eq!(resumed.paused_at, None);
+    assert!(resumed.kinds.iter().all(|row| !row.paused && row.paused_at.is_none()));
 }

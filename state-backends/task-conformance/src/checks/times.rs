@@ -67,7 +67,7 @@ pub async fn times_are_kept_for_a_week(handles: Handles) {
         assert!(all.iter().all(|times| times.wait.number() == 2 && times.run.number() == 2), "{all:?}");
         seen.push(all.len());
         one.clock().advance(day);
-        worker.beat().await;
+        worker.hello().await;
     }
     assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8, 8]);
     let all = times(&one, "default", Micros::ZERO).await;

@@ -2,10 +2,11 @@
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Json, NewTask, OnConflict, OnFailure, Selector, State, Unique, Until, Verb,
+    Added, ChangeTasks, Json, NewTask, OnConflict, OnFailure, PolicyOverride, Selector, State, Unique, Until,
+    Verb,
 };
 
-use crate::client::{Handles, attempts, behind, done, key, named, refusal, seconds, usual};
+use crate::client::{Handles, attempts, behind, done, key, named, refusal, seconds, touch, usual};
 
 /// The second task of a name is kept out until the first has ended, whatever waits for it follows the first.
 pub async fn a_unique_name_keeps_others_out(handles: Handles) {
@@ -43,7 +44,10 @@ pub async fn a_unique_task_is_replaced_in_place(handles: Handles) {
     let added = other.try_add(vec![second.clone()], Micros::ZERO).await.unwrap();
     assert_eq!(added, [Added::Replaced(first)]);
     let stored = one.stored(first).await;
-    assert_eq!((stored.payload, stored.task.priority, stored.task.policy), (Some(payload.clone()), 0, None));
+    assert_eq!(
+        (stored.payload, stored.task.priority, stored.task.policy),
+        (Some(payload.clone()), 0, PolicyOverride::default())
+    );
     assert_eq!((stored.task.added, stored.task.id), (before.added, first));
     let mut worker = one.worker();
     let leased = worker.lease(9).await;
@@ -73,19 +77,29 @@ pub async fn a_name_until_leased_makes_one_more_run(handles: Handles) {
     assert_eq!((run.0, holds), (first, vec![second]));
 }
 
-/// An ended task that is retried while another one has its name runs nameless.
+/// An ended task whose name another one has is not retried, whatever else is selected. A dry run says the same.
 pub async fn a_retried_task_finds_its_name_taken(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();
     let first = one.add_one(named("n")).await;
     worker.run().await;
     let second = other.add_one(named("n")).await;
-    assert_eq!(one.touch(Verb::Retry, [first]).await, [first]);
-    assert!(!one.row(first).await.holds_name && one.row(second).await.holds_name);
-    let by_name = Selector { unique: Some(key("n")), ..Selector::states([State::Ready]) };
-    assert_eq!(other.page(by_name, None, 9).await.tasks.len(), 2);
-    worker.run().await;
-    worker.run().await;
-    one.touch(Verb::Retry, [first]).await;
-    assert!(one.row(first).await.holds_name, "the name is free again");
+    let of_other_name = other.add_one(named("m")).await;
+    one.touch(Verb::Cancel, [of_other_name]).await;
+    for dry_run in [true, false] {
+        let retry = touch(Verb::Retry, Selector::ids([first, of_other_name]));
+        let touched = one.try_touch(ChangeTasks { dry_run, ..retry }).await.unwrap();
+        assert_eq!((touched.ids, touched.kept), (vec![of_other_name], vec![]));
+        assert_eq!(touched.taken, [(first, second)]);
+    }
+    assert_eq!(one.states(&[first, second]).await, [State::Done, State::Ready]);
+    one.touch(Verb::Cancel, [second, of_other_name]).await;
+    // Of several that have ended one gets the name.
+    for dry_run in [true, false] {
+        let retry = touch(Verb::Retry, Selector::ids([first, second]));
+        let touched = one.try_touch(ChangeTasks { dry_run, ..retry }).await.unwrap();
+        assert_eq!((touched.ids, touched.taken), (vec![first], vec![(second, first)]));
+    }
+    assert!(one.row(first).await.holds_name, "the name was free again");
+    assert_eq!(worker.take(9).await, [first]);
 }

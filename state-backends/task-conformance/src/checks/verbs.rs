@@ -9,8 +9,7 @@ use crate::client::{
     Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, seconds, task, touch, usual,
 };
 
-/// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says
-/// but done.
+/// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says.
 pub async fn cancelled_tasks_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), NewTask { not_before: in_seconds(99), ..task() }]).await;
@@ -23,7 +22,7 @@ pub async fn cancelled_tasks_end(handles: Handles) {
     assert_eq!(stop, [(ids[0], Stop::Cancel), (ids[1], Stop::Cancel)]);
     worker.end((ids[0], runs[0].task.token), Outcome::Error("stopped".into())).await;
     worker.end((ids[1], runs[1].task.token), done()).await;
-    assert_eq!(one.states(&ids[..2]).await, [State::Cancelled, State::Done]);
+    assert_eq!(one.states(&ids[..2]).await, [State::Cancelled, State::Cancelled]);
     assert_eq!(one.touch(Verb::Cancel, ids).await, [], "what has ended stays as it is");
 }
 
@@ -208,15 +207,14 @@ pub async fn selectors_select(handles: Handles) {
     worker.end(run, done()).await;
 }
 
-/// What was purged is forgotten but for its id; what a downstream may need again is kept.
+/// A purged task is forgotten but for its id.
 pub async fn purged_tasks_are_forgotten(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
     let down = one.add_one(behind([up], OnFailure::Cancel)).await;
     let mut worker = one.worker();
     assert_eq!([worker.run().await, worker.run().await], [up, down]);
-    let touched = other.try_touch(touch(Verb::Purge, Selector::default())).await.unwrap();
-    assert_eq!((touched.ids, touched.kept), (vec![down], vec![up]));
+    assert_eq!(other.touch(Verb::Purge, [down]).await, [down]);
     let stored = one.stored(down).await;
     assert_eq!((stored.task.state, stored.payload, stored.result), (State::Purged, None, None));
     assert_eq!(
@@ -226,4 +224,35 @@ pub async fn purged_tasks_are_forgotten(handles: Handles) {
     );
     assert_eq!(one.counted(Counted::Now(State::Purged)).await, 1);
     assert_eq!(one.touch(Verb::Retry, [down]).await, []);
+}
+
+/// A flow that was cancelled is purged at once, whatever its tasks have waited for.
+pub async fn a_cancelled_flow_is_purged(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut ids = one.add([task(), task()]).await;
+    ids.push(one.add_one(behind(ids.clone(), OnFailure::Cancel)).await);
+    let mut worker = one.worker();
+    worker.tidy().await;
+    one.touch(Verb::Cancel, ids.clone()).await;
+    worker.tidy().await;
+    let touched = twice(&other, &touch(Verb::Purge, Selector::default())).await;
+    assert_eq!((&touched.ids, touched.kept), (&ids, vec![]));
+    assert_eq!(one.states(&ids).await, [State::Purged; 3]);
+}
+
+/// A task that has not ended keeps its upstreams. One that has runs without their results if it is retried.
+pub async fn what_a_live_task_needs_is_not_purged(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ups = one.add([task(), task()]).await;
+    let down = one.add_one(behind(ups.clone(), OnFailure::Cancel)).await;
+    let mut worker = one.worker();
+    worker.run().await;
+    worker.run().await;
+    let run = worker.one().await;
+    let touched = twice(&other, &touch(Verb::Purge, Selector::default())).await;
+    assert_eq!((touched.ids, &touched.kept), (vec![], &ups));
+    worker.end(run, Outcome::Failed("no".into())).await;
+    assert_eq!(other.touch(Verb::Purge, ups.clone()).await, ups);
+    assert_eq!(one.touch(Verb::Retry, [down]).await, [down]);
+    assert_eq!(worker.run().await, down);
 }

@@ -18,14 +18,14 @@ async fn watch(client: &Client) -> Option<Changes> {
 }
 
 /// Several changes may give one nudge, and one may come late: all that are under way are taken.
-async fn calm(changes: &mut Changes) {
+pub(crate) async fn calm(changes: &mut Changes) {
     while tokio::time::timeout(Duration::from_millis(300), changes.next())
         .await
         .is_ok_and(|nudge| nudge.is_some())
     {}
 }
 
-async fn nudged(changes: &mut Changes, by: &str) {
+pub(crate) async fn nudged(changes: &mut Changes, by: &str) {
     let nudge = tokio::time::timeout(Duration::from_secs(30), changes.next()).await;
     assert_eq!(nudge, Ok(Some(())), "nobody was nudged by {by}");
     calm(changes).await;

@@ -6,9 +6,9 @@ use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
     Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, DueSchedule, Fire, Imported, Json, Keep, Key,
-    Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read,
-    Reply, Room, Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token, Unique, Until,
-    Verb, When, WorkerId,
+    Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, PolicyOverride,
+    Progress, Read, Reply, Room, Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token,
+    Unique, Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -168,11 +168,34 @@ impl Crowd {
             on_conflict,
             not_before: self.maybe(20, |own| When::After(SECOND * own.rng.u64(..30))).unwrap_or_default(),
             deadline: self.maybe(10, |own| When::After(SECOND * own.rng.u64(..60))),
-            policy: self.maybe(20, |own| Policy { max_attempts: own.rng.u32(1..3), ..Policy::default() }),
+            policy: self.maybe(20, Self::own_policy).unwrap_or_default(),
             weight: self.rng.u32(1..3),
             tags: self.maybe(20, Self::tag).into_iter().collect(),
             edges,
             ..NewTask::new(id, self.body())
+        }
+    }
+
+    fn policy(&mut self) -> Policy {
+        let backoff = SECOND * self.rng.u64(1..30);
+        Policy {
+            max_attempts: self.rng.u32(1..4),
+            max_retries: self.rng.u32(..3),
+            backoff,
+            max_backoff: backoff + SECOND * self.rng.u64(..30),
+            timeout: self.maybe(50, |own| SECOND * own.rng.u64(1..30)),
+        }
+    }
+
+    /// Some parts of a policy, which may contradict the queue's.
+    fn own_policy(&mut self) -> PolicyOverride {
+        let backoff = self.maybe(50, |own| SECOND * own.rng.u64(1..30));
+        PolicyOverride {
+            max_attempts: self.maybe(50, |own| own.rng.u32(1..3)),
+            max_retries: self.maybe(50, |own| own.rng.u32(..3)),
+            backoff,
+            max_backoff: self.maybe(50, |own| backoff.unwrap_or_default() + SECOND * own.rng.u64(..30)),
+            timeout: self.maybe(50, |own| SECOND * own.rng.u64(1..30)),
         }
     }
 
@@ -188,7 +211,8 @@ impl Crowd {
             }
         }
         let age = self.maybe(5, |own| SECOND * own.rng.u64(..1_200)).unwrap_or_default();
-        Command::Add(Add { tasks, age })
+        let sequence = self.rng.u32(..5);
+        Command::Add(Add { tasks: tasks.into(), sequence, age })
     }
 
     /// One that nobody has seen, as it may stand elsewhere.
@@ -219,12 +243,14 @@ impl Crowd {
             policy: new.policy,
             not_before: at(self),
             added: at(self),
+            position: self.rng.u32(..5),
             due: self.rng.i64(-5..2_000_000_000_000),
             state,
             token,
             failures: self.rng.u32(..3),
             retries: self.rng.u32(..2),
             worker: Some(worker(7)),
+            admitted: self.maybe(50, |own| at(own)),
             leased: Some(at(self)),
             ended: state.is_ended().then(|| at(self)),
             error: self.maybe(50, |_| "elsewhere".into()),
@@ -233,16 +259,17 @@ impl Crowd {
         };
         let (payload, edges) = (new.payload, new.edges);
         let result = self.maybe(50, Self::body).filter(|_| state == State::Done);
-        Command::Import(vec![Imported { task, payload, result, edges }])
+        Command::Import([Imported { task, payload, result, edges }].into())
     }
 
     fn outcome(&mut self) -> Outcome {
-        match self.rng.u32(..10) {
+        match self.rng.u32(..11) {
             0..5 => Outcome::Done(self.body()),
             5 => Outcome::Error("it broke".into()),
             6 => Outcome::Retry(SECOND * self.rng.u64(..5), "again".into()),
             7 => Outcome::Failed("for good".into()),
             8 => Outcome::Released,
+            9 => Outcome::Unable("no room for a process".into()),
             _ => Outcome::Exchanged,
         }
     }
@@ -319,7 +346,7 @@ impl Crowd {
     }
 
     fn change(&mut self) -> Command {
-        Command::Change(match self.rng.u32(..20) {
+        Command::Change(match self.rng.u32(..21) {
             0 => Change::Pause,
             1 | 2 => Change::Resume,
             3 => Change::Kind(self.kind(), self.rng.bool()),
@@ -334,6 +361,7 @@ impl Crowd {
                     ..Keep::default()
                 }),
                 ageing: self.maybe(20, |own| SECOND * own.rng.u64(1..100)),
+                policy: self.maybe(50, Self::policy),
                 ..SettingsChange::default()
             }),
             7 => Change::Open(SettingsChange::default(), self.one(&[OnExisting::Fail, OnExisting::Replace])),
@@ -345,6 +373,7 @@ impl Crowd {
                 overlap: self.one(&[Overlap::Allow, Overlap::Skip, Overlap::Keep]),
             }),
             10 => Change::Unschedule(self.key()),
+            11 => Change::Recount,
             _ => Change::Tasks(ChangeTasks {
                 selector: self.selector(),
                 verb: self.verb(),
@@ -377,7 +406,8 @@ impl Crowd {
     }
 
     fn read(&mut self) -> Command {
-        Command::Read(match self.rng.u32(..9) {
+        Command::Read(match self.rng.u32(..10) {
+            9 => Read::Clock,
             8 => Read::Downstreams { up: self.known(), after: self.maybe(30, Self::known) },
             0 => Read::Overview,
             1 => Read::Tasks((0..3).map(|_| self.known()).collect()),

@@ -87,7 +87,7 @@ within![
 ];
 
 pub(super) fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
-    Command::Add(Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO })
+    Command::Add(Add { tasks: tasks.into_iter().collect(), sequence: 0, age: Micros::ZERO })
 }
 
 fn task(n: u64) -> NewTask {
@@ -363,7 +363,7 @@ fn settles(worker: &Hand, leased: &Leased) -> Member {
 }
 
 fn adds(tasks: impl IntoIterator<Item = NewTask>) -> Member {
-    Member::Within(Within::Adds(Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO }))
+    Member::Within(Within::Adds(Add { tasks: tasks.into_iter().collect(), sequence: 0, age: Micros::ZERO }))
 }
 
 async fn a_step_and_an_application_that_adds(scene: &mut Scene) -> Vec<Member> {

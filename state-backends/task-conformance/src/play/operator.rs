@@ -3,7 +3,7 @@
 use interval_queue_contract::{MaxRunning, OnExisting};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, EdgeState, Json, KEEP_IDS, Keep, NewEdge, NewSchedule, OnFailure, Selector,
-    SettingsChange, State, TaskId, Verb,
+    SettingsChange, State, Task, TaskId, Verb,
 };
 
 use super::{
@@ -145,8 +145,21 @@ impl Play {
             at += 1;
         }
         for id in wanted.into_iter().rev() {
+            if let Some(holder) = self.waiting_holder(id) {
+                let cancel = tasks(Selector::ids([holder]), Verb::Cancel, 1);
+                self.send(Sender::Operator, Command::Change(cancel), 0.0);
+            }
             self.send(Sender::Operator, Command::Change(tasks(Selector::ids([id]), Verb::Retry, 1)), 0.0);
         }
+    }
+
+    /// A waiting task that has the unique name of this one. It can wait for this one, directly or not: one has to give
+    /// way.
+    fn waiting_holder(&self, of: TaskId) -> Option<TaskId> {
+        let name = &self.picture.tasks.get(&of)?.task.unique.as_ref()?.name;
+        let has_name = |x: &&Task| x.unique.as_ref().is_some_and(|unique| unique.name == *name);
+        let mut waiting = self.picture.rows().filter(|x| x.holds_name && x.state == State::Waiting);
+        waiting.find(has_name).map(|x| x.id)
     }
 }
 

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Overlap, Policy, Tag, TaskId, Unique, Until,
-    When,
+    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Overlap, PolicyOverride, Tag, TaskId, Unique,
+    Until, When,
 };
-use uuid::Uuid;
 
 /// Faults are over then, in seconds from the beginning.
 pub(super) const FAULTS_END: u64 = 3_000;
@@ -115,9 +114,9 @@ pub(super) fn tag(text: &str) -> Tag {
     Tag::new(text).expect("a name")
 }
 
-/// The id of the task with this number.
+/// The id of the task with this number. Their order is another one than that of the numbers, as with ids made of names.
 pub(super) fn id(n: usize) -> TaskId {
-    TaskId::new(Uuid::from_u128((n as u128 + 1) << 64 | 0x7000_8000))
+    TaskId::named(&n.to_string())
 }
 
 fn task(rng: &mut Rng, n: usize, ordered: &BTreeMap<&str, bool>, mixed: bool) -> NewTask {
@@ -154,13 +153,13 @@ fn task(rng: &mut Rng, n: usize, ordered: &BTreeMap<&str, bool>, mixed: bool) ->
             _ => OnConflict::Refuse,
         };
     }
-    new.policy = Some(Policy {
-        max_attempts: rng.u32(1..=4),
-        max_retries: rng.u32(0..=3),
-        backoff: seconds(rng.u64(1..=20)),
-        max_backoff: seconds(60),
+    new.policy = PolicyOverride {
+        max_attempts: Some(rng.u32(1..=4)),
+        max_retries: Some(rng.u32(0..=3)),
+        backoff: Some(seconds(rng.u64(1..=20))),
+        max_backoff: Some(seconds(60)),
         timeout: None,
-    });
+    };
     if rng.bool() {
         new.tags.push(tag("odd"));
     }

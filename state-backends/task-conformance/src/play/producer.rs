@@ -40,7 +40,9 @@ impl Play {
         let made = *self.producer.made.entry(first).or_insert(self.now);
         let age = seconds(self.now - made);
         let from = Sender::Producer { first, size, with_edges };
-        self.send(from, Command::Add(Add { tasks, age }), 0.25);
+        // The plan has fewer than there are numbers.
+        let sequence = u32::try_from(first).unwrap_or_default();
+        self.send(from, Command::Add(Add { tasks: tasks.into(), sequence, age }), 0.25);
         self.at(self.now + 100, Event::Produce { first, size, with_edges, again: true });
     }
 

@@ -18,18 +18,21 @@ pub async fn every_attempt_is_told(handles: Handles) {
         (Outcome::Error("no".into()), AttemptEnd::Error),
         (Outcome::Retry(Micros::ZERO, "later".into()), AttemptEnd::Retry),
         (Outcome::Released, AttemptEnd::Released),
+        (Outcome::Unable("no room for a process".into()), AttemptEnd::Released),
     ];
+    let errors = [Some("no"), Some("later"), None, Some("no room for a process")];
     for (n, (outcome, end)) in ends.into_iter().enumerate() {
         let run = worker.one().await;
         queue.pass(Duration::from_secs(3)).await;
         worker.end(run, outcome).await;
         let told = queue.row(id).await.history[n].clone();
         assert_eq!((told.token, told.worker, told.end), (run.1, Some(worker.id), end));
+        assert_eq!(told.error.as_deref(), errors[n], "{end:?}");
         assert_eq!(told.ended - told.leased.unwrap(), seconds(3));
         queue.pass(Duration::from_secs(20)).await;
         worker.tidy().await;
     }
-    assert_eq!(queue.counted(Counted::EverLeased).await, 3);
+    assert_eq!(queue.counted(Counted::EverLeased).await, 4);
 }
 
 pub async fn a_task_says_why_it_does_not_run(handles: Handles) {

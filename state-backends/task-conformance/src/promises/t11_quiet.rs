@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use interval_queue_task_contract::{NewTask, Step};
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{Added, MIN_LEASE, NewTask, Read, Reply, State, Step};
 
 use crate::{
     Handles,
@@ -31,4 +32,49 @@ pub async fn what_has_ended_goes_without_a_cleaner(handles: Handles) {
     queue.live(&mut worker, Duration::from_secs(2)).await;
     assert!(worker.tidy().await > 1, "500 are more than one step forgets");
     assert_eq!(queue.rows().await, []);
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// One worker a day, which runs what was added and says goodbye, and none in between.
+pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
+    let queue = usual(handles).await.0;
+    for day in 0..26 {
+        queue.add([task(), task()]).await;
+        let mut worker = queue.worker();
+        worker.tidy().await;
+        worker.run().await;
+        worker.run().await;
+        let goodbye = Step { lease: MIN_LEASE, ..worker.step() };
+        worker.send(goodbye).await;
+        let Reply::Workers(workers) = queue.read(Read::Workers).await else { panic!("no workers") };
+        assert_eq!(workers.len(), 1, "on day {day} those of other days are not of this hour");
+        queue.pass(DAY).await;
+    }
+    let kept = queue.rows().await.len();
+    assert!(kept <= 6, "{kept} tasks of 26 days are kept, and a day is what the queue says");
+}
+
+/// A clock that is stepped forth and back, while nobody holds a task, makes no id look old: a repeated `add` within ten
+/// minutes finds it.
+pub async fn a_stepped_clock_forgets_no_id(handles: Handles) {
+    let queue = usual(handles).await.0;
+    let new = task();
+    queue.add_one(new.clone()).await;
+    let mut worker = queue.worker();
+    worker.run().await;
+    for _ in 0..3 {
+        queue.clock().advance(30 * DAY);
+        worker.hello().await;
+        queue.clock().step_back(30 * DAY);
+        worker.hello().await;
+    }
+    queue.clock().advance(30 * DAY);
+    for _ in 0..9 {
+        worker.hello().await;
+        let again = queue.try_add(vec![new.clone()], Micros::ZERO).await.unwrap();
+        assert_eq!(again, [Added::Again(new.id)]);
+        assert_eq!(queue.state(new.id).await, State::Done);
+        queue.pass(Duration::from_secs(60)).await;
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use interval_queue_task_contract::{NewTask, State};
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{NewTask, State, Step};
 
 use crate::{
     Handles,
@@ -34,4 +35,57 @@ pub async fn an_outage_costs_nobody_an_attempt(handles: Handles) {
     first.tidy().await;
     second.end(runs[1], crate::client::done()).await;
     first.end(runs[0], crate::client::done()).await;
+}
+
+/// An idle worker with a long lease is notified of a lease that is shorter, and told to look as often as that asks for.
+pub async fn a_short_lease_ends_in_time_among_the_idle(handles: Handles) {
+    let (queue, other) = usual(handles).await;
+    let mut idle = other.worker();
+    let wants = Step { want: 1, ..idle.step() };
+    assert_eq!(idle.send(wants).await.next, None, "it has no reason to look again");
+    let mut changes = queue.store().changes(queue.queue()).await.ok();
+    let id = queue.add_one(task()).await;
+    let mut worker = queue.worker().with_lease(SHORT);
+    worker.tidy().await;
+    if let Some(changes) = &mut changes {
+        crate::checks::calm(changes).await;
+    }
+    assert_eq!(worker.take(1).await, [id]);
+    if let Some(changes) = &mut changes {
+        crate::checks::nudged(changes, "a lease that is shorter than that of others").await;
+    }
+    // It dies. The other looks when it was notified, and as it is told from then on.
+    let mut passed = Duration::ZERO;
+    while queue.state(id).await == State::Leased && passed < Duration::from_secs(10) {
+        let wants = Step { want: 1, ..idle.step() };
+        let stepped = idle.send(wants).await;
+        if stepped.leased.is_empty() {
+            let next = stepped.next.unwrap().to_duration();
+            queue.pass(next).await;
+            passed += next;
+        } else {
+            break;
+        }
+    }
+    assert!(passed <= Duration::from_secs(2), "it took {passed:?}");
+    assert_eq!(queue.row(id).await.failures, 1);
+}
+
+/// A lease ends between two steps of which the second comes too soon to look for it: the worker is told to come back.
+pub async fn a_lease_that_ends_unseen_is_looked_for_soon(handles: Handles) {
+    let (queue, other) = usual(handles).await;
+    let id = queue.add_one(task()).await;
+    let mut worker = queue.worker().with_lease(SHORT);
+    assert_eq!(worker.take(1).await, [id]);
+    let mut idle = other.worker();
+    for _ in 0..400 {
+        let wants = Step { want: 1, ..idle.step() };
+        let stepped = idle.send(wants).await;
+        if queue.state(id).await != State::Leased || !stepped.leased.is_empty() {
+            break;
+        }
+        assert!(stepped.next.unwrap() <= Micros::from_millis(250), "{stepped:?}");
+        queue.pass(Duration::from_millis(30)).await;
+    }
+    assert_eq!(queue.row(id).await.failures, 1);
 }

@@ -1,11 +1,14 @@
 //! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. A worker hears of what is
 //! to be stopped.
 
-use interval_queue_task_contract::{ChangeTasks, NewTask, Selector, State, Stop, Tag, Verb};
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    AttemptEnd, ChangeTasks, EdgeState, Json, NewTask, OnFailure, Outcome, Selector, State, Stop, Tag, Verb,
+};
 
 use crate::{
     Handles,
-    client::{done, in_seconds, keyed, seconds, task, touch, usual},
+    client::{behind, done, in_seconds, keyed, seconds, task, touch, usual},
 };
 
 pub async fn a_dry_run_shows_what_the_real_one_touches(handles: Handles) {
@@ -48,4 +51,39 @@ pub async fn a_worker_hears_of_a_cancellation_with_its_next_step(handles: Handle
     queue.touch(Verb::Cancel, [id]).await;
     assert_eq!(queue.state(id).await, State::Leased);
     assert_eq!(worker.beat().await.stop, [(id, Stop::Cancel)]);
+}
+
+/// Whatever its worker says afterwards: the downstreams act as for any cancelled upstream, and the history and the
+/// result keep what the run did.
+pub async fn a_task_cancelled_while_it_runs_ends_cancelled(handles: Handles) {
+    let queue = usual(handles).await.0;
+    let result = Json::new("7").unwrap();
+    for (outcome, end, error) in [
+        (Outcome::Done(result.clone()), AttemptEnd::Done, None),
+        (Outcome::Error("no".into()), AttemptEnd::Error, Some("no")),
+        (Outcome::Failed("never".into()), AttemptEnd::Error, Some("never")),
+        (Outcome::Retry(Micros::ZERO, "later".into()), AttemptEnd::Retry, Some("later")),
+        (Outcome::Released, AttemptEnd::Stopped, None),
+    ] {
+        let id = queue.add_one(task()).await;
+        let cut = queue.add_one(behind([id], OnFailure::Cancel)).await;
+        let runs = queue.add_one(behind([id], OnFailure::Run)).await;
+        let mut worker = queue.worker();
+        let run = worker.one().await;
+        let touched = queue.try_touch(touch(Verb::Cancel, Selector::ids([id]))).await.unwrap();
+        assert_eq!((touched.ids, touched.asked), (vec![id], vec![id]));
+        worker.end(run, outcome.clone()).await;
+        let stored = queue.stored(id).await;
+        assert_eq!(stored.task.state, State::Cancelled, "{outcome:?}");
+        assert!(stored.task.error.is_some_and(|error| error.starts_with("it was cancelled")), "{outcome:?}");
+        let last = stored.task.history.last().unwrap();
+        assert_eq!((last.token, last.end, last.error.as_deref()), (run.1, end, error));
+        assert_eq!(stored.result.is_some(), end == AttemptEnd::Done, "{outcome:?}");
+        worker.tidy().await;
+        assert_eq!(queue.edges(cut).await, [EdgeState::Cut], "{outcome:?}");
+        assert_eq!(queue.state(cut).await, State::Cancelled, "{outcome:?}");
+        assert_eq!(worker.run().await, runs, "{outcome:?}");
+        let touched = queue.try_touch(touch(Verb::Cancel, Selector::ids([id]))).await.unwrap();
+        assert_eq!((touched.ids, touched.asked), (vec![], vec![]), "it has ended");
+    }
 }

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Micros, QueueName};
+use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
     Add, Change, ChangeTasks, Command, Json, Key, NewEdge, NewTask, OnFailure, Outcome, Read, Reply,
     Selector, Settle, Step, TaskId, TaskStore, Verb, When, WorkerId,
@@ -39,7 +40,7 @@ async fn costs(stored: u128) -> Vec<(&'static str, (u64, u64))> {
         costs.push((name, store.cost(&queue)));
         reply
     };
-    let add = |tasks| Command::Add(Add { tasks, age: Micros::ZERO });
+    let add = |tasks: Vec<NewTask>| Command::Add(Add { tasks: tasks.into(), sequence: 0, age: Micros::ZERO });
     apply("", add((100..100 + stored).map(some).collect())).await;
     let worker = WorkerId::new(Uuid::from_u128(1));
     let mut step = Step::first(worker, [Default::default()], Micros::from_millis(60_000));
@@ -86,4 +87,53 @@ async fn a_command_costs_the_same_whatever_is_stored() {
     for (name, (calls, found)) in many {
         assert!(calls < 60 && found < 60, "{name}: {calls} calls that find {found} rows");
     }
+}
+
+/// The cost of two steps that are given all they want, while so many tasks wait to be admitted: one that does not sweep, and
+/// one that does.
+async fn costs_beside_a_backlog(waiting: u128) -> [(u64, u64); 2] {
+    let clock = ManualClock::new();
+    let store = Wrong::new(Flaw::Nothing, clock.clone());
+    let queue = QueueName::new("many").unwrap();
+    let add = |tasks: Vec<NewTask>| Command::Add(Add { tasks: tasks.into(), sequence: 0, age: Micros::ZERO });
+    let worker = WorkerId::new(Uuid::from_u128(1));
+    let first = Step::first(worker, [Default::default()], Micros::from_millis(60_000));
+    let (first, sequence) = (Step { want: 1, ..first }, 1..);
+    store.apply(&queue, add((1..4).map(|n| NewTask::new(id(n), Json::default())).collect())).await.unwrap();
+    store.apply(&queue, Command::Step(first.clone())).await.unwrap();
+    let keyed = |n: u128| NewTask {
+        key: Some(Key::new(["a", "b"][n as usize % 2]).unwrap()),
+        ..NewTask::new(id(n), Json::default())
+    };
+    store.apply(&queue, add((100..100 + waiting).map(keyed).collect())).await.unwrap();
+    let mut costs = Vec::new();
+    for (passes, before) in [Duration::ZERO, Duration::from_millis(100)].into_iter().zip(sequence) {
+        clock.advance(passes);
+        let step = Step { sequence: before + 1, acknowledged: before, holding: None, ..first.clone() };
+        let reply = store.apply(&queue, Command::Step(step)).await.unwrap();
+        assert!(matches!(reply, Reply::Stepped(stepped) if stepped.leased.len() == 1 && !stepped.more));
+        costs.push(store.cost(&queue));
+    }
+    costs.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn a_step_costs_the_same_whatever_waits_to_be_admitted() {
+    let (few, many) = (costs_beside_a_backlog(200).await, costs_beside_a_backlog(8_000).await);
+    assert_eq!(few, many, "calls, and rows found");
+    let [(calls, found), sweep] = many;
+    assert!(calls < 30 && found < 30, "{calls} calls that find {found} rows");
+    assert!(sweep.0 < 1_000 && sweep.1 < 1_000, "{} calls that find {} rows", sweep.0, sweep.1);
+}
+
+#[tokio::test]
+async fn an_add_costs_in_proportion_to_its_tasks() {
+    let (mut calls, mut found) = ([0; 4], [0; 4]);
+    for (n, count) in hand::FLOWS.into_iter().enumerate() {
+        let store = Wrong::new(Flaw::Nothing, ManualClock::new());
+        store.apply(&hand::mail(), hand::flow(count)).await.unwrap();
+        (calls[n], found[n]) = store.cost(&hand::mail());
+    }
+    hand::assert_linear(calls, "calls");
+    hand::assert_linear(found, "rows found");
 }

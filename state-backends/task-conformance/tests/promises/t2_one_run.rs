@@ -27,7 +27,7 @@ async fn a_worker_that_knows_more_than_the_store_is_told_until_it_says_what_it_h
     let first = Step::first(WorkerId::LAST, [Kind::default()], Micros::from_millis(60_000));
     let later = |sequence| Step { sequence, acknowledged: sequence - 1, holding: None, ..first.clone() };
     let new = task();
-    send(Command::Add(Add { tasks: vec![new.clone()], age: Micros::ZERO })).await;
+    send(Command::Add(Add { tasks: [new.clone()].into(), sequence: 0, age: Micros::ZERO })).await;
     step(first.clone()).await;
     let leased = step(Step { want: 1, ..later(2) }).await.leased;
     let copy = store.copy();

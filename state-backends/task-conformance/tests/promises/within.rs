@@ -12,7 +12,7 @@ use interval_queue_task_conformance::{
 };
 use interval_queue_task_contract::{
     Change, Command, Counted, EdgeState, Fire, Fired, Json, NewSchedule, NewTask, OnFailure, Outcome,
-    Overlap, Policy, Read, Reply, SettingsChange, Settle, Settled, State, Task, TaskId, Token, Verb,
+    Overlap, PolicyOverride, Read, Reply, SettingsChange, Settle, Settled, State, Task, TaskId, Token, Verb,
 };
 
 struct Queue {
@@ -100,18 +100,22 @@ async fn only_ends_are_settled_so() {
 }
 
 #[tokio::test]
-async fn what_is_asked_to_stop_is_done_or_cancelled() {
+async fn a_cancelled_run_ends_within_no_transaction() {
     let queue = Queue::new().await;
-    let ids = queue.client.add([task(), task()]).await;
+    let id = queue.client.add_one(task()).await;
     let mut worker = queue.client.worker();
-    let runs: Vec<_> =
-        worker.lease(2).await.iter().map(|leased| (leased.task.id, leased.task.token)).collect();
-    queue.client.touch(Verb::Cancel, ids.clone()).await;
-    queue.ended(&worker, runs[0]).await;
-    let settled = queue.end(&worker, runs[1], Outcome::Failed("stopped".into())).unwrap();
-    assert_eq!(settled.state, State::Cancelled);
-    assert_eq!(queue.client.states(&ids).await, [State::Done, State::Cancelled]);
-    assert_eq!(worker.beat().await.stop, [], "nothing is asked of what has ended");
+    let run = worker.one().await;
+    queue.client.touch(Verb::Cancel, [id]).await;
+    let before = queue.client.row(id).await;
+    for outcome in [done(), Outcome::Failed("stopped".into())] {
+        let error = queue.end(&worker, run, outcome).unwrap_err();
+        assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
+        assert!(error.to_string().contains("was cancelled while it ran: roll back"), "{error}");
+    }
+    assert_eq!(queue.client.row(id).await, before);
+    // The handler returns the error.
+    worker.end(run, Outcome::Error("rolled back".into())).await;
+    assert_eq!(queue.client.state(id).await, State::Cancelled);
 }
 
 #[tokio::test]
@@ -275,7 +279,7 @@ async fn a_queue_that_is_not_there_has_no_run() {
 #[tokio::test]
 async fn a_last_attempt_that_ends_so_is_done() {
     let queue = Queue::new().await;
-    let policy = Some(Policy::default().max_attempts(1));
+    let policy = PolicyOverride { max_attempts: Some(1), ..PolicyOverride::default() };
     queue.client.add_one(NewTask { policy, ..task() }).await;
     let mut worker = queue.client.worker();
     let run = worker.one().await;

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence, Queue, Rows,
-    Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence, Queue,
+    Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
 };
 
 use crate::wrong::Flaw;
@@ -74,11 +74,15 @@ impl Rows for Flawed<'_> {
         {
             (x.worker, x.token) = (Some(*worker), *token);
         }
+        if let (Flaw::EndsAsUsual, true, Some(x)) = (self.flaw, self.settled.contains_key(&id), &mut found) {
+            x.stop = None;
+        }
         self.seen(found)
     }
 
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), StateError> {
-        self.tables.insert(task, payload)?;
+        let position = if self.flaw == Flaw::ForgetsPositions { 0 } else { task.position };
+        self.tables.insert(&Task { position, ..task.clone() }, payload)?;
         self.seen(())
     }
 
@@ -188,6 +192,11 @@ impl Rows for Flawed<'_> {
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let found =
             if self.flaw == Flaw::HandsNothingOver { None } else { self.tables.first_in_line(key)? };
+        self.seen(found)
+    }
+
+    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
+        let found = self.tables.keyed(key, most)?;
         self.seen(found)
     }
 
@@ -310,11 +319,18 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+    fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let found = self.tables.shortest_busy_lease(after)?;
         let found = match self.flaw {
             Flaw::ForgivesNoSilence => Some(Micros::MAX),
-            _ => self.tables.shortest_lease(after)?,
+            Flaw::ForgivesAllSilence => found.or(Some(Micros::from_millis(30_000))),
+            _ => found,
         };
+        self.seen(found)
+    }
+
+    fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let found = self.tables.longest_lease(after)?;
         self.seen(found)
     }
 
@@ -358,6 +374,11 @@ impl Rows for Flawed<'_> {
         self.seen(())
     }
 
+    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        let found = self.tables.paused_keys(most)?;
+        self.seen(found)
+    }
+
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
         let found = self.tables.uneven_keys(most)?;
         self.seen(found)
@@ -389,6 +410,11 @@ impl Rows for Flawed<'_> {
             self.tables.count(kind, counted, more)?;
         }
         self.seen(())
+    }
+
+    fn miscounted(&mut self) -> Result<Vec<Corrected>, StateError> {
+        let found = self.tables.miscounted()?;
+        self.seen(found)
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {

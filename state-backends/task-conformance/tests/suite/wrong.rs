@@ -29,17 +29,23 @@ pub(crate) enum Flaw {
     UndoesNothing,
     /// The least urgent comes first.
     ReversesOrder,
+    /// The positions of tasks are not stored, so that the ids break ties.
+    ForgetsPositions,
     /// Each third edge is not stored.
     ForgetsEdges,
     HandsNothingOver,
     TellsNobody,
     SwapsNobody,
     ForgivesNoSilence,
+    /// Silence counts for little also while no lease can be lost by it.
+    ForgivesAllSilence,
     ForgetsWorkers,
     PurgesInputs,
     IgnoresHoldings,
     ObeysLateSteps,
     AddsLate,
+    /// A run that was asked to stop ends as if it was not.
+    EndsAsUsual,
     /// How long tasks wait is not counted.
     LosesTimes,
     KeepsTimes,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Judge, Picture, ensure};
+use super::{Judge, Picture, ensure, is_cancelled};
 use crate::{Change, Command, Counted, KEEP_IDS, Kind, State, Task, Verb};
 
 impl Judge {
@@ -59,6 +59,11 @@ impl Judge {
                 || x.state == was.state
                 || x.state == State::Purged;
             ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
+            ensure!(
+                !is_cancelled(was) || is_cancelled(x) || x.state == State::Cancelled,
+                "T9: task {id} was cancelled while it ran, and is {}",
+                x.state
+            );
             let is_replaced = matches!(by, Some(Command::Add(_))) && x != was;
             let is_reordered = matches!(
                 by,
@@ -72,6 +77,7 @@ impl Judge {
                 x.due
             );
             ensure!(x.added == was.added, "T4: task {id} was added at another time");
+            ensure!(x.position == was.position, "T4: task {id} has another position than it was added at");
             let is_early = was.state == State::Scheduled
                 && matches!(x.state, State::Ready | State::Keyed | State::Leased)
                 && was.not_before > x.not_before
@@ -93,8 +99,8 @@ impl Judge {
         if let Some(&ended) = self.ended.get(&id)
             && !self.rolled_back
         {
-            // A step of the clock forward counts for a quarter of a lease at most.
-            let kept = now.saturating_sub(ended) + Duration::from_secs(30);
+            // A step of the clock forward counts for half of that at most.
+            let kept = now.saturating_sub(ended) + KEEP_IDS.to_duration() / 2 + Duration::from_secs(30);
             ensure!(kept >= KEEP_IDS.to_duration(), "T1: the id of task {id} was kept for {kept:?} only");
         }
         let downs = before.tasks.get(&id).map(|stored| stored.downstreams.as_slice()).unwrap_or_default();

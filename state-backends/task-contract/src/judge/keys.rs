@@ -39,18 +39,20 @@ impl Judge {
             if self.is_uneven || line.iter().any(|x| !after.is_open(&x.kind)) {
                 continue;
             }
-            let last = held.iter().filter(|x| x.state == State::Ready).max_by_key(|x| x.line());
+            let last = held.iter().filter(|x| x.state == State::Ready).max_by_key(|x| self.line(x));
             ensure!(
                 held.len() <= limit || last.is_none(),
                 "T6: {} hold key {key}, and {limit} may",
                 held.len()
             );
-            let Some(first) = line.iter().min_by_key(|x| x.line()) else { continue };
+            let Some(first) = line.iter().min_by_key(|x| self.line(x)) else { continue };
             let is_alone = limit > 1 && (first.ordered || held.iter().any(|x| x.ordered));
             let limit = if is_alone { 1 } else { limit };
             ensure!(held.len() >= limit, "T6: key {key} has a free place, and {} waits: {held:?}", first.id);
             let overtakes = |last: &&&Task| {
-                !(last.ordered && last.leased.is_some()) && last.line() > first.line() && held.len() == limit
+                !(last.ordered && last.leased.is_some())
+                    && self.line(last) > self.line(first)
+                    && held.len() == limit
             };
             ensure!(
                 last.filter(overtakes).is_none(),

@@ -25,7 +25,7 @@ use interval_queue_contract::{Micros, StateErrorKind};
 
 use crate::{
     Add, Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, Settle, Settled,
-    State, Step, Stepped, Task, TaskId, Token, WorkerId,
+    State, Step, Stepped, Stop, Task, TaskId, Token, WorkerId,
 };
 
 pub use picture::Picture;
@@ -39,6 +39,11 @@ macro_rules! ensure {
     };
 }
 use ensure;
+
+/// Whether its run was asked to stop, because the task was cancelled.
+fn is_cancelled(x: &Task) -> bool {
+    x.state == State::Leased && x.stop == Some(Stop::Cancel)
+}
 
 /// What the store has answered, as far as it is judged.
 pub type Outcome = Result<Reply, StateErrorKind>;
@@ -70,6 +75,8 @@ pub struct Judge {
     absorbed: HashSet<TaskId>,
     /// When it ended.
     ended: HashMap<TaskId, Duration>,
+    /// The positions of tasks, as the commands say that added them.
+    positions: HashMap<TaskId, u32>,
     /// The nominal instants that were made.
     nominal: BTreeMap<Micros, TaskId>,
     ever: HashMap<(Kind, Counted), u64>,
@@ -127,7 +134,7 @@ impl Judge {
         ensure!(is_new, "T2: one token, two starts: task {} at {}", x.id, x.token);
         let runs = self.runs.entry((x.id, x.life)).or_default();
         *runs += 1;
-        let most = x.policy.map_or(u32::MAX, |policy| policy.max_attempts);
+        let most = x.policy.max_attempts.unwrap_or(u32::MAX);
         ensure!(
             *runs <= most || self.rolled_back,
             "T3: task {} runs {runs} times, and may {most} times",
@@ -155,6 +162,7 @@ impl Judge {
         command: &Command,
         outcome: &Outcome,
     ) -> Result<(), String> {
+        self.place(before, command, outcome);
         match (command, outcome) {
             (_, Err(kind)) => {
                 ensure!(
@@ -199,8 +207,12 @@ impl Judge {
     ) -> Result<(), String> {
         let id = settle.id;
         let was = before.task(id);
-        let is_mine = was
-            .is_some_and(|x| x.state == State::Leased && x.worker == Some(worker) && x.token == settle.token);
+        let is_mine = was.is_some_and(|x| {
+            x.state == State::Leased
+                && x.worker == Some(worker)
+                && x.token == settle.token
+                && !is_cancelled(x)
+        });
         let is_stored = outcome.is_ok();
         ensure!(
             is_mine == is_stored,
@@ -296,7 +308,7 @@ impl Judge {
                 if was_mine { "" } else { "not " },
                 if is_lost { "" } else { "not " }
             );
-            if let (true, Some(was), End::Released | End::Exchanged | End::Retry(..)) =
+            if let (true, Some(was), End::Released | End::Unable(_) | End::Exchanged | End::Retry(..)) =
                 (was_mine, before.task(settle.id), &settle.outcome)
                 && let Some(runs) = self.runs.get_mut(&(was.id, was.life))
             {

@@ -1,7 +1,15 @@
 //! What a step was given, and what it left.
 
-use super::{Judge, Picture, ensure};
-use crate::{State, Step, Stepped, Task, TaskId};
+use interval_queue_contract::Micros;
+
+use super::{Judge, Outcome, Picture, ensure};
+use crate::{Added, Command, Reply, State, Step, Stepped, Task, TaskId};
+
+/// The longest time after which a worker with room comes back for a backlog.
+const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
+
+/// The order that is promised, of what the commands said: no field of a row breaks a tie but the time of adding.
+pub(super) type Rank = (i64, Micros, u32, TaskId);
 
 impl Judge {
     /// After a step: what was given is the most urgent, and nothing is left that could go on.
@@ -25,14 +33,14 @@ impl Judge {
                 && step.at_least.is_none_or(|least| x.priority >= least)
                 && !is_blocked(x)
         };
-        let next = after.rows().filter(offered).min_by_key(|x| x.order());
-        let last = stepped.leased.iter().max_by_key(|leased| leased.task.order());
+        let next = after.rows().filter(offered).min_by_key(|x| self.rank(x));
+        let last = stepped.leased.iter().max_by_key(|leased| self.rank(&leased.task));
         if let (Some(next), Some(last)) = (next, last) {
-            let is_right = next.order() > last.task.order() || self.is_uneven;
+            let is_right = self.rank(next) > self.rank(&last.task) || self.is_uneven;
             ensure!(is_right, "T4: {} was leased before the more urgent {}", last.task.id, next.id);
         }
         let told: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
-        let sorted = stepped.leased.is_sorted_by_key(|leased| leased.task.order());
+        let sorted = stepped.leased.is_sorted_by_key(|leased| self.rank(&leased.task));
         ensure!(sorted, "T4: leased in another order: {told:?}");
         let mut room = step.room;
         for leased in &stepped.leased {
@@ -47,8 +55,43 @@ impl Judge {
         let has_room = told.len() < step.want as usize && !after.paused && !is_full;
         let next = next.filter(|next| room.is_none_or(|room| room.fits(next.weight)));
         ensure!(!has_room || next.is_none(), "T3: {next:?} is ready, and a worker with room is not given it");
-        let left = after.rows().find(|x| x.state == State::Added || x.state.is_ended() && !x.told);
-        ensure!(left.is_none(), "T7: nothing is left to do, and nobody looked at {left:?}");
+        let untold = after.rows().find(|x| x.state.is_ended() && !x.told);
+        ensure!(untold.is_none(), "T7: nothing is left to do, and nobody looked at {untold:?}");
+        // A step that is given all that it wants may leave a backlog, and so may one whose worker comes back soon.
+        let has_all = told.len() >= step.want as usize && (step.want > 0 || !step.settle.is_empty());
+        let left = after.rows().find(|x| x.state == State::Added);
+        let comes_back = stepped.next.is_some_and(|next| next <= LOOK_AGAIN);
+        ensure!(left.is_none() || has_all || comes_back, "T3: nobody comes back to admit {left:?}");
         Ok(())
+    }
+
+    /// Notes the positions of the tasks that a command adds.
+    pub(super) fn place(&mut self, before: &Picture, command: &Command, outcome: &Outcome) {
+        let is_new = |id: &TaskId| !before.tasks.contains_key(id);
+        match (command, outcome) {
+            (Command::Add(add), Ok(Reply::Added(added))) => {
+                let new = (add.sequence..).zip(added);
+                self.positions.extend(new.filter_map(|(position, added)| match added {
+                    Added::New(id) => Some((*id, position)),
+                    _ => None,
+                }));
+            }
+            (Command::Fire(fire), Ok(_)) => {
+                let made = (0..).zip(&fire.made).map(|(position, (_, task))| (task.id, position));
+                self.positions.extend(made.filter(|(id, _)| is_new(id)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Where a task stands among those that are ready.
+    pub(super) fn rank(&self, x: &Task) -> Rank {
+        (x.due, x.added, self.positions.get(&x.id).copied().unwrap_or(x.position), x.id)
+    }
+
+    /// Where it stands in the line of its key.
+    pub(super) fn line(&self, x: &Task) -> Rank {
+        let rank = self.rank(x);
+        if x.ordered { (x.added.get().cast_signed(), x.added, rank.2, rank.3) } else { rank }
     }
 }

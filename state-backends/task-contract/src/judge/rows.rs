@@ -52,7 +52,7 @@ impl Judge {
         // A key is let go with what is told, if it was settled within a transaction of the application.
         let holds = x.holds_name || x.holds_key && x.told || x.parked || x.stop.is_some();
         ensure!(!is_ended || !holds, "T6: {id} has ended and holds something: {x:?}");
-        let most = x.policy.map_or(u32::MAX, |policy| policy.max_attempts);
+        let most = x.policy.max_attempts.unwrap_or(u32::MAX);
         let has_more = x.failures < most || is_ended && x.failures <= most;
         ensure!(has_more, "T3: {id} is {} after {} failures of {most}", x.state, x.failures);
 
@@ -79,7 +79,8 @@ impl Judge {
         ensure!(!x.parked || x.state == Keyed, "T6: {id} is {} and parked", x.state);
 
         if let Some(unique) = &x.unique {
-            let lost = unique.until == Until::Ended && !is_ended && x.life == 0 && !x.holds_name;
+            let is_kept = x.life == 0 || !self.rolled_back;
+            let lost = unique.until == Until::Ended && !is_ended && is_kept && !x.holds_name;
             ensure!(!lost, "T1: unique: {id} is {} and has lost its name", x.state);
             let kept = unique.until == Until::Leased && x.state == Leased && x.holds_name;
             ensure!(!kept, "T1: unique: {id} is leased and keeps its name");

@@ -13,21 +13,16 @@ use crate::{
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn add(&mut self, add: &Add) -> Result<Reply, R::Error> {
-        Ok(Reply::Added(self.add_all(&add.tasks, add.age, &[])?))
+        Ok(Reply::Added(self.add_all(add, &[])?))
     }
 
     /// All or none. With the nominal instants of those that a schedule makes.
-    pub(super) fn add_all(
-        &mut self,
-        tasks: &[NewTask],
-        age: Micros,
-        nominal: &[Nominal],
-    ) -> Result<Vec<Added>, R::Error> {
-        let mut added = Vec::with_capacity(tasks.len());
+    pub(super) fn add_all(&mut self, add: &Add, nominal: &[Nominal]) -> Result<Vec<Added>, R::Error> {
+        let mut added = Vec::with_capacity(add.tasks.len());
         // The task that stands for each of the batch: another one may have its unique name.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
-        for (at, new) in tasks.iter().enumerate() {
-            let one = self.add_one(new, age, nominal.get(at), &stands)?;
+        for (position, (at, new)) in (add.sequence..).zip(add.tasks.iter().enumerate()) {
+            let one = self.add_one(new, add.age, position, nominal.get(at), &stands)?;
             if one.id() != new.id {
                 stands.insert(new.id, one.id());
             }
@@ -41,6 +36,7 @@ impl<R: Rows> Work<'_, R> {
         &mut self,
         new: &NewTask,
         age: Micros,
+        position: u32,
         nominal: Option<&Nominal>,
         stands: &HashMap<TaskId, TaskId>,
     ) -> Result<Added, R::Error> {
@@ -72,7 +68,7 @@ impl<R: Rows> Work<'_, R> {
                 }
                 OnConflict::Replace if holder.state != State::Leased => {
                     self.replace(&holder, new)?;
-                    self.remember_replacing(new, nominal, holder.id)?;
+                    self.remember_replacing(new, position, nominal, holder.id)?;
                     return Ok(Added::Replaced(holder.id));
                 }
                 OnConflict::Keep | OnConflict::Replace => return Ok(Added::Kept(holder.id)),
@@ -102,7 +98,7 @@ impl<R: Rows> Work<'_, R> {
                 life: 0,
             })?;
         }
-        let task = self.made_of(new, nominal);
+        let task = Task { position, ..self.made_of(new, nominal) };
         self.insert(&task, &new.payload)?;
         self.rows.count(&task.kind, Counted::EverAdded, 1)?;
         Ok(Added::New(new.id))
@@ -113,10 +109,12 @@ impl<R: Rows> Work<'_, R> {
     fn remember_replacing(
         &mut self,
         new: &NewTask,
+        position: u32,
         nominal: Option<&Nominal>,
         holder: TaskId,
     ) -> Result<(), R::Error> {
         let kept = Task {
+            position,
             state: State::Purged,
             holds_name: false,
             has_edges: false,
@@ -226,6 +224,7 @@ impl<R: Rows> Work<'_, R> {
         let mut x = Task {
             id: before.id,
             added: before.added,
+            position: before.position,
             token: before.token,
             life: before.life,
             has_edges: before.has_edges,

@@ -1,9 +1,11 @@
 //! What an operator or an application changes for all.
 
-use interval_queue_contract::{OnExisting, StateError, StateErrorKind};
+use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 
 use super::Work;
-use crate::{Change, KeyRow, Kind, KindRow, Level, Reply, Rows, SettingsChange};
+use crate::{
+    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, Level, Recounted, Reply, Rows, SettingsChange,
+};
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn change(&mut self, change: &Change) -> Result<Reply, R::Error> {
@@ -11,17 +13,23 @@ impl<R: Rows> Work<'_, R> {
         match change {
             Change::Open(settings, on_existing) => self.open(settings, *on_existing)?,
             Change::Set(settings) => self.set(settings),
-            Change::Pause => self.queue().paused = true,
+            Change::Pause => {
+                let since = paused_since(self.queue.paused, self.queue.paused_at, self.now);
+                let queue = self.queue();
+                (queue.paused, queue.paused_at) = (true, since);
+            }
             Change::Resume => {
-                self.queue().paused = false;
+                let queue = self.queue();
+                (queue.paused, queue.paused_at) = (false, None);
                 self.nudges = true;
             }
             Change::Kind(kind, paused) => self.pause_kind(kind, *paused)?,
             Change::Key(key, limit) => {
-                self.rows.put_key(&KeyRow { key: key.clone(), limit: *limit, uneven: true })?;
+                self.limit_key(key, *limit)?;
                 self.sweep_soon();
             }
             Change::Tasks(change) => return self.change_tasks(change),
+            Change::Recount => return self.recount(),
             Change::Schedule(new) => self.set_schedule(new)?,
             Change::Unschedule(name) => {
                 if self.rows.schedule(name)?.is_none() {
@@ -32,6 +40,21 @@ impl<R: Rows> Work<'_, R> {
             }
         }
         Ok(Reply::Changed(self.queue.settings.clone()))
+    }
+
+    /// Adds what was wrong to the counts, so that commands which go on at the same time add theirs, too.
+    fn recount(&mut self) -> Result<Reply, R::Error> {
+        let corrected = self.rows.miscounted()?;
+        for Corrected { kind, state, before, counted } in &corrected {
+            let counted = i64::try_from(*counted).unwrap_or(i64::MAX);
+            self.rows.count(kind, Counted::Now(*state), counted.saturating_sub(*before))?;
+        }
+        if !corrected.is_empty() {
+            // A removed task may have held a key.
+            self.queue().level_after = Some(Level::Begin);
+            self.sweep_soon();
+        }
+        Ok(Reply::Recounted(Recounted { corrected, ..Recounted::default() }))
     }
 
     fn open(&mut self, settings: &SettingsChange, on_existing: OnExisting) -> Result<(), R::Error> {
@@ -62,10 +85,27 @@ impl<R: Rows> Work<'_, R> {
         self.sweep_soon();
     }
 
+    fn limit_key(&mut self, key: &Key, limit: Option<u32>) -> Result<(), R::Error> {
+        let was = self.rows.key(key)?;
+        let (was_paused, at) = was.map_or((false, None), |row| (row.limit == Some(0), row.paused_at));
+        let paused_at = paused_since(was_paused, at, self.now).filter(|_| limit == Some(0));
+        self.rows.put_key(&KeyRow { key: key.clone(), limit, paused_at, uneven: true })
+    }
+
     fn pause_kind(&mut self, kind: &Kind, paused: bool) -> Result<(), R::Error> {
-        let served_until = self.rows.kind(kind)?.map_or_else(Default::default, |row| row.served_until);
+        let was = self.rows.kind(kind)?;
+        let served_until = was.as_ref().map_or_else(Default::default, |row| row.served_until);
         let open = !paused && served_until > self.ticks;
-        self.rows.put_kind(&KindRow { kind: kind.clone(), paused, served_until, open, uneven: true })?;
+        let (was_paused, at) = was.map_or((false, None), |row| (row.paused, row.paused_at));
+        let paused_at = paused_since(was_paused, at, self.now).filter(|_| paused);
+        self.rows.put_kind(&KindRow {
+            kind: kind.clone(),
+            paused,
+            paused_at,
+            served_until,
+            open,
+            uneven: true,
+        })?;
         self.sweep_soon();
         Ok(())
     }
@@ -75,4 +115,9 @@ impl<R: Rows> Work<'_, R> {
         self.queue().unswept = true;
         self.nudges = true;
     }
+}
+
+/// Since when something is paused that is paused `now`: to pause it again does not change that.
+fn paused_since(was_paused: bool, at: Option<Micros>, now: Micros) -> Option<Micros> {
+    if was_paused { at } else { Some(now) }
 }

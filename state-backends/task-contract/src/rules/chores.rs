@@ -24,9 +24,8 @@ impl<R: Rows> Work<'_, R> {
                 self.queue().unswept = !is_swept;
             }
         }
-        let goes_on =
-            self.tell_ends(&mut share)? && self.admit_due(&mut share)? && self.admit_added(&mut share)?;
-        Ok(!(is_swept && goes_on))
+        let is_told = self.tell_ends(&mut share)?;
+        Ok(!(is_swept && is_told))
     }
 
     /// The tasks of workers whose leases have ended have failed once more. The worker that steps lives: what it has, it
@@ -114,35 +113,6 @@ impl<R: Rows> Work<'_, R> {
             }
         }
         Ok(false)
-    }
-
-    fn admit_due(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        if *share == 0 {
-            return Ok(false);
-        }
-        for x in self.rows.scheduled(self.now, *share)? {
-            *share -= 1;
-            self.admit(&x, x.clone())?;
-        }
-        Ok(*share > 0)
-    }
-
-    fn admit_added(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        if *share == 0 {
-            return Ok(false);
-        }
-        for x in self.rows.added(*share)? {
-            if *share == 0 {
-                return Ok(false);
-            }
-            *share -= 1;
-            if !x.has_edges {
-                self.admit(&x, x.clone())?;
-            } else if !self.look_upstream(&x, share)? {
-                return Ok(false);
-            }
-        }
-        Ok(*share > 0)
     }
 
     /// Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.

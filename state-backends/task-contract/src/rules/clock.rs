@@ -1,13 +1,19 @@
-//! The clock of leases: it never goes back, and silence counts for a quarter of a lease at most. When nobody was heard
-//! for longer, such as after an outage, a step of the clock or a host asleep, it is not each worker that was silent.
+//! The clock of leases: it never goes back, and while a worker holds tasks a silence of all counts for a quarter of the
+//! shortest of their leases at most. After an outage, a step of the clock or a host asleep it is not each worker that was
+//! silent. While no worker holds a task no lease can be lost by it: then a silence counts in full, up to half of the time
+//! for which ids are remembered, so that ended tasks and dead workers are forgotten where workers come and go.
 
 use interval_queue_contract::Micros;
 
 use super::Work;
-use crate::{MIN_LEASE, Rows, Step, Took, policy::mix};
+use crate::{KEEP_IDS, MIN_LEASE, Rows, Step, Took, policy::mix};
 
-/// What silence counts for if nobody lives: a quarter of a usual lease.
+/// What is no silence while nobody holds a task: a quarter of a usual lease.
 const GRACE: Micros = Micros::from_millis(7_500);
+
+/// What one silence counts for at most. A step of the clock looks like one: an id that a repeated `add` may still name
+/// must outlive it.
+const LONGEST_SILENCE: Micros = Micros::new(KEEP_IDS.get() / 2);
 
 /// So many microseconds are left out at most: a second.
 const LEFT_OUT: u64 = 1 << 20;
@@ -19,19 +25,24 @@ impl<R: Rows> Work<'_, R> {
     /// Reads the clock of leases. A step writes it down now and then, and sweeps then.
     pub(super) fn tell_time(&mut self) -> Result<(), R::Error> {
         let passed = self.now - self.queue.seen;
-        let counts = if passed <= Micros::new(MIN_LEASE.get() / 4) {
-            passed
-        } else {
-            let shortest = self.rows.shortest_lease(self.queue.ticks)?;
-            passed.min(shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4)))
-        };
+        let mut counts = passed;
+        if passed > Micros::new(MIN_LEASE.get() / 4) {
+            let shortest = self.rows.shortest_busy_lease(self.queue.ticks)?;
+            let quarter = shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4));
+            self.was_silent = passed > quarter;
+            if self.was_silent {
+                // A clock that goes forth and back passes each instant again: it counts once.
+                let unseen = if shortest.is_none() { self.now - self.queue.latest } else { Micros::ZERO };
+                counts = quarter.max(unseen.min(LONGEST_SILENCE));
+            }
+        }
         self.ticks = self.queue.ticks + counts;
         Ok(())
     }
 
     pub(super) fn write_time(&mut self, step: &Step) {
         let (now, ticks) = (self.now, self.ticks);
-        if now - self.queue.seen > ticks - self.queue.ticks {
+        if self.was_silent {
             // After such a silence the store may be one that was rolled back, and the first to come need not know.
             self.begin_incarnation(step);
         }

@@ -8,7 +8,8 @@ use crate::{
     Stop, Task, WorkerId,
 };
 
-pub(super) const CANCELLED: &str = "it was cancelled";
+const CANCELLED: &str = "it was cancelled";
+const CANCELLED_LATE: &str = "it was cancelled; its run finished after it was asked to stop";
 pub(super) const OVERDUE: &str = "its deadline has passed";
 
 /// What was done with the end of a run.
@@ -23,8 +24,9 @@ pub(super) enum Settled {
 }
 
 impl<R: Rows> Work<'_, R> {
+    /// The policy in force for a task.
     pub(super) fn policy(&self, x: &Task) -> Policy {
-        x.policy.unwrap_or(self.queue.settings.policy)
+        x.policy.over(&self.queue.settings.policy)
     }
 
     /// A worker says how a run ended, under the token of that run.
@@ -33,7 +35,7 @@ impl<R: Rows> Work<'_, R> {
         if !x.is_leased_to(worker, settle.token) {
             return Ok(Settled::Lost);
         }
-        if !matches!(settle.outcome, Outcome::Released | Outcome::Exchanged) {
+        if !matches!(settle.outcome, Outcome::Released | Outcome::Unable(_) | Outcome::Exchanged) {
             self.has_run(&x)?;
         }
         if let Outcome::Done(result) = &settle.outcome {
@@ -46,11 +48,25 @@ impl<R: Rows> Work<'_, R> {
             if result.as_str() != "null" {
                 self.rows.put_result(x.id, Some(result))?;
             }
-            self.end(&x, State::Done, None)?;
+            // A deadline is about the start: a result that came all the same counts.
+            match x.stop {
+                Some(Stop::Cancel) => self.end_cancelled(&x, Some(AttemptEnd::Done), "")?,
+                _ => self.end(&x, State::Done, None)?,
+            }
             return Ok(Settled::Obeyed);
         }
         match (x.stop, &settle.outcome) {
-            (Some(Stop::Cancel), _) => self.end(&x, State::Cancelled, Some(CANCELLED))?,
+            (Some(Stop::Cancel), outcome) => {
+                let (end, why) = match outcome {
+                    Outcome::Error(why) | Outcome::Failed(why) => (Some(AttemptEnd::Error), why.as_str()),
+                    Outcome::Retry(_, why) => (Some(AttemptEnd::Retry), why.as_str()),
+                    Outcome::Released => (Some(AttemptEnd::Stopped), ""),
+                    Outcome::Unable(_) => (Some(AttemptEnd::Released), ""),
+                    // It was never begun.
+                    Outcome::Exchanged | Outcome::Done(_) => (None, ""),
+                };
+                self.end_cancelled(&x, end, why)?;
+            }
             (Some(Stop::Deadline), _) => self.end(&x, State::Failed, Some(OVERDUE))?,
             (_, Outcome::Failed(why)) => {
                 let failures = x.failures.saturating_add(1);
@@ -59,8 +75,11 @@ impl<R: Rows> Work<'_, R> {
             (_, Outcome::Error(why)) => self.run_failed(x, why, AttemptEnd::Error)?,
             (_, Outcome::Retry(after, why)) => self.retry_later(x, *after, why)?,
             (_, Outcome::Exchanged) => self.again(&x, x.clone())?,
-            (Some(Stop::Release), Outcome::Released) => self.again(&x, Task { returns: 0, ..x.clone() })?,
-            (None, Outcome::Released) => self.give_back(x, AttemptEnd::Released)?,
+            (Some(Stop::Release), Outcome::Released | Outcome::Unable(_)) => {
+                self.again(&x, Task { returns: 0, ..x.clone() })?;
+            }
+            (None, Outcome::Released) => self.give_back(x, AttemptEnd::Released, None)?,
+            (None, Outcome::Unable(why)) => self.give_back(x, AttemptEnd::Released, Some(why))?,
             (_, Outcome::Done(_)) => {}
         }
         Ok(Settled::Obeyed)
@@ -73,7 +92,7 @@ impl<R: Rows> Work<'_, R> {
         let wait = policy.wait(failures, x.id, x.token.attempt);
         let mut after = Task { failures, returns: 0, error: Some(cut(why)), ..x.clone() };
         match x.stop {
-            Some(Stop::Cancel) => return self.end(&x, State::Cancelled, Some(CANCELLED)),
+            Some(Stop::Cancel) => return self.end_cancelled(&x, Some(end), why),
             Some(Stop::Deadline) => return self.end(&x, State::Failed, Some(OVERDUE)),
             _ if failures >= policy.max_attempts => return self.end_as(&x, after, State::Failed),
             _ => {}
@@ -99,19 +118,24 @@ impl<R: Rows> Work<'_, R> {
 
     /// It was not run, or its lease never arrived: nothing counts, and its place is its own. But twenty times in a row
     /// are something to be seen, and to be slow at.
-    pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd) -> Result<(), R::Error> {
+    pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd, why: Option<&str>) -> Result<(), R::Error> {
         match x.stop {
-            Some(Stop::Cancel) => return self.end(&x, State::Cancelled, Some(CANCELLED)),
+            Some(Stop::Cancel) => return self.end_cancelled(&x, Some(end), ""),
             Some(Stop::Deadline) => return self.end(&x, State::Failed, Some(OVERDUE)),
             _ => {}
         }
-        let mut after = Task { returns: x.returns.saturating_add(1), ..x.clone() };
+        let error = why.map(cut).or_else(|| x.error.clone());
+        let mut after = Task { returns: x.returns.saturating_add(1), error, ..x.clone() };
         if after.returns >= MAX_RETURNS {
             let over = after.returns - MAX_RETURNS + 1;
             after.not_before = self.now + self.policy(&x).wait(over, x.id, x.token.attempt);
-            after.error = Some(format!("it was given back {} times in a row", after.returns));
+            let times = format!("it was given back {} times in a row", after.returns);
+            after.error = Some(why.map_or(times.clone(), |why| cut(&format!("{times}: {why}"))));
         }
         after.remember(end, self.now);
+        if let (Some(why), Some(attempt)) = (why, after.history.last_mut()) {
+            attempt.error = Some(cut(why));
+        }
         self.again(&x, after)
     }
 
@@ -124,6 +148,18 @@ impl<R: Rows> Work<'_, R> {
             x.not_before = x.not_before.min(self.now);
         }
         self.admit(before, x)
+    }
+
+    /// The end of a task whose run was asked to stop: cancelled, however the run ended. The history keeps how it did,
+    /// and a result stays stored.
+    fn end_cancelled(&mut self, x: &Task, end: Option<AttemptEnd>, why: &str) -> Result<(), R::Error> {
+        let mut after = Task { error: (!why.is_empty()).then(|| cut(why)), ..x.clone() };
+        if let Some(end) = end {
+            after.remember(end, self.now);
+        }
+        let error = if end == Some(AttemptEnd::Done) { CANCELLED_LATE } else { CANCELLED };
+        after.error = Some(error.into());
+        self.end_as(x, after, State::Cancelled)
     }
 
     /// The end of a task, and what it held goes to others.

@@ -1,9 +1,9 @@
 //! Schedules: each nominal instant makes exactly one task, whoever is there to make it.
 
-use interval_queue_contract::{InvalidInput, Micros, StateError};
+use interval_queue_contract::{InvalidInput, StateError};
 
 use super::Work;
-use crate::{Fire, Fired, NewSchedule, NewTask, Nominal, Overlap, Reply, Rows, Schedule, Task, TaskId};
+use crate::{Add, Fire, Fired, NewSchedule, Nominal, Overlap, Reply, Rows, Schedule, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
     /// A compare-and-set on the next instant of the schedule.
@@ -37,10 +37,10 @@ impl<R: Rows> Work<'_, R> {
                     return Err(StateError::from(InvalidInput::new(text)).into());
                 }
             }
-            let made: Vec<NewTask> = fire.made.iter().map(|(_, task)| task.clone()).collect();
+            let tasks = fire.made.iter().map(|(_, task)| task.clone()).collect();
             let nominal: Vec<Nominal> =
                 fire.made.iter().map(|&(at, _)| Nominal { schedule: schedule.name.clone(), at }).collect();
-            let added = self.add_all(&made, Micros::ZERO, &nominal)?;
+            let added = self.add_all(&Add { tasks, ..Add::default() }, &nominal)?;
             schedule.last = added.last().map(|added| added.id()).or(schedule.last);
         }
         // An instant that was kept is made, or the one that is made now is the last of several.

@@ -73,8 +73,9 @@ impl<R: Rows> Work<'_, R> {
 
     fn level_some(&mut self, key: &Key) -> Result<(), R::Error> {
         if !self.level(key, &mut LEVEL.clone())? {
-            let limit = self.rows.key(key)?.and_then(|row| row.limit);
-            self.rows.put_key(&KeyRow { key: key.clone(), limit, uneven: true })?;
+            let row = self.rows.key(key)?;
+            let row = row.unwrap_or(KeyRow { key: key.clone(), limit: None, paused_at: None, uneven: true });
+            self.rows.put_key(&KeyRow { uneven: true, ..row })?;
             self.queue().unswept = true;
         }
         Ok(())

@@ -1,35 +1,53 @@
 //! What becomes of tasks that come from another place: those that wait begin at their gates, those that have ended stay
 //! so.
 
+use std::collections::{HashMap, HashSet};
+
 use interval_queue_contract::{StateError, StateErrorKind};
 
 use super::Work;
-use crate::{Added, Counted, Edge, EdgeState, Imported, Reply, Rows, State, Task};
+use crate::{Added, Counted, Edge, EdgeState, Imported, Reply, Rows, State, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
     /// All or none.
     pub(super) fn import(&mut self, tasks: &[Imported]) -> Result<Reply, R::Error> {
         let mut added = Vec::with_capacity(tasks.len());
+        // The task that stands for each that its unique name kept out.
+        let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for one in tasks {
             let id = one.task.id;
             if self.rows.task(id)?.is_some() {
                 added.push(Added::Again(id));
                 continue;
             }
-            self.import_one(one)?;
+            let name = one.task.unique.as_ref().filter(|_| one.task.holds_name && !one.task.state.is_ended());
+            if let Some(unique) = name
+                && let Some(holder) = self.rows.by_name(&unique.name)?
+            {
+                stands.insert(id, holder.id);
+                added.push(Added::Kept(holder.id));
+                continue;
+            }
+            self.import_one(one, &stands)?;
             added.push(Added::New(id));
         }
         Ok(Reply::Added(added))
     }
 
-    fn import_one(&mut self, one: &Imported) -> Result<(), R::Error> {
+    fn import_one(&mut self, one: &Imported, stands: &HashMap<TaskId, TaskId>) -> Result<(), R::Error> {
         let x = &one.task;
         self.check_size(x.id, &one.payload)?;
         if let Some(result) = &one.result {
             self.check_size(x.id, result)?;
         }
+        let mut named = HashSet::with_capacity(one.edges.len());
         for edge in &one.edges {
-            let Some(up) = self.rows.task(edge.up)?.filter(|up| up.state != State::Purged) else {
+            let of = *stands.get(&edge.up).unwrap_or(&edge.up);
+            // Another one may stand for several.
+            if !named.insert(of) {
+                continue;
+            }
+            let Some(up) = self.rows.task(of)?.filter(|up| up.state != State::Purged) else {
                 let text = format!(
                     "task {} waits for {}, which is not stored here: import that first",
                     x.id, edge.up
@@ -57,10 +75,9 @@ impl<R: Rows> Work<'_, R> {
             ended_tick: x.state.is_ended().then_some(self.ticks),
             ..x.clone()
         };
-        if let Some(unique) = &x.unique {
-            after.holds_name &= !x.state.is_ended() && self.rows.by_name(&unique.name)?.is_none();
-        }
-        let bare = Task { kind: x.kind.clone(), added: x.added, due: x.due, ..Task::bare(x.id) };
+        after.holds_name &= x.unique.is_some() && !x.state.is_ended();
+        let (added, position) = (x.added, x.position);
+        let bare = Task { kind: x.kind.clone(), added, position, due: x.due, ..Task::bare(x.id) };
         self.insert(&bare, &one.payload)?;
         self.rows.count(&bare.kind, Counted::EverAdded, 1)?;
         self.rows.put_result(x.id, one.result.as_ref())?;

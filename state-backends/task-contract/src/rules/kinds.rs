@@ -22,6 +22,7 @@ impl<R: Rows> Work<'_, R> {
             let mut row = row.unwrap_or_else(|| KindRow {
                 kind: kind.clone(),
                 paused: false,
+                paused_at: None,
                 served_until: Micros::ZERO,
                 open: false,
                 uneven: false,

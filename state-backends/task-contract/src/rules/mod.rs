@@ -11,6 +11,7 @@
 //! | `edges.rs` | what those downstream are told |
 //! | `step.rs` | one step of a worker: what it says, and what it is given |
 //! | `chores.rs` | the bounded share of the housekeeping that each step does |
+//! | `admission.rs` | how many tasks a step lets through their gates |
 //! | `clock.rs` | the clock of leases |
 //! | `import.rs` | what becomes of tasks that come from another place |
 //! | `follow.rs` | what is told to those who follow |
@@ -18,6 +19,7 @@
 //! | `read.rs` | looks |
 
 mod add;
+mod admission;
 mod change;
 mod chores;
 mod clock;
@@ -36,7 +38,7 @@ mod within;
 
 pub use within::End;
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
@@ -65,11 +67,8 @@ pub fn apply_in_shares<R: Rows>(
 ) -> Result<Reply, R::Error> {
     command.check().map_err(StateError::from)?;
     let stored = rows.queue()?;
-    if stored.is_none()
-        && !matches!(command, Command::Add(_) | Command::Step(_) | Command::Change(crate::Change::Open(..)))
-    {
-        let text = "there is no such queue of tasks: it is made by the first task that is added, or the first worker";
-        return Err(StateError::new(StateErrorKind::NotFound, text).into());
+    if stored.is_none() && !command.creates_queue() {
+        return Err(no_queue().into());
     }
     let mut work = Work::begin(rows, now, share, stored);
     let reply = match command {
@@ -94,8 +93,8 @@ pub fn apply_in_shares<R: Rows>(
 ///
 /// # Errors
 ///
-/// [`Superseded`](StateErrorKind::Superseded) if the token is not in force: the application is to roll back. Another
-/// outcome or a result that is too large is [`Invalid`](StateErrorKind::Invalid). Or the store failed. The store undoes
+/// [`Superseded`](StateErrorKind::Superseded) if the token is not in force, or the run was asked to stop because its
+/// task was cancelled: the application is to roll back. Another outcome or a result that is too large is [`Invalid`](StateErrorKind::Invalid). Or the store failed. The store undoes
 /// what was written.
 pub fn settle_within<R: Rows>(
     rows: &mut R,
@@ -128,10 +127,17 @@ pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R
     Ok(is_edited)
 }
 
+/// The reply to a command on a queue of which nothing is stored. A store without tables answers every read so.
+pub fn no_queue() -> StateError {
+    let text = "there is no such queue of tasks: the first task, worker or setting creates it";
+    StateError::new(StateErrorKind::NotFound, text)
+}
+
 fn new_queue(now: Micros) -> Queue {
     Queue {
         settings: Settings::default(),
         paused: false,
+        paused_at: None,
         incarnation: now,
         ticks: Micros::ZERO,
         seen: now,
@@ -151,6 +157,8 @@ struct Work<'a, R> {
     share: u32,
     /// The clock of leases, see `clock.rs`.
     ticks: Micros,
+    /// Whether nobody was heard of for so long that the time may not count in full, see `clock.rs`.
+    was_silent: bool,
     queue: Queue,
     queue_changed: bool,
     is_new: bool,
@@ -177,6 +185,7 @@ impl<'a, R: Rows> Work<'a, R> {
             now,
             share,
             ticks: queue.ticks,
+            was_silent: false,
             queue,
             queue_changed: is_new,
             is_new,
@@ -209,6 +218,11 @@ impl<'a, R: Rows> Work<'a, R> {
 
     /// Writes a task of which `before` is stored, and counts it.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
+        let mut after = Cow::Borrowed(after);
+        if after.state == State::Ready && matches!(before.state, State::Waiting | State::Keyed) {
+            after.to_mut().admitted = Some(self.now);
+        }
+        let after = &*after;
         if (before.state, &before.kind) != (after.state, &after.kind) {
             self.rows.count(&before.kind, Counted::Now(before.state), -1)?;
             self.rows.count(&after.kind, Counted::Now(after.state), 1)?;

@@ -2,12 +2,16 @@
 
 use super::Work;
 use crate::{
-    Counted, Input, Inputs, Kind, MAX_PAGE, MAX_REPLY, Overview, Page, Presence, Read, Reply, Rows, State,
-    Stored, Task, TaskId, Times, Took, Why, Worker,
+    Counted, Input, Inputs, KEEP_PRESENCE, KeyRow, Kind, MAX_COUNTED, MAX_HELD, MAX_LISTED, MAX_PAGE,
+    MAX_REPLY, Overview, Page, PausedKey, Presence, Read, Reply, Rows, Selector, State, Stored, Task, TaskId,
+    Times, Took, Why, Worker,
 };
 
 /// So many edges, inputs and holdings are told at once.
 const SOME: u32 = 100;
+
+/// Ready tasks of which an overview takes the one that has been ready for longest, the most urgent ones.
+const HEAD: u32 = 20;
 
 /// The workers, once they were looked for.
 type Living = Option<Vec<Presence>>;
@@ -17,6 +21,7 @@ impl<R: Rows> Work<'_, R> {
         // A look tells which workers were heard of, also while nobody steps: silence counts in full.
         self.ticks = self.queue.ticks + (self.now - self.queue.seen);
         Ok(match read {
+            Read::Clock => Reply::Clock(self.now),
             Read::Overview => Reply::Overview(Box::new(self.overview()?)),
             Read::Tasks(ids) => {
                 let mut tasks = Vec::with_capacity(ids.len());
@@ -58,12 +63,17 @@ impl<R: Rows> Work<'_, R> {
                     }
                 }
                 page.next = page.next.filter(|_| is_full);
+                let is_whole = after.is_none() && !is_full;
+                page.miscounted = is_whole && self.contradicts(selector, page.tasks.len() as u64)?;
                 Reply::Page(page)
             }
             Read::Inputs { down, after } => Reply::Inputs(self.inputs(*down, *after)?),
             Read::Workers => {
                 let mut workers = Vec::new();
-                for presence in self.rows.presences()? {
+                let now = self.now;
+                // The housekeeping may not have come to those whose time is over.
+                let is_shown = |x: &Presence| x.busy || x.seen + x.lease + KEEP_PRESENCE >= now;
+                for presence in self.rows.presences()?.into_iter().filter(is_shown) {
                     let holds =
                         self.rows.held_by(presence.worker, SOME)?.iter().map(|x| (x.id, x.token)).collect();
                     let alive_for = (presence.ends > self.ticks).then(|| presence.ends - self.ticks);
@@ -86,6 +96,7 @@ impl<R: Rows> Work<'_, R> {
                 let kinds: Vec<Kind> = ready.map(|(kind, ..)| kind.clone()).collect();
                 Reply::Line(self.rows.ready(&kinds, None, *limit)?)
             }
+            Read::KeyLimit(key) => Reply::KeyLimit(self.rows.key(key)?.and_then(|row| row.limit)),
             Read::Ready(kinds) => {
                 Reply::Ready(!self.queue.paused && !self.rows.ready(kinds, None, 1)?.is_empty())
             }
@@ -131,7 +142,7 @@ impl<R: Rows> Work<'_, R> {
     /// Why a task does not run.
     fn why(&mut self, x: &Task, living: &mut Living) -> Result<Option<Why>, R::Error> {
         let why = match x.state {
-            State::Leased => return Ok(None),
+            State::Leased => return self.is_lost(x).map(|is_lost| is_lost.then_some(Why::Lost)),
             state if state.is_ended() => return Ok(None),
             State::Added => Why::NoStep,
             State::Waiting => Why::Upstreams,
@@ -172,6 +183,34 @@ impl<R: Rows> Work<'_, R> {
         Ok(Some(why))
     }
 
+    /// Whether the lease of the worker that runs a task has ended.
+    fn is_lost(&mut self, x: &Task) -> Result<bool, R::Error> {
+        let Some(worker) = x.worker else { return Ok(true) };
+        Ok(self.rows.presence(worker)?.is_none_or(|presence| presence.ends <= self.ticks))
+    }
+
+    fn paused_keys(&mut self) -> Result<Vec<PausedKey>, R::Error> {
+        let mut paused = Vec::new();
+        for KeyRow { key, paused_at: since, .. } in self.rows.paused_keys(MAX_LISTED)? {
+            paused.push(PausedKey { tasks: self.rows.keyed(&key, MAX_COUNTED)?, key, since });
+        }
+        Ok(paused)
+    }
+
+    /// Whether the counts say that there is another number of these tasks. They know states and kinds alone.
+    fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
+        let (states, kinds) = (selector.states.clone(), selector.kinds.clone());
+        if (Selector { states, kinds, ..Selector::default() }) != *selector {
+            return Ok(false);
+        }
+        let is_selected = |kind: &Kind, state: State| {
+            let is_of_kind = selector.kinds.is_empty() || selector.kinds.contains(kind);
+            let is_in_state = selector.states.contains(&state);
+            is_of_kind && (is_in_state || selector.states.is_empty() && state != State::Purged)
+        };
+        Ok(number_of(&self.rows.counts()?, is_selected) != found)
+    }
+
     fn overview(&mut self) -> Result<Overview, R::Error> {
         let counts = self.rows.counts()?;
         let kinds = self.rows.kinds()?;
@@ -185,20 +224,43 @@ impl<R: Rows> Work<'_, R> {
         let is_served =
             |kind: &Kind| kinds.iter().any(|row| row.kind == *kind && row.served_until > self.ticks);
         let unserved = waiting.iter().filter(|kind| !is_served(kind)).cloned().collect();
-        let workers =
-            self.rows.presences()?.iter().filter(|presence| presence.ends > self.ticks).count() as u64;
+        let (living, ended): (Vec<_>, Vec<_>) =
+            self.rows.presences()?.into_iter().partition(|presence| presence.ends > self.ticks);
+        let mut lost = 0;
+        for dead in ended.iter().filter(|dead| !dead.cleared) {
+            lost += self.rows.held_by(dead.worker, MAX_HELD)?.len() as u64;
+        }
+        let line = self.rows.ready(&waiting, None, HEAD)?;
+        let next = self.rows.next_scheduled()?;
+        let number = |state| number_of(&counts, |_, of| of == state);
+        let is_whole = line.len() < HEAD as usize;
+        let miscounted = is_whole && number(State::Ready) != line.len() as u64
+            || next.is_none() != (number(State::Scheduled) == 0);
         Ok(Overview {
             at: self.now,
             settings: self.queue.settings.clone(),
             paused: self.queue.paused,
-            workers,
+            paused_at: self.queue.paused_at,
+            paused_keys: self.paused_keys()?,
+            workers: living.len() as u64,
+            lost,
             unserved,
-            oldest: self.rows.ready(&waiting, None, 1)?.first().map(|x| x.added),
-            next: self.rows.next_scheduled()?,
+            oldest: line.iter().map(Task::ready_since).min(),
+            next,
+            miscounted,
             counts,
             kinds,
         })
     }
+}
+
+/// How many tasks there are of these kinds and states.
+fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, State) -> bool) -> u64 {
+    let number = |(kind, counted, number): &(Kind, Counted, u64)| match counted {
+        Counted::Now(state) if is_one(kind, *state) => *number,
+        _ => 0,
+    };
+    counts.iter().map(number).sum()
 }
 
 /// Why none of these workers takes a task that is ready; none: one does, or there is none.

@@ -62,13 +62,25 @@ impl<R: Rows> Work<'_, R> {
         }
         let served = self.serve(step)?;
         reply.more = self.chores(step.worker)?;
-        let room = self.lease(step, &served, &mut reply)?;
+        let want = self.may_lease(step, &served)?;
+        let mut ready = self.ready(step, &served, want)?;
+        let found = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+        let admission = self.admit_some(step, &served, want.saturating_sub(found))?;
+        if admission.some {
+            ready = self.ready(step, &served, want)?;
+        }
+        let room = self.lease(step, ready, &mut reply)?;
+        reply.more |= self.goes_on(&admission, &reply);
         // What looked upstream may have ended behind the telling.
         reply.more |= self.untold;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
             reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
         }
         let busy = !reply.leased.is_empty() || !self.rows.held_by(step.worker, 1)?.is_empty();
+        if busy && !was.as_ref().is_some_and(|was| was.busy) {
+            // An idle worker with a longer lease would look too late to see this one end.
+            self.nudges |= self.rows.longest_lease(self.ticks)?.is_some_and(|longest| longest > step.lease);
+        }
         self.rows.put_presence(&Presence {
             worker: step.worker,
             label: step.label.clone(),
@@ -88,7 +100,8 @@ impl<R: Rows> Work<'_, R> {
             reply.schedules = self.due_schedules()?;
         }
         if reply.leased.len() < step.want as usize {
-            reply.next = self.next_event()?;
+            let next = self.looks_again(&admission)?;
+            reply.next = next.into_iter().chain(self.next_event()?).min();
         }
         Ok(Reply::Stepped(reply))
     }
@@ -136,7 +149,7 @@ impl<R: Rows> Work<'_, R> {
                 continue;
             }
             if is_alive {
-                self.give_back(x, AttemptEnd::Lost)?;
+                self.give_back(x, AttemptEnd::Lost, None)?;
             } else {
                 self.run_failed(x, "its worker was silent for longer than its lease", AttemptEnd::Died)?;
             }
@@ -149,19 +162,32 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Gives what room is left.
-    fn lease(&mut self, step: &Step, served: &[Kind], reply: &mut Stepped) -> Result<Option<Room>, R::Error> {
+    /// How many tasks this step may lease.
+    fn may_lease(&mut self, step: &Step, served: &[Kind]) -> Result<u32, R::Error> {
+        let want = if self.queue.paused || served.is_empty() { 0 } else { step.want };
+        match self.queue.settings.max_running {
+            Some(limit) if want > 0 => {
+                let left = u64::from(limit).saturating_sub(self.rows.leased()?);
+                Ok(want.min(u32::try_from(left).unwrap_or(u32::MAX)))
+            }
+            _ => Ok(want),
+        }
+    }
+
+    fn ready(&mut self, step: &Step, served: &[Kind], want: u32) -> Result<Vec<Task>, R::Error> {
+        if want == 0 { Ok(Vec::new()) } else { self.rows.ready(served, step.at_least, want) }
+    }
+
+    /// Leases the ready tasks that there is room for. Returns the room that is left.
+    fn lease(
+        &mut self,
+        step: &Step,
+        ready: Vec<Task>,
+        reply: &mut Stepped,
+    ) -> Result<Option<Room>, R::Error> {
         let mut room = step.room;
-        let mut want = if self.queue.paused || served.is_empty() { 0 } else { step.want };
-        if let Some(limit) = self.queue.settings.max_running.filter(|_| want > 0) {
-            let left = u64::from(limit).saturating_sub(self.rows.leased()?);
-            want = want.min(u32::try_from(left).unwrap_or(u32::MAX));
-        }
-        if want == 0 {
-            return Ok(room);
-        }
         let mut size = 0;
-        for x in self.rows.ready(served, step.at_least, want)? {
+        for x in ready {
             if x.deadline.is_some_and(|deadline| deadline <= self.now) {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
                 // Its end may have let another one in.
@@ -216,13 +242,18 @@ impl<R: Rows> Work<'_, R> {
     /// When there is something to do that nobody is nudged for.
     fn next_event(&mut self) -> Result<Option<Micros>, R::Error> {
         let now = self.now;
-        let mut next = self.rows.next_scheduled()?.map(|at| at - now);
+        // A task that is due was not admitted yet.
+        let soon = self.soon();
+        let mut next = self.rows.next_scheduled()?.map(|at| if at > now { at - now } else { soon });
         let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
         sooner(self.rows.next_deadline()?.map(|at| at - now));
-        if let Some(end) = self.rows.next_busy_end(self.ticks)? {
+        // A lease that has ended since the last sweep is looked at by the next one.
+        let swept = self.queue.ticks;
+        if let Some(end) = self.rows.next_busy_end(swept)? {
             // Silence counts for a quarter of a lease at most, so somebody has to look as often.
-            let quarter = self.rows.shortest_lease(self.ticks)?.map(|lease| Micros::new(lease.get() / 4));
-            sooner(Some((end - self.ticks).min(quarter.unwrap_or(Micros::MAX))));
+            let quarter = self.rows.shortest_busy_lease(swept)?.map(|lease| Micros::new(lease.get() / 4));
+            let left = if end > self.ticks { end - self.ticks } else { SWEEP };
+            sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
         // A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
         let soon = if self.sweeps { TOLD } else { SWEEP };

@@ -1,11 +1,13 @@
 //! Verbs on selected tasks, in bounded commands up to a watermark.
 
+use std::collections::HashMap;
+
 use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    AttemptEnd, ChangeTasks, Edge, EdgeState, MAX_EDGES, MAX_TAGS, MOVED, MOVING, Reply, Rows, State, Stop,
-    Tag, Task, TaskId, Touched, Verb,
+    AttemptEnd, ChangeTasks, Edge, EdgeState, Key, MAX_EDGES, MAX_TAGS, MOVED, MOVING, Reply, Rows, State,
+    Stop, Tag, Task, TaskId, Touched, Verb,
 };
 
 /// So many are touched by a command that has to look at the downstreams of each.
@@ -34,6 +36,8 @@ impl<R: Rows> Work<'_, R> {
             touched.next = found.last().map(|x| x.id);
         }
         let mut share = MAX_EDGES as u32;
+        // The names that a dry run would give away.
+        let mut given: HashMap<Key, TaskId> = HashMap::new();
         for id in found.into_iter().map(|x| x.id) {
             // Another one of them may have changed it.
             let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
@@ -42,32 +46,53 @@ impl<R: Rows> Work<'_, R> {
                 continue;
             }
             let edges = match change.verb {
-                Verb::Retry | Verb::Link(_) if x.has_edges => {
+                Verb::Retry | Verb::Link(_) | Verb::Purge if x.has_edges => {
                     self.rows.edges_to(id, None, None, MAX_EDGES as u32)?.len() as u32
                 }
                 _ => 0,
             };
             let below = match change.verb {
-                Verb::Retry => self.rows.edges_from(id, None, MAX_EDGES as u32)?.len() as u32,
+                Verb::Retry | Verb::Purge => self.rows.edges_from(id, None, MAX_EDGES as u32)?.len() as u32,
                 _ => 0,
             };
+            if let (Verb::Retry, Some(unique)) = (&change.verb, &x.unique) {
+                let holder = self.rows.by_name(&unique.name)?.map(|holder| holder.id);
+                if let Some(holder) = holder.or(given.get(&unique.name).copied()) {
+                    touched.taken.push((id, holder));
+                    continue;
+                }
+                given.insert(unique.name.clone(), id);
+            }
             let is_touched = match change.verb {
-                Verb::Purge => self.rows.edges_from(id, None, 1)?.is_empty(),
+                Verb::Purge => !self.is_needed(id)?,
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
+                // At its destination it would run beside the task that runs here.
+                Verb::Move(_) => match &x.key {
+                    Some(key) => self.rows.leased_of_key(key)? == 0,
+                    None => true,
+                },
                 Verb::Link(_) => match &to {
                     Some(up) => self.may_wait_for(&x, edges, up)?,
                     None => false,
                 },
                 _ => true,
             };
-            if !is_touched {
+            if is_touched {
+                let is_whole = change.dry_run || change.verb != Verb::Purge || self.remove_edges_of(&x)?;
+                if !is_whole {
+                    touched.next = id.before();
+                    break;
+                }
+                if change.verb == Verb::Cancel && x.state == State::Leased {
+                    touched.asked.push(id);
+                }
+                if !change.dry_run {
+                    self.change_task(x, &change.verb)?;
+                }
+                touched.ids.push(id);
+            } else {
                 touched.kept.push(id);
-                continue;
             }
-            if !change.dry_run {
-                self.change_task(x, &change.verb)?;
-            }
-            touched.ids.push(id);
             share = share.saturating_sub(edges + below);
             if share == 0 {
                 touched.next = Some(id);
@@ -75,6 +100,28 @@ impl<R: Rows> Work<'_, R> {
             }
         }
         Ok(Reply::Touched(touched))
+    }
+
+    /// Whether a task that has not ended waits for this one, or has its result.
+    fn is_needed(&mut self, up: TaskId) -> Result<bool, R::Error> {
+        let mut is_needed = false;
+        for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
+            is_needed |= self.rows.task(edge.down)?.is_some_and(|down| !down.state.is_ended());
+        }
+        Ok(is_needed)
+    }
+
+    /// Removes the edges of a task that is purged. False: there are more than a command may look at.
+    fn remove_edges_of(&mut self, x: &Task) -> Result<bool, R::Error> {
+        for edge in self.rows.edges_from(x.id, None, MAX_EDGES as u32)? {
+            self.rows.remove_edge(&edge)?;
+        }
+        if x.has_edges {
+            for edge in self.rows.edges_to(x.id, None, None, MAX_EDGES as u32)? {
+                self.remove_edge(&edge)?;
+            }
+        }
+        Ok(self.rows.edges_from(x.id, None, 1)?.is_empty())
     }
 
     fn change_task(&mut self, x: Task, verb: &Verb) -> Result<(), R::Error> {
@@ -124,6 +171,8 @@ impl<R: Rows> Work<'_, R> {
                         error: None,
                         history: Vec::new(),
                         progress: None,
+                        has_edges: false,
+                        wanted: false,
                         ..x.clone()
                     },
                 )
@@ -150,13 +199,9 @@ impl<R: Rows> Work<'_, R> {
         self.admit(x, after)
     }
 
-    /// An ended task goes through all its gates again; without its unique name if that is taken.
+    /// An ended task goes through all its gates again, with its unique name, which is free.
     fn retry(&mut self, x: Task) -> Result<(), R::Error> {
         let mut after = Task {
-            failures: 0,
-            retries: 0,
-            returns: 0,
-            not_before: Micros::ZERO,
             life: x.life.saturating_add(1),
             stop: None,
             progress: None,
@@ -169,14 +214,17 @@ impl<R: Rows> Work<'_, R> {
             ..x.clone()
         };
         after.tags.retain(|tag| tag.as_str() != MOVING);
+        // A task that has left and not arrived goes on as it was.
+        if after.tags.len() == x.tags.len() {
+            (after.failures, after.retries, after.returns) = (0, 0, 0);
+            after.not_before = Micros::ZERO;
+        }
         // One that ended between two runs has told of the last one.
         if x.leased.is_some() && x.history.last().is_none_or(|last| last.token != x.token) {
             let end = if x.state == State::Done { AttemptEnd::Done } else { AttemptEnd::Error };
             after.remember(end, x.ended.unwrap_or(self.now));
         }
-        if let Some(unique) = &x.unique {
-            after.holds_name = self.rows.by_name(&unique.name)?.is_none();
-        }
+        after.holds_name = x.unique.is_some();
         after.deadline = x.deadline.filter(|&deadline| deadline > self.now);
         self.rows.put_result(x.id, None)?;
         after.state = State::Added;

@@ -4,7 +4,7 @@ use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
 
 use super::{
     Work,
-    ending::{CANCELLED, OVERDUE, cut},
+    ending::{OVERDUE, cut},
 };
 use crate::{Json, Outcome, Rows, Settle, Settled, State, Stop, Task, WorkerId};
 
@@ -13,6 +13,9 @@ impl<R: Rows> Work<'_, R> {
         self.tell_time()?;
         let x = self.rows.task(settle.id)?.filter(|x| x.is_leased_to(worker, settle.token));
         let Some(x) = x else { return Err(not_in_force(worker, settle).into()) };
+        if x.stop == Some(Stop::Cancel) {
+            return Err(asked_to_stop(settle).into());
+        }
         let (state, error) = match (settle.end().map_err(StateError::from)?, x.stop) {
             (End::Done(result), _) => {
                 let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
@@ -28,7 +31,6 @@ impl<R: Rows> Work<'_, R> {
                 }
                 (State::Done, None)
             }
-            (End::Failed(_), Some(Stop::Cancel)) => (State::Cancelled, Some(CANCELLED.into())),
             (End::Failed(_), Some(Stop::Deadline)) => (State::Failed, Some(OVERDUE.into())),
             (End::Failed(why), _) => (State::Failed, Some(why)),
         };
@@ -81,6 +83,12 @@ impl Settle {
             ))),
         }
     }
+}
+
+fn asked_to_stop(settle: &Settle) -> StateError {
+    let text =
+        format!("task {} was cancelled while it ran: roll back, its effects are not wanted", settle.id);
+    StateError::new(StateErrorKind::Superseded, text)
 }
 
 pub(super) fn not_in_force(worker: WorkerId, settle: &Settle) -> StateError {

@@ -150,6 +150,7 @@ fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
         | Look::Holders(_)
         | Look::OrderedHolders(_)
         | Look::LastReadyHolder(_)
+        | Look::Keyed(_)
         | Look::Line(_) => vec![tasks::of_keys(place, asks)],
         Look::From(..) | Look::UntoldFrom(..) | Look::To(..) | Look::Pending(_) => {
             vec![edges::edges(place, asks)]
@@ -161,12 +162,14 @@ fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
         | Look::Kinds
         | Look::Key(_)
         | Look::UnevenKeys
+        | Look::PausedKeys
         | Look::Schedule(_)
         | Look::Schedules
         | Look::Times(..)
         | Look::Events(_)
         | Look::LastEvent
-        | Look::Counts => vec![others::others(place, asks)],
+        | Look::Counts
+        | Look::Miscounted => vec![others::others(place, asks)],
         _ => asks.into_iter().map(|ask| tasks::page(place, ask)).collect(),
     }
 }

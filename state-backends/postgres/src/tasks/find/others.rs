@@ -2,7 +2,7 @@
 
 use interval_queue_contract::StateError;
 use interval_queue_task_contract::{
-    Counted, Event, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, Took, WorkerId,
+    Corrected, Counted, Event, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, Took, WorkerId,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -13,13 +13,13 @@ use crate::tasks::{
     overlay::{Ask, Found, Lease, Look},
 };
 
-pub(in crate::tasks) const QUEUE: &str =
-    "settings::text, paused, incarnation, ticks, seen, latest, unswept, level_after::text, followed::text";
+pub(in crate::tasks) const QUEUE: &str = "settings::text, paused, paused_at, incarnation, ticks, seen, latest, unswept, level_after::text, followed::text";
 
 pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, StateError> {
     Ok(Queue {
         settings: cells.json()?,
         paused: cells.truth()?,
+        paused_at: cells.some_micros()?,
         incarnation: cells.micros()?,
         ticks: cells.micros()?,
         seen: cells.micros()?,
@@ -61,22 +61,28 @@ fn read_lease(cells: &mut Cells<'_>) -> Result<Lease, StateError> {
     })
 }
 
-const KIND: &str = "k.kind, k.paused, k.served_until, k.open, k.uneven";
+const KIND: &str = "k.kind, k.paused, k.paused_at, k.served_until, k.open, k.uneven";
 
 fn read_kind(cells: &mut Cells<'_>) -> Result<KindRow, StateError> {
     Ok(KindRow {
         kind: cells.named("no kind")?,
         paused: cells.truth()?,
+        paused_at: cells.some_micros()?,
         served_until: cells.micros()?,
         open: cells.truth()?,
         uneven: cells.truth()?,
     })
 }
 
-const KEY: &str = "k.key, k.max_running, k.uneven";
+const KEY: &str = "k.key, k.max_running, k.paused_at, k.uneven";
 
 fn read_key(cells: &mut Cells<'_>) -> Result<KeyRow, StateError> {
-    Ok(KeyRow { key: cells.named("no key")?, limit: cells.some_number()?, uneven: cells.truth()? })
+    Ok(KeyRow {
+        key: cells.named("no key")?,
+        limit: cells.some_number()?,
+        paused_at: cells.some_micros()?,
+        uneven: cells.truth()?,
+    })
 }
 
 const SCHEDULE: &str = "s.name, s.revision, s.incarnation, s.definition::text, s.next, s.paused, s.overlap, s.last, \
@@ -111,6 +117,26 @@ fn read_count(cells: &mut Cells<'_>) -> Result<(Kind, Counted, u64), StateError>
     let counted = Counted::of_str(text).ok_or_else(|| cells.bad(&text, "not counted"))?;
     // A sum is never less than nothing, whatever one of its parts is.
     Ok((kind, counted, cells.int()?.max(0).unsigned_abs()))
+}
+
+// One statement, and so one instant: a task and what it adds to the counts are stored by one transaction.
+const MISCOUNTED: &str = "SELECT 1::bigint, c.kind, c.counted, sum(c.before)::bigint, sum(c.stored)::bigint FROM (\
+                          SELECT kind, counted, number AS before, 0::bigint AS stored FROM interval_queue_task_count \
+                          WHERE queue = $1 \
+                          UNION ALL \
+                          SELECT d.kind, d.counted, d.number, 0 FROM interval_queue_task_counted AS c, \
+                          unnest(c.kinds, c.counted, c.more) AS d (kind, counted, number) \
+                          WHERE c.queue = $1 \
+                          UNION ALL \
+                          SELECT kind, state, 0, count(*) FROM interval_queue_task WHERE queue = $1 \
+                          GROUP BY kind, state) AS c \
+                          WHERE c.counted NOT LIKE 'ever%' AND c.counted NOT LIKE 'took %' \
+                          GROUP BY c.kind, c.counted HAVING sum(c.before) <> sum(c.stored)";
+
+fn read_miscounted(cells: &mut Cells<'_>) -> Result<Corrected, StateError> {
+    let kind = cells.named("no kind")?;
+    let state = cells.word()?.ok_or_else(|| cells.bad(&"", "no state"))?;
+    Ok(Corrected { kind, state, before: cells.int()?, counted: cells.number()? })
 }
 
 const TIMES: &str = "SELECT 1::bigint, c.hour, c.cell, sum(c.number)::bigint FROM (\
@@ -196,6 +222,11 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
                 .with(i64::from(first.most), Type::INT8);
             question(asks, query, read_key, Found::Keys)
         }
+        Look::PausedKeys => {
+            let query = all(KEY, "key AS k WHERE k.queue = $1 AND k.max_running = 0 ORDER BY k.key LIMIT $2")
+                .with(i64::from(first.most), Type::INT8);
+            question(asks, query, read_key, Found::Keys)
+        }
         Look::Schedule(_) => {
             let query =
                 named(SCHEDULE, "schedule", "name", "s").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
@@ -217,6 +248,10 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
             let number = |found: Vec<u64>| Found::Number(found.into_iter().next().unwrap_or(0));
             question(asks, query(place, LAST_EVENT), |cells| cells.number(), number)
         }
+        Look::Miscounted => question(asks, query(place, MISCOUNTED), read_miscounted, |mut found| {
+            found.sort_unstable();
+            Found::Miscounted(found)
+        }),
         _ => question(asks, query(place, COUNTS), read_count, Found::Counts),
     }
 }

@@ -12,13 +12,14 @@ use crate::tasks::{
     overlay::{Ask, Found, Known, Look},
 };
 
-/// Ends that are to be told, tasks that wait for their time, tasks that were added, tasks of this worker that
-/// are to be stopped, and edges from tasks: the first one of each.
+/// Ends that are to be told, tasks that wait for their time and tasks that were added if the step may admit some, tasks
+/// of this worker that are to be stopped, and edges from tasks: the first one of each.
 const FIRST: &str = "SELECT \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.told AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
-    (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \
-    ORDER BY t.not_before, t.id LIMIT 1), \
-    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' ORDER BY t.due, t.id LIMIT 1), \
+    CASE WHEN $4 THEN (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \
+    ORDER BY t.not_before LIMIT 1) END, \
+    CASE WHEN $4 THEN (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' \
+    ORDER BY t.due LIMIT 1) END, \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $2 AND t.stop IS NOT NULL \
     AND t.state = 'leased' ORDER BY t.id LIMIT 1), \
     (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
@@ -51,7 +52,9 @@ pub(in crate::tasks) fn seldom(place: Place, asks: Vec<Ask>) -> Question {
         _ => None,
     });
     let ups: Vec<Uuid> = ups.map(TaskId::uuid).collect();
-    let query = query(place, FIRST).with(worker, Type::UUID).with(ups, Type::UUID_ARRAY);
+    let admits = asks.iter().any(|ask| ask.look == Look::Added);
+    let query =
+        query(place, FIRST).with(worker, Type::UUID).with(ups, Type::UUID_ARRAY).with(admits, Type::BOOL);
     let learn = move |rows: &[&Row], known: &mut Known| {
         for row in rows {
             let mut cells = Cells::of(row);

@@ -91,6 +91,7 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
         | Look::Holders(key)
         | Look::OrderedHolders(key)
         | Look::LastReadyHolder(key)
+        | Look::Keyed(key)
         | Look::Line(key) => Some(key.as_str().to_owned()),
         _ => None,
     });
@@ -98,19 +99,29 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
     let condition = match asks.first().map(|ask| &ask.look) {
         Some(Look::LeasedOfKey(_)) => "t.key IS NOT NULL AND t.state = 'leased'",
         Some(Look::OrderedHolders(_)) => "t.holds_key AND t.ordered",
-        Some(Look::LastReadyHolder(_)) => "t.holds_key AND t.state = 'ready' ORDER BY t.line DESC, t.id DESC",
-        Some(Look::Line(_)) => "t.state = 'keyed' AND NOT t.parked ORDER BY t.line, t.id",
+        Some(Look::LastReadyHolder(_)) => {
+            "t.holds_key AND t.state = 'ready' ORDER BY t.line DESC, t.added DESC, t.position DESC, t.id DESC"
+        }
+        Some(Look::Keyed(_)) => "t.state = 'keyed'",
+        Some(Look::Line(_)) => {
+            "t.state = 'keyed' AND NOT t.parked ORDER BY t.line, t.added, t.position, t.id"
+        }
         _ => "t.holds_key",
     };
     let are_counted = !condition.contains("ORDER");
-    let (what, limit) = match are_counted {
-        true => ("count(*)", ""),
-        false => (SELECTED.as_str(), " LIMIT a.most"),
+    let of_key = |what: &str, limit: &str| {
+        format!(
+            "SELECT {what} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.key = a.key AND {condition}{limit}"
+        )
+    };
+    let found = match asks.first().map(|ask| &ask.look) {
+        Some(Look::Keyed(_)) => format!("SELECT count(*) FROM ({}) AS k", of_key("1", " LIMIT a.most")),
+        _ if are_counted => of_key("count(*)", ""),
+        _ => of_key(&SELECTED, " LIMIT a.most"),
     };
     let sql = format!(
         "SELECT a.n, l.* FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS a (key, most, n), \
-         LATERAL (SELECT {what} FROM interval_queue_task AS t \
-         WHERE t.queue = $1 AND t.key = a.key AND {condition}{limit}) AS l"
+         LATERAL ({found}) AS l"
     );
     let query = query(place, sql).with(keys, Type::TEXT_ARRAY).with(most(&asks), Type::INT8_ARRAY);
     match are_counted {
@@ -147,7 +158,8 @@ pub(super) fn page(place: Place, ask: Ask) -> Question {
             return instants(place, ask, "deadline", open);
         }
         Look::Scheduled => {
-            limited("t.state = 'scheduled' AND t.not_before <= $3 ORDER BY t.not_before, t.id").with(until, Type::INT8)
+            limited("t.state = 'scheduled' AND t.not_before <= $3 ORDER BY t.not_before, t.added, t.position, t.id")
+                .with(until, Type::INT8)
         }
         Look::HeldBy(worker) => {
             limited("t.worker = $3 AND t.state = 'leased' ORDER BY t.id").with(worker.uuid(), Type::UUID)
@@ -178,7 +190,7 @@ pub(super) fn page(place: Place, ask: Ask) -> Question {
                 .with(until, Type::INT8)
                 .with(state.as_str(), Type::TEXT)
         }
-        _ => limited("t.state = 'added' ORDER BY t.due, t.id"),
+        _ => limited("t.state = 'added' ORDER BY t.due, t.added, t.position, t.id"),
     };
     question(vec![ask], query, read, Found::Tasks).tasks()
 }
@@ -186,7 +198,7 @@ pub(super) fn page(place: Place, ask: Ask) -> Question {
 fn instants(place: Place, ask: Ask, column: &str, condition: &str) -> Question {
     let sql = format!(
         "SELECT 1::bigint, t.{column}, t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} \
-         ORDER BY t.{column}, t.id LIMIT $2"
+         ORDER BY t.{column} LIMIT $2"
     );
     let query = query(place, sql).with(i64::from(ask.most), Type::INT8);
     let read = |cells: &mut Cells<'_>| Ok((cells.micros()?, TaskId::new(cells.id()?)));
@@ -246,13 +258,13 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
     };
     let sql = format!(
         "WITH RECURSIVE {pairs}, \
-         head AS (SELECT r.id, r.due FROM pair AS p, LATERAL (SELECT t.id, t.due FROM interval_queue_task AS t \
+         head AS (SELECT r.* FROM pair AS p, LATERAL (SELECT t.id, t.due, t.added, t.position FROM interval_queue_task AS t \
          WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority = p.priority AND t.due >= p.due \
-         ORDER BY t.due, t.id LIMIT {ahead}) AS r \
-         WHERE p.kind = ANY ($3) AND p.priority >= $4 ORDER BY r.due, r.id LIMIT {ahead}) \
+         ORDER BY t.due, t.added, t.position, t.id LIMIT {ahead}) AS r \
+         WHERE p.kind = ANY ($3) AND p.priority >= $4 ORDER BY r.due, r.added, r.position, r.id LIMIT {ahead}) \
          SELECT 1::bigint, {}, {payload} \
          FROM head AS h, LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = h.id \
-         AND t.state || '' = 'ready' {lock}) AS t ORDER BY h.due, h.id LIMIT $2",
+         AND t.state || '' = 'ready' {lock}) AS t ORDER BY h.due, h.added, h.position, h.id LIMIT $2",
         *SELECTED
     );
     let kinds: Vec<String> = kinds.iter().map(Kind::to_string).collect();

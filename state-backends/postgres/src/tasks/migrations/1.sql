@@ -1,20 +1,40 @@
+-- Tables of stored tasks, and functions that add and complete tasks in SQL. Times are microseconds since 1970; the view
+-- interval_queue_tasks shows them as dates.
+
+-- # Version of the tables
+
 CREATE TABLE interval_queue_task_schema (version integer NOT NULL);
 INSERT INTO interval_queue_task_schema VALUES (1);
 
--- Times are microseconds since 1970, here and in all tables beside it; the view interval_queue_tasks shows them as dates.
+-- # Times in microseconds
+
+CREATE FUNCTION interval_queue_task_micros(timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
+
+-- An interval's month has 30 days and its year 365.25, as PostgreSQL counts.
+CREATE FUNCTION interval_queue_task_micros(interval) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
+
+-- # Queues
+
 CREATE TABLE interval_queue_task_queue (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
     settings json NOT NULL,
     paused boolean NOT NULL,
+    paused_at bigint,
     incarnation bigint NOT NULL,
     -- The clock of leases, and the server's clock when it was read.
     ticks bigint NOT NULL,
     seen bigint NOT NULL,
     latest bigint NOT NULL,
     unswept boolean NOT NULL,
-    level_after json
+    level_after json,
+    -- Since when and until when events are recorded.
+    followed json
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+-- # Tasks
 
 CREATE TABLE interval_queue_task (
     queue bigint NOT NULL,
@@ -28,6 +48,8 @@ CREATE TABLE interval_queue_task (
     -- Lower is more urgent.
     due bigint NOT NULL,
     added bigint NOT NULL,
+    -- Orders tasks that were added at the same instant.
+    position bigint NOT NULL DEFAULT 0,
     not_before bigint NOT NULL DEFAULT 0,
     key text COLLATE "C",
     ordered boolean NOT NULL DEFAULT false,
@@ -51,6 +73,7 @@ CREATE TABLE interval_queue_task (
     returns bigint NOT NULL DEFAULT 0,
     life bigint NOT NULL DEFAULT 0,
     worker uuid,
+    admitted bigint,
     leased bigint,
     stop text COLLATE "C" CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
     progress json,
@@ -67,15 +90,15 @@ CREATE TABLE interval_queue_task (
     PRIMARY KEY (queue, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name;
-CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, id) WHERE state = 'added';
-CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, id) WHERE state = 'scheduled';
-CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, id) WHERE state = 'ready';
+CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, added, position, id) WHERE state = 'added';
+CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, added, position, id) WHERE state = 'scheduled';
+CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, added, position, id) WHERE state = 'ready';
 CREATE INDEX interval_queue_task_leased ON interval_queue_task (queue, worker, id) WHERE state = 'leased';
 CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) WHERE key IS NOT NULL AND state = 'leased';
 CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
-CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, line, id) WHERE holds_key;
+CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, line, added, position, id) WHERE holds_key;
 CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key AND state = 'ready';
-CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, id) WHERE state = 'keyed';
+CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, added, position, id) WHERE state = 'keyed';
 CREATE INDEX interval_queue_task_parked ON interval_queue_task (queue, kind, id) WHERE parked;
 CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
     WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
@@ -106,8 +129,9 @@ CREATE TABLE interval_queue_task_floor (
 CREATE FUNCTION interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT
     AS 'SELECT pg_stat_get_dead_tuples(''interval_queue_task''::regclass)';
 
+-- # Edges: tasks that wait for the end of others
+
 CREATE TABLE interval_queue_task_edge (
-    -- Tasks that wait for the end of others.
     queue bigint NOT NULL,
     up uuid NOT NULL,
     down uuid NOT NULL,
@@ -130,6 +154,8 @@ BEGIN
 END
 $$;
 
+-- # Workers, kinds and keys
+
 -- Written with each step: no index but that of the worker, so that a new version of a row stays on its page.
 CREATE TABLE interval_queue_task_worker (
     queue bigint NOT NULL,
@@ -145,6 +171,9 @@ CREATE TABLE interval_queue_task_worker (
     seen bigint NOT NULL,
     busy boolean NOT NULL,
     cleared boolean NOT NULL,
+    -- The least priority of the tasks that the worker takes, and the largest weight. NULL in both: any task.
+    at_least bigint,
+    room bigint,
     PRIMARY KEY (queue, worker)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 
@@ -152,6 +181,7 @@ CREATE TABLE interval_queue_task_kind (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
     paused boolean NOT NULL,
+    paused_at bigint,
     -- On the clock of leases.
     served_until bigint NOT NULL,
     open boolean NOT NULL,
@@ -162,11 +192,16 @@ CREATE TABLE interval_queue_task_kind (
 CREATE TABLE interval_queue_task_key (
     queue bigint NOT NULL,
     key text COLLATE "C" NOT NULL,
+    -- 0: it is paused.
     max_running bigint,
+    paused_at bigint,
     uneven boolean NOT NULL,
     PRIMARY KEY (queue, key)
 );
 CREATE INDEX interval_queue_task_key_uneven ON interval_queue_task_key (queue, key) WHERE uneven;
+CREATE INDEX interval_queue_task_key_paused ON interval_queue_task_key (queue, key) WHERE max_running = 0;
+
+-- # Schedules
 
 CREATE TABLE interval_queue_task_schedule (
     queue bigint NOT NULL,
@@ -182,6 +217,8 @@ CREATE TABLE interval_queue_task_schedule (
     may_follow boolean NOT NULL,
     PRIMARY KEY (queue, name)
 );
+
+-- # Counts and durations
 
 -- How many there are in a state, and how many there ever were: the sum of both tables is always what the tasks say. A
 -- command adds a row to the second one, so that none waits for another one; a sweep moves these rows to the first one.
@@ -201,6 +238,55 @@ CREATE TABLE interval_queue_task_counted (
     PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
+-- How long the runs of a kind waited and took in an hour, counted from 1970: of each length how many, and the sum. What
+-- is not added up yet is in interval_queue_task_counted, as 'took HOUR CELL'.
+CREATE TABLE interval_queue_task_times (
+    queue bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    hour bigint NOT NULL,
+    cell bigint NOT NULL,
+    number bigint NOT NULL,
+    PRIMARY KEY (queue, kind, hour, cell)
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+CREATE INDEX interval_queue_task_times_hour ON interval_queue_task_times (queue, hour);
+
+-- # Events
+
+-- Tasks that came into another state while somebody followed. A row is written with the lock of the queue, so that a
+-- command that has it alone sees all rows that come before those still to come.
+CREATE TABLE interval_queue_task_event (
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    queue bigint NOT NULL,
+    at bigint NOT NULL,
+    event json NOT NULL,
+    PRIMARY KEY (queue, number)
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+
+-- Those of tasks that are added, which is done without the lock: it is taken when the transaction commits.
+CREATE TABLE interval_queue_task_event_late (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue bigint NOT NULL,
+    at bigint NOT NULL,
+    event json NOT NULL,
+    -- When it was noted. Its age is counted from the commit, when others can see it first.
+    noted bigint NOT NULL DEFAULT interval_queue_task_micros(clock_timestamp())
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql
+    SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext(current_schema()), (NEW.queue % 2147483647)::integer);
+    DELETE FROM interval_queue_task_event_late WHERE number = NEW.number;
+    INSERT INTO interval_queue_task_event (queue, at, event) VALUES (
+        NEW.queue, NEW.at + greatest(interval_queue_task_micros(clock_timestamp()) - NEW.noted, 0), NEW.event
+    );
+    RETURN NULL;
+END
+$$;
+CREATE CONSTRAINT TRIGGER interval_queue_task_event_late AFTER INSERT ON interval_queue_task_event_late
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_event_comes();
+
+-- # View for people
+
 CREATE VIEW interval_queue_tasks AS
 SELECT
     q.name AS queue, t.id, t.kind, t.state, t.priority, t.key, t.attempt, t.failures,
@@ -212,12 +298,7 @@ SELECT
 FROM interval_queue_task AS t
 JOIN interval_queue_task_queue AS q ON q.number = t.queue;
 
-CREATE FUNCTION interval_queue_task_micros(timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE
-    AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
-
--- Of an interval, where a month has 30 days and a year 365.25, as the server has it.
-CREATE FUNCTION interval_queue_task_micros(interval) RETURNS bigint LANGUAGE sql IMMUTABLE
-    AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
+-- # Adding tasks in SQL
 
 CREATE FUNCTION interval_queue_task_check(what text, given text, longest integer) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -235,38 +316,136 @@ BEGIN
 END
 $$;
 
--- Adds a task to a queue, in the transaction that calls it: kept with it, or taken back with it. It gives the id of the
--- task, or of the one that has its unique name. A repeated call with an id that is there adds nothing.
-CREATE FUNCTION add_task(
-    queue text,
-    kind text DEFAULT 'default',
-    payload json DEFAULT 'null',
-    id uuid DEFAULT NULL,
-    priority integer DEFAULT 0,
-    key text DEFAULT NULL,
-    ordered boolean DEFAULT false,
-    delay interval DEFAULT NULL,
-    not_before timestamptz DEFAULT NULL,
-    deadline timestamptz DEFAULT NULL,
-    unique_name text DEFAULT NULL,
-    unique_until text DEFAULT 'ended',
-    on_conflict text DEFAULT 'keep',
-    weight integer DEFAULT 1,
-    tags text[] DEFAULT '{}',
-    after uuid[] DEFAULT '{}',
-    on_failure text DEFAULT 'cancel',
-    max_attempts integer DEFAULT NULL,
-    max_retries integer DEFAULT NULL,
-    backoff interval DEFAULT NULL,
-    max_backoff interval DEFAULT NULL,
-    timeout interval DEFAULT NULL,
-    notify boolean DEFAULT true
-) RETURNS uuid LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- The options of add_task: their types in JSON and in SQL, and what an error says would be right. The names are those of
+-- the fields of `interval-queue add --flow`.
+CREATE FUNCTION interval_queue_task_options() RETURNS TABLE (name text, json text, sql text, wanted text)
+    LANGUAGE sql IMMUTABLE AS $$
+VALUES
+    ('id', 'string', 'uuid', 'a UUID'),
+    ('priority', 'number', 'integer', '-100 to 100'),
+    ('key', 'string', 'text', 'a text'),
+    ('ordered', 'boolean', 'boolean', 'true or false'),
+    ('delay', 'string', 'interval', 'a duration, such as "5 min"'),
+    ('not_before', 'string', 'timestamptz', 'an instant, such as "2030-01-31T12:00:00Z"'),
+    ('deadline', 'string', 'deadline', 'a duration from now, such as "1 h", or an instant, such as "2030-01-31T12:00:00Z"'),
+    ('unique', 'string', 'text', 'a text'),
+    ('unique_until', 'string', 'text', '"ended" or "leased"'),
+    ('on_conflict', 'string', 'text', '"keep" or "refuse"'),
+    ('weight', 'number', 'integer', '1 to 1000'),
+    ('tags', 'array', 'text[]', 'a list of texts'),
+    ('after', 'any', 'after', 'the id of a stored task, {"name": ID, "as": TEXT, "on_failure": TEXT}, or a list of these'),
+    ('max_attempts', 'number', 'integer', '1 to 1000000'),
+    ('max_retries', 'number', 'integer', '0 to 1000000'),
+    ('backoff', 'string', 'interval', 'a duration, such as "10 s"'),
+    ('max_backoff', 'string', 'interval', 'a duration, such as "1 h"'),
+    ('timeout', 'string', 'interval', 'a duration, such as "30 s"'),
+    ('notify', 'boolean', 'boolean', 'true or false')
+$$;
+
+-- Whether a text can be cast to this type.
+CREATE FUNCTION interval_queue_task_casts(given text, type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    CASE type
+        WHEN 'uuid' THEN PERFORM given::uuid;
+        WHEN 'interval' THEN PERFORM given::interval;
+        WHEN 'timestamptz' THEN PERFORM given::timestamptz;
+        WHEN 'integer' THEN PERFORM given::integer;
+        ELSE NULL;
+    END CASE;
+    RETURN true;
+EXCEPTION
+    WHEN data_exception THEN RETURN false;
+END
+$$;
+
+-- Rejects an unknown option, or one of another type. NULL is an option that is not given.
+CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE
+    SET search_path FROM CURRENT AS $$
+DECLARE
+    given record;
+    known record;
+    is_right boolean;
+BEGIN
+    IF jsonb_typeof(options) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'options %: give an object, such as {"key": "customer-7", "delay": "5 min"}', left(options::text, 60)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    FOR given IN SELECT o.key AS name, o.value FROM jsonb_each(options) AS o LOOP
+        SELECT * INTO known FROM interval_queue_task_options() AS o WHERE o.name = given.name;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'unknown option %: the options are %', to_json(left(given.name, 40)),
+                (SELECT string_agg(o.name, ', ') FROM interval_queue_task_options() AS o)
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        CONTINUE WHEN given.value = 'null';
+        is_right := known.json IN (jsonb_typeof(given.value), 'any') AND CASE known.sql
+            WHEN 'deadline' THEN interval_queue_task_casts(
+                given.value #>> '{}', CASE WHEN given.value #>> '{}' ~ '^\s*\d{4}-' THEN 'timestamptz' ELSE 'interval' END)
+            WHEN 'text[]' THEN NOT EXISTS (
+                SELECT FROM jsonb_array_elements(given.value) AS one WHERE jsonb_typeof(one) <> 'string')
+            WHEN 'after' THEN NOT EXISTS (
+                SELECT FROM interval_queue_task_after(given.value) AS edge
+                WHERE edge.up IS NULL OR NOT interval_queue_task_casts(edge.up, 'uuid'))
+            ELSE interval_queue_task_casts(given.value #>> '{}', known.sql)
+        END;
+        IF NOT is_right THEN
+            RAISE EXCEPTION 'option % %: give %', given.name, left(given.value::text, 60), known.wanted
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- The edges that the option `after` names. `up` is NULL in one that cannot be used.
+CREATE FUNCTION interval_queue_task_after(after jsonb) RETURNS TABLE (up text, input text, on_failure text)
+    LANGUAGE sql IMMUTABLE AS $$
+SELECT
+    CASE
+        WHEN jsonb_typeof(one) = 'string' THEN one #>> '{}'
+        WHEN jsonb_typeof(one) = 'object' AND one - ARRAY['name', 'as', 'on_failure'] = '{}'
+            AND NOT EXISTS (SELECT FROM jsonb_each(one) AS field WHERE jsonb_typeof(field.value) <> 'string')
+        THEN one ->> 'name'
+    END,
+    CASE WHEN jsonb_typeof(one) = 'object' THEN one ->> 'as' END,
+    CASE WHEN jsonb_typeof(one) = 'object' THEN coalesce(one ->> 'on_failure', 'cancel') ELSE 'cancel' END
+FROM jsonb_array_elements(CASE jsonb_typeof(after) WHEN 'array' THEN after ELSE jsonb_build_array(after) END) AS one
+$$;
+
+-- Adds a task to a queue, in the transaction that calls it: kept with it, or rolled back with it. Returns the id of the
+-- task, or of the task that has its unique name. A repeated call with the same id adds nothing.
+CREATE FUNCTION interval_queue_task_add(queue text, kind text, payload json, options jsonb) RETURNS uuid LANGUAGE plpgsql
+    SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
+<<task>>
 DECLARE
     ten_years CONSTANT bigint := 10::bigint * 366 * 86400 * 1000000;
+    queue CONSTANT text := $1;
+    kind CONSTANT text := $2;
+    -- White space around the value is no part of it.
+    payload CONSTANT json := btrim($3::text, E' \t\r\n')::json;
+    id uuid;
+    priority integer;
+    key text;
+    ordered boolean;
+    delay interval;
+    not_before timestamptz;
+    deadline timestamptz;
+    unique_name text;
+    unique_until text;
+    on_conflict text;
+    weight integer;
+    tags text[];
+    after uuid[];
+    inputs text[];
+    on_failures text[];
+    max_attempts integer;
+    max_retries integer;
+    backoff interval;
+    max_backoff interval;
+    timeout interval;
     wrong text;
     tag text;
+    input text;
     q interval_queue_task_queue;
     holder record;
     now bigint;
@@ -276,151 +455,212 @@ DECLARE
     state text := 'added';
     tries integer := 0;
 BEGIN
-    IF octet_length(add_task.queue) > 200 OR add_task.queue IS NULL THEN
-        RAISE EXCEPTION 'queue of % bytes: give a name of 1 to 200', coalesce(octet_length(add_task.queue), 0)
+    PERFORM interval_queue_task_check_options($4);
+    task.id := ($4 ->> 'id')::uuid;
+    task.priority := coalesce(($4 ->> 'priority')::integer, 0);
+    task.key := $4 ->> 'key';
+    task.ordered := coalesce(($4 ->> 'ordered')::boolean, false);
+    task.delay := ($4 ->> 'delay')::interval;
+    task.not_before := ($4 ->> 'not_before')::timestamptz;
+    task.deadline := CASE
+        WHEN $4 ->> 'deadline' ~ '^\s*\d{4}-' THEN ($4 ->> 'deadline')::timestamptz
+        ELSE clock_timestamp() + ($4 ->> 'deadline')::interval
+    END;
+    task.unique_name := $4 ->> 'unique';
+    task.unique_until := coalesce($4 ->> 'unique_until', 'ended');
+    task.on_conflict := coalesce($4 ->> 'on_conflict', 'keep');
+    task.weight := coalesce(($4 ->> 'weight')::integer, 1);
+    IF jsonb_typeof($4 -> 'tags') = 'array' THEN
+        task.tags := ARRAY(SELECT jsonb_array_elements_text($4 -> 'tags'));
+    END IF;
+    IF jsonb_typeof($4 -> 'after') <> 'null' THEN
+        SELECT array_agg(edge.up::uuid), array_agg(edge.input), array_agg(edge.on_failure)
+        INTO task.after, task.inputs, task.on_failures FROM interval_queue_task_after($4 -> 'after') AS edge;
+    END IF;
+    task.max_attempts := ($4 ->> 'max_attempts')::integer;
+    task.max_retries := ($4 ->> 'max_retries')::integer;
+    task.backoff := ($4 ->> 'backoff')::interval;
+    task.max_backoff := ($4 ->> 'max_backoff')::interval;
+    task.timeout := ($4 ->> 'timeout')::interval;
+    IF octet_length(task.queue) > 200 OR task.queue IS NULL THEN
+        RAISE EXCEPTION 'queue of % bytes: give a name of 1 to 200', coalesce(octet_length(task.queue), 0)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM interval_queue_task_check('queue', add_task.queue, 200);
-    PERFORM interval_queue_task_check('kind', coalesce(add_task.kind, ''), 200);
-    PERFORM interval_queue_task_check('key', add_task.key, 200);
-    PERFORM interval_queue_task_check('unique name', add_task.unique_name, 200);
-    FOREACH tag IN ARRAY coalesce(add_task.tags, '{}') LOOP
-        PERFORM interval_queue_task_check('tag', coalesce(tag, ''), 100);
+    PERFORM interval_queue_task_check('queue', task.queue, 200);
+    PERFORM interval_queue_task_check('kind', coalesce(task.kind, ''), 200);
+    PERFORM interval_queue_task_check('key', task.key, 200);
+    PERFORM interval_queue_task_check('unique name', task.unique_name, 200);
+    FOREACH tag IN ARRAY coalesce(task.tags, '{}') LOOP
+        PERFORM interval_queue_task_check('tag', tag, 100);
+    END LOOP;
+    FOREACH input IN ARRAY coalesce(task.inputs, '{}') LOOP
+        PERFORM interval_queue_task_check('input', input, 200);
     END LOOP;
     wrong := CASE
-        WHEN add_task.payload IS NULL THEN 'payload NULL: give JSON, such as ''null'''
-        WHEN add_task.priority IS NULL OR abs(add_task.priority) > 100 THEN
-            format('priority %s: give -100 to 100', add_task.priority)
-        WHEN add_task.weight IS NULL OR add_task.weight NOT BETWEEN 1 AND 1000 THEN
-            format('weight %s: give 1 to 1000 slots', add_task.weight)
-        WHEN add_task.ordered IS NULL THEN 'ordered NULL: give true or false'
-        WHEN add_task.ordered AND add_task.key IS NULL THEN
+        WHEN task.payload IS NULL THEN 'payload NULL: give JSON, such as null'
+        WHEN task.priority NOT BETWEEN -100 AND 100 THEN
+            format('priority %s: give -100 to 100', task.priority)
+        WHEN task.weight NOT BETWEEN 1 AND 1000 THEN
+            format('weight %s: give 1 to 1000 slots', task.weight)
+        WHEN task.ordered AND task.key IS NULL THEN
             'an ordered task needs a key: tasks of one key run in order'
-        WHEN cardinality(add_task.tags) > 32 THEN format('%s tags: give at most 32', cardinality(add_task.tags))
-        WHEN cardinality(add_task.after) > 10000 THEN
-            format('%s upstreams: name at most 10000', cardinality(add_task.after))
-        WHEN add_task.id = ANY (add_task.after) THEN format('task %s waits for itself: name earlier tasks', add_task.id)
-        WHEN (SELECT count(*) <> count(DISTINCT up) FROM unnest(add_task.after) AS up) THEN
-            'the task names an upstream twice, or none: name each once'
-        WHEN add_task.on_failure IS NULL OR add_task.on_failure NOT IN ('cancel', 'run', 'wait') THEN
-            format('%s is nothing to do on a failure: take cancel, run or wait', to_json(add_task.on_failure))
-        WHEN add_task.unique_until IS NULL OR add_task.unique_until NOT IN ('ended', 'leased') THEN
-            format('unique_until %s: take ended or leased', to_json(add_task.unique_until))
-        WHEN add_task.on_conflict = 'replace' THEN
+        WHEN cardinality(task.tags) > 32 THEN format('%s tags: give at most 32', cardinality(task.tags))
+        WHEN cardinality(task.after) > 10000 THEN
+            format('%s upstreams: name at most 10000', cardinality(task.after))
+        WHEN task.id = ANY (task.after) THEN format('task %s waits for itself: name earlier tasks', task.id)
+        WHEN (SELECT count(*) <> count(DISTINCT up) FROM unnest(task.after) AS up) THEN
+            'option after names an upstream twice: name each once'
+        WHEN NOT task.on_failures <@ ARRAY['cancel', 'run', 'wait'] THEN
+            'on_failure ' || (
+                SELECT to_json(given)::text FROM unnest(task.on_failures) AS given
+                WHERE given NOT IN ('cancel', 'run', 'wait') LIMIT 1
+            ) || ': take cancel, run or wait'
+        WHEN task.unique_until NOT IN ('ended', 'leased') THEN
+            format('unique_until %s: take ended or leased', to_json(task.unique_until))
+        WHEN task.on_conflict = 'replace' THEN
             'on_conflict "replace" would wait for workers: take keep or refuse in SQL, or add the task by a program'
-        WHEN add_task.on_conflict IS NULL OR add_task.on_conflict NOT IN ('keep', 'refuse') THEN
-            format('on_conflict %s: take keep or refuse', to_json(add_task.on_conflict))
-        WHEN add_task.delay IS NOT NULL AND add_task.not_before IS NOT NULL THEN 'delay and not_before: give one of them'
-        WHEN interval_queue_task_micros(add_task.delay) NOT BETWEEN 0 AND ten_years THEN format('delay %s: give at most ten years', add_task.delay)
-        WHEN add_task.not_before < 'epoch' OR add_task.not_before >= '2200-01-01' THEN
-            format('not_before %s: give an instant from 1970 to 2199', add_task.not_before)
-        WHEN add_task.deadline < 'epoch' OR add_task.deadline >= '2200-01-01' THEN
-            format('deadline %s: give an instant from 1970 to 2199', add_task.deadline)
-        WHEN add_task.max_attempts NOT BETWEEN 1 AND 1000000 THEN
-            format('max attempts %s: give 1 to 1000000; 1 runs it at most once', add_task.max_attempts)
-        WHEN add_task.max_retries NOT BETWEEN 0 AND 1000000 THEN
-            format('max retries %s: give 0 to 1000000', add_task.max_retries)
-        WHEN interval_queue_task_micros(add_task.timeout) <= 0 THEN 'timeout 0: give the run some time, or no time-out'
-        WHEN interval_queue_task_micros(coalesce(add_task.backoff, '10 s')) < 0
-            OR interval_queue_task_micros(coalesce(add_task.backoff, '10 s')) > interval_queue_task_micros(coalesce(add_task.max_backoff, '1 h'))
-            OR interval_queue_task_micros(add_task.max_backoff) > ten_years THEN
+        WHEN task.on_conflict NOT IN ('keep', 'refuse') THEN
+            format('on_conflict %s: take keep or refuse', to_json(task.on_conflict))
+        WHEN task.delay IS NOT NULL AND task.not_before IS NOT NULL THEN 'delay and not_before: give one of them'
+        WHEN interval_queue_task_micros(task.delay) NOT BETWEEN 0 AND ten_years THEN format('delay %s: give at most ten years', task.delay)
+        WHEN task.not_before < 'epoch' OR task.not_before >= '2200-01-01' THEN
+            format('not_before %s: give an instant from 1970 to 2199', task.not_before)
+        WHEN task.deadline < 'epoch' OR task.deadline >= '2200-01-01' THEN
+            format('deadline %s: give an instant from 1970 to 2199', task.deadline)
+        WHEN task.max_attempts NOT BETWEEN 1 AND 1000000 THEN
+            format('max attempts %s: give 1 to 1000000; 1 runs it at most once', task.max_attempts)
+        WHEN task.max_retries NOT BETWEEN 0 AND 1000000 THEN
+            format('max retries %s: give 0 to 1000000', task.max_retries)
+        WHEN interval_queue_task_micros(task.timeout) <= 0 THEN 'timeout 0: give the run some time, or no time-out'
+        WHEN interval_queue_task_micros(task.backoff) < 0
+            OR interval_queue_task_micros(task.backoff) > coalesce(interval_queue_task_micros(task.max_backoff), ten_years)
+            OR interval_queue_task_micros(task.max_backoff) NOT BETWEEN 0 AND ten_years THEN
             format('backoff %s up to %s: the first wait is at most the longest, and that at most ten years',
-                coalesce(add_task.backoff, '10 s'), coalesce(add_task.max_backoff, '1 h'))
+                coalesce(task.backoff, '0 s'), coalesce(task.max_backoff, '10 years'))
     END;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF coalesce(add_task.max_attempts::text, add_task.max_retries::text, add_task.backoff::text,
-        add_task.max_backoff::text, add_task.timeout::text) IS NOT NULL THEN
-        policy := json_build_object(
-            'max_attempts', coalesce(add_task.max_attempts, 5), 'max_retries', coalesce(add_task.max_retries, 1000),
-            'backoff', interval_queue_task_micros(coalesce(add_task.backoff, '10 s')),
-            'max_backoff', interval_queue_task_micros(coalesce(add_task.max_backoff, '1 h')), 'timeout', interval_queue_task_micros(add_task.timeout)
-        );
-    END IF;
-    IF add_task.id IS NULL THEN
+    -- What is not given is absent: it is the queue's.
+    policy := nullif(json_strip_nulls(json_build_object(
+        'max_attempts', task.max_attempts, 'max_retries', task.max_retries,
+        'backoff', interval_queue_task_micros(task.backoff), 'max_backoff', interval_queue_task_micros(task.max_backoff),
+        'timeout', interval_queue_task_micros(task.timeout)
+    ))::text, '{}')::json;
+    IF task.id IS NULL THEN
         -- Version 7: the time in milliseconds, and the rest at random.
-        add_task.id := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
+        task.id := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
             substring(int8send(interval_queue_task_micros(clock_timestamp()) / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
     END IF;
 
-    SELECT * INTO q FROM interval_queue_task_queue WHERE name = add_task.queue;
+    SELECT * INTO q FROM interval_queue_task_queue WHERE name = task.queue;
     IF NOT FOUND THEN
         now := interval_queue_task_micros(clock_timestamp());
         INSERT INTO interval_queue_task_queue (name, settings, paused, incarnation, ticks, seen, latest, unswept)
-        VALUES (add_task.queue, '{}', false, now, 0, now, now, false) ON CONFLICT DO NOTHING;
-        SELECT * INTO STRICT q FROM interval_queue_task_queue WHERE name = add_task.queue;
+        VALUES (task.queue, '{}', false, now, 0, now, now, false) ON CONFLICT DO NOTHING;
+        SELECT * INTO STRICT q FROM interval_queue_task_queue WHERE name = task.queue;
     END IF;
-    IF octet_length(add_task.payload::text) > coalesce((q.settings ->> 'max_payload')::bigint, 1048576) THEN
+    IF octet_length(task.payload::text) > coalesce((q.settings ->> 'max_payload')::bigint, 1048576) THEN
         RAISE EXCEPTION 'the payload of task % has % bytes: this queue stores at most %, so store what is large elsewhere and add where it is',
-            add_task.id, octet_length(add_task.payload::text), coalesce((q.settings ->> 'max_payload')::bigint, 1048576)
+            task.id, octet_length(task.payload::text), coalesce((q.settings ->> 'max_payload')::bigint, 1048576)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     LOOP
-        PERFORM FROM interval_queue_task AS t WHERE t.queue = q.number AND t.id = add_task.id;
+        PERFORM FROM interval_queue_task AS t WHERE t.queue = q.number AND t.id = task.id;
         IF FOUND THEN
-            RETURN add_task.id;
+            RETURN task.id;
         END IF;
-        IF add_task.unique_name IS NOT NULL THEN
+        IF task.unique_name IS NOT NULL THEN
             SELECT t.id, t.state INTO holder FROM interval_queue_task AS t
-            WHERE t.queue = q.number AND t.unique_name = add_task.unique_name AND t.holds_name;
-            IF FOUND AND add_task.on_conflict = 'refuse' THEN
-                RAISE EXCEPTION 'task % has the unique name %, and is %', holder.id, to_json(add_task.unique_name), holder.state
+            WHERE t.queue = q.number AND t.unique_name = task.unique_name AND t.holds_name;
+            IF FOUND AND task.on_conflict = 'refuse' THEN
+                RAISE EXCEPTION 'task % has the unique name %, and is %', holder.id, to_json(task.unique_name), holder.state
                     USING ERRCODE = 'unique_violation';
             ELSIF FOUND THEN
                 RETURN holder.id;
             END IF;
         END IF;
         -- One that is waited for cannot go until this is committed.
-        SELECT up INTO holder FROM unnest(add_task.after) AS up WHERE up <> ALL (ARRAY(
+        SELECT up INTO holder FROM unnest(task.after) AS up WHERE up <> ALL (ARRAY(
             SELECT t.id FROM interval_queue_task AS t
-            WHERE t.queue = q.number AND t.id = ANY (add_task.after) AND t.state <> 'purged' FOR KEY SHARE
+            WHERE t.queue = q.number AND t.id = ANY (task.after) AND t.state <> 'purged' FOR KEY SHARE
         )) LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION 'task % waits for %, which is not stored here: name one that is there', add_task.id, holder.up
+            RAISE EXCEPTION 'task % waits for %, which is not stored here: name one that is there', task.id, holder.up
                 USING ERRCODE = 'foreign_key_violation';
         END IF;
         now := interval_queue_task_micros(clock_timestamp());
         added := greatest(now, q.latest);
-        IF interval_queue_task_micros(add_task.delay) > 0 THEN
-            starts := now + interval_queue_task_micros(add_task.delay);
-        ELSIF add_task.not_before IS NOT NULL THEN
-            starts := interval_queue_task_micros(add_task.not_before);
+        IF interval_queue_task_micros(task.delay) > 0 THEN
+            starts := now + interval_queue_task_micros(task.delay);
+        ELSIF task.not_before IS NOT NULL THEN
+            starts := interval_queue_task_micros(task.not_before);
         END IF;
-        IF coalesce(cardinality(add_task.after), 0) = 0 AND starts > now THEN
+        IF coalesce(cardinality(task.after), 0) = 0 AND starts > now THEN
             state := 'scheduled';
-        ELSIF coalesce(cardinality(add_task.after), 0) = 0 AND add_task.key IS NULL THEN
+        ELSIF coalesce(cardinality(task.after), 0) = 0 AND task.key IS NULL THEN
             state := 'ready';
         END IF;
         INSERT INTO interval_queue_task (
             queue, id, state, kind, priority, due, added, not_before, key, ordered, unique_name, unique_until, holds_name,
             weight, tags, deadline, policy, has_edges, payload
         ) VALUES (
-            q.number, add_task.id, state, add_task.kind, add_task.priority,
-            greatest(added, starts) - add_task.priority * coalesce((q.settings ->> 'ageing')::bigint, 86400000000),
-            added, starts, add_task.key, add_task.ordered, add_task.unique_name,
-            CASE WHEN add_task.unique_name IS NOT NULL THEN add_task.unique_until END, add_task.unique_name IS NOT NULL,
-            add_task.weight, CASE WHEN cardinality(add_task.tags) > 0 THEN to_jsonb(add_task.tags) END,
-            interval_queue_task_micros(add_task.deadline), policy, coalesce(cardinality(add_task.after), 0) > 0, add_task.payload
+            q.number, task.id, state, task.kind, task.priority,
+            greatest(added, starts) - task.priority * coalesce((q.settings ->> 'ageing')::bigint, 86400000000),
+            added, starts, task.key, task.ordered, task.unique_name,
+            CASE WHEN task.unique_name IS NOT NULL THEN task.unique_until END, task.unique_name IS NOT NULL,
+            task.weight, CASE WHEN cardinality(task.tags) > 0 THEN to_jsonb(task.tags) END,
+            interval_queue_task_micros(task.deadline), policy, coalesce(cardinality(task.after), 0) > 0, task.payload
         ) ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
         -- Somebody else was quicker to add it, or one with its name.
         tries := tries + 1;
         IF tries > 5 THEN
-            RAISE EXCEPTION 'others add tasks with the unique name % all the time: try again', to_json(add_task.unique_name)
+            RAISE EXCEPTION 'others add tasks with the unique name % all the time: try again', to_json(task.unique_name)
                 USING ERRCODE = 'serialization_failure';
         END IF;
     END LOOP;
-    INSERT INTO interval_queue_task_edge (queue, up, down, on_failure, state, life)
-    SELECT q.number, up, add_task.id, add_task.on_failure, 'new', 0 FROM unnest(add_task.after) AS up;
+    INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, life)
+    SELECT q.number, edge.up, task.id, edge.input, edge.on_failure, 'new', 0
+    FROM unnest(task.after, task.inputs, task.on_failures) AS edge (up, input, on_failure);
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
-    VALUES (q.number, ARRAY[add_task.kind, add_task.kind], ARRAY[state, 'ever_added'], ARRAY[1, 1]);
-    IF add_task.notify THEN
-        PERFORM pg_notify(('tasks ' || current_schema())::name::text, add_task.queue);
+    VALUES (q.number, ARRAY[task.kind, task.kind], ARRAY[state, 'ever_added'], ARRAY[1, 1]);
+    IF now BETWEEN (q.followed ->> 'from')::bigint AND (q.followed ->> 'until')::bigint - 1 THEN
+        INSERT INTO interval_queue_task_event_late (queue, at, event) VALUES (
+            q.number, now, json_build_object(
+                'at', now, 'task', task.id, 'kind', task.kind, 'to', state, 'attempt', 0
+            )
+        );
     END IF;
-    RETURN add_task.id;
+    IF coalesce(($4 ->> 'notify')::boolean, true) THEN
+        PERFORM pg_notify(('tasks ' || current_schema())::name::text, task.queue);
+    END IF;
+    RETURN task.id;
 END
 $$;
+
+-- The functions to call: payload and options as json, jsonb, or as text, which a literal without a type is. A jsonb
+-- payload has the text that PostgreSQL gives it; json and text keep theirs.
+DO $$
+DECLARE
+    payload text;
+    options text;
+BEGIN
+    FOREACH payload IN ARRAY ARRAY['text', 'json', 'jsonb'] LOOP
+        FOREACH options IN ARRAY ARRAY['text', 'json', 'jsonb'] LOOP
+            EXECUTE format(
+                'CREATE FUNCTION add_task(queue text, kind text %s, payload %s, options %s) RETURNS uuid LANGUAGE sql
+                SET search_path FROM CURRENT AS ''SELECT interval_queue_task_add($1, $2, $3::json, $4::jsonb)''',
+                CASE WHEN payload = 'text' AND options = 'text' THEN 'DEFAULT ''default''' END,
+                payload || CASE WHEN payload = 'text' AND options = 'text' THEN ' DEFAULT ''null''' ELSE '' END,
+                options || CASE WHEN options = 'text' THEN ' DEFAULT ''{}''' ELSE '' END
+            );
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- # Completing runs in SQL
 
 -- Ends of runs that transactions have settled which are not committed yet: each is gone with the commit.
 CREATE TABLE interval_queue_task_settled (
@@ -440,15 +680,15 @@ CREATE FUNCTION interval_queue_task_end() RETURNS trigger LANGUAGE plpgsql SET s
 #variable_conflict use_column
 DECLARE
     x record;
-    name text;
+    ms bigint;
+    cell integer;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext(current_schema()), (NEW.queue % 2147483647)::integer);
     DELETE FROM interval_queue_task_settled WHERE number = NEW.number;
     UPDATE interval_queue_task AS t SET
-        state = CASE WHEN NEW.error IS NULL THEN 'done' WHEN t.stop = 'cancel' THEN 'cancelled' ELSE 'failed' END,
+        state = CASE WHEN NEW.error IS NULL THEN 'done' ELSE 'failed' END,
         error = CASE
             WHEN NEW.error IS NULL THEN NULL
-            WHEN t.stop = 'cancel' THEN 'it was cancelled'
             WHEN t.stop = 'deadline' THEN 'its deadline has passed'
             ELSE NEW.error
         END,
@@ -460,13 +700,41 @@ BEGIN
     FROM interval_queue_task_queue AS q
     WHERE q.number = NEW.queue AND t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased' AND t.worker = NEW.worker
         AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
-    RETURNING q.name, t.kind, t.state, t.key, t.schedule, q.settings ->> 'max_running' AS max_running INTO x;
+        AND t.stop IS DISTINCT FROM 'cancel'
+    RETURNING q.name, t.kind, t.state, t.key, t.schedule, t.leased, t.ended, q.settings ->> 'max_running' AS max_running, t.error,
+        (q.followed ->> 'until')::bigint AS until INTO x;
     IF NOT FOUND THEN
+        IF EXISTS (
+            SELECT FROM interval_queue_task AS t
+            WHERE t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased' AND t.worker = NEW.worker
+                AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
+        ) THEN
+            RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not wanted', NEW.id
+                USING ERRCODE = 'object_not_in_prerequisite_state';
+        END IF;
         RAISE EXCEPTION 'task % is not leased to worker % any more: it is another run''s to do', NEW.id, NEW.worker
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    ms := greatest(x.ended - coalesce(x.leased, x.ended), 0) / 1000;
+    -- The numbers of runs begin at 33: how many binary digits the length has, and behind them the sum.
+    cell := 33 + least(length(ltrim(ms::bit(64)::text, '0')), 31);
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
-    VALUES (NEW.queue, ARRAY[x.kind, x.kind, x.kind], ARRAY['leased', x.state, 'ever_' || x.state], ARRAY[-1, 1, 1]);
+    VALUES (
+        NEW.queue, ARRAY[x.kind, x.kind, x.kind, x.kind, x.kind],
+        ARRAY[
+            'leased', x.state, 'ever_' || x.state, format('took %s %s', x.ended / 3600000000, cell),
+            format('took %s 65', x.ended / 3600000000)
+        ],
+        ARRAY[-1, 1, 1, 1, ms]
+    );
+    IF x.until > x.ended THEN
+        INSERT INTO interval_queue_task_event (queue, at, event) VALUES (
+            NEW.queue, x.ended, json_build_object(
+                'at', x.ended, 'task', NEW.id, 'kind', x.kind, 'from', 'leased', 'to', x.state,
+                'attempt', NEW.attempt, 'worker', NEW.worker, 'error', x.error
+            )
+        );
+    END IF;
     IF x.key IS NOT NULL OR x.schedule IS NOT NULL OR x.max_running IS NOT NULL
         OR EXISTS (SELECT FROM interval_queue_task_edge WHERE queue = NEW.queue AND up = NEW.id) THEN
         PERFORM pg_notify(('tasks ' || current_schema())::name::text, x.name);
@@ -477,35 +745,71 @@ $$;
 CREATE CONSTRAINT TRIGGER interval_queue_task_settled AFTER INSERT ON interval_queue_task_settled
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_end();
 
--- Ends the run of a task in the transaction that calls it: done with this result, or failed for good with this error. Its
--- effects that the transaction stores and its end are kept together, or not at all: a commit fails if the token of the
--- run is not in force any more.
-CREATE FUNCTION settle_task(
-    queue text, id uuid, worker uuid, incarnation bigint, attempt bigint, result json DEFAULT 'null', error text DEFAULT NULL
+-- Ends a run: done with this result, or failed for good with this error.
+CREATE FUNCTION interval_queue_task_complete(
+    queue text, id uuid, worker uuid, incarnation bigint, attempt bigint, result json, error text
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
     q interval_queue_task_queue;
     most bigint;
+    stop text;
 BEGIN
-    SELECT * INTO q FROM interval_queue_task_queue WHERE name = settle_task.queue;
+    SELECT * INTO q FROM interval_queue_task_queue WHERE name = interval_queue_task_complete.queue;
     most := coalesce((q.settings ->> 'max_payload')::bigint, 1048576);
-    IF octet_length(settle_task.result::text) > most THEN
+    IF octet_length(interval_queue_task_complete.result::text) > most THEN
         RAISE EXCEPTION 'the result of task % has % bytes: this queue stores at most %',
-            settle_task.id, octet_length(settle_task.result::text), most USING ERRCODE = 'invalid_parameter_value';
+            interval_queue_task_complete.id, octet_length(interval_queue_task_complete.result::text), most USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM FROM interval_queue_task AS t
-    WHERE t.queue = q.number AND t.id = settle_task.id AND t.state = 'leased' AND t.worker = settle_task.worker
-        AND t.incarnation = settle_task.incarnation AND t.attempt = settle_task.attempt;
+    SELECT t.stop INTO stop FROM interval_queue_task AS t
+    WHERE t.queue = q.number AND t.id = interval_queue_task_complete.id AND t.state = 'leased' AND t.worker = interval_queue_task_complete.worker
+        AND t.incarnation = interval_queue_task_complete.incarnation AND t.attempt = interval_queue_task_complete.attempt;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'task % is not leased to worker % at %.% any more: roll back, it is another run''s to do',
-            settle_task.id, settle_task.worker, settle_task.incarnation, settle_task.attempt
+        RAISE EXCEPTION 'task % is not leased with token %.% any more: roll back, it is another run''s to do',
+            interval_queue_task_complete.id, interval_queue_task_complete.incarnation, interval_queue_task_complete.attempt
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    IF stop = 'cancel' THEN
+        RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not wanted', interval_queue_task_complete.id
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     INSERT INTO interval_queue_task_settled (queue, id, worker, incarnation, attempt, result, error)
     VALUES (
-        q.number, settle_task.id, settle_task.worker, settle_task.incarnation, settle_task.attempt,
-        CASE WHEN settle_task.error IS NULL AND settle_task.result::text <> 'null' THEN settle_task.result END, settle_task.error
+        q.number, interval_queue_task_complete.id, interval_queue_task_complete.worker, interval_queue_task_complete.incarnation, interval_queue_task_complete.attempt,
+        CASE WHEN interval_queue_task_complete.error IS NULL AND interval_queue_task_complete.result::text <> 'null' THEN interval_queue_task_complete.result END, interval_queue_task_complete.error
     );
 END
 $$;
+
+-- Ends a run by its token.
+CREATE FUNCTION interval_queue_task_end_run(queue text, id uuid, token text, result json, error text) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    incarnation bigint;
+    attempt bigint;
+    worker uuid;
+BEGIN
+    IF token IS NULL OR token !~ '^\d{1,16}\.\d{1,10}$' THEN
+        RAISE EXCEPTION 'token %: give that of the run, such as 1741684364000000.1', to_json(left(token, 40))
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    incarnation := split_part(token, '.', 1);
+    attempt := split_part(token, '.', 2);
+    SELECT t.worker INTO worker FROM interval_queue_task AS t JOIN interval_queue_task_queue AS q ON q.number = t.queue
+    WHERE q.name = $1 AND t.id = $2;
+    PERFORM interval_queue_task_complete($1, $2, worker, incarnation, attempt, btrim($4::text, E' \t\r\n')::json, $5);
+END
+$$;
+
+-- The functions to call, in a transaction: its effects and the end of the run are kept together, or not at all. The
+-- commit fails if the token of the run is not in force any more. A result is given as a payload is in add_task.
+CREATE FUNCTION complete_task(queue text, id uuid, token text, result text DEFAULT 'null') RETURNS void LANGUAGE sql
+    SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4::json, NULL)';
+CREATE FUNCTION complete_task(queue text, id uuid, token text, result json) RETURNS void LANGUAGE sql
+    SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4, NULL)';
+CREATE FUNCTION complete_task(queue text, id uuid, token text, result jsonb) RETURNS void LANGUAGE sql
+    SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4::json, NULL)';
+CREATE FUNCTION fail_task(queue text, id uuid, token text, error text) RETURNS void LANGUAGE sql
+    SET search_path FROM CURRENT
+    AS 'SELECT interval_queue_task_end_run($1, $2, $3, ''null'', coalesce($4, ''it does not say why''))';

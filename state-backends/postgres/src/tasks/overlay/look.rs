@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector,
-    State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule,
+    Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 /// One thing to be looked for. Those that give several rows say nothing of how many, nor up to which instant: an
@@ -22,13 +22,13 @@ pub(crate) enum Look {
     Result(TaskId),
     /// The task with this unique name.
     ByName(Key),
-    /// By due and id.
+    /// By [`Task::order`](interval_queue_task_contract::Task::order).
     Added,
     /// By time and id, up to an instant.
     Scheduled,
     /// The instants of the first ones.
     NextScheduled,
-    /// By due and id, of these kinds and with at least this priority.
+    /// By the same, of these kinds and with at least this priority.
     Ready(Vec<Kind>, Option<i32>),
     /// How many are leased.
     Leased,
@@ -46,6 +46,8 @@ pub(crate) enum Look {
     LastReadyHolder(Key),
     /// By line and id.
     Line(Key),
+    /// How many wait for this key.
+    Keyed(Key),
     /// The first key behind this one that is in use.
     NextKey(Option<Key>),
     /// Of this kind, by id.
@@ -84,12 +86,16 @@ pub(crate) enum Look {
     Key(Key),
     /// By key.
     UnevenKeys,
+    /// By key.
+    PausedKeys,
     /// A schedule.
     Schedule(Key),
     /// All schedules.
     Schedules,
     /// All that is counted.
     Counts,
+    /// The counts that are wrong.
+    Miscounted,
     /// How long the runs of a kind waited and took, from this hour on.
     Times(Kind, u32),
     /// Events with higher numbers.
@@ -179,6 +185,7 @@ pub(crate) enum Found {
     Schedule(Option<Box<Schedule>>),
     Schedules(Vec<Schedule>),
     Counts(Vec<(Kind, Counted, u64)>),
+    Miscounted(Vec<Corrected>),
     Times(Vec<(Took, u64)>),
     Events(Vec<(u64, Event)>),
 }

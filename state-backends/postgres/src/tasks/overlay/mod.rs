@@ -86,7 +86,8 @@ pub(crate) enum Outcome {
 
 /// Runs the rules on what is known.
 pub(crate) fn decide(known: &Known, now: Micros, command: &Command) -> Outcome {
-    let mut overlay = Overlay { known, written: Written::default(), missing: HashMap::new() };
+    let (written, missing, passed) = Default::default();
+    let mut overlay = Overlay { known, written, missing, passed };
     let reply = rules::apply(&mut overlay, now, command);
     if overlay.missing.is_empty() {
         return Outcome::Decided(reply, Box::new(overlay.written));
@@ -99,6 +100,8 @@ struct Overlay<'k> {
     known: &'k Known,
     written: Written,
     missing: HashMap<Look, Ask>,
+    /// By look, how many rows at the beginning of its page were written since.
+    passed: HashMap<&'k Look, usize>,
 }
 
 impl<'k> Overlay<'k> {

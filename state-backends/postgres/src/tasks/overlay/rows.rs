@@ -2,11 +2,16 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
-    Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
-use super::{Ask, Chosen, Found, Lease, Look, Overlay};
+use super::{Ask, Chosen, Found, Lease, Look, Overlay, merge::Ordered};
+
+const FIRST: TaskId = TaskId::FIRST;
+const LAST: TaskId = TaskId::LAST;
+const LOWEST: Rank = Rank::first(i64::MIN);
+const HIGHEST: Rank = Rank::last(i64::MAX);
 
 /// So many are found where the first one is asked for: it may be written, and the next one is asked for then.
 const AHEAD: u32 = 10;
@@ -34,12 +39,13 @@ macro_rules! all {
 }
 
 impl Overlay<'_> {
-    fn number(&mut self, look: Look, key: Option<&Key>, counts: impl Fn(&Task) -> bool) -> u64 {
+    fn number(&mut self, look: Look) -> u64 {
+        let more = self.written.more(&look);
         let found = match self.found(&Ask::one(look)) {
             Some(&Found::Number(number)) => number,
             _ => 0,
         };
-        found.saturating_add_signed(self.written.more(key, counts))
+        found.saturating_add_signed(more)
     }
 
     /// The leases of all workers, as they were written.
@@ -50,9 +56,25 @@ impl Overlay<'_> {
         leases
     }
 
-    fn first(&mut self, look: Look, key: &Key, is_wanted: impl Fn(&Task) -> bool) -> Option<Task> {
-        let found = self.tasks(Ask::some(look, AHEAD), 1, Some(key), is_wanted, Task::line);
-        found.into_iter().next()
+    /// The first of the keys of which this is said.
+    fn some_keys(&mut self, look: Look, most: u32, is_one: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
+        // As many more as may have been written since.
+        let written = u32::try_from(self.written.keys.len()).unwrap_or(u32::MAX);
+        let ask = Ask::some(look, most.saturating_add(written));
+        let mut rows = match self.page(&ask) {
+            Some((_, asked, Found::Keys(rows))) => {
+                if asked < ask.most && rows.len() >= asked as usize {
+                    self.miss(ask);
+                }
+                rows.clone()
+            }
+            _ => Vec::new(),
+        };
+        rows.retain(|row| !self.written.keys.contains_key(&row.key));
+        rows.extend(self.written.keys.values().flatten().filter(|&row| is_one(row)).cloned());
+        rows.sort_by(|one, other| one.key.cmp(&other.key));
+        rows.truncate(most as usize);
+        rows
     }
 }
 
@@ -73,7 +95,7 @@ impl Rows for Overlay<'_> {
     }
 
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, StateError> {
-        if let Some(change) = self.written.tasks.get(&id) {
+        if let Some(change) = self.written.task(id) {
             return Ok(change.after.clone());
         }
         let task: Option<Box<Task>> = one!(self, Look::Task(id), Task);
@@ -123,27 +145,33 @@ impl Rows for Overlay<'_> {
     }
 
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
-        let has_it = |x: &Task| x.holds_name && x.unique.as_ref().is_some_and(|unique| unique.name == *name);
-        let mut written = self.written.tasks.values().filter_map(|change| change.after.as_ref());
-        if let Some(task) = written.find(|x| has_it(x)) {
+        let named = Entry::Name(name.clone(), FIRST)..=Entry::Name(name.clone(), LAST);
+        if let Some(task) = self.written.range(named).next() {
             return Ok(Some(task.clone()));
         }
         let task: Option<Box<Task>> = one!(self, Look::ByName(name.clone()), Task);
-        Ok(task.map(|task| *task).filter(|x| !self.written.tasks.contains_key(&x.id)))
+        Ok(task.map(|task| *task).filter(|x| self.written.task(x.id).is_none()))
     }
 
     fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        Ok(self.tasks(Ask::some(Look::Added, most), most, None, |x| x.state == State::Added, Task::order))
+        let all = Entry::Added(LOWEST)..=Entry::Added(HIGHEST);
+        let is_wanted = |x: &Task| x.state == State::Added;
+        let ask = Ask::some(Look::Added, most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_wanted, Task::order))
     }
 
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
         let is_due = |x: &Task| x.state == State::Scheduled && x.not_before <= until;
-        Ok(self.tasks(Ask::until(Look::Scheduled, most, until), most, None, is_due, |x| (x.not_before, x.id)))
+        let until_rank = Rank::last(i64::try_from(until.get()).unwrap_or(i64::MAX));
+        let all = Entry::Scheduled(LOWEST)..=Entry::Scheduled(until_rank);
+        let ask = Ask::until(Look::Scheduled, most, until);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_due, Task::start_order))
     }
 
     fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
-        let of = |x: &Task| (x.state == State::Scheduled).then_some(x.not_before);
-        Ok(self.instant(Ask::some(Look::NextScheduled, AHEAD), of))
+        let all = Entry::Scheduled(LOWEST)..=Entry::Scheduled(HIGHEST);
+        let written = self.written.range(all).next().map(|x| (x.not_before, x.id));
+        Ok(self.instant(Ask::some(Look::NextScheduled, AHEAD), written))
     }
 
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
@@ -153,85 +181,117 @@ impl Rows for Overlay<'_> {
                 && at_least.is_none_or(|least| x.priority >= least)
         };
         let ask = Ask::some(Look::Ready(kinds.to_vec(), at_least), most);
-        Ok(self.tasks(ask, most, None, is_wanted, Task::order))
+        let written = Ordered::These(self.written.ready(kinds, at_least));
+        Ok(self.tasks(ask, most, written, is_wanted, Task::order))
     }
 
     fn leased(&mut self) -> Result<u64, StateError> {
-        Ok(self.number(Look::Leased, None, |x| x.state == State::Leased))
+        Ok(self.number(Look::Leased))
     }
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
-        let is_leased = |x: &Task| x.state == State::Leased && x.key.as_ref() == Some(key);
-        Ok(self.number(Look::LeasedOfKey(key.clone()), Some(key), is_leased))
+        Ok(self.number(Look::LeasedOfKey(key.clone())))
     }
 
     fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
         let is_held = |x: &Task| x.state == State::Leased && x.worker == Some(worker);
-        Ok(self.tasks(Ask::some(Look::HeldBy(worker), most), most, None, is_held, |x| x.id))
+        let all = Entry::Leased(worker, FIRST)..=Entry::Leased(worker, LAST);
+        let ask = Ask::some(Look::HeldBy(worker), most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_held, |x| x.id))
     }
 
     fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
         let stops = |x: &Task| x.state == State::Leased && x.stop.is_some() && x.worker == Some(worker);
-        Ok(self.tasks(Ask::some(Look::ToStop(worker), most), most, None, stops, |x| x.id))
+        let all = Entry::ToStop(worker, FIRST)..=Entry::ToStop(worker, LAST);
+        let ask = Ask::some(Look::ToStop(worker), most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), stops, |x| x.id))
     }
 
     fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
-        let holds = |x: &Task| x.holds_key && x.key.as_ref() == Some(key);
-        Ok(self.number(Look::Holders(key.clone()), Some(key), holds))
+        Ok(self.number(Look::Holders(key.clone())))
     }
 
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, StateError> {
-        let holds = |x: &Task| x.holds_key && x.ordered && x.key.as_ref() == Some(key);
-        Ok(self.number(Look::OrderedHolders(key.clone()), Some(key), holds) > 0)
+        Ok(self.number(Look::OrderedHolders(key.clone())) > 0)
     }
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.key.as_ref() == Some(key);
+        let all = Entry::ReadyHolder(key.clone(), LOWEST)..=Entry::ReadyHolder(key.clone(), HIGHEST);
         let ask = Ask::some(Look::LastReadyHolder(key.clone()), AHEAD);
-        Ok(self.tasks(ask, 1, Some(key), holds, |x| std::cmp::Reverse(x.line())).into_iter().next())
+        let line = |x: &Task| std::cmp::Reverse(x.line());
+        Ok(self.tasks(ask, 1, Ordered::Down(all), holds, line).into_iter().next())
     }
 
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let waits = |x: &Task| x.state == State::Keyed && !x.parked && x.key.as_ref() == Some(key);
-        Ok(self.first(Look::Line(key.clone()), key, waits))
+        let all = Entry::Line(key.clone(), LOWEST)..=Entry::Line(key.clone(), HIGHEST);
+        let ask = Ask::some(Look::Line(key.clone()), AHEAD);
+        let first = self.tasks(ask, 1, Ordered::Up(all), waits, Task::line);
+        Ok(first.into_iter().next())
+    }
+
+    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
+        let ask = Ask::some(Look::Keyed(key.clone()), most);
+        let more = self.written.more(&ask.look);
+        let found = match self.known.0.get(&ask.look) {
+            // A number that reaches the limit of its lookup may be too low for a higher limit.
+            Some((asked, Found::Number(number))) if *number < asked.most.into() || most <= asked.most => {
+                *number
+            }
+            _ => {
+                self.miss(ask);
+                0
+            }
+        };
+        Ok(found.saturating_add_signed(more).min(most.into()))
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
         let found: Option<Key> = one!(self, Look::NextKey(after.cloned()), NextKey);
-        let written = self.written.tasks.values().filter_map(|change| change.after.as_ref());
-        let in_use = written.filter(|x| x.holds_key || x.state == State::Keyed);
-        let keys = in_use.filter_map(|x| x.key.as_ref()).filter(|&key| Some(key) > after);
-        Ok(keys.chain(&found).min().cloned())
+        Ok(found.into_iter().chain(self.written.next_key(after)?).min())
     }
 
     fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
         let is_parked = |x: &Task| x.parked && x.kind == *kind;
-        Ok(self.tasks(Ask::some(Look::Parked(kind.clone()), most), most, None, is_parked, |x| x.id))
+        let all = Entry::Parked(kind.clone(), FIRST)..=Entry::Parked(kind.clone(), LAST);
+        let ask = Ask::some(Look::Parked(kind.clone()), most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_parked, |x| x.id))
     }
 
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
         let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.kind == *kind;
-        Ok(self.tasks(Ask::some(Look::ReadyHolders(kind.clone()), most), most, None, holds, |x| x.id))
+        let all =
+            Entry::ReadyHolderOfKind(kind.clone(), FIRST)..=Entry::ReadyHolderOfKind(kind.clone(), LAST);
+        let ask = Ask::some(Look::ReadyHolders(kind.clone()), most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), holds, |x| x.id))
     }
 
     fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
         let ask = Ask::until(Look::Overdue, most, until);
         let is_over = |x: &Task| deadline(x).is_some_and(|deadline| deadline <= until);
-        Ok(self.tasks(ask, most, None, is_over, |x| (x.deadline, x.id)))
+        let all = Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(until, LAST);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_over, |x| (x.deadline, x.id)))
     }
 
     fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
-        Ok(self.instant(Ask::some(Look::NextDeadline, AHEAD), deadline))
+        let all = Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(Micros::MAX, LAST);
+        let written = self.written.range(all).next().and_then(|x| Some((x.deadline?, x.id)));
+        Ok(self.instant(Ask::some(Look::NextDeadline, AHEAD), written))
     }
 
     fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
         let is_untold = |x: &Task| x.state.is_ended() && !x.told;
-        Ok(self.tasks(Ask::some(Look::Untold, most), most, None, is_untold, |x| x.id))
+        let all = Entry::Untold(FIRST)..=Entry::Untold(LAST);
+        let ask = Ask::some(Look::Untold, most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_untold, |x| x.id))
     }
 
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
         let is_old = |x: &Task| x.state == state && x.told && !x.wanted && x.ended < Some(before);
-        Ok(self.tasks(Ask::until(Look::Ended(state), most, before), most, None, is_old, |x| (x.ended, x.id)))
+        let all = Entry::Ended(state, Micros::ZERO, FIRST)..=Entry::Ended(state, before, LAST);
+        let ask = Ask::until(Look::Ended(state), most, before);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_old, |x| (x.ended, x.id)))
     }
 
     fn select(
@@ -242,7 +302,9 @@ impl Rows for Overlay<'_> {
     ) -> Result<Vec<Task>, StateError> {
         let chosen = Chosen { selector: selector.clone(), after };
         let is_chosen = |x: &Task| after.is_none_or(|after| x.id > after) && selector.matches(x);
-        Ok(self.tasks(Ask::some(Look::Select(Box::new(chosen)), most), most, None, is_chosen, |x| x.id))
+        // A command selects once, and has written little before.
+        let written = Ordered::These(self.written.after().filter(|x| is_chosen(x)).cloned().collect());
+        Ok(self.tasks(Ask::some(Look::Select(Box::new(chosen)), most), most, written, is_chosen, |x| x.id))
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
@@ -261,13 +323,13 @@ impl Rows for Overlay<'_> {
     }
 
     fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, StateError> {
-        let is_behind = |edge: &&Edge| after.is_none_or(|after| edge.down > after);
-        let written = self.written.edges_from(up).filter(is_behind).cloned().collect();
+        let written = self.written.edges_from(up, after).take(most as usize).cloned().collect();
         Ok(self.edges(Ask::some(Look::From(up, after), most), most, written, |edge| edge.down))
     }
 
     fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
-        let written = self.written.edges_from(up).filter(|edge| edge.is_untold(life)).cloned().collect();
+        let untold = self.written.edges_from(up, None).filter(|edge| edge.is_untold(life));
+        let written = untold.take(most as usize).cloned().collect();
         Ok(self.edges(Ask::some(Look::UntoldFrom(up, life), most), most, written, |edge| edge.down))
     }
 
@@ -278,15 +340,14 @@ impl Rows for Overlay<'_> {
         after: Option<TaskId>,
         most: u32,
     ) -> Result<Vec<Edge>, StateError> {
-        let is_wanted = |edge: &&Edge| {
-            state.is_none_or(|state| edge.state == state) && after.is_none_or(|after| edge.up > after)
-        };
-        let written = self.written.edges_to(down).filter(is_wanted).cloned().collect();
+        let is_wanted = |edge: &&Edge| state.is_none_or(|state| edge.state == state);
+        let written = self.written.edges_to(down, after).filter(is_wanted).take(most as usize);
+        let written = written.cloned().collect();
         Ok(self.edges(Ask::some(Look::To(down, state, after), most), most, written, |edge| edge.up))
     }
 
     fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
-        if self.written.edges_to(down).any(|edge| edge.state.is_pending()) {
+        if self.written.edges_to(down, None).any(|edge| edge.state.is_pending()) {
             return Ok(true);
         }
         let ask = Ask::some(Look::Pending(down), AHEAD);
@@ -328,8 +389,13 @@ impl Rows for Overlay<'_> {
         Ok(presences)
     }
 
-    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
-        Ok(self.leases().iter().filter(|lease| lease.ends > after).map(|lease| lease.lease).min())
+    fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let leases = self.leases();
+        Ok(leases.iter().filter(|lease| lease.busy && lease.ends > after).map(|lease| lease.lease).min())
+    }
+
+    fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        Ok(self.leases().iter().filter(|lease| lease.ends > after).map(|lease| lease.lease).max())
     }
 
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
@@ -385,24 +451,12 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
+    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        Ok(self.some_keys(Look::PausedKeys, most, |row| row.limit == Some(0)))
+    }
+
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        // As many more as may have been written since.
-        let written = u32::try_from(self.written.keys.len()).unwrap_or(u32::MAX);
-        let ask = Ask::some(Look::UnevenKeys, most.saturating_add(written));
-        let mut rows = match self.page(&ask) {
-            Some((asked, Found::Keys(rows))) => {
-                if asked < ask.most && rows.len() >= asked as usize {
-                    self.miss(ask);
-                }
-                rows.clone()
-            }
-            _ => Vec::new(),
-        };
-        rows.retain(|row| !self.written.keys.contains_key(&row.key));
-        rows.extend(self.written.keys.values().flatten().filter(|row| row.uneven).cloned());
-        rows.sort_by(|one, other| one.key.cmp(&other.key));
-        rows.truncate(most as usize);
-        Ok(rows)
+        Ok(self.some_keys(Look::UnevenKeys, most, |row| row.uneven))
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, StateError> {
@@ -434,6 +488,13 @@ impl Rows for Overlay<'_> {
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), StateError> {
         *self.written.counts.entry((kind.clone(), counted)).or_default() += more;
         Ok(())
+    }
+
+    fn miscounted(&mut self) -> Result<Vec<Corrected>, StateError> {
+        match self.found(&Ask::some(Look::Miscounted, u32::MAX)) {
+            Some(Found::Miscounted(found)) => Ok(found.clone()),
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
@@ -477,7 +538,7 @@ impl Rows for Overlay<'_> {
 
     fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, StateError> {
         let ask = Ask::some(Look::Events(after), most);
-        let Some((asked, Found::Events(events))) = self.page(&ask) else { return Ok(Vec::new()) };
+        let Some((_, asked, Found::Events(events))) = self.page(&ask) else { return Ok(Vec::new()) };
         if asked < most && events.len() >= asked as usize {
             self.miss(ask);
         }

@@ -1,12 +1,18 @@
 //! What the rules have written: of each row what was stored before, and what is to be stored.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use interval_queue_contract::Micros;
-use interval_queue_task_contract::{
-    Counted, Edge, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Task, TaskId, Took,
-    WorkerId,
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::{Bound, RangeBounds, RangeInclusive},
+    sync::atomic::{AtomicU64, Ordering},
 };
+
+use interval_queue_contract::{InvalidInput, Micros};
+use interval_queue_task_contract::{
+    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rank, Schedule, State,
+    Task, TaskId, Took, WorkerId,
+};
+
+use super::Look;
 
 /// A row before and after a command; none: there is no such row.
 #[derive(Clone, Debug)]
@@ -15,11 +21,12 @@ pub(crate) struct Change<T> {
     pub(crate) after: Option<T>,
 }
 
-/// All that a command has written.
-#[derive(Clone, Debug, Default)]
+/// All that a command has written. Lookups over it cost what they find: its tasks have their entries in the same indexes
+/// as those that are stored, and numbers of tasks are kept as they change.
+#[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) queue: Option<Queue>,
-    pub(crate) tasks: BTreeMap<TaskId, Change<Task>>,
+    tasks: BTreeMap<TaskId, Change<Task>>,
     pub(crate) payloads: BTreeMap<TaskId, Option<Json>>,
     pub(crate) results: BTreeMap<TaskId, Option<Json>>,
     /// By upstream and downstream.
@@ -36,26 +43,32 @@ pub(crate) struct Written {
     /// So many of the events before this instant are forgotten.
     pub(crate) first_event: Option<(Micros, u32)>,
     pub(crate) nudges: bool,
-    /// The tasks that have a key, or had it.
-    of_key: HashMap<Key, BTreeSet<TaskId>>,
+    /// The entries of the tasks as they are to be stored.
+    entries: BTreeSet<Entry>,
+    /// By the lookup of a number of tasks: how many more there are than were stored.
+    more: HashMap<Look, i64>,
     /// Edges by downstream and upstream.
     upstreams: BTreeSet<(TaskId, TaskId)>,
+    /// How many rows the lookups have visited.
+    visited: AtomicU64,
 }
 
 impl Written {
     pub(super) fn put_task(&mut self, before: Option<&Task>, id: TaskId, after: Option<&Task>) {
-        for key in [before, after].into_iter().flatten().filter_map(|x| x.key.as_ref()) {
-            match self.of_key.get_mut(key) {
-                Some(tasks) => _ = tasks.insert(id),
-                None => _ = self.of_key.insert(key.clone(), BTreeSet::from([id])),
-            }
+        let written = self.tasks.remove(&id);
+        let replaced = written.as_ref().map_or(before, |change| change.after.as_ref());
+        for look in replaced.into_iter().flat_map(numbers_of) {
+            *self.more.entry(look).or_default() -= 1;
         }
-        match self.tasks.get_mut(&id) {
-            Some(change) => change.after = after.cloned(),
-            None => {
-                _ = self.tasks.insert(id, Change { before: before.cloned(), after: after.cloned() });
-            }
+        for look in after.into_iter().flat_map(numbers_of) {
+            *self.more.entry(look).or_default() += 1;
         }
+        for entry in written.iter().filter_map(|change| change.after.as_ref()).flat_map(Entry::of) {
+            self.entries.remove(&entry);
+        }
+        self.entries.extend(after.into_iter().flat_map(Entry::of));
+        let before = written.map_or_else(|| before.cloned(), |change| change.before);
+        self.tasks.insert(id, Change { before, after: after.cloned() });
     }
 
     pub(super) fn put_edge(&mut self, before: Option<&Edge>, ends: (TaskId, TaskId), after: Option<&Edge>) {
@@ -68,44 +81,83 @@ impl Written {
         }
     }
 
-    /// The tasks that were written; of one key, if one is given.
-    pub(super) fn tasks_of<'s>(
-        &'s self,
-        key: Option<&Key>,
-    ) -> Box<dyn Iterator<Item = &'s Change<Task>> + 's> {
-        match key {
-            None => Box::new(self.tasks.values()),
-            Some(key) => {
-                let ids = self.of_key.get(key).into_iter().flatten();
-                Box::new(ids.filter_map(|id| self.tasks.get(id)))
-            }
-        }
+    fn visit<T>(&self, row: T) -> T {
+        self.visited.fetch_add(1, Ordering::Relaxed);
+        row
+    }
+
+    /// How many rows the lookups have visited.
+    #[cfg(test)]
+    pub(super) fn visited(&self) -> u64 {
+        self.visited.load(Ordering::Relaxed)
+    }
+
+    /// What was written of a task.
+    pub(crate) fn task(&self, id: TaskId) -> Option<&Change<Task>> {
+        self.visit(self.tasks.get(&id))
+    }
+
+    /// What was written of each task, by id.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskId, &Change<Task>)> {
+        self.tasks.iter().map(|(&id, change)| self.visit((id, change)))
     }
 
     /// The tasks that were written, as they are to be stored.
     pub(crate) fn after(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.values().filter_map(|change| change.after.as_ref())
+        self.tasks().filter_map(|(_, change)| change.after.as_ref())
+    }
+
+    /// The tasks that have these entries, in the order of the index.
+    pub(super) fn range(&self, range: RangeInclusive<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
+        let entries = self.entries.range(range).map(|entry| self.visit(entry));
+        entries.filter_map(|entry| self.tasks.get(&entry.id())?.after.as_ref())
+    }
+
+    /// The ready tasks of these kinds and with at least this priority, in their order.
+    pub(super) fn ready(&self, kinds: &[Kind], at_least: Option<i32>) -> Vec<Task> {
+        let of_kind = |kind: &Kind| {
+            let first = Entry::Ready(kind.clone(), at_least.unwrap_or(i32::MIN), Rank::first(i64::MIN));
+            self.range(first..=Entry::Ready(kind.clone(), i32::MAX, Rank::last(i64::MAX)))
+        };
+        // It is asked once in a command, of what its housekeeping has readied.
+        let mut ready: Vec<Task> = kinds.iter().flat_map(of_kind).cloned().collect();
+        ready.sort_by_key(Task::order);
+        ready
+    }
+
+    /// The first key in use behind this one.
+    pub(super) fn next_key(&self, after: Option<&Key>) -> Result<Option<Key>, InvalidInput> {
+        let behind = match after {
+            Some(after) => Entry::KeyInUse(after.clone(), TaskId::LAST),
+            // No key comes before this one.
+            None => Entry::KeyInUse(Key::new("!")?, TaskId::FIRST),
+        };
+        Ok(self.entries.range(behind..).find_map(|entry| match self.visit(entry) {
+            Entry::KeyInUse(key, _) if Some(key) > after => Some(key.clone()),
+            _ => None,
+        }))
     }
 
     /// How much what was written adds to a number of tasks.
-    pub(super) fn more(&self, key: Option<&Key>, counts: impl Fn(&Task) -> bool) -> i64 {
-        let one = |x: &Option<Task>| i64::from(x.as_ref().is_some_and(&counts));
-        self.tasks_of(key).map(|change| one(&change.after) - one(&change.before)).sum()
+    pub(super) fn more(&self, look: &Look) -> i64 {
+        self.more.get(look).copied().unwrap_or(0)
     }
 
-    pub(super) fn edges_from(&self, up: TaskId) -> impl Iterator<Item = &Edge> {
-        let all = self.edges.range((up, TaskId::FIRST)..=(up, TaskId::LAST));
-        all.filter_map(|(_, change)| change.after.as_ref())
+    /// Edges from a task to those behind a downstream, by downstream.
+    pub(super) fn edges_from(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
+        let all = self.edges.range(behind(up, after));
+        all.filter_map(|(_, change)| self.visit(change).after.as_ref())
     }
 
-    pub(super) fn edges_to(&self, down: TaskId) -> impl Iterator<Item = &Edge> {
-        let all = self.upstreams.range((down, TaskId::FIRST)..=(down, TaskId::LAST));
-        all.filter_map(|&(down, up)| self.edges.get(&(up, down))?.after.as_ref())
+    /// Edges to a task from those behind an upstream, by upstream.
+    pub(super) fn edges_to(&self, down: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
+        let all = self.upstreams.range(behind(down, after));
+        all.filter_map(|&(down, up)| self.visit(self.edges.get(&(up, down))?).after.as_ref())
     }
 
     /// Whether it is new tasks and their edges alone, in a queue that may be new.
     pub(crate) fn is_added(&self) -> bool {
-        self.tasks.values().all(|change| change.before.is_none())
+        self.tasks().all(|(_, change)| change.before.is_none())
             && self.edges.values().all(|change| change.before.is_none())
             && self.presences.is_empty()
             && self.kinds.is_empty()
@@ -113,4 +165,34 @@ impl Written {
             && self.schedules.is_empty()
             && self.results.is_empty()
     }
+}
+
+/// The numbers of tasks in which a task is counted, by their lookups.
+fn numbers_of(x: &Task) -> Vec<Look> {
+    let is_leased = x.state == State::Leased;
+    let mut looks = Vec::new();
+    if is_leased {
+        looks.push(Look::Leased);
+    }
+    if let Some(key) = &x.key {
+        if is_leased {
+            looks.push(Look::LeasedOfKey(key.clone()));
+        }
+        if x.holds_key {
+            looks.push(Look::Holders(key.clone()));
+        }
+        if x.holds_key && x.ordered {
+            looks.push(Look::OrderedHolders(key.clone()));
+        }
+        if x.state == State::Keyed {
+            looks.push(Look::Keyed(key.clone()));
+        }
+    }
+    looks
+}
+
+/// The pairs of this one with all those behind another.
+fn behind(one: TaskId, after: Option<TaskId>) -> impl RangeBounds<(TaskId, TaskId)> {
+    let from = after.map_or(Bound::Included((one, TaskId::FIRST)), |after| Bound::Excluded((one, after)));
+    (from, Bound::Included((one, TaskId::LAST)))
 }

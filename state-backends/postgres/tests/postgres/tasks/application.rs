@@ -45,7 +45,7 @@ with psycopg.connect(sys.argv[1]) as connection:
     for number in range(6):
         connection.execute("INSERT INTO orders VALUES (%s)", [number])
         connection.execute(
-            "SELECT interval_queue.add_task('mail', kind => 'send', payload => %s, key => 'orders')",
+            """SELECT interval_queue.add_task('mail', 'send', %s, '{"key": "orders"}')""",
             [json.dumps({"order": number})],
         )
         if number % 2:
@@ -53,7 +53,7 @@ with psycopg.connect(sys.argv[1]) as connection:
         else:
             connection.commit()
     try:
-        connection.execute("SELECT interval_queue.add_task('mail', priority => 500)")
+        connection.execute("""SELECT interval_queue.add_task('mail', options => '{"priority": 500}')""")
     except psycopg.errors.InvalidParameterValue as error:
         print(error.diag.message_primary)
         connection.rollback()

@@ -1,8 +1,7 @@
 //! Tables that are somebody else's, users who may not, servers that cannot be written to.
 
-use interval_queue_contract::Micros;
 use interval_queue_postgres::PostgresTasks;
-use interval_queue_task_contract::{Command, Kind, Read, Reply, TaskStore};
+use interval_queue_task_contract::{Command, Read, Reply, TaskStore};
 
 use super::support::*;
 use crate::common::*;
@@ -54,7 +53,7 @@ async fn tables_of_a_newer_program_are_noticed_while_it_runs() {
     session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 99").await.unwrap();
     refused(tasks.apply(&mail(), add([task(2)])).await, NewerVersion, &["upgrade"]);
     refused(tasks.apply(&mail(), Command::Read(Read::Overview)).await, NewerVersion, &["upgrade"]);
-    session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 3").await.unwrap();
+    session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 1").await.unwrap();
     tasks.apply(&mail(), add([task(2)])).await.unwrap();
     // Somebody drops everything: the next one who adds begins from the start.
     session.batch_execute("DROP SCHEMA interval_queue CASCADE").await.unwrap();
@@ -64,33 +63,6 @@ async fn tables_of_a_newer_program_are_noticed_while_it_runs() {
     let read = Command::Read(Read::Tasks(vec![id(1), id(3)]));
     let Reply::Tasks(found) = tasks.apply(&mail(), read).await.unwrap() else { panic!("no tasks") };
     assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
-}
-
-#[tokio::test]
-#[ignore = "needs postgresql: scripts/test runs it"]
-async fn tables_of_an_older_program_are_brought_up_to_date() {
-    let server = server();
-    let url = fresh_database(&server);
-    let tasks = PostgresTasks::connect(&url).await.unwrap();
-    tasks.apply(&mail(), add([task(1)])).await.unwrap();
-    let session = session(&url).await;
-    let undo = "DROP TABLE interval_queue_task_times; \
-                ALTER TABLE interval_queue_task_worker DROP COLUMN at_least, DROP COLUMN room; \
-                DROP TABLE interval_queue_task_event, interval_queue_task_event_late; \
-                DROP FUNCTION interval_queue_task_event_comes; \
-                ALTER TABLE interval_queue_task_queue DROP COLUMN followed; \
-                UPDATE interval_queue_task_schema SET version = 1";
-    session.batch_execute(&format!("SET search_path TO interval_queue; {undo}")).await.unwrap();
-    let other = PostgresTasks::connect(&url).await.unwrap();
-    for tasks in [other, tasks] {
-        tasks.apply(&mail(), add([task(2)])).await.unwrap();
-        let read = Command::Read(Read::Times { kind: Kind::default(), from: Micros::ZERO });
-        let Reply::Times(times) = tasks.apply(&mail(), read).await.unwrap() else { panic!("no times") };
-        assert_eq!(times, []);
-        let read = Command::Read(Read::Tasks(vec![id(1), id(2)]));
-        let Reply::Tasks(found) = tasks.apply(&mail(), read).await.unwrap() else { panic!("no tasks") };
-        assert!(found.iter().all(Option::is_some));
-    }
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_postgres::{Durability, PostgresTasks};
-use interval_queue_task_conformance::Handles;
+use interval_queue_task_conformance::{Handles, recounted::removed_rows_are_counted};
+use interval_queue_task_contract::TaskId;
 
 use super::support::Kept;
 use crate::common::*;
@@ -23,6 +24,21 @@ async fn opened(durability: Durability, clock: Option<ManualClock>) -> Handles {
         Arc::new(Kept::new(tasks.unwrap(), server.clone()))
     };
     Handles { one: open().await, other: open().await, clock: clock.clone() }
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn rows_that_are_removed_by_hand_are_counted() {
+    let (server, schema) = (server(), someplace());
+    let store = PostgresStore::builder(server.url()).schema(&schema).connect().await.unwrap();
+    let tasks = Arc::new(PostgresTasks::on(&store).await.unwrap());
+    let handles = Handles { one: tasks.clone(), other: tasks, clock: None };
+    let remove = async |_: &QueueName, ids: &[TaskId]| {
+        for id in ids {
+            server.psql(&format!("DELETE FROM \"{schema}\".interval_queue_task WHERE id = '{id}'"));
+        }
+    };
+    removed_rows_are_counted(handles, remove).await;
 }
 
 mod by_a_clock {

@@ -11,8 +11,9 @@ use std::{
 
 use interval_queue_postgres::{Durability, PostgresTasks};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Counted, Key, Kind, NewEdge, NewTask, OnFailure, Outcome, Page, Policy,
-    Read, Reply, Selector, Settle, State, Step, Stepped, TaskId, TaskStore, Token, Verb, WorkerId,
+    Change, ChangeTasks, Command, Counted, Key, Kind, NewEdge, NewTask, OnFailure, Outcome, Page,
+    PolicyOverride, Read, Reply, Selector, Settle, State, Step, Stepped, TaskId, TaskStore, Token, Verb,
+    WorkerId,
 };
 use uuid::Uuid;
 
@@ -63,8 +64,10 @@ impl Member {
         let first = told.added.fetch_add(2, Ordering::Relaxed);
         let mut tasks = Vec::new();
         for n in first..first + 2 {
-            let mut new =
-                NewTask { policy: Some(Policy { max_attempts: 50, ..Policy::default() }), ..task(n) };
+            let mut new = NewTask {
+                policy: PolicyOverride { max_attempts: Some(50), ..PolicyOverride::default() },
+                ..task(n)
+            };
             match self.chance(4) {
                 0 => new.key = Some(Key::new(["a", "b"][self.chance(2) as usize]).unwrap()),
                 1 if n > 2 => {
@@ -77,13 +80,13 @@ impl Member {
             tasks.push(new);
         }
         for new in tasks {
-            let command = add([new]);
+            let command = add([new.clone()]);
             // An upstream whose own add is still under way is not there: it waits for nobody then.
             let reply = self.tasks.apply(&mail(), command.clone()).await;
             if reply.as_ref().is_err_and(|error| error.kind() == NotFound) {
-                let Command::Add(mut again) = command else { continue };
-                again.tasks[0].edges.clear();
-                self.say(Command::Add(again)).await;
+                let mut alone = new.clone();
+                alone.edges.clear();
+                self.say(add([alone])).await;
             } else if reply.is_err() {
                 self.say(command).await;
             }
@@ -237,7 +240,10 @@ async fn a_crowd_runs_each_task_once_and_breaks_no_limit() {
     for stored in &tasks {
         let x = &stored.task;
         assert!(x.state.is_ended(), "{x:?} is stuck");
-        assert_eq!(x.state == State::Done, done.contains_key(&x.id), "{x:?}");
+        // A task that was cancelled while it ran ends as cancelled, although its run ended well.
+        let may_have_run = matches!(x.state, State::Done | State::Cancelled);
+        assert!(may_have_run || !done.contains_key(&x.id), "{x:?}");
+        assert!(x.state != State::Done || done.contains_key(&x.id), "{x:?}");
     }
     println!("{} tasks, {} done, {looks} looks", tasks.len(), done.len());
 }

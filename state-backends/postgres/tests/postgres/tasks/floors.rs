@@ -116,7 +116,7 @@ async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
     let mut application = session(&url).await;
     application.batch_execute(MUCH).await.unwrap();
     let late = application.transaction().await.unwrap();
-    let new = Add { tasks: vec![task(0)], age: Micros::ZERO };
+    let new = Add { tasks: [task(0)].into(), sequence: 0, age: Micros::ZERO };
     tasks.add_within(&late, &mail(), new).await.unwrap();
     let due = "SELECT due FROM interval_queue.interval_queue_task";
     let due: i64 = late.query_one(due, &[]).await.unwrap().get(0);

@@ -37,9 +37,10 @@ async fn what_a_transaction_does_is_told_when_it_commits() {
     for (n, commits) in [(0_u64, false), (1, true)] {
         let (first, second) = (10 + 10 * n, 11 + 10 * n);
         let transaction = application.transaction().await.unwrap();
-        let new = Add { tasks: vec![task(first)], age: Micros::ZERO };
+        let new = Add { tasks: [task(first)].into(), sequence: 0, age: Micros::ZERO };
         tasks.add_within(&transaction, &mail(), new).await.unwrap();
-        let sql = "SELECT interval_queue.add_task('mail', 'default', '7', id => $1, delay => '1 hour')";
+        let sql = "SELECT interval_queue.add_task( \
+                   'mail', 'default', '7', json_build_object('id', $1::uuid, 'delay', '1 hour'))";
         transaction.query_one(sql, &[&id(second).uuid()]).await.unwrap();
         let settle = done(&leased[..1]).remove(0);
         let settled = tasks.settle_within(&transaction, &mail(), worker, &settle).await.unwrap();

@@ -10,6 +10,7 @@ mod floors;
 mod followed;
 mod interleaved;
 mod places;
+mod pooler;
 mod prepared;
 mod settled;
 mod support;

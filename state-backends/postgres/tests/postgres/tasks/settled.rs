@@ -5,7 +5,7 @@ use interval_queue_memory::MemoryTasks;
 use interval_queue_postgres::PostgresTasks;
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Counted, Json, Key, Kind, Leased, NewEdge, NewTask, OnFailure, Outcome,
-    Progress, Read, Reply, Selector, Settle, Settled, State, Step, Task, TaskStore, Unique, Until, Verb,
+    Progress, Read, Reply, Selector, Settle, Settled, State, Step, Tag, Task, TaskStore, Unique, Until, Verb,
     WorkerId,
 };
 use tokio_postgres::Client;
@@ -121,15 +121,15 @@ async fn nobody_waits_for_a_transaction_that_has_settled() {
         let new = other.step(vec![], 2).await.leased;
         assert!(new.iter().all(|leased| leased.task.id == id(4)), "the key is held: {new:?}");
         let selector = Selector::ids([id(1)]);
-        let cancel = Change::Tasks(ChangeTasks {
+        let tag = Change::Tasks(ChangeTasks {
             selector,
-            verb: Verb::Cancel,
+            verb: Verb::Tag(Tag::new("seen").unwrap()),
             after: None,
             watermark: None,
             limit: 1,
             dry_run: n < 3,
         });
-        tasks.apply(&mail(), Command::Change(cancel)).await.unwrap();
+        tasks.apply(&mail(), Command::Change(tag)).await.unwrap();
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
     transaction.commit().await.unwrap();
@@ -167,6 +167,47 @@ async fn a_commit_fails_if_the_token_is_not_in_force_any_more() {
     let _settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&second)).await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Done, 1));
+}
+
+/// Whether the task is cancelled before the run is settled, or between that and the commit.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_cancelled_run_is_not_committed() {
+    let server = server();
+    let (tasks, mut application) = shop(&server).await;
+    tasks.apply(&mail(), add([task(1)])).await.unwrap();
+    let mut hand = Hand::new(&tasks, WORKER);
+    hand.step(vec![], 0).await;
+    let leased = hand.step(vec![], 1).await.leased.remove(0);
+    let transaction = application.transaction().await.unwrap();
+    transaction.batch_execute("INSERT INTO effect VALUES (1)").await.unwrap();
+    let _settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
+    let cancel = ChangeTasks {
+        selector: Selector::ids([id(1)]),
+        verb: Verb::Cancel,
+        after: None,
+        watermark: None,
+        limit: 1,
+        dry_run: false,
+    };
+    tasks.apply(&mail(), Command::Change(Change::Tasks(cancel))).await.unwrap();
+    let error = transaction.commit().await.unwrap_err();
+    let said = error.as_db_error().unwrap().message();
+    assert!(
+        said.contains("was cancelled while it ran: roll back") && error.code().unwrap().code() == "55000",
+        "{said}"
+    );
+    let transaction = application.transaction().await.unwrap();
+    for outcome in [Outcome::Done(Json::default()), Outcome::Failed("never".into())] {
+        let settle = Settle { outcome, ..end(&leased) };
+        let error = tasks.settle_within(&transaction, &mail(), worker(WORKER), &settle).await.unwrap_err();
+        assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
+        assert!(error.to_string().contains("was cancelled while it ran: roll back"), "{error}");
+    }
+    transaction.rollback().await.unwrap();
+    assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Leased, 0));
+    hand.step(vec![Settle { outcome: Outcome::Error("rolled back".into()), ..end(&leased) }], 0).await;
+    assert_eq!(row(&tasks, 1).await.state, State::Cancelled);
 }
 
 #[tokio::test]
@@ -235,7 +276,7 @@ async fn the_function_writes_the_row_that_the_rules_write() {
         assert_eq!(leased.len(), 4);
         let change = ChangeTasks {
             selector: Selector::ids([id(1), id(3)]),
-            verb: Verb::Cancel,
+            verb: Verb::Release,
             after: None,
             watermark: None,
             limit: 9,

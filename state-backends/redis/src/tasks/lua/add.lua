@@ -6,21 +6,22 @@
 
 function work.add(add)
   tables.load_new(add.tasks)
-  return work.add_all(add.tasks, add.age)
+  return work.add_all(add.tasks, add.age, add.sequence)
 end
 
 -- All or none. With the nominal instants of those that a schedule makes. Gives for each a letter and the id of the
 -- task that is there now, and whether something is new is in `work.nudges`.
-function work.add_all(new_tasks, age, schedule, instants)
+function work.add_all(new_tasks, age, sequence, schedule, instants)
   local added = {}
   -- The task that stands for each of the batch: another one may have its unique name.
   local stands = {}
   for n, new in ipairs(new_tasks) do
     local how, id
+    local position = sequence + n - 1
     if new[1] then
-      how, id = work.add_plain(new[1], new[2], new[3], age)
+      how, id = work.add_plain(new[1], new[2], new[3], age, position)
     else
-      how, id = work.add_one(new, age, schedule, instants and instants[n], stands)
+      how, id = work.add_one(new, age, position, schedule, instants and instants[n], stands)
       if id ~= new.id then
         stands[new.id] = id
       end
@@ -45,7 +46,7 @@ function work.is_added(id, payload, age)
   return is_there
 end
 
-function work.add_one(new, age, schedule, instant, stands)
+function work.add_one(new, age, position, schedule, instant, stands)
   local id = new.id
   if work.is_added(id, new.payload, age) then
     return 'a', id
@@ -56,7 +57,7 @@ function work.add_one(new, age, schedule, instant, stands)
       refuse('name', holder.id, new.unique, holder.state)
     elseif new.on_conflict == 'replace' and holder.state ~= State.Leased then
       work.replace(holder, new)
-      work.remember_replacing(new, schedule, instant, holder.id)
+      work.remember_replacing(new, position, schedule, instant, holder.id)
       return 'r', holder.id
     end
     return 'k', holder.id
@@ -76,15 +77,15 @@ function work.add_one(new, age, schedule, instant, stands)
       })
     end
   end
-  local x = work.made_of(new, schedule, instant)
+  local x = work.made_of(new, position, schedule, instant)
   work.insert(x, new.payload)
   rows.count(x.kind, Counted.EverAdded, 1)
   return 'n', id
 end
 
 -- Keeps the id of a task that became another one, so that a repeated `add` does not do it again.
-function work.remember_replacing(new, schedule, instant, holder)
-  local kept = work.made_of(new, schedule, instant)
+function work.remember_replacing(new, position, schedule, instant, holder)
+  local kept = work.made_of(new, position, schedule, instant)
   kept.state, kept.holds_name, kept.has_edges = State.Purged, nil, nil
   kept.ended, kept.ended_tick, kept.told = work.now, work.ticks, true
   kept.error = 'it was put in the place of task ' .. display(holder)
@@ -94,11 +95,14 @@ end
 -- What a new task says of itself.
 local AS_GIVEN = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
 
-function work.made_of(new, schedule, instant)
+function work.made_of(new, position, schedule, instant)
   local now = work.now
   local deadline = new.deadline_at or new.deadline_delay and plus(now, new.deadline_delay)
   local not_before = new.at or new.delay and plus(now, new.delay) or 0
   local x = new_task({ id = new.id, kind = new.kind, state = State.Added, added = work.adding_time(), due = nil })
+  if position > 0 then
+    x.position = position
+  end
   -- What is none is not named, as most of a task is.
   for _, name in ipairs(AS_GIVEN) do
     local value = new[name]
@@ -141,7 +145,7 @@ end
 
 -- The one that has the name becomes the new one, in its place.
 function work.replace(before, new)
-  local x = work.made_of(new)
+  local x = work.made_of(new, before.position or 0)
   x.id, x.added, x.incarnation, x.attempt, x.life = before.id, before.added, before.incarnation, before.attempt,
     before.life
   x.has_edges, x.schedule, x.instant = before.has_edges, before.schedule, before.instant

@@ -30,6 +30,14 @@ local function are_same(a, b)
   return true
 end
 
+-- Since when something is paused that is paused now: to pause it again does not change that.
+local function since(was_paused, at)
+  if was_paused then
+    return at
+  end
+  return work.now
+end
+
 function work.change(change)
   work.tell_time()
   local what = change.what
@@ -38,17 +46,26 @@ function work.change(change)
   elseif what == 'set' then
     work.set(change.settings)
   elseif what == 'pause' then
-    work.change_queue().paused = true
+    local queue = work.change_queue()
+    queue.paused_at = since(queue.paused, queue.paused_at)
+    queue.paused = true
   elseif what == 'resume' then
-    work.change_queue().paused = false
+    local queue = work.change_queue()
+    queue.paused, queue.paused_at = false, nil
     work.nudges = true
   elseif what == 'kind' then
     work.pause_kind(change.kind, change.paused)
   elseif what == 'key' then
-    rows.put_key({ key = change.key, limit = change.limit, uneven = true })
+    local was, is_paused = rows.key(change.key), change.limit == 0
+    rows.put_key({
+      key = change.key, limit = change.limit, uneven = true,
+      paused_at = is_paused and since(was and was.limit == 0, was and was.paused_at) or nil,
+    })
     work.sweep_soon()
   elseif what == 'tasks' then
     return work.change_tasks(change)
+  elseif what == 'recount' then
+    return work.recount()
   elseif what == 'schedule' then
     work.set_schedule(change)
   else
@@ -87,7 +104,11 @@ function work.pause_kind(kind, paused)
   local row = rows.kind(kind)
   local served_until = row and row.served_until or 0
   local is_open = not paused and served_until > work.ticks or nil
-  rows.put_kind({ kind = kind, paused = paused or nil, served_until = served_until, open = is_open, uneven = true })
+  local paused_at = paused and since(row and row.paused, row and row.paused_at) or nil
+  rows.put_kind({
+    kind = kind, paused = paused or nil, paused_at = paused_at, served_until = served_until, open = is_open,
+    uneven = true,
+  })
   work.sweep_soon()
 end
 

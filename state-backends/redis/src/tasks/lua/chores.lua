@@ -12,8 +12,8 @@ function work.chores(worker)
       work.change_queue().unswept = not is_swept
     end
   end
-  local goes_on = work.tell_ends(share) and work.admit_due(share) and work.admit_added(share)
-  return not (is_swept and goes_on)
+  local is_told = work.tell_ends(share)
+  return not (is_swept and is_told)
 end
 
 -- The tasks of workers whose leases have ended have failed once more.
@@ -60,7 +60,9 @@ function work.level_keys(share)
     if not work.level(row.key, share) then
       return false
     elseif row.limit then
-      rows.put_key({ key = row.key, limit = row.limit })
+      local levelled = copy(row)
+      levelled.uneven = nil
+      rows.put_key(levelled)
     else
       rows.remove_key(row.key)
     end
@@ -99,35 +101,6 @@ function work.tell_ends(share)
     end
   end
   return false
-end
-
-function work.admit_due(share)
-  if share.left == 0 then
-    return false
-  end
-  for _, x in ipairs(rows.scheduled(work.now, share.left)) do
-    share.left = share.left - 1
-    work.admit(x, copy_task(x))
-  end
-  return share.left > 0
-end
-
-function work.admit_added(share)
-  if share.left == 0 then
-    return false
-  end
-  for _, x in ipairs(rows.added(share.left)) do
-    if share.left == 0 then
-      return false
-    end
-    share.left = share.left - 1
-    if not x.has_edges then
-      work.admit(x, copy_task(x))
-    elseif not work.look_upstream(x, share) then
-      return false
-    end
-  end
-  return share.left > 0
 end
 
 -- Keep::of. What was purged is kept as an id alone.

@@ -8,16 +8,23 @@ local SWEEP = 100000
 function work.tell_time()
   local passed = minus(work.now, work.queue.seen)
   local counts = passed
+  work.was_silent = false
   if passed > math.floor(limits.MIN_LEASE / 4) then
-    local shortest = rows.shortest_lease(work.queue.ticks)
-    counts = math.min(passed, shortest and math.floor(shortest / 4) or GRACE)
+    local shortest = rows.shortest_busy_lease(work.queue.ticks)
+    local quarter = shortest and math.floor(shortest / 4) or GRACE
+    work.was_silent = passed > quarter
+    if work.was_silent then
+      -- A clock that goes forth and back passes each instant again: it counts once.
+      local unseen = shortest and 0 or minus(work.now, work.queue.latest)
+      counts = math.max(quarter, math.min(unseen, limits.KEEP_IDS / 2))
+    end
   end
   work.ticks = plus(work.queue.ticks, counts)
 end
 
 function work.write_time(step)
   local now, ticks, queue = work.now, work.ticks, work.queue
-  if minus(now, queue.seen) > minus(ticks, queue.ticks) then
+  if work.was_silent then
     work.begin_incarnation(step)
   end
   work.sweeps = queue.unswept

@@ -1,12 +1,13 @@
 -- What becomes of a run that has ended, and of what the task held (ending.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd Counted limits copy copy_task plus wait_of
--- luacheck: globals work, max line length 120, ignore 211
+-- luacheck: read globals policy_in_force, globals work, max line length 120, ignore 211
 
 local CANCELLED = 'it was cancelled'
+local CANCELLED_LATE = 'it was cancelled; its run finished after it was asked to stop'
 local OVERDUE = 'its deadline has passed'
 
 function work.policy(x)
-  return x.policy or work.queue.settings.policy
+  return policy_in_force(x.policy, work.queue.settings.policy)
 end
 
 local function is_leased_to(x, worker, incarnation, attempt)
@@ -39,6 +40,19 @@ local function remember(x, how, now)
   x.history = history
 end
 
+-- The end of a task whose run was asked to stop; no `how`: it was never begun.
+local function end_cancelled(x, how, why)
+  local after = copy_task(x)
+  after.error = why ~= '' and cut(why) or nil
+  if how then
+    remember(after, how, work.now)
+  end
+  after.error = how == AttemptEnd.Done and CANCELLED_LATE or CANCELLED
+  work.end_as(x, after, State.Cancelled)
+end
+
+local STOPPED = { error = 'Error', failed = 'Error', retry = 'Retry', released = 'Stopped', unable = 'Released' }
+
 -- A worker says how a run ended: its id, its token, the outcome with what belongs to it. Gives 'obeyed', 'refused' or
 -- 'lost'.
 function work.settle(worker, settle)
@@ -50,7 +64,7 @@ function work.settle(worker, settle)
   if not x or not is_leased_to(x, worker, settle[2], settle[3]) then
     return 'lost'
   end
-  if outcome ~= 'released' and outcome ~= 'exchanged' then
+  if outcome ~= 'released' and outcome ~= 'unable' and outcome ~= 'exchanged' then
     work.has_run(x.kind, x.leased)
   end
   if outcome == 'done' then
@@ -63,11 +77,18 @@ function work.settle(worker, settle)
     if what ~= 'null' then
       rows.put_result(id, what)
     end
-    work.finish(x, State.Done)
+    -- A deadline is about the start: a result that came all the same counts.
+    if x.stop == Stop.Cancel then
+      end_cancelled(x, AttemptEnd.Done, '')
+    else
+      work.finish(x, State.Done)
+    end
     return 'obeyed'
   end
   if x.stop == Stop.Cancel then
-    work.finish(x, State.Cancelled, CANCELLED)
+    local how = STOPPED[outcome]
+    local said = outcome == 'retry' and why or (outcome == 'error' or outcome == 'failed') and what or ''
+    end_cancelled(x, how and AttemptEnd[how], said)
   elseif x.stop == Stop.Deadline then
     work.finish(x, State.Failed, OVERDUE)
   elseif outcome == 'failed' then
@@ -85,15 +106,15 @@ function work.settle(worker, settle)
     after.returns = nil
     work.again(x, after)
   else
-    work.give_back(x, AttemptEnd.Released)
+    work.give_back(x, AttemptEnd.Released, what)
   end
   return 'obeyed'
 end
 
 -- Ends a task that was asked to stop. False: it was not, or is only to be given back.
-local function end_stopped(x)
+local function end_stopped(x, how, why)
   if x.stop == Stop.Cancel then
-    work.finish(x, State.Cancelled, CANCELLED)
+    end_cancelled(x, how, why)
   elseif x.stop == Stop.Deadline then
     work.finish(x, State.Failed, OVERDUE)
   else
@@ -104,7 +125,7 @@ end
 
 -- A failure that counts: again later, or the end.
 function work.run_failed(x, why, how)
-  if end_stopped(x) then
+  if end_stopped(x, how, why) then
     return
   end
   local policy, failures = work.policy(x), x.failures + 1
@@ -135,18 +156,25 @@ function work.retry_later(x, wait, why)
 end
 
 -- It was not run, or its lease never arrived.
-function work.give_back(x, how)
-  if end_stopped(x) then
+function work.give_back(x, how, why)
+  if end_stopped(x, how, '') then
     return
   end
   local after = copy_task(x)
   after.returns = x.returns + 1
+  if why then
+    after.error = cut(why)
+  end
   if after.returns >= limits.MAX_RETURNS then
     local over = after.returns - limits.MAX_RETURNS + 1
     after.not_before = plus(work.now, wait_of(work.policy(x), over, x.id, x.attempt))
-    after.error = string.format('it was given back %d times in a row', after.returns)
+    local times = string.format('it was given back %d times in a row', after.returns)
+    after.error = why and cut(times .. ': ' .. why) or times
   end
   remember(after, how, work.now)
+  if why then
+    after.history[#after.history].error = cut(why)
+  end
   work.again(x, after)
 end
 

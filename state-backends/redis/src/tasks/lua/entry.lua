@@ -1,20 +1,21 @@
 -- Which entries a task, an edge and a presence have in the index (entry.rs of the memory). An entry is a letter, the
--- columns of its index, and an id. The tables that are given have the entries, and the group of each.
+-- columns of its index, and an id. A rank is the time of adding and the position. The tables that are given have the
+-- entries, and the group of each.
 --
 -- | group             | then                | what |
 -- |-------------------|---------------------|------|
 -- | I                 | id                  | task |
 -- | n name 0          | id                  | the one that has a unique name |
--- | a                 | due id              | added |
--- | s                 | not_before id       | scheduled |
--- | r kind 0          | priority due id     | ready |
+-- | a                 | due rank id         | added |
+-- | s                 | not_before rank id  | scheduled |
+-- | r kind 0          | priority due rank id | ready |
 -- | l worker 0        | id                  | leased |
 -- | t worker 0        | id                  | of those, to be stopped |
 -- | L key 0           | id                  | leased, of a key |
 -- | h key 0, o key 0  | id                  | holds a place of a key; is ordered, too |
--- | R key 0           | line id             | holds a place of a key and is ready |
+-- | R key 0           | line rank id        | holds a place of a key and is ready |
 -- | H kind 0          | id                  | the same by kind |
--- | q key 0           | line id             | in the line of a key |
+-- | q key 0           | line rank id        | in the line of a key |
 -- | k                 | key 0 id            | holds a place of a key or is keyed |
 -- | p kind 0          | id                  | parked |
 -- | d                 | deadline id         | has not ended and has a deadline |
@@ -26,7 +27,7 @@
 -- | E cleared         | listed worker       | the same by the end of its lease, or an earlier one |
 -- | B                 | listed worker       | the same, those that are busy |
 -- | K, S, C           | name                | kinds, schedules, kinds that are counted |
--- | U                 | key                 | uneven keys |
+-- | U, P              | key                 | uneven keys, paused keys |
 -- luacheck: std lua51, read globals struct State EdgeState is_ended, max line length 120, ignore 211
 
 -- Numbers in the order of their bytes, of which there are 7; `due` may be below zero.
@@ -39,8 +40,13 @@ local function of_number(text, at)
   return (high - 128) * 2^48 + low
 end
 
+-- What orders equals.
+local function rank(added, position)
+  return struct.pack('>I7I4', added, position or 0)
+end
+
 -- Those letters whose groups lie in pages, see pages.lua, and how long the rest of each of their entries is.
-local WIDTHS = { r = 24, l = 16, e = 23, I = 16 }
+local WIDTHS = { r = 35, l = 16, e = 23, I = 16 }
 -- Those letters of which there is always something are not counted.
 local UNCOUNTED = { r = true, l = true, e = true, I = true, E = true, W = true }
 
@@ -55,8 +61,8 @@ local function plain_entry(x)
   end
   local state = x.state
   if state == State.Ready then
-    return true, 'r' .. x.kind .. '\0', struct.pack('>BBI6', x.priority + 128, math.floor(x.due / 2^48) + 128,
-      x.due % 2^48) .. x.id
+    return true, 'r' .. x.kind .. '\0', struct.pack('>BBI6I7I4', x.priority + 128, math.floor(x.due / 2^48) + 128,
+      x.due % 2^48, x.added, x.position or 0) .. x.id
   elseif state == State.Leased then
     return true, 'l' .. x.worker .. '\0', x.id
   elseif state >= State.Done and x.told then
@@ -73,20 +79,23 @@ local function entries_of(x)
   local function entry(group, rest)
     entries[group .. rest] = group
   end
+  local function ranked(at)
+    return number(at) .. rank(x.added, x.position) .. id
+  end
   if x.holds_name then
     entry('n' .. x.unique .. '\0', id)
   end
   if state == State.Ready then
-    entry('r' .. kind .. '\0', string.char(x.priority + 128) .. number(x.due) .. id)
+    entry('r' .. kind .. '\0', string.char(x.priority + 128) .. ranked(x.due))
   elseif state == State.Leased then
     entry('l' .. x.worker .. '\0', id)
     if x.stop then
       entry('t' .. x.worker .. '\0', id)
     end
   elseif state == State.Added then
-    entry('a', number(x.due) .. id)
+    entry('a', ranked(x.due))
   elseif state == State.Scheduled then
-    entry('s', number(x.not_before) .. id)
+    entry('s', ranked(x.not_before))
   end
   if key then
     key = key .. '\0'
@@ -96,7 +105,7 @@ local function entries_of(x)
         entry('o' .. key, id)
       end
       if state == State.Ready then
-        entry('R' .. key, number(line_of(x)) .. id)
+        entry('R' .. key, ranked(line_of(x)))
         entry('H' .. kind .. '\0', id)
       end
     end
@@ -104,7 +113,7 @@ local function entries_of(x)
       entry('L' .. key, id)
     end
     if state == State.Keyed and not x.parked then
-      entry('q' .. key, number(line_of(x)) .. id)
+      entry('q' .. key, ranked(line_of(x)))
     end
     if x.holds_key or state == State.Keyed then
       entry('k', key .. id)

@@ -44,7 +44,7 @@ function work.fire(fire)
       end
       instants[n], made[n] = one[1], one[2]
     end
-    local added = work.add_all(made, 0, schedule.name, instants)
+    local added = work.add_all(made, 0, 0, schedule.name, instants)
     if #added > 0 then
       schedule.last = string.sub(added[#added], 2)
     end

@@ -6,32 +6,32 @@
 -- | LEASED | '\2'                               | run  | static |
 -- | DONE   | '\3' ended, ended_tick, the result | run  | static |
 --
--- `run` is the worker, the incarnation, the attempt and the time of leasing; `static` the time of adding, the kind and
--- the payload. A result that is none is empty. Any other row is a table, packed by cmsgpack, in which what is the
--- default is left out; its first byte is above all of these.
+-- `run` is the worker, the incarnation, the attempt and the time of leasing; `static` the time of adding, the
+-- position, the kind and the payload. A result that is none is empty. Any other row is a table, packed by cmsgpack,
+-- in which what is the default is left out; its first byte is above all of these.
 -- luacheck: std lua51, read globals struct cmsgpack State, max line length 120, ignore 211
 
 local READY, LEASED, DONE = 1, 2, 3
 -- Longer payloads and results are not kept with their tasks, so that who looks at tasks need not read them.
 local INLINE = 512
 -- Where the size of the kind is, before the kind.
-local READY_KIND, LEASED_KIND = 9, 43
+local READY_KIND, LEASED_KIND = 13, 47
 
 -- What a plain task has, by its state. Its `due` is its `added`.
 local PLAIN = {
-  [State.Ready] = { id = true, kind = true, state = true, added = true, due = true },
+  [State.Ready] = { id = true, kind = true, state = true, added = true, position = true, due = true },
   [State.Leased] = {
-    id = true, kind = true, state = true, added = true, due = true, worker = true, incarnation = true, attempt = true,
-    leased = true,
+    id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
+    incarnation = true, attempt = true, leased = true,
   },
   [State.Done] = {
-    id = true, kind = true, state = true, added = true, due = true, worker = true, incarnation = true, attempt = true,
-    leased = true, ended = true, ended_tick = true, told = true,
+    id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
+    incarnation = true, attempt = true, leased = true, ended = true, ended_tick = true, told = true,
   },
 }
 
-local function static(added, kind, payload)
-  return struct.pack('>I7B', added, #kind) .. kind .. payload
+local function static(added, position, kind, payload)
+  return struct.pack('>I7I4B', added, position or 0, #kind) .. kind .. payload
 end
 
 -- The row of a task as a plain one, or none.
@@ -48,9 +48,10 @@ local function plain_row(x, payload, result)
     end
   end
   if state == State.Ready then
-    return '\1' .. static(x.added, x.kind, payload)
+    return '\1' .. static(x.added, x.position, x.kind, payload)
   end
-  local row = x.worker .. struct.pack('>I7I4I7', x.incarnation, x.attempt, x.leased) .. static(x.added, x.kind, payload)
+  local row = x.worker .. struct.pack('>I7I4I7', x.incarnation, x.attempt, x.leased)
+    .. static(x.added, x.position, x.kind, payload)
   if state == State.Leased then
     return '\2' .. row
   end
@@ -66,8 +67,11 @@ local function task_of_row(id, row)
     x.id, x.due, x.payload, x.result = id, x.due or x.added, nil, nil
     return x, payload, result
   elseif form == READY then
-    local added, size, at = struct.unpack('>I7B', row, 2)
-    local x = { id = id, kind = string.sub(row, at, at + size - 1), state = State.Ready, added = added, due = added }
+    local added, position, size, at = struct.unpack('>I7I4B', row, 2)
+    local x = {
+      id = id, kind = string.sub(row, at, at + size - 1), state = State.Ready, added = added, due = added,
+      position = position > 0 and position or nil,
+    }
     return x, string.sub(row, at + size), false
   end
   local at, state, ended, tick, told, result = 2, State.Leased, nil, nil, nil, ''
@@ -76,11 +80,11 @@ local function task_of_row(id, row)
     ended, tick, size, at = struct.unpack('>I7I7I2', row, at)
     result, at, state, told = string.sub(row, at, at + size - 1), at + size, State.Done, true
   end
-  local worker, incarnation, attempt, leased, added, size, after = struct.unpack('>c16I7I4I7I7B', row, at)
+  local worker, incarnation, attempt, leased, added, position, size, after = struct.unpack('>c16I7I4I7I7I4B', row, at)
   local x = {
     id = id, kind = string.sub(row, after, after + size - 1), state = state, added = added, due = added,
     worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended, ended_tick = tick,
-    told = told,
+    told = told, position = position > 0 and position or nil,
   }
   return x, string.sub(row, after + size), result ~= '' and result
 end

@@ -1,5 +1,5 @@
 -- The gates in their order: edges, time, key. And who gets a place of a key (gates.rs).
--- luacheck: std lua51, read globals rows State EdgeState copy_task minus line_of is_below, globals work
+-- luacheck: std lua51, read globals rows State EdgeState copy copy_task minus line_of rank is_below, globals work
 -- luacheck: max line length 120
 
 -- So many places of a key are given or taken at once; the rest is housekeeping.
@@ -11,7 +11,7 @@ local function is_behind(x, other)
   if of_x ~= of_other then
     return of_x > of_other
   end
-  return is_below(other.id, x.id)
+  return is_below(rank(other.added, other.position) .. other.id, rank(x.added, x.position) .. x.id)
 end
 
 -- Where a task goes that passes its gates. `x` may be changed, `before` is stored.
@@ -75,8 +75,9 @@ end
 
 function work.level_some(key)
   if not work.level(key, { left = LEVEL }) then
-    local row = rows.key(key)
-    rows.put_key({ key = key, limit = row and row.limit, uneven = true })
+    local row = copy(rows.key(key) or { key = key })
+    row.uneven = true
+    rows.put_key(row)
     work.change_queue().unswept = true
   end
 end

@@ -4,24 +4,30 @@
 -- luacheck: read globals refuse, globals work, max line length 120
 
 function work.import(tasks)
-  local ids, added = {}, {}
+  -- `stands` has the task that stands for each that its unique name kept out.
+  local ids, added, stands = {}, {}, {}
   for n, one in ipairs(tasks) do
     ids[n] = one[1].id
   end
   tables.load(ids)
   for n, one in ipairs(tasks) do
-    local id = one[1].id
+    local x = one[1]
+    local id = x.id
+    local holder = x.unique and x.holds_name and not is_ended(x.state) and rows.by_name(x.unique)
     if rows.task(id) then
       added[n] = 'a' .. id
+    elseif holder then
+      stands[id] = holder.id
+      added[n] = 'k' .. holder.id
     else
-      work.import_one(one[1], one[2], one[3], one[4])
+      work.import_one(x, one[2], one[3], one[4], stands)
       added[n] = 'n' .. id
     end
   end
   return added
 end
 
-function work.import_one(row, payload, result, edges)
+function work.import_one(row, payload, result, edges, stands)
   local x, most = new_task(row), work.queue.settings.max_payload
   local has_ended = is_ended(x.state)
   for _, body in ipairs({ payload, result or nil }) do
@@ -29,24 +35,30 @@ function work.import_one(row, payload, result, edges)
       refuse('payload', x.id, #body, most)
     end
   end
+  local named = {}
   for _, edge in ipairs(edges) do
-    local up = rows.task(edge[1])
-    if not up or up.state == State.Purged then
+    local of = stands[edge[1]] or edge[1]
+    local up = not named[of] and rows.task(of)
+    if not named[of] and (not up or up.state == State.Purged) then
       refuse('import-upstream', x.id, edge[1])
     end
-    local new = {
+    local new = up and {
       up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = up.life,
     }
     -- One that has ended looks at nothing any more.
-    if has_ended then
+    if new and has_ended then
       new.state = is_ended(up.state) and after_end(new, up.state) or EdgeState.Open
     end
-    rows.insert_edge(new)
+    -- Another one may stand for several.
+    if new then
+      rows.insert_edge(new)
+    end
+    named[of] = true
   end
   local after = copy_task(x)
   after.has_edges = #edges > 0 or nil
   after.holds_key, after.parked, after.stop, after.wanted = nil, nil, nil, nil
-  after.holds_name = x.unique and x.holds_name and not has_ended and not rows.by_name(x.unique) or nil
+  after.holds_name = x.unique and x.holds_name and not has_ended or nil
   if has_ended then
     after.told, after.ended_tick = true, work.ticks
   else

@@ -7,6 +7,8 @@ local limits = {
   MAX_EDGES = 10000,
   MAX_LOOKED_AT = 200,
   MAX_PAGE = 1000,
+  MAX_LISTED = 100,
+  MAX_COUNTED = 10000,
   MAX_TAGS = 32,
   MAX_ATTEMPT = 4294967295,
   MAX_ERROR = 4096,
@@ -27,7 +29,7 @@ local limits = {
 }
 
 -- The settings of a queue that nobody has set (settings.rs). A policy is its most attempts, its most retries, its
--- backoff, the longest one, and its time-out or `false`.
+-- backoff, the longest one, and its time-out or `false`. In the row of a task each may be `false`: it is the queue's.
 local function default_settings()
   local day = 24 * 3600 * 1000000
   return {

@@ -13,12 +13,29 @@ local function clock(told)
   return time[1] * 1000000 + time[2]
 end
 
+-- Refuses a queue of which a key is gone. TASKS and INDEX have a filler from the first command on, EDGES has as many
+-- fields as there are entries 'D'. A key that is written again after it was lost would hide the loss.
+local function check_keys()
+  local entries = tables.small.entries
+  local has_edges = entries and (entries.D or 0) > 0
+  if redis.call('EXISTS', TASKS, INDEX, has_edges and EDGES or INDEX) == 3 then
+    return
+  end
+  for _, key in ipairs({ TASKS, INDEX, EDGES }) do
+    if redis.call('EXISTS', key) == 0 then
+      refuse('lost', key, ROWS)
+    end
+  end
+end
+
 -- The row of the queue, or none if nothing is stored of it.
 local function stored_queue(step)
   local packed = tables.read_queue(step)
   if not packed then
-    if redis.call('EXISTS', ROWS, TASKS, BODIES, EDGES, INDEX) > 0 then
+    if redis.call('EXISTS', ROWS) > 0 then
       refuse('foreign', 'there are keys of it, but no row of the queue')
+    elseif redis.call('EXISTS', TASKS, BODIES, EDGES, INDEX) > 0 then
+      refuse('lost', ROWS, ROWS)
     end
     return nil
   end
@@ -32,8 +49,16 @@ local function stored_queue(step)
   elseif version < VERSION then
     refuse('older', version, VERSION)
   end
+  check_keys()
   tables.small[''] = queue
   return queue
+end
+
+-- Whether it creates the queue if it does not exist (command.rs).
+local function creates_queue(kind, command)
+  local what = kind == 'change' and command.what
+  return kind == 'add' or kind == 'step' or what == 'open' or what == 'set' or what == 'pause' or what == 'schedule'
+    or what == 'kind' and command.paused or what == 'key' and command.limit ~= nil
 end
 
 -- What the user may not do is found out when a queue is made, so that no run ends halfway.
@@ -42,7 +67,7 @@ local function check_rights()
     { 'HGET', ROWS, '' }, { 'HMGET', ROWS, '' }, { 'HSET', ROWS, '', '' }, { 'HDEL', ROWS, '' }, { 'HLEN', TASKS },
     { 'ZADD', INDEX, '0', '' }, { 'ZREM', INDEX, '' }, { 'ZCARD', INDEX }, { 'ZLEXCOUNT', INDEX, '[a', '[b' },
     { 'ZRANGEBYLEX', INDEX, '[a', '[b' }, { 'ZREVRANGEBYLEX', INDEX, '[b', '[a' }, { 'HMGET', TASKS, '' },
-    { 'HSET', BODIES, '', '' }, { 'HSET', EDGES, '', '' },
+    { 'HSET', BODIES, '', '' }, { 'HSET', EDGES, '', '' }, { 'EXISTS', TASKS },
   }) do
     if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
       refuse('denied', command[1])
@@ -54,7 +79,7 @@ local function apply(arguments)
   local kind, command = next(cmsgpack.unpack(arguments[1]))
   local now, queue = clock(arguments[2]), stored_queue(kind == 'step' and command)
   if not queue then
-    if kind ~= 'add' and kind ~= 'step' and not (kind == 'change' and command.what == 'open') then
+    if not creates_queue(kind, command) then
       refuse('no-queue')
     end
     check_rights()

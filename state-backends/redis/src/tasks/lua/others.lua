@@ -60,10 +60,26 @@ function rows.ended_presences(till, cleared, most)
   end
 end
 
-function rows.shortest_lease(after)
+function rows.shortest_busy_lease(after)
   local from
   while true do
     local some = tables.look('W', from, nil, 16)
+    for _, presence in ipairs(presences_of(some)) do
+      if presence.busy and presence.ends > after then
+        return presence.lease
+      end
+    end
+    if #some < 16 then
+      return nil
+    end
+    from = string.sub(some[#some], 2) .. '\0'
+  end
+end
+
+function rows.longest_lease(after)
+  local to
+  while true do
+    local some = tables.look('W', nil, to, 16, true)
     for _, presence in ipairs(presences_of(some)) do
       if presence.ends > after then
         return presence.lease
@@ -72,7 +88,7 @@ function rows.shortest_lease(after)
     if #some < 16 then
       return nil
     end
-    from = string.sub(some[#some], 2) .. '\0'
+    to = string.sub(some[#some], 2)
   end
 end
 
@@ -141,30 +157,44 @@ function rows.key(key)
   return tables.get('key:' .. key)
 end
 
-function rows.put_key(row)
-  local was = rows.key(row.key)
-  if row.uneven and not (was and was.uneven) then
-    tables.add_entry('U', 'U' .. row.key)
-  elseif was and was.uneven and not row.uneven then
-    tables.remove_entry('U', 'U' .. row.key)
+-- Lists a key under a letter, or does so no more.
+local function list_key(letter, key, was, is)
+  if is and not was then
+    tables.add_entry(letter, letter .. key)
+  elseif was and not is then
+    tables.remove_entry(letter, letter .. key)
   end
-  tables.set('key:' .. row.key, row)
+end
+
+local function set_key(key, row)
+  local was, is = rows.key(key) or {}, row or {}
+  list_key('U', key, was.uneven, is.uneven)
+  list_key('P', key, was.limit == 0, is.limit == 0)
+  tables.set('key:' .. key, row)
+end
+
+function rows.put_key(row)
+  set_key(row.key, row)
 end
 
 function rows.remove_key(key)
-  local was = rows.key(key)
-  if was and was.uneven then
-    tables.remove_entry('U', 'U' .. key)
-  end
-  tables.set('key:' .. key, nil)
+  set_key(key, nil)
 end
 
-function rows.uneven_keys(most)
+local function keys_of(letter, most)
   local found = {}
-  for n, entry in ipairs(tables.look('U', nil, nil, most)) do
+  for n, entry in ipairs(tables.look(letter, nil, nil, most)) do
     found[n] = rows.key(string.sub(entry, 2))
   end
   return found
+end
+
+function rows.uneven_keys(most)
+  return keys_of('U', most)
+end
+
+function rows.paused_keys(most)
+  return keys_of('P', most)
 end
 
 function rows.schedule(name)

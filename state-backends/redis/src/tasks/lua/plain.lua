@@ -1,18 +1,19 @@
 -- Plain tasks go the short way, on their rows (forms.lua), unless somebody follows: what the rules say of them, and no
 -- more.
--- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number stored_of
+-- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number
+-- luacheck: read globals rank stored_of
 -- luacheck: read globals READY_KIND LEASED_KIND, globals work, max line length 120, ignore 211
 
-function work.add_plain(id, kind, payload, age)
+function work.add_plain(id, kind, payload, age, position)
   if work.is_added(id, payload, age) then
     return 'a', id
   elseif #payload > INLINE or work.is_followed then
-    return work.add_one({ id = id, kind = kind, payload = payload }, age)
+    return work.add_one({ id = id, kind = kind, payload = payload }, age, position)
   end
   local added = work.adding_time()
-  tables.set_plain(id, '\1' .. static(added, kind, payload))
+  tables.set_plain(id, '\1' .. static(added, position, kind, payload))
   tables.add_entry('I', id)
-  tables.add_entry('r' .. kind .. '\0', '\128' .. number(added) .. id)
+  tables.add_entry('r' .. kind .. '\0', '\128' .. number(added) .. rank(added, position) .. id)
   work.count_plain('added', kind)
   return 'n', id
 end

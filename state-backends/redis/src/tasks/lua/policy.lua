@@ -39,6 +39,17 @@ local function scaled(a, b)
   return high * b + math.floor((low * upper + math.floor(low * lower / 65536)) / 65536)
 end
 
+-- PolicyOverride::over. `own` has what the task sets, and `false` for the rest; or it is nil.
+local function policy_in_force(own, queue)
+  if not own then
+    return queue
+  end
+  local longest = own[4] or math.max(queue[4], own[3] or 0)
+  return {
+    own[1] or queue[1], own[2] or queue[2], math.min(own[3] or queue[3], longest), longest, own[5] or queue[5],
+  }
+end
+
 -- Policy::wait.
 local function wait_of(policy, failures, id, attempt)
   local wait = math.min(policy[3] * 2^math.min(math.max(failures - 1, 0), 63), policy[4])

@@ -4,6 +4,8 @@
 
 -- So many edges, inputs and holdings are told at once.
 local SOME = 100
+-- Ready tasks of which an overview takes the one that has been ready for longest, the most urgent ones.
+local HEAD = 20
 
 local read = {}
 -- The workers, once they were looked for.
@@ -17,6 +19,10 @@ end
 
 local function size_of(stored)
   return #(stored.payload or '') + #(stored.result or '')
+end
+
+function read.clock()
+  return work.now
 end
 
 function read.tasks(asked)
@@ -37,6 +43,39 @@ function read.tasks(asked)
   return found
 end
 
+local function has(list, one)
+  for _, other in ipairs(list) do
+    if other == one then
+      return true
+    end
+  end
+  return #list == 0
+end
+
+-- How many tasks there are of these kinds and states.
+local function number_of(counts, kinds, states)
+  local number = 0
+  for _, counted in ipairs(counts) do
+    local state = counted[2]
+    if state <= State.Purged and has(kinds, counted[1]) and has(states, state)
+      and (state ~= State.Purged or #states > 0)
+    then
+      number = number + counted[3]
+    end
+  end
+  return number
+end
+
+-- Whether the counts say that there is another number of these tasks. They know states and kinds alone.
+local function contradicts(selector, found)
+  for name in pairs(selector) do
+    if name ~= 'states' and name ~= 'kinds' and not (name == 'ids' and #selector.ids == 0) then
+      return false
+    end
+  end
+  return number_of(rows.counts(), selector.kinds, selector.states) ~= found
+end
+
 function read.page(asked)
   local page, size = { tasks = {} }, 0
   local found = rows.select(asked.selector, asked.after, asked.limit)
@@ -53,6 +92,7 @@ function read.page(asked)
   end
   if #found < asked.limit then
     page.next = nil
+    page.miscounted = not asked.after and contradicts(asked.selector, #found) or nil
   end
   return page
 end
@@ -89,13 +129,16 @@ end
 
 function read.workers()
   local workers = {}
-  for n, presence in ipairs(rows.presences()) do
+  for _, presence in ipairs(rows.presences()) do
     local holds = {}
     for m, x in ipairs(rows.held_by(presence.worker, SOME)) do
       holds[m] = { x.id, x.incarnation, x.attempt }
     end
     local alive_for = presence.ends > work.ticks and presence.ends - work.ticks or nil
-    workers[n] = { presence = presence, alive_for = alive_for, holds = holds }
+    -- The housekeeping may not have come to those whose time is over.
+    if presence.busy or presence.seen + presence.lease + limits.KEEP_PRESENCE >= work.now then
+      workers[#workers + 1] = { presence = presence, alive_for = alive_for, holds = holds }
+    end
   end
   return workers
 end
@@ -112,6 +155,11 @@ function read.line(asked)
     end
   end
   return rows.ready(kinds, nil, asked.limit)
+end
+
+function read.key_limit(asked)
+  local row = rows.key(asked.key)
+  return { key = asked.key, limit = row and row.limit }
 end
 
 function read.ready(asked)
@@ -148,7 +196,10 @@ end
 -- Why a task does not run: a word, and what belongs to it.
 function work.why(x)
   local state = x.state
-  if state == State.Leased or is_ended(state) then
+  if state == State.Leased then
+    local presence = x.worker and rows.presence(x.worker)
+    return (not presence or presence.ends <= work.ticks) and { 'lost' } or nil
+  elseif is_ended(state) then
     return nil
   elseif state == State.Added then
     return { 'no-step' }
@@ -182,6 +233,12 @@ function read.times(asked)
   return rows.times(asked.kind, hour_of(asked.from))
 end
 
+-- Since when a task that is ready could run (Task::ready_since).
+local function ready_since(x)
+  local last = x.history and x.history[#x.history]
+  return math.max(x.added, x.not_before, x.admitted or 0, last and last.ended or 0)
+end
+
 function read.overview()
   local counts, kinds = rows.counts(), rows.kinds()
   local waiting, served = {}, {}
@@ -199,12 +256,26 @@ function read.overview()
       unserved[#unserved + 1] = kind
     end
   end
+  local lost, paused_keys, oldest = 0, {}, nil
   for _, presence in ipairs(rows.presences()) do
-    workers = workers + (presence.ends > work.ticks and 1 or 0)
+    if presence.ends > work.ticks then
+      workers = workers + 1
+    elseif not presence.cleared then
+      lost = lost + #rows.held_by(presence.worker, limits.MAX_HELD)
+    end
   end
-  local oldest = rows.ready(waiting, nil, 1)[1]
+  for n, row in ipairs(rows.paused_keys(limits.MAX_LISTED)) do
+    paused_keys[n] = { key = row.key, tasks = rows.keyed(row.key, limits.MAX_COUNTED), since = row.paused_at }
+  end
+  local line, next = rows.ready(waiting, nil, HEAD), rows.next_scheduled()
+  for _, x in ipairs(line) do
+    oldest = math.min(oldest or limits.LARGEST, ready_since(x))
+  end
+  local miscounted = #line < HEAD and number_of(counts, {}, { State.Ready }) ~= #line
+    or (next == nil) ~= (number_of(counts, {}, { State.Scheduled }) == 0)
   return {
-    at = work.now, settings = work.queue.settings, paused = work.queue.paused, workers = workers, unserved = unserved,
-    oldest = oldest and oldest.added, next = rows.next_scheduled(), counts = counts, kinds = kinds,
+    at = work.now, settings = work.queue.settings, paused = work.queue.paused,
+    paused_at = work.queue.paused_at, paused_keys = paused_keys, workers = workers, lost = lost, unserved = unserved,
+    oldest = oldest, next = next, miscounted = miscounted, counts = counts, kinds = kinds,
   }
 end

@@ -90,35 +90,44 @@ function rows.next_scheduled()
   return first and of_number(first, 2)
 end
 
--- The ids of what is ready, with the priority and `due` before them.
+-- The length of the suffix that orders ready tasks: `due`, rank and id.
+local ORDER = 34
+
+-- The first `most` entries of two sorted lists.
+local function merged(found, some, most)
+  local all, at = {}, 1
+  for n = 1, math.min(#found + #some, most) do
+    local one, other = found[n - at + 1], some[at]
+    if not one or other and is_below(string.sub(other, -ORDER), string.sub(one, -ORDER)) then
+      all[n], at = other, at + 1
+    else
+      all[n] = one
+    end
+  end
+  return all
+end
+
+-- The ids of what is ready, with the priority, `due` and the rank before them.
 function rows.ready_entries(kinds, at_least, most)
-  local found, are_mixed = {}, false
+  local found = {}
   for _, kind in ipairs(kinds) do
     local levels = tables.levels(kind)
-    for n = 1, #levels do
+    -- The highest ones first, as they mostly have what is wanted. Of others only what comes before that is looked for.
+    for n = #levels, 1, -1 do
       local level = string.byte(levels, n)
       if not at_least or level - 128 >= at_least then
-        local some
-        if #levels == 1 then
-          some = tables.look('r' .. kind .. '\0', nil, nil, most)
-        else
-          some = tables.look('r' .. kind .. '\0', string.char(level), string.char(level + 1), most)
+        local from, to, last = n > 1 and string.char(level) or nil, nil, found[most]
+        if last then
+          to = string.char(level) .. string.sub(last, -ORDER)
+        elseif n < #levels then
+          to = string.char(level + 1)
         end
-        are_mixed = are_mixed or #found > 0 and #some > 0
-        for _, entry in ipairs(some) do
-          found[#found + 1] = entry
+        local some = tables.look('r' .. kind .. '\0', from, to, most)
+        if #some > 0 then
+          found = merged(found, some, most)
         end
       end
     end
-  end
-  if are_mixed then
-    -- By due and id.
-    table.sort(found, function(a, b)
-      return is_below(string.sub(a, -23), string.sub(b, -23))
-    end)
-  end
-  for n = #found, most + 1, -1 do
-    found[n] = nil
   end
   return found
 end
@@ -177,6 +186,10 @@ end
 
 function rows.first_in_line(key)
   return task_of(tables.look('q' .. key .. '\0', nil, nil, 1))
+end
+
+function rows.keyed(key, most)
+  return math.min(tables.count_entries('k' .. key .. '\0') - rows.holders(key), most)
 end
 
 function rows.next_key(after)

@@ -70,7 +70,14 @@ function work.step(step)
   end
   local served = work.serve(step)
   reply.more = work.chores(worker)
-  local room = work.lease(step, served, reply)
+  local want = work.may_lease(step, served)
+  local ready = want > 0 and rows.ready_entries(served, step.at_least, want) or {}
+  local admission = work.admit_some(step, served, want - #ready)
+  if admission.some and want > 0 then
+    ready = rows.ready_entries(served, step.at_least, want)
+  end
+  local room = work.lease(step, ready, reply)
+  reply.more = reply.more or work.goes_on(admission, reply)
   -- What looked upstream may have ended behind the telling.
   reply.more = reply.more or work.untold
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
@@ -78,17 +85,23 @@ function work.step(step)
   end
   -- One who held nothing holds what was leased now.
   local may_hold = not was or was.busy or step.holding or has_forgotten
+  local busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false
+  if busy and not (was and was.busy) then
+    -- An idle worker with a longer lease would look too late to see this one end.
+    local longest = rows.longest_lease(work.ticks)
+    work.nudges = work.nudges or longest and longest > step.lease
+  end
   rows.put_presence(worker, {
     label = step.label, sequence = step.sequence, lease = step.lease, ends = plus(work.ticks, step.lease),
     kinds = step.kinds, version = limits.RULES_VERSION, since = was and was.since or work.now, seen = work.now,
-    busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false, cleared = false,
+    busy = busy, cleared = false,
     at_least = step.at_least, room = room,
   })
   if work.sweeps then
     reply.schedules = work.due_schedules()
   end
   if #reply.leased < step.want then
-    reply.next = work.next_event()
+    reply.next = work.next_event(work.looks_again(admission))
   end
   return reply
 end
@@ -156,19 +169,23 @@ function work.restate(step, is_alive, reply)
   end
 end
 
--- Gives what room is left; none: for any task.
-function work.lease(step, served, reply)
-  local room, is_empty = step.room, step.empty
+-- How many tasks this step may lease.
+function work.may_lease(step, served)
   local want = (work.queue.paused or #served == 0) and 0 or step.want
   local limit = work.queue.settings.max_running
   if limit and want > 0 then
     want = math.min(want, minus(limit, rows.leased()))
   end
-  if want == 0 then
+  return want
+end
+
+-- Leases the ready tasks that there is room for. Returns the room that is left; none: for any task.
+function work.lease(step, ready, reply)
+  local room, is_empty = step.room, step.empty
+  if #ready == 0 then
     return not is_empty and room or nil
   end
   local size, leased = 0, reply.leased
-  local ready = rows.ready_entries(served, step.at_least, want)
   local ids = rows.load(ready)
   for n, entry in ipairs(ready) do
     local id = ids[n]
@@ -218,22 +235,26 @@ function work.lease(step, served, reply)
   return not is_empty and room or nil
 end
 
--- When there is something to do that nobody is nudged for.
-function work.next_event()
-  local now, soonest = work.now, nil
+-- When there is something to do that nobody is nudged for, or sooner.
+function work.next_event(soonest)
+  local now = work.now
   local function sooner(other)
     if other and (not soonest or other < soonest) then
       soonest = other
     end
   end
   local scheduled, deadline = rows.next_scheduled(), rows.next_deadline()
-  sooner(scheduled and minus(scheduled, now))
+  -- A task that is due was not admitted yet.
+  sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.soon()))
   sooner(deadline and minus(deadline, now))
-  local busy_end = rows.next_busy_end(work.ticks)
+  -- A lease that has ended since the last sweep is looked at by the next one.
+  local swept = work.queue.ticks
+  local busy_end = rows.next_busy_end(swept)
   if busy_end then
     -- Silence counts for a quarter of a lease at most, so somebody has to look as often.
-    local lease = rows.shortest_lease(work.ticks)
-    sooner(math.min(minus(busy_end, work.ticks), lease and math.floor(lease / 4) or limits.LARGEST))
+    local lease = rows.shortest_busy_lease(swept)
+    local left = busy_end > work.ticks and minus(busy_end, work.ticks) or SWEEP
+    sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
   -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
   local soon = work.sweeps and TOLD or SWEEP

@@ -16,7 +16,7 @@
 --
 -- Rows are packed by cmsgpack, as tables in which what is the default is left out. An id is its 16 bytes.
 -- luacheck: std lua51, read globals redis struct cmsgpack limits, max line length 120
--- luacheck: read globals plain_row task_of_row INLINE, ignore 211 231
+-- luacheck: read globals plain_row task_of_row INLINE refuse, ignore 211 231
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
 local VERSION = 1
@@ -242,6 +242,9 @@ function tables.body(bodies, letter, id)
   local body = bodies[id]
   if body == true then
     body = tables.bodies[letter .. id] or redis.call('HGET', BODIES, letter .. id)
+    if not body then
+      refuse('lost', BODIES, ROWS)
+    end
     tables.bodies[letter .. id] = body
   end
   return body or nil

@@ -57,6 +57,16 @@ local function display(id)
     .. string.sub(digits, 17, 20) .. '-' .. string.sub(digits, 21)
 end
 
+-- The id before it in their order, or none.
+local function id_before(id)
+  for n = #id, 1, -1 do
+    local byte = string.byte(id, n)
+    if byte > 0 then
+      return string.sub(id, 1, n - 1) .. string.char(byte - 1) .. string.rep('\255', #id - n)
+    end
+  end
+end
+
 -- A duration of a second or more.
 local function duration(micros)
   local fraction = string.gsub(string.format('.%06d', micros % 1000000), '%.?0*$', '')

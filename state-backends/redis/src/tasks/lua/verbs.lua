@@ -1,5 +1,6 @@
 -- Verbs on selected tasks, in bounded commands up to a watermark (verbs.rs).
 -- luacheck: std lua51, read globals rows State Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
+-- luacheck: read globals id_before
 -- luacheck: globals work, max line length 120
 
 -- So many are touched by a command that has to look at the downstreams of each.
@@ -41,17 +42,50 @@ local function without(tags, tag)
   return #others > 0 and others or nil
 end
 
+local MOVED = 'it was moved to '
+
+-- It runs at its destination. A task that has left and not arrived can be had back.
+local function has_arrived(x)
+  return x.state == State.Cancelled and string.sub(x.error or '', 1, #MOVED) == MOVED and not has_tag(x, 'moving')
+end
+
 -- Verb::is_done_to.
 local function is_done_to(change, x)
   local verb = change.verb
   return verb == 'priority' and x.priority == change.priority or verb == 'tag' and has_tag(x, change.tag)
     or verb == 'untag' and not has_tag(x, change.tag) or verb == 'link' and rows.edge(change.edge[1], x.id) ~= nil
-    or verb == 'unlink' and not rows.edge(change.up, x.id)
+    or verb == 'unlink' and not rows.edge(change.up, x.id) or verb == 'retry' and has_arrived(x)
+end
+
+-- Whether a task that has not ended waits for this one, or has its result.
+local function is_needed(up)
+  for _, edge in ipairs(rows.edges_from(up, nil, limits.MAX_EDGES)) do
+    local down = rows.task(edge.down)
+    if down and not is_ended(down.state) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Removes the edges of a task that is purged. False: there are more than a command may look at.
+local function remove_edges_of(x)
+  for _, edge in ipairs(rows.edges_from(x.id, nil, limits.MAX_EDGES)) do
+    rows.remove_edge(edge)
+  end
+  if x.has_edges then
+    for _, edge in ipairs(rows.edges_to(x.id, nil, nil, limits.MAX_EDGES)) do
+      work.remove_edge(edge)
+    end
+  end
+  return #rows.edges_from(x.id, nil, 1) == 0
 end
 
 -- Whether it stays as it is, though it is selected. `to` is the task that others are to wait for.
 local function is_kept(verb, x, edges, to)
-  return verb == 'purge' and #rows.edges_from(x.id, nil, 1) > 0
+  -- At its destination a task of a key would run beside the one that runs here.
+  return verb == 'move' and x.key and rows.leased_of_key(x.key) > 0
+    or verb == 'purge' and is_needed(x.id)
     or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS or verb == 'link' and not work.may_wait_for(x, edges, to)
 end
 
@@ -71,7 +105,7 @@ function work.change_tasks(change)
     end
   end
   selector.states = states
-  local touched = { ids = {}, kept = {}, watermark = watermark }
+  local touched = { ids = {}, kept = {}, asked = {}, taken = {}, watermark = watermark }
   if #states == 0 then
     return touched
   end
@@ -82,22 +116,41 @@ function work.change_tasks(change)
     touched.next = found[#found].id
   end
   local share = limits.MAX_EDGES
+  -- The names that a dry run would give away.
+  local given = {}
   for _, selected in ipairs(found) do
     -- Another one of them may have changed it.
     local x = rows.task(selected.id)
     if x and acts_on(verb, x.state) and not is_done_to(change, x) then
       local edges = 0
-      if x.has_edges and (verb == 'retry' or verb == 'link') then
+      if x.has_edges and (verb == 'retry' or verb == 'link' or verb == 'purge') then
         edges = #rows.edges_to(x.id, nil, nil, limits.MAX_EDGES)
       end
-      local below = verb == 'retry' and #rows.edges_from(x.id, nil, limits.MAX_EDGES) or 0
-      if is_kept(verb, x, edges, to) then
-        touched.kept[#touched.kept + 1] = x.id
+      local below = (verb == 'retry' or verb == 'purge') and #rows.edges_from(x.id, nil, limits.MAX_EDGES) or 0
+      local holder
+      if verb == 'retry' and x.unique then
+        local other = rows.by_name(x.unique)
+        holder = other and other.id or given[x.unique]
+        given[x.unique] = given[x.unique] or x.id
+      end
+      if holder then
+        touched.taken[#touched.taken + 1] = { x.id, holder }
       else
-        if not change.dry_run then
-          work.change_task(x, verb, change)
+        if is_kept(verb, x, edges, to) then
+          touched.kept[#touched.kept + 1] = x.id
+        else
+          if verb == 'purge' and not change.dry_run and not remove_edges_of(x) then
+            touched.next = id_before(x.id)
+            break
+          end
+          if verb == 'cancel' and x.state == State.Leased then
+            touched.asked[#touched.asked + 1] = x.id
+          end
+          if not change.dry_run then
+            work.change_task(x, verb, change)
+          end
+          touched.ids[#touched.ids + 1] = x.id
         end
-        touched.ids[#touched.ids + 1] = x.id
         share = share - edges - below
         if share <= 0 then
           touched.next = x.id
@@ -149,13 +202,14 @@ function work.change_task(x, verb, change)
     rows.put_payload(x.id, nil)
     rows.put_result(x.id, nil)
     after.state, after.error, after.history, after.progress = State.Purged, nil, nil, nil
+    after.has_edges, after.wanted = nil, nil
     work.save(x, after)
   end
 end
 
 -- Its downstreams wait for it wherever they are.
 function work.move(x, after, to)
-  after.error, after.told = 'it was moved to ' .. to, true
+  after.error, after.told = MOVED .. to, true
   after.tags = { unpack(x.tags or {}) }
   after.tags[#after.tags + 1] = 'moving'
   work.end_told(x, after, State.Cancelled)
@@ -175,10 +229,13 @@ function work.reorder(x, after)
   work.admit(x, after)
 end
 
--- An ended task goes through all its gates again; without its unique name if that is taken.
+-- An ended task goes through all its gates again, with its unique name, which is free.
 function work.retry(x)
   local after = copy_task(x)
-  after.failures, after.retries, after.returns, after.not_before = nil, nil, nil, nil
+  -- A task that has left and not arrived goes on as it was.
+  if not has_tag(x, 'moving') then
+    after.failures, after.retries, after.returns, after.not_before = nil, nil, nil, nil
+  end
   after.life = x.life + 1
   after.tags = without(x.tags, 'moving')
   after.stop, after.progress, after.ended, after.ended_tick, after.told, after.wanted = nil, nil, nil, nil, nil, nil
@@ -187,9 +244,7 @@ function work.retry(x)
   if x.leased and not (last and last.incarnation == x.incarnation and last.attempt == x.attempt) then
     remember(after, x.state == State.Done and AttemptEnd.Done or AttemptEnd.Error, x.ended or work.now)
   end
-  if x.unique then
-    after.holds_name = not rows.by_name(x.unique) or nil
-  end
+  after.holds_name = x.unique and true or nil
   after.deadline = x.deadline and x.deadline > work.now and x.deadline or nil
   rows.put_result(x.id, nil)
   after.state = State.Added

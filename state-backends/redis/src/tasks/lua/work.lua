@@ -59,6 +59,9 @@ function work.save(before, after)
     rows.count(before.kind, was, -1)
     rows.count(after.kind, is, 1)
   end
+  if is == State.Ready and (was == State.Waiting or was == State.Keyed) then
+    after.admitted = work.now
+  end
   work.readied[after.id] = is == State.Ready or nil
   if is == State.Leased then
     work.more_leased = work.more_leased + 1

@@ -326,7 +326,7 @@ async fn numbers_and_texts_at_their_limits() {
         priority: MAX_PRIORITY - n as i32 * 20,
         weight: MAX_WEIGHT,
         deadline: Some(When::At(Micros::MAX)),
-        policy: Some(policy),
+        policy: policy.into(),
         tags: (0..MAX_TAGS).map(|n| Tag::new(format!("tag {n}")).unwrap()).collect(),
         ..task(n)
     };
@@ -366,7 +366,7 @@ async fn numbers_and_texts_at_their_limits() {
     both.same().await;
     let refuse = NewTask { on_conflict: OnConflict::Refuse, ..new(7) };
     both.apply(add([task(50), NewTask { id: id(51), ..refuse }])).await;
-    let add_late = Add { tasks: vec![task(50)], age: Micros::new(LATE_ADD.get() + 1_500) };
+    let add_late = Add { tasks: [task(50)].into(), sequence: 0, age: Micros::new(LATE_ADD.get() + 1_500) };
     both.apply(Command::Add(add_late)).await;
     both.apply(add([NewTask {
         edges: vec![NewEdge { up: id(99), name: None, on_failure: OnFailure::Run }],
@@ -392,7 +392,8 @@ async fn a_run_that_comes_and_goes_a_hundred_times() {
         let leased = both.step(&mut step).await.leased;
         step.want = 0;
         step.settle = settled(&leased, |n| match n + round / 40 {
-            0 | 4 => Outcome::Released,
+            0 => Outcome::Released,
+            4 => Outcome::Unable("é".repeat(3_000)),
             1 => Outcome::Retry(Micros::ZERO, "again".into()),
             2 => Outcome::Exchanged,
             _ => Outcome::Error("broken".into()),

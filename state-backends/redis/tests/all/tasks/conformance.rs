@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Changes, QueueName, StateError};
 use interval_queue_redis::{RedisStore, RedisTasks};
-use interval_queue_task_conformance::Handles;
-use interval_queue_task_contract::{Command, Reply, TaskStore};
+use interval_queue_task_conformance::{Handles, recounted::removed_rows_are_counted};
+use interval_queue_task_contract::{Command, Reply, TaskId, TaskStore};
 use interval_queue_test_support::RedisServer;
+
+use super::support::is_indexed;
 
 /// A handle with the server, which ends after it.
 #[derive(Debug)]
@@ -44,6 +46,28 @@ async fn connected(clock: Option<ManualClock>) -> Handles {
         Arc::new(Kept { tasks, _server: server.clone() })
     };
     Handles { one: connect().await, other: connect().await, clock: clock.clone() }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn rows_that_are_removed_by_hand_are_counted() {
+    let server = RedisServer::start();
+    let store = RedisStore::builder(server.url()).unwrap().connect().await.unwrap();
+    let tasks = Arc::new(RedisTasks::on(&store));
+    let handles = Handles { one: tasks.clone(), other: tasks, clock: None };
+    let rows = std::cell::OnceCell::new();
+    let remove = async |queue: &QueueName, ids: &[TaskId]| {
+        let rows = rows.get_or_init(|| format!("{{interval-queue:{}}}:t", queue.as_str()));
+        let script =
+            "local id = string.gsub(ARGV[1], '..', function(hex) return string.char(tonumber(hex, 16)) end)
+            return redis.call('HDEL', KEYS[1], id)";
+        for id in ids {
+            let id = id.to_string().replace('-', "");
+            assert_eq!(server.command(&["EVAL", script, "1", &format!("{rows}:tasks"), &id]), ["1"]);
+        }
+    };
+    removed_rows_are_counted(handles, remove).await;
+    is_indexed(&server, rows.get().unwrap());
 }
 
 mod by_a_clock {

@@ -1,11 +1,12 @@
 //! What tasks cost a server. Bytes are compared with a bound; time is told, and compared with nothing.
 
+use interval_queue_contract::QueueName;
 use interval_queue_redis::RedisTasks;
 use interval_queue_task_contract::{Json, NewTask, TaskId, TaskStore};
 use interval_queue_test_support::RedisServer;
 use uuid::Uuid;
 
-use super::support::{Hand, add, connect, done, mail};
+use super::support::{FLOWS, Hand, add, assert_linear, connect, done, flow, mail};
 
 /// Of a waiting task with a payload of a hundred bytes.
 const MOST_BYTES: u64 = 330;
@@ -74,4 +75,27 @@ async fn what_a_task_costs_is_told() {
         hand.step(done(&held), 0).await;
         println!("{waiting} waiting, steps of {size}: {each:.1} µs of the server for a task");
     }
+}
+
+/// How many commands its scripts have sent to the server itself.
+fn commands(server: &RedisServer) -> u64 {
+    let all = server.command(&["INFO", "commandstats"]).join("\n");
+    let calls =
+        all.lines().filter_map(|line| line.split_once("calls=")?.1.split(',').next()?.parse::<u64>().ok());
+    calls.sum()
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn an_add_sends_commands_in_proportion_to_its_tasks() {
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    let mut sent = [0; 4];
+    for (n, count) in FLOWS.into_iter().enumerate() {
+        let queue = QueueName::new(format!("flow {count}")).unwrap();
+        let before = commands(&server);
+        store.apply(&queue, flow(count)).await.unwrap();
+        sent[n] = commands(&server) - before;
+    }
+    assert_linear(sent, "commands");
 }

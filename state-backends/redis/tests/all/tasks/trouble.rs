@@ -1,7 +1,7 @@
 //! What can be wrong with a server: nothing is half done, and what is there is left as it is.
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_redis::RedisTasks;
+use interval_queue_redis::{RedisStore, RedisTasks};
 use interval_queue_task_contract::{
     Added, Change, ChangeTasks, Command, Json, NewEdge, NewTask, OnFailure, Read, Reply, Selector, State,
     TaskStore, Verb,
@@ -83,10 +83,48 @@ async fn other_layouts_and_a_lost_row_are_named() {
         }
         assert_eq!(everything(&server), before);
     }
-    for spoil in [&["HSET", KEYS[0], "", "junk"][..], &["HDEL", KEYS[0], ""], &["DEL", KEYS[0]]] {
+    for spoil in [&["HSET", KEYS[0], "", "junk"][..], &["HDEL", KEYS[0], ""]] {
         server.command(spoil);
         let error = store.apply(&mail(), add([task(10)])).await.unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::Foreign, "{spoil:?}: {error}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_lost_key_is_named_and_not_made_again() {
+    let server = RedisServer::start();
+    let store = connect(&server).await;
+    for key in KEYS {
+        server.command(&["FLUSHALL"]);
+        filled(&store).await;
+        server.command(&["DEL", key]);
+        let before = everything(&server);
+        let is_named = |error: interval_queue_contract::StateError| {
+            assert_eq!(error.kind(), StateErrorKind::Damaged, "{key}: {error}");
+            assert!(error.to_string().contains(&format!("lost the key {key:?}")), "{error}");
+        };
+        // The payload is the one thing that BODIES has.
+        is_named(store.apply(&mail(), Command::Read(Read::Tasks(vec![id(2)]))).await.unwrap_err());
+        if !key.ends_with("bodies") {
+            is_named(store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err());
+            is_named(store.apply(&mail(), add([task(10)])).await.unwrap_err());
+            is_named(Hand::new(&store, 2).try_step(Vec::new(), 10).await.unwrap_err());
+        }
+        assert_eq!(everything(&server), before, "{key}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_server_that_evicts_is_warned_of() {
+    for (limit, policy, is_warned) in
+        [("64mb", "allkeys-lru", true), ("64mb", "noeviction", false), ("0", "allkeys-lru", false)]
+    {
+        let server = RedisServer::with_args(&["--maxmemory", limit, "--maxmemory-policy", policy]);
+        let store = RedisStore::builder(server.url()).unwrap().connect().await.unwrap();
+        let warning = store.warning().unwrap_or_default();
+        assert_eq!(warning.contains(policy), is_warned, "{limit} {policy}: {warning:?}");
     }
 }
 

@@ -1,23 +1,33 @@
+-- Tables of stored tasks. Times are microseconds since 1970, flags are 0 or 1.
+
+-- # Version of the tables
+
 CREATE TABLE interval_queue_task_schema (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL) STRICT;
 INSERT INTO interval_queue_task_schema VALUES (1, 1);
 
+-- # Queues
+
 CREATE TABLE interval_queue_task_queue (
-    -- Times are microseconds since 1970, truths 0 and 1, here and in all tables beside it.
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     -- Rises when those who wait for work are to look.
     news INTEGER NOT NULL DEFAULT 0,
     -- JSON. None, and all that follows: only the number is given out.
-    settings TEXT CHECK (json_valid(settings)),
+    settings TEXT CHECK (settings IS NULL OR json_valid(settings)),
     paused INTEGER NOT NULL DEFAULT 0,
+    paused_at INTEGER,
     incarnation INTEGER NOT NULL DEFAULT 0,
     -- The clock of leases, and the host's clock when it was read.
     ticks INTEGER NOT NULL DEFAULT 0,
     seen INTEGER NOT NULL DEFAULT 0,
     latest INTEGER NOT NULL DEFAULT 0,
     unswept INTEGER NOT NULL DEFAULT 0,
-    level_after TEXT CHECK (json_valid(level_after))
+    level_after TEXT CHECK (level_after IS NULL OR json_valid(level_after)),
+    -- JSON: since when and until when events are recorded.
+    followed TEXT CHECK (followed IS NULL OR json_valid(followed))
 ) STRICT;
+
+-- # Tasks
 
 CREATE TABLE interval_queue_task (
     number INTEGER PRIMARY KEY,
@@ -32,6 +42,8 @@ CREATE TABLE interval_queue_task (
     -- Lower is more urgent.
     due INTEGER NOT NULL,
     added INTEGER NOT NULL,
+    -- Orders tasks that were added at the same instant.
+    position INTEGER NOT NULL DEFAULT 0,
     not_before INTEGER NOT NULL,
     key TEXT,
     ordered INTEGER NOT NULL,
@@ -41,9 +53,9 @@ CREATE TABLE interval_queue_task (
     unique_until TEXT CHECK (unique_until = 'ended' OR unique_until = 'leased'),
     holds_name INTEGER NOT NULL,
     weight INTEGER NOT NULL,
-    tags TEXT CHECK (json_valid(tags)),
+    tags TEXT CHECK (tags IS NULL OR json_valid(tags)),
     deadline INTEGER,
-    policy TEXT CHECK (json_valid(policy)),
+    policy TEXT CHECK (policy IS NULL OR json_valid(policy)),
     has_edges INTEGER NOT NULL,
     schedule TEXT,
     scheduled_at INTEGER,
@@ -55,15 +67,16 @@ CREATE TABLE interval_queue_task (
     returns INTEGER NOT NULL,
     life INTEGER NOT NULL,
     worker TEXT,
+    admitted INTEGER,
     leased INTEGER,
     stop TEXT CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
-    progress TEXT CHECK (json_valid(progress)),
+    progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
     ended INTEGER,
     ended_tick INTEGER,
     told INTEGER NOT NULL,
     wanted INTEGER NOT NULL,
     error TEXT,
-    history TEXT CHECK (json_valid(history)),
+    history TEXT CHECK (history IS NULL OR json_valid(history)),
     -- JSON. A long one is in interval_queue_task_body.
     payload TEXT,
     result TEXT,
@@ -72,15 +85,15 @@ CREATE TABLE interval_queue_task (
 ) STRICT;
 CREATE UNIQUE INDEX interval_queue_task_id ON interval_queue_task (queue, id);
 CREATE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name = 1;
-CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, id) WHERE state = 'added';
-CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, id) WHERE state = 'scheduled';
-CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, id) WHERE state = 'ready';
+CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, added, position, id) WHERE state = 'added';
+CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, added, position, id) WHERE state = 'scheduled';
+CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, added, position, id) WHERE state = 'ready';
 CREATE INDEX interval_queue_task_leased ON interval_queue_task (queue, worker, id) WHERE state = 'leased';
 CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) WHERE key IS NOT NULL AND state = 'leased';
 CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
-CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, state, line, id) WHERE holds_key = 1;
+CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, state, line, added, position, id) WHERE holds_key = 1;
 CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key = 1 AND state = 'ready';
-CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, id) WHERE state = 'keyed';
+CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, added, position, id) WHERE state = 'keyed';
 CREATE INDEX interval_queue_task_parked ON interval_queue_task (queue, kind, id) WHERE parked = 1;
 CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
     WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
@@ -94,8 +107,9 @@ CREATE TABLE interval_queue_task_body (
     result TEXT
 ) STRICT;
 
+-- # Edges: tasks that wait for the end of others
+
 CREATE TABLE interval_queue_task_edge (
-    -- Tasks that wait for the end of others.
     queue INTEGER NOT NULL,
     up TEXT NOT NULL,
     down TEXT NOT NULL,
@@ -108,6 +122,8 @@ CREATE TABLE interval_queue_task_edge (
 CREATE INDEX interval_queue_task_edge_down ON interval_queue_task_edge (queue, down, state, up);
 CREATE INDEX interval_queue_task_edge_open ON interval_queue_task_edge (queue, up, down) WHERE state = 'new' OR state = 'open';
 CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, life, down) WHERE state = 'held';
+
+-- # Workers, kinds and keys
 
 CREATE TABLE interval_queue_task_worker (
     queue INTEGER NOT NULL,
@@ -123,6 +139,9 @@ CREATE TABLE interval_queue_task_worker (
     seen INTEGER NOT NULL,
     busy INTEGER NOT NULL,
     cleared INTEGER NOT NULL,
+    -- The least priority of the tasks that the worker takes, and the largest weight. NULL in both: any task.
+    at_least INTEGER,
+    room INTEGER,
     PRIMARY KEY (queue, worker)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease, busy);
@@ -131,6 +150,7 @@ CREATE TABLE interval_queue_task_kind (
     queue INTEGER NOT NULL,
     kind TEXT NOT NULL,
     paused INTEGER NOT NULL,
+    paused_at INTEGER,
     -- On the clock of leases.
     served_until INTEGER NOT NULL,
     open INTEGER NOT NULL,
@@ -141,11 +161,16 @@ CREATE TABLE interval_queue_task_kind (
 CREATE TABLE interval_queue_task_key (
     queue INTEGER NOT NULL,
     key TEXT NOT NULL,
+    -- 0: it is paused.
     max_running INTEGER,
+    paused_at INTEGER,
     uneven INTEGER NOT NULL,
     PRIMARY KEY (queue, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX interval_queue_task_key_uneven ON interval_queue_task_key (queue, key) WHERE uneven = 1;
+CREATE INDEX interval_queue_task_key_paused ON interval_queue_task_key (queue, key) WHERE max_running = 0;
+
+-- # Schedules
 
 CREATE TABLE interval_queue_task_schedule (
     queue INTEGER NOT NULL,
@@ -162,8 +187,10 @@ CREATE TABLE interval_queue_task_schedule (
     PRIMARY KEY (queue, name)
 ) STRICT, WITHOUT ROWID;
 
+-- # Counts and durations
+
 CREATE TABLE interval_queue_task_count (
-    -- How many there are in a state, and how many there ever were: always what the tasks say.
+    -- Tasks by state, and all that ever were in it. Always equal to what interval_queue_task has.
     queue INTEGER NOT NULL,
     kind TEXT NOT NULL,
     counted TEXT NOT NULL,
@@ -171,7 +198,31 @@ CREATE TABLE interval_queue_task_count (
     PRIMARY KEY (queue, kind, counted)
 ) STRICT, WITHOUT ROWID;
 
--- Who drops the tables to start over may have left it.
+CREATE TABLE interval_queue_task_times (
+    -- Waiting times and durations of the runs of a kind within an hour (counted from 1970): a histogram and the sum.
+    queue INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    cell INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (queue, kind, hour, cell)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX interval_queue_task_times_hour ON interval_queue_task_times (queue, hour);
+
+-- # Events
+
+CREATE TABLE interval_queue_task_event (
+    -- Changes of a task's state while a follower is subscribed. AUTOINCREMENT: no number is used twice.
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    event TEXT NOT NULL CHECK (json_valid(event))
+) STRICT;
+CREATE INDEX interval_queue_task_event_queue ON interval_queue_task_event (queue, number);
+
+-- # View for people
+
+-- The view remains if somebody drops the tables to start over.
 DROP VIEW IF EXISTS interval_queue_tasks;
 CREATE VIEW interval_queue_tasks AS
 SELECT

@@ -3,8 +3,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
-    Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows,
+    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 mod cells;
@@ -94,7 +94,8 @@ impl Rows for Tables<'_> {
     fn added(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
-            "INDEXED BY interval_queue_task_added WHERE queue = ?1 AND state = 'added' ORDER BY due, id LIMIT ?2"
+            "INDEXED BY interval_queue_task_added WHERE queue = ?1 AND state = 'added' \
+             ORDER BY due, added, position, id LIMIT ?2"
         );
         self.tasks(sql, (queue, most))
     }
@@ -103,7 +104,7 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let sql = tasks!(
             "INDEXED BY interval_queue_task_scheduled WHERE queue = ?1 AND state = 'scheduled' AND not_before <= ?2 \
-             ORDER BY not_before, id LIMIT ?3"
+             ORDER BY not_before, added, position, id LIMIT ?3"
         );
         self.tasks(sql, (queue, micros(until), most))
     }
@@ -169,7 +170,7 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let sql = tasks!(
             "INDEXED BY interval_queue_task_holder WHERE queue = ?1 AND key = ?2 AND holds_key = 1 AND ordered = ?3 \
-             AND state = 'ready' ORDER BY line DESC, id DESC LIMIT 1"
+             AND state = 'ready' ORDER BY line DESC, added DESC, position DESC, id DESC LIMIT 1"
         );
         let ordered = self.one(sql, (queue, key.as_str(), true))?;
         let other = self.one(sql, (queue, key.as_str(), false))?;
@@ -180,9 +181,16 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let sql = tasks!(
             "INDEXED BY interval_queue_task_line WHERE queue = ?1 AND state = 'keyed' AND key = ?2 AND parked = 0 \
-             ORDER BY line, id LIMIT 1"
+             ORDER BY line, added, position, id LIMIT 1"
         );
         self.one(sql, (queue, key.as_str()))
+    }
+
+    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM interval_queue_task INDEXED BY interval_queue_task_line \
+                   WHERE queue = ?1 AND key = ?2 AND state = 'keyed' LIMIT ?3)";
+        self.number_in(sql, (queue, key.as_str(), most))
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Fault> {
@@ -302,9 +310,16 @@ impl Rows for Tables<'_> {
         self.ended_workers(until, cleared, most)
     }
 
-    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
+    fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
         let queue = self.number()?;
         let sql = "SELECT min(lease) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_ends \
+                   WHERE queue = ?1 AND cleared IN (0, 1) AND ends > ?2 AND busy = 1";
+        self.some_instant(sql, (queue, micros(after)))
+    }
+
+    fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT max(lease) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_ends \
                    WHERE queue = ?1 AND cleared IN (0, 1) AND ends > ?2";
         self.some_instant(sql, (queue, micros(after)))
     }
@@ -345,6 +360,10 @@ impl Rows for Tables<'_> {
         self.forget(Others::Key, key.as_str())
     }
 
+    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
+        self.paused_key_rows(most)
+    }
+
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
         self.uneven_key_rows(most)
     }
@@ -371,6 +390,10 @@ impl Rows for Tables<'_> {
             None => _ = self.counts.insert((kind.clone(), counted), more),
         }
         Ok(())
+    }
+
+    fn miscounted(&mut self) -> Result<Vec<Corrected>, Fault> {
+        self.all_miscounted()
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {

@@ -2,7 +2,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Event, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, Took, WorkerId,
+    Corrected, Counted, Event, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, Took,
+    WorkerId,
 };
 use rusqlite::Row;
 
@@ -44,7 +45,10 @@ fn read_worker(row: &Row<'_>) -> Result<Presence, Fault> {
 
 macro_rules! kinds {
     ($rest:literal) => {
-        concat!("SELECT kind, paused, served_until, open, uneven FROM interval_queue_task_kind ", $rest)
+        concat!(
+            "SELECT kind, paused, paused_at, served_until, open, uneven FROM interval_queue_task_kind ",
+            $rest
+        )
     };
 }
 
@@ -53,6 +57,7 @@ fn read_kind(row: &Row<'_>) -> Result<KindRow, Fault> {
     Ok(KindRow {
         kind: cells.named("no kind")?,
         paused: cells.truth()?,
+        paused_at: cells.some_micros()?,
         served_until: cells.micros()?,
         open: cells.truth()?,
         uneven: cells.truth()?,
@@ -61,13 +66,18 @@ fn read_kind(row: &Row<'_>) -> Result<KindRow, Fault> {
 
 macro_rules! keys {
     ($rest:literal) => {
-        concat!("SELECT key, max_running, uneven FROM interval_queue_task_key ", $rest)
+        concat!("SELECT key, max_running, paused_at, uneven FROM interval_queue_task_key ", $rest)
     };
 }
 
 fn read_key(row: &Row<'_>) -> Result<KeyRow, Fault> {
     let cells = &mut Cells::of(row);
-    Ok(KeyRow { key: cells.named("no key")?, limit: cells.some_number()?, uneven: cells.truth()? })
+    Ok(KeyRow {
+        key: cells.named("no key")?,
+        limit: cells.some_number()?,
+        paused_at: cells.some_micros()?,
+        uneven: cells.truth()?,
+    })
 }
 
 macro_rules! schedules {
@@ -105,8 +115,8 @@ pub(super) enum Others {
 
 impl Tables<'_> {
     pub(super) fn read_queue(&mut self) -> Result<Option<Queue>, Fault> {
-        let sql = "SELECT number, name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after, \
-                   followed FROM interval_queue_task_queue WHERE name = ?1";
+        let sql = "SELECT number, name, settings, paused, paused_at, incarnation, ticks, seen, latest, unswept, \
+                   level_after, followed FROM interval_queue_task_queue WHERE name = ?1";
         let found = self.first(sql, [self.name.as_str()], |row| {
             let cells = &mut Cells::of(row);
             let (number, _name) = (cells.int()?, cells.text()?);
@@ -114,6 +124,7 @@ impl Tables<'_> {
             let queue = Queue {
                 settings,
                 paused: cells.truth()?,
+                paused_at: cells.some_micros()?,
                 incarnation: cells.micros()?,
                 ticks: cells.micros()?,
                 seen: cells.micros()?,
@@ -132,7 +143,7 @@ impl Tables<'_> {
     pub(super) fn write_queue(&mut self, queue: &Queue) -> Result<(), Fault> {
         let number = self.made_number()?;
         let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, ticks = ?5, seen = ?6, \
-                   latest = ?7, unswept = ?8, level_after = ?9, followed = ?10 WHERE number = ?1";
+                   latest = ?7, unswept = ?8, level_after = ?9, followed = ?10, paused_at = ?11 WHERE number = ?1";
         let level = queue.level_after.as_ref().map(json).transpose()?;
         let followed = queue.followed.as_ref().map(json).transpose()?;
         let (settings, incarnation, ticks) =
@@ -151,6 +162,7 @@ impl Tables<'_> {
                 queue.unswept,
                 level,
                 followed,
+                queue.paused_at.map(micros),
             ),
         )?;
         Ok(())
@@ -252,10 +264,11 @@ impl Tables<'_> {
 
     pub(super) fn write_kind(&mut self, row: &KindRow) -> Result<(), Fault> {
         let queue = self.made_number()?;
-        let sql = "INSERT OR REPLACE INTO interval_queue_task_kind (queue, kind, paused, served_until, open, uneven) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let KindRow { kind, paused, served_until, open, uneven } = row;
-        self.execute(sql, (queue, kind.as_str(), paused, micros(*served_until), open, uneven))?;
+        let sql = "INSERT OR REPLACE INTO interval_queue_task_kind (queue, kind, paused, paused_at, served_until, open, uneven) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let KindRow { kind, paused, paused_at, served_until, open, uneven } = row;
+        let paused_at = paused_at.map(micros);
+        self.execute(sql, (queue, kind.as_str(), paused, paused_at, micros(*served_until), open, uneven))?;
         Ok(())
     }
 
@@ -272,11 +285,20 @@ impl Tables<'_> {
         self.all(sql, (queue, most), read_key)
     }
 
+    pub(super) fn paused_key_rows(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
+        let queue = self.number()?;
+        let sql = keys!(
+            "INDEXED BY interval_queue_task_key_paused WHERE queue = ?1 AND max_running = 0 ORDER BY key LIMIT ?2"
+        );
+        self.all(sql, (queue, most), read_key)
+    }
+
     pub(super) fn write_key(&mut self, row: &KeyRow) -> Result<(), Fault> {
         let queue = self.made_number()?;
-        let sql = "INSERT INTO interval_queue_task_key (queue, key, max_running, uneven) VALUES (?1, ?2, ?3, ?4) \
-                   ON CONFLICT DO UPDATE SET max_running = excluded.max_running, uneven = excluded.uneven";
-        self.execute(sql, (queue, row.key.as_str(), row.limit, row.uneven))?;
+        let sql = "INSERT INTO interval_queue_task_key (queue, key, max_running, paused_at, uneven) VALUES (?1, ?2, ?3, ?4, ?5) \
+                   ON CONFLICT DO UPDATE SET max_running = excluded.max_running, paused_at = excluded.paused_at, \
+                   uneven = excluded.uneven";
+        self.execute(sql, (queue, row.key.as_str(), row.limit, row.paused_at.map(micros), row.uneven))?;
         Ok(())
     }
 
@@ -334,11 +356,29 @@ impl Tables<'_> {
         Ok(())
     }
 
+    pub(super) fn all_miscounted(&mut self) -> Result<Vec<Corrected>, Fault> {
+        self.write_counts()?;
+        let queue = self.number()?;
+        let sql = "SELECT kind, counted, sum(before), sum(stored) FROM (\
+                   SELECT kind, counted, number AS before, 0 AS stored FROM interval_queue_task_count \
+                   WHERE queue = ?1 AND counted NOT LIKE 'ever%' \
+                   UNION ALL SELECT kind, state, 0, count(*) FROM interval_queue_task WHERE queue = ?1 GROUP BY kind, state) \
+                   GROUP BY kind, counted HAVING sum(before) <> sum(stored)";
+        let mut all = self.all(sql, [queue], |row| {
+            let cells = &mut Cells::of(row);
+            let kind = cells.named("no kind")?;
+            let state = cells.word()?.ok_or_else(|| cells.bad("no state"))?;
+            Ok(Corrected { kind, state, before: cells.number()?, counted: cells.number()? })
+        })?;
+        all.sort_unstable();
+        Ok(all)
+    }
+
     pub(super) fn all_counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {
         self.write_counts()?;
         let queue = self.number()?;
         let sql =
-            "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number <> 0";
+            "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number > 0";
         let mut counts = self.all(sql, [queue], |row| {
             let cells = &mut Cells::of(row);
             let kind: Kind = cells.named("no kind")?;

@@ -24,18 +24,19 @@ impl Tables<'_> {
         if let [(kind, priority)] = &pairs[..] {
             let sql = tasks!(
                 "INDEXED BY interval_queue_task_ready WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority = ?3 \
-                 ORDER BY due, id LIMIT ?4"
+                 ORDER BY due, added, position, id LIMIT ?4"
             );
             return self.tasks(sql, (queue, kind, priority, most));
         }
-        let sql = "SELECT number, id, due FROM interval_queue_task INDEXED BY interval_queue_task_ready \
-                   WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority = ?3 ORDER BY due, id LIMIT ?4";
+        let sql = "SELECT number, id, due, added, position FROM interval_queue_task INDEXED BY interval_queue_task_ready \
+                   WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority = ?3 \
+                   ORDER BY due, added, position, id LIMIT ?4";
         let mut heads = Vec::new();
         for (kind, priority) in &pairs {
             heads.extend(self.all(sql, (queue, kind, priority, most), |row| {
                 let cells = &mut Cells::of(row);
-                let (number, id, due) = (cells.int()?, cells.text()?.to_owned(), cells.int()?);
-                Ok((due, id, number))
+                let (number, id) = (cells.int()?, cells.text()?.to_owned());
+                Ok((cells.int()?, cells.int()?, cells.int()?, id, number))
             })?);
         }
         heads.sort_unstable();

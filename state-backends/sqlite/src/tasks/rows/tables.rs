@@ -169,8 +169,8 @@ impl<'c> Tables<'c> {
             Ok(rusqlite::types::ValueRef::Integer(number)) => number.to_string(),
             _ => "?".to_owned(),
         };
-        let names = statement.column_names();
-        let which = names.take(2).enumerate().map(|(n, name)| format!("{name} {}", shown(n)));
+        let column = |n: usize| Some(format!("{} {}", statement.column_name(n).ok()?, shown(n)));
+        let which = (0..statement.column_count().min(2)).filter_map(column);
         let which = which.collect::<Vec<_>>().join(", ");
         self.damaged(format_args!("a row of {table} that cannot be used ({which}): {error}")).into()
     }

@@ -101,7 +101,7 @@ pub(super) async fn opened(
 
 /// A command that does nothing, on a queue where nobody meets.
 pub(super) fn nothing() -> (QueueName, Command) {
-    (QueueName::new("elsewhere").unwrap(), Command::Add(Add { tasks: Vec::new(), age: Micros::ZERO }))
+    (QueueName::new("elsewhere").unwrap(), Command::Add(Add::default()))
 }
 
 #[async_trait]

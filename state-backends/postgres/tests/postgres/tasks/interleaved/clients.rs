@@ -87,7 +87,7 @@ impl Clients {
     pub(super) async fn new(have_seen: bool) -> Self {
         let (server, schema, clock) = (server(), someplace(), Clock::default());
         let store = opened(server.url(), &schema, &clock).await;
-        let nothing = Command::Add(Add { tasks: Vec::new(), age: Micros::ZERO });
+        let nothing = Command::Add(Add::default());
         let elsewhere = QueueName::new("elsewhere").unwrap();
         store.apply(&elsewhere, nothing.clone()).await.unwrap();
         let onlooker = session(server.url()).await;

@@ -1,23 +1,26 @@
-//! The indexes: which entries a task has in them. All are in one ordered set.
+//! The entries of a task in the indexes that the lookups of [`Rows`](crate::Rows) need, for stores that keep tasks in
+//! memory. One ordered set has the entries of all indexes.
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Key, Kind, State, Task, TaskId, WorkerId};
 
-/// An entry of an index. What follows the columns tells entries apart.
+use crate::{Key, Kind, Rank, State, Task, TaskId, WorkerId};
+
+/// An entry of an index: its columns, then the id of the task.
+#[allow(missing_docs, reason = "each is named after its lookup in `Rows`")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Entry {
+pub enum Entry {
     Name(Key, TaskId),
-    Added(i64, TaskId),
-    Scheduled(Micros, TaskId),
-    Ready(Kind, i32, i64, TaskId),
+    Added(Rank),
+    Scheduled(Rank),
+    Ready(Kind, i32, Rank),
     Leased(WorkerId, TaskId),
     LeasedOfKey(Key, TaskId),
     ToStop(WorkerId, TaskId),
     Holder(Key, TaskId),
     OrderedHolder(Key, TaskId),
-    ReadyHolder(Key, i64, TaskId),
+    ReadyHolder(Key, Rank),
     ReadyHolderOfKind(Kind, TaskId),
-    Line(Key, i64, TaskId),
+    Line(Key, Rank),
     KeyInUse(Key, TaskId),
     Parked(Kind, TaskId),
     Deadline(Micros, TaskId),
@@ -27,17 +30,16 @@ pub(super) enum Entry {
 
 impl Entry {
     /// The entries of a task.
-    pub(super) fn of(x: &Task) -> Vec<Self> {
+    pub fn of(x: &Task) -> Vec<Self> {
         let id = x.id;
-        let (line, _) = x.line();
         let mut entries = Vec::with_capacity(4);
         if let Some(unique) = x.unique.as_ref().filter(|_| x.holds_name) {
             entries.push(Self::Name(unique.name.clone(), id));
         }
         match x.state {
-            State::Added => entries.push(Self::Added(x.due, id)),
-            State::Scheduled => entries.push(Self::Scheduled(x.not_before, id)),
-            State::Ready => entries.push(Self::Ready(x.kind.clone(), x.priority, x.due, id)),
+            State::Added => entries.push(Self::Added(x.order())),
+            State::Scheduled => entries.push(Self::Scheduled(x.start_order())),
+            State::Ready => entries.push(Self::Ready(x.kind.clone(), x.priority, x.order())),
             State::Leased => entries.extend(x.worker.map(|worker| Self::Leased(worker, id))),
             _ => {}
         }
@@ -48,7 +50,7 @@ impl Entry {
                     entries.push(Self::OrderedHolder(key.clone(), id));
                 }
                 if x.state == State::Ready {
-                    entries.push(Self::ReadyHolder(key.clone(), line, id));
+                    entries.push(Self::ReadyHolder(key.clone(), x.line()));
                     entries.push(Self::ReadyHolderOfKind(x.kind.clone(), id));
                 }
             }
@@ -56,7 +58,7 @@ impl Entry {
                 entries.push(Self::LeasedOfKey(key.clone(), id));
             }
             if x.state == State::Keyed && !x.parked {
-                entries.push(Self::Line(key.clone(), line, id));
+                entries.push(Self::Line(key.clone(), x.line()));
             }
             if x.holds_key || x.state == State::Keyed {
                 entries.push(Self::KeyInUse(key.clone(), id));
@@ -84,20 +86,20 @@ impl Entry {
     }
 
     /// The task that has it.
-    pub(super) fn id(&self) -> TaskId {
+    pub fn id(&self) -> TaskId {
         match *self {
+            Self::Added(rank)
+            | Self::Scheduled(rank)
+            | Self::Ready(_, _, rank)
+            | Self::ReadyHolder(_, rank)
+            | Self::Line(_, rank) => rank.id,
             Self::Name(_, id)
-            | Self::Added(_, id)
-            | Self::Scheduled(_, id)
-            | Self::Ready(_, _, _, id)
             | Self::Leased(_, id)
             | Self::LeasedOfKey(_, id)
             | Self::ToStop(_, id)
             | Self::Holder(_, id)
             | Self::OrderedHolder(_, id)
-            | Self::ReadyHolder(_, _, id)
             | Self::ReadyHolderOfKind(_, id)
-            | Self::Line(_, _, id)
             | Self::KeyInUse(_, id)
             | Self::Parked(_, id)
             | Self::Deadline(_, id)

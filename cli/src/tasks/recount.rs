@@ -1,0 +1,69 @@
+//! `tasks recount`: counts the stored tasks again.
+
+use clap::Args;
+use interval_queue::task_contract::{Corrected, Kind};
+use serde_json::json;
+
+use super::{
+    args::PlaceArgs,
+    ask::open_queue,
+    words::{self, number, quoted},
+};
+use crate::{
+    args::Target,
+    exit::{Failure, print, say},
+    place::without_secrets,
+};
+
+/// Count the stored tasks again, after rows were removed or added by hand; print each number that was wrong.
+///
+/// `tasks`, `tasks list` and `status` report when they see that counts are wrong. All tasks of the queue are counted in
+/// one step, while workers go on. In Redis entries of removed tasks are removed from the indexes, too. Tasks that wait for
+/// a removed one go on waiting: `tasks unlink` ends that.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  interval-queue tasks recount")]
+pub(super) struct Recount {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn recount(target: &Target, tasks: &super::Tasks, args: &Recount) -> Result<(), Failure> {
+    // Opening a queue as a library does would create it.
+    tasks.now().await?;
+    let recounted = open_queue(target).await?.recount().await?;
+    if args.json {
+        let object = json!({ "corrected": recounted.corrected, "dropped": recounted.dropped });
+        print(&format!("{object:#}"))?;
+    } else {
+        for one in &recounted.corrected {
+            print(&line(one))?;
+        }
+    }
+    if recounted.dropped > 0 {
+        say(&format!("{} index entries of removed tasks were removed", number(recounted.dropped)));
+    }
+    if recounted.corrected.is_empty() {
+        say("all counts are right");
+    }
+    Ok(())
+}
+
+fn line(one: &Corrected) -> String {
+    let kind = match one.kind == Kind::default() {
+        true => String::new(),
+        false => format!("{} ", words::line(one.kind.as_str())),
+    };
+    format!("{kind}{}: {} counted, {} before", one.state, one.counted, one.before)
+}
+
+/// The advice about wrong counts, with a command that works wherever it is pasted.
+pub(super) fn advice(target: &Target) -> String {
+    let (place, queue) = (quoted(&without_secrets(&target.state.url)), quoted(target.queue.as_str()));
+    format!(
+        "the counts are wrong, since rows were removed or added by hand: \
+         `interval-queue tasks recount --state={place} --queue={queue}` counts again"
+    )
+}

@@ -1,0 +1,57 @@
+//! Kinds of which tasks wait and that no worker serves. Each is printed once.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use interval_queue::{QueueName, task_contract::Kind};
+use interval_queue_tasks::TaskQueue;
+use tokio::time::sleep;
+
+use super::handler::Handler;
+use crate::exit::say;
+
+/// The workers of other kinds may have been started together with this one.
+const FIRST: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// What was printed.
+#[derive(Debug, Default)]
+pub(super) struct Unserved {
+    printed: BTreeSet<(QueueName, Kind)>,
+    is_checked: bool,
+}
+
+impl Unserved {
+    /// Looks now and then.
+    pub(super) async fn watch<T>(&mut self, queues: &[TaskQueue], handler: &Handler) -> T {
+        sleep(FIRST).await;
+        loop {
+            self.check(queues, handler).await;
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Looks at the end of a worker that was too quick to look before.
+    pub(super) async fn check_once(&mut self, queues: &[TaskQueue], handler: &Handler) {
+        if !self.is_checked {
+            self.check(queues, handler).await;
+        }
+    }
+
+    async fn check(&mut self, queues: &[TaskQueue], handler: &Handler) {
+        for queue in queues {
+            // That the store fails is printed by others.
+            let Ok(overview) = queue.overview().await else { return };
+            let unserved = overview.unserved.into_iter().filter(|kind| !handler.serves(kind));
+            for kind in unserved {
+                let (name, shown) = (queue.name(), kind.as_str().to_owned());
+                if self.printed.insert((name.clone(), kind)) {
+                    let name = name.as_str();
+                    say(&format!(
+                        "queue {name:?}: tasks of kind {shown:?} wait, and no worker serves them: start one with --kind"
+                    ));
+                }
+            }
+        }
+        self.is_checked = true;
+    }
+}

@@ -1,0 +1,134 @@
+//! When it is reported that a store fails and that it answers again: once each, and never in a loop.
+
+use std::time::{Duration, Instant};
+
+/// How long an outage that may pass by itself lasts before it is reported. A lasting one is reported at once.
+pub const QUIET: Duration = Duration::from_secs(5);
+
+/// How many reports may follow each other at once. A store that fails and answers time and again gets no more.
+const BURST: u32 = 4;
+
+/// The time after which one more report is due.
+const REFILL: Duration = Duration::from_secs(60);
+
+/// What is reported, of one store by one process.
+#[derive(Clone, Debug, Default)]
+pub struct Outages {
+    /// When the first command was sent that failed since the store answered last.
+    since: Option<Instant>,
+    /// The outage that was reported, and not yet that it is over.
+    reported: Option<Reported>,
+    reports: Reports,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reported {
+    since: Instant,
+    is_lasting: bool,
+}
+
+impl Outages {
+    /// A command failed that was sent at `sent`. Whether to report it.
+    ///
+    /// Another error of the same outage is reported only if the outage has become a lasting one.
+    pub fn failed(&mut self, passes: bool, sent: Instant, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(sent);
+        let is_new = match self.reported {
+            None => !passes || now.saturating_duration_since(since) >= QUIET,
+            Some(reported) => !passes && !reported.is_lasting,
+        };
+        let is_reported = is_new && self.reports.take(now);
+        if is_reported {
+            let since = self.reported.map_or(since, |reported| reported.since);
+            self.reported = Some(Reported { since, is_lasting: !passes });
+        }
+        is_reported
+    }
+
+    /// A command was carried out. How long the outage was, if its end is to be reported.
+    pub fn answered(&mut self, now: Instant) -> Option<Duration> {
+        self.since = None;
+        let reported = self.reported.take_if(|_| self.reports.take(now))?;
+        Some(now.saturating_duration_since(reported.since))
+    }
+
+    /// Whether an outage was reported and its end was not.
+    pub fn is_reported(&self) -> bool {
+        self.reported.is_some()
+    }
+}
+
+/// How many reports were made lately.
+#[derive(Clone, Debug, Default)]
+struct Reports {
+    made: u32,
+    /// Since when `made` counts.
+    from: Option<Instant>,
+}
+
+impl Reports {
+    /// Whether one more may be made now. It is counted then.
+    fn take(&mut self, now: Instant) -> bool {
+        let from = *self.from.get_or_insert(now);
+        let passed = now.saturating_duration_since(from).as_secs() / REFILL.as_secs();
+        let forgotten = u32::try_from(passed).unwrap_or(u32::MAX).min(self.made);
+        self.made -= forgotten;
+        self.from = if self.made == 0 { Some(now) } else { from.checked_add(REFILL * forgotten) };
+        let may = self.made < BURST;
+        self.made += u32::from(may);
+        may
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "any instant does")]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_lasting_outage_is_reported_once_and_at_once() {
+        let (mut outages, start) = (Outages::default(), Instant::now());
+        assert!(outages.failed(false, start, start));
+        for second in 1..3600 {
+            let now = start + SECOND * second;
+            assert!(!outages.failed(second % 2 == 0, now, now), "{second}");
+        }
+        let end = start + SECOND * 3600;
+        assert_eq!(outages.answered(end), Some(SECOND * 3600));
+        assert_eq!(outages.answered(end), None);
+    }
+
+    #[test]
+    fn a_passing_outage_is_reported_when_it_has_lasted() {
+        let (mut outages, start) = (Outages::default(), Instant::now());
+        assert!(!outages.failed(true, start, start));
+        assert_eq!(outages.answered(start + SECOND), None, "a short one is not reported");
+        let (sent, failed) = (start + SECOND * 10, start + SECOND * 15);
+        assert!(outages.failed(true, sent, failed), "a command that hung counts from its sending");
+        assert!(!outages.failed(true, failed, failed + SECOND * 9));
+        assert!(outages.failed(false, failed, failed + SECOND * 10), "it has become a lasting one");
+        assert_eq!(outages.answered(failed + SECOND * 20), Some(SECOND * 25));
+    }
+
+    #[test]
+    fn a_store_that_flaps_makes_few_reports_and_the_last_one_is_true() {
+        let (mut outages, start) = (Outages::default(), Instant::now());
+        let mut reports = 0;
+        for second in 0..600 {
+            let now = start + SECOND * second;
+            let is_made = if second % 2 == 0 {
+                outages.failed(false, now, now)
+            } else {
+                outages.answered(now).is_some()
+            };
+            reports += u32::from(is_made);
+        }
+        assert!((5..=14).contains(&reports), "{reports}");
+        let later = start + SECOND * 700;
+        outages.answered(later);
+        assert!(!outages.is_reported());
+        assert!(outages.failed(false, later, later + SECOND), "reports are made again");
+    }
+}

@@ -1,0 +1,90 @@
+-- Admission: how many tasks a step lets through their gates (admission.rs).
+-- luacheck: std lua51, read globals rows copy_task SHARE SWEEP, globals work, max line length 120
+
+-- While a worker holds tasks, a step admits this part of a share, or as many as it lacks.
+local PART = 8
+-- A worker looks again after this time, unless its step was the one that swept.
+local LOOK_AGAIN = 1000000
+
+local function served_ones(found, kinds)
+  local served = {}
+  for _, x in ipairs(found) do
+    if kinds[x.kind] then
+      served[#served + 1] = x
+    end
+  end
+  return served
+end
+
+-- Admits up to `most` tasks, of these kinds if some are given. Whether there were some, and whether some are left.
+local function admit_page(most, kinds)
+  local due, added = rows.scheduled(work.now, most), rows.added(most)
+  local left, found = math.max(#due, #added) >= most, #due + #added
+  if kinds then
+    due, added = served_ones(due, kinds), served_ones(added, kinds)
+  end
+  local of_added = math.min(#added, math.max(math.ceil(most / 2), most - #due))
+  local of_due = math.min(#due, most - of_added)
+  left = left or of_due + of_added < found
+  local some = of_due + of_added > 0
+  for n = 1, of_due do
+    work.admit(due[n], copy_task(due[n]))
+  end
+  -- Each upstream of an added task counts as a task.
+  local share = { left = most }
+  for n = 1, of_added do
+    local x = added[n]
+    if share.left == 0 then
+      return some, true
+    end
+    share.left = share.left - 1
+    if not x.has_edges then
+      work.admit(x, copy_task(x))
+    elseif not work.look_upstream(x, share) then
+      return some, true
+    end
+  end
+  return some, left
+end
+
+-- Admits the share of this step, which finds `lack` ready tasks less than it may lease.
+function work.admit_some(step, served, lack)
+  local lacks = lack > 0
+  local beats = step.want == 0 and #step.settle == 0
+  if not (lacks or beats or work.sweeps) then
+    return { lacks = lacks }
+  end
+  local is_busy = rows.shortest_busy_lease(work.ticks) ~= nil
+  local whole = not is_busy and (lacks or beats)
+  local share = work.share or SHARE
+  local most = whole and share or math.max(math.floor(share / PART), 2)
+  local only
+  if is_busy and lacks and not work.sweeps then
+    only = {}
+    most = math.max(math.min(lack, share), most)
+    for _, kind in ipairs(served) do
+      only[kind] = true
+    end
+  end
+  local some, left = admit_page(most, only)
+  return { some = some, left = left, has_looked = true, freely = whole or beats, lacks = lacks }
+end
+
+-- Whether the worker is to step again at once for tasks that are left.
+function work.goes_on(admission, reply)
+  return admission.left and (admission.freely or admission.lacks and #reply.leased > 0) or false
+end
+
+-- When a worker looks again that has less than it wanted.
+function work.looks_again(admission)
+  local is_left = admission.left
+  if not admission.has_looked then
+    is_left = #rows.added(1) > 0
+  end
+  return is_left and work.soon() or nil
+end
+
+-- In what time a worker looks again for tasks that are due and not admitted.
+function work.soon()
+  return work.sweeps and SWEEP or LOOK_AGAIN
+end

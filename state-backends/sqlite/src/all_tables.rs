@@ -1,0 +1,44 @@
+//! The tables of all that is kept in a database: printed, or made before they are used.
+
+use interval_queue_contract::StateError;
+use interval_queue_store::Component;
+
+use crate::{SqliteStore, pace::QUEUES, tasks::TASKS};
+
+static COMPONENTS: [&Component; 2] = [&QUEUES, &TASKS];
+
+impl SqliteStore {
+    /// Returns the SQL that [`make_tables`](Self::make_tables) would carry out. It is empty if the tables of queues and
+    /// of tasks are there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SqliteTasks::on`](crate::SqliteTasks::on).
+    pub async fn missing_tables(&self) -> Result<String, StateError> {
+        let mut missing = String::new();
+        for component in COMPONENTS {
+            if self.look(component, |_| Ok(())).await?.is_none() {
+                let steps = component.steps(0).unwrap_or_default();
+                missing += &format!("BEGIN;\n{steps}COMMIT;\n");
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Makes the tables of queues and of tasks that are missing, and the database if there is none. Returns whether any
+    /// were missing. The first command that stores makes them, too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SqliteTasks::on`](crate::SqliteTasks::on).
+    pub async fn make_tables(&self) -> Result<bool, StateError> {
+        let mut were_missing = false;
+        for component in COMPONENTS {
+            were_missing |= self.look(component, |_| Ok(())).await?.is_none();
+            // The connection may have been opened for other tables.
+            let store = self.clone();
+            self.change(component, move |on| store.upgrade(component, on)).await?;
+        }
+        Ok(were_missing)
+    }
+}

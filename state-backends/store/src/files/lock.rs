@@ -1,0 +1,40 @@
+//! The operating system's lock on a whole file. No other module locks a file.
+//!
+//! The lock belongs to the open file, not to the process, and ends when the file is closed.
+
+use std::{fs::File, io};
+
+// The standard library has methods of the same names from Rust 1.89 on, so these are called by their path.
+use fs4::{FileExt, TryLockError};
+
+/// Locks a file if no other open file holds the lock. `false`: it is held, or a signal came.
+///
+/// # Errors
+///
+/// The file cannot be locked.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match FileExt::try_lock(file) {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Locks a file, and waits until no other open file holds the lock.
+///
+/// # Errors
+///
+/// The file cannot be locked, or a signal came.
+pub fn lock(file: &File) -> io::Result<()> {
+    FileExt::lock(file)
+}
+
+/// Unlocks a file.
+///
+/// # Errors
+///
+/// The file cannot be unlocked; closing it unlocks it.
+pub fn unlock(file: &File) -> io::Result<()> {
+    FileExt::unlock(file)
+}

@@ -1,0 +1,105 @@
+//! Which task in hand starts, and when the driver looks at the rate for it.
+
+use std::time::Instant;
+
+use interval_queue_task_contract::{Leased, Rank};
+
+use crate::{
+    contact::{RETRY, retries},
+    pace::WATCH_RATE,
+    worker::Worker,
+};
+
+impl Worker {
+    /// Takes the most urgent task in hand, to begin its run now. `None`: no permit is free, there is no task, starts are
+    /// paced, or no look at the rate covers the task.
+    pub fn start(&mut self, now: Instant) -> Option<Leased> {
+        let first = self.first(now)?;
+        let mark = self.held.mark(first.id)?;
+        if self.pace.ahead.is_some() || !self.pace.covers(mark, now) {
+            return None;
+        }
+        self.begin(first)
+    }
+
+    /// The same in a slot that is granted to this worker. `None` also if the rate has been removed.
+    pub fn start_in_slot(&mut self, now: Instant) -> Option<Leased> {
+        self.pace.ahead?;
+        let first = self.first(now)?;
+        self.begin(first)
+    }
+
+    fn first(&self, now: Instant) -> Option<Rank> {
+        let is_over = self.contact.lease_ends.is_none_or(|ends| ends <= now);
+        if is_over || self.stopping.is_some() || self.free() == 0 {
+            return None;
+        }
+        self.held.hand.first_key_value().map(|(order, _)| *order)
+    }
+
+    fn begin(&mut self, order: Rank) -> Option<Leased> {
+        let leased = self.held.take(order)?;
+        self.held.begin(&leased.task);
+        Some(leased)
+    }
+
+    /// When the driver looks at the rate. `None`: a look is under way, or nothing depends on one.
+    pub fn looks(&self, now: Instant) -> Option<Instant> {
+        let pace = &self.pace;
+        if pace.is_under_way || self.stopping.is_some() {
+            return None;
+        }
+        let holds = !self.held.hand.is_empty();
+        let due = if pace.ahead.is_some() {
+            let waits = holds || !self.held.running.is_empty();
+            waits.then(|| pace.sent_at.map_or(now, |sent| sent + WATCH_RATE))?
+        } else {
+            // The newest in hand are looked for before their permits are free, so that none waits for a look.
+            let is_new = pace.free.is_none_or(|(number, _)| number <= pace.leased_at);
+            let waits = self.free() > 0 && !pace.covers(pace.leased_at, now);
+            (holds && (is_new || waits)).then_some(now)?
+        };
+        Some(pace.retry_at.map_or(due, |retry| due.max(retry)))
+    }
+
+    /// The driver looks at the rate now. Gives the number of the look.
+    pub fn look(&mut self, now: Instant) -> u64 {
+        let pace = &mut self.pace;
+        pace.sent += 1;
+        (pace.sent_at, pace.is_under_way) = (Some(now), true);
+        pace.sent
+    }
+
+    /// The look with this number found a rate, or none. Whether that is news.
+    pub fn found(&mut self, number: u64, has_rate: bool, now: Instant) -> bool {
+        let pace = &mut self.pace;
+        if number != pace.sent || !std::mem::take(&mut pace.is_under_way) {
+            return false;
+        }
+        (pace.failures, pace.retry_at) = (0, None);
+        pace.free = (!has_rate).then_some((number, now));
+        if has_rate == pace.ahead.is_some() {
+            return false;
+        }
+        pace.ahead = has_rate.then_some(1);
+        if has_rate {
+            // What is in hand nobody else can start, nor choose something more urgent instead.
+            let hand: Vec<_> = self.held.hand.keys().skip(1).copied().collect();
+            hand.into_iter().for_each(|order| self.held.give_back(order));
+        }
+        true
+    }
+
+    /// The look with this number got no answer: nothing starts before one does. Whether it is the first in a row.
+    pub fn look_failed(&mut self, number: u64, now: Instant, seed: u64) -> bool {
+        let pace = &mut self.pace;
+        if number != pace.sent || !std::mem::take(&mut pace.is_under_way) {
+            return false;
+        }
+        pace.free = None;
+        let delay = retries(WATCH_RATE, seed).nth(pace.failures as usize);
+        pace.retry_at = Some(now + delay.unwrap_or(RETRY.1));
+        pace.failures = pace.failures.saturating_add(1);
+        pace.failures == 1
+    }
+}

@@ -1,0 +1,74 @@
+//! Deleting a queue: all that is stored of its tasks goes.
+
+use interval_queue::MaxRunning;
+use interval_queue_task_contract::{Counted, Overview, Selector, Settings, SettingsChange, State, Verb};
+
+use crate::{TaskQueue, error::Error};
+
+impl TaskQueue {
+    /// Deletes all tasks of the queue with their payloads and results, its schedules, its pauses and its settings. A
+    /// rate of the queue stays: see [`remove_pace`](Self::remove_pace).
+    ///
+    /// It pauses the queue, so that no worker starts a task meanwhile, cancels what has not ended, purges all tasks, and
+    /// gives the queue the settings of a new one. A task that is added meanwhile may be deleted or not. The ids stay for 20
+    /// minutes at least, as of all purged tasks, so that a repeated `add` does not run one again. So do limits of single
+    /// keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict) if the queue is [in use](Self::in_use): nothing was deleted then. If a
+    /// worker came meanwhile, the queue stays paused, and what has not begun is deleted. Else as [`pause`](Self::pause).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, or after an error, the queue may be paused and a part of it deleted. Calling it again deletes the rest.
+    pub async fn delete(&self) -> Result<(), Error> {
+        refuse_in_use(&self.overview().await?)?;
+        self.pause().await?;
+        for schedule in self.schedules().await? {
+            self.remove_schedule(schedule.name.as_str()).await?;
+        }
+        let left = State::ALL.into_iter().filter(|state| !state.is_ended()).collect::<Vec<_>>();
+        self.change(&Selector::states(left), Verb::Cancel, false).await?;
+        self.change(&Selector::default(), Verb::Purge, false).await?;
+        let overview = self.overview().await?;
+        refuse_in_use(&overview)?;
+        for kind in overview.kinds.iter().filter(|row| row.paused) {
+            self.pause_kind(kind.kind.as_str(), false).await?;
+        }
+        for paused in &overview.paused_keys {
+            self.set_key_limit(paused.key.as_str(), None).await?;
+        }
+        let Settings { max_running: _, key_limit, ageing, keep, max_payload, policy } = Settings::default();
+        self.set(SettingsChange {
+            max_running: MaxRunning::Unlimited,
+            key_limit: Some(key_limit),
+            ageing: Some(ageing),
+            keep: Some(keep),
+            max_payload: Some(max_payload),
+            policy: Some(policy),
+        })
+        .await?;
+        self.resume().await
+    }
+
+    /// Why a queue that stands so cannot be [deleted](Self::delete): a worker serves it, or a task runs. A worker that has
+    /// left counts for a second.
+    pub fn in_use(overview: &Overview) -> Option<String> {
+        let runs = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::Now(State::Leased));
+        let leased: u64 = runs.map(|(.., number)| number).sum();
+        match (overview.workers, leased) {
+            (0, 0) => None,
+            (0, 1) => Some("the worker of its only run is lost: start one, which takes the task back".into()),
+            (0, runs) => {
+                Some(format!("the workers of {runs} runs are lost: start one, which takes the tasks back"))
+            }
+            (1, _) => Some("a worker serves its tasks: stop it first".into()),
+            (workers, _) => Some(format!("{workers} workers serve its tasks: stop them first")),
+        }
+    }
+}
+
+fn refuse_in_use(overview: &Overview) -> Result<(), Error> {
+    TaskQueue::in_use(overview).map_or(Ok(()), |why| Err(Error::in_use(&why)))
+}

@@ -1,0 +1,111 @@
+//! Tasks that leave a queue: all of a key at once, when none of them runs.
+
+use std::collections::{BTreeMap, HashSet};
+
+use interval_queue::contract::Label;
+use interval_queue_task_contract::{Key, MAX_PAGE, Selector, TaskId, Verb};
+
+use crate::{TaskQueue, error::Error};
+
+/// The selected tasks of a queue on their way out.
+pub(super) struct Leaving<'a> {
+    from: &'a TaskQueue,
+    live: Selector,
+    /// The name of the destination.
+    to: Label,
+    /// Keys that this move has paused, with the limits that they had.
+    paused: BTreeMap<Key, Option<u32>>,
+}
+
+impl<'a> Leaving<'a> {
+    pub(super) fn new(from: &'a TaskQueue, live: Selector, to: Label) -> Self {
+        Self { from, live, to, paused: BTreeMap::new() }
+    }
+
+    /// What is selected and has not left.
+    pub(super) fn live(&self) -> &Selector {
+        &self.live
+    }
+
+    /// Lets all go that can. A key of which a task runs is paused, so that no other task of it starts before the next
+    /// round.
+    pub(super) async fn round(&mut self) -> Result<(), Error> {
+        let most = MAX_PAGE as usize;
+        let mut keyed: BTreeMap<Key, Vec<TaskId>> = BTreeMap::new();
+        let mut after = None;
+        loop {
+            let page = self.from.page(&self.live, after, MAX_PAGE, false).await?;
+            let mut alone = Vec::new();
+            for stored in page.tasks {
+                match stored.task.key {
+                    Some(key) => keyed.entry(key).or_default().push(stored.task.id),
+                    None => alone.push(stored.task.id),
+                }
+            }
+            self.leave(alone).await?;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let (mut group, mut count) = (Vec::new(), 0);
+        for (key, of_key) in keyed {
+            if of_key.len() > most {
+                // More than one command: none may start in between.
+                self.pause(&key).await?;
+                for some in of_key.chunks(most) {
+                    if !self.leave(some.to_vec()).await?.is_empty() {
+                        break;
+                    }
+                }
+                continue;
+            }
+            if count + of_key.len() > most {
+                self.leave_whole(std::mem::take(&mut group)).await?;
+                count = 0;
+            }
+            count += of_key.len();
+            group.push((key, of_key));
+        }
+        self.leave_whole(group).await
+    }
+
+    /// All tasks of each of these keys leave with one command, or stay.
+    async fn leave_whole(&mut self, group: Vec<(Key, Vec<TaskId>)>) -> Result<(), Error> {
+        let ids = group.iter().flat_map(|(_, ids)| ids).copied().collect();
+        let kept = self.leave(ids).await?;
+        for (key, ids) in group {
+            if ids.iter().any(|id| kept.contains(id)) {
+                self.pause(&key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that stay, since another task of the key runs.
+    async fn leave(&self, ids: Vec<TaskId>) -> Result<HashSet<TaskId>, Error> {
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let selector = Selector { ids, ..self.live.clone() };
+        let touched = self.from.change(&selector, Verb::Move(self.to.clone()), false).await?;
+        Ok(touched.kept.into_iter().collect())
+    }
+
+    async fn pause(&mut self, key: &Key) -> Result<(), Error> {
+        if self.paused.contains_key(key) {
+            return Ok(());
+        }
+        let limit = self.from.key_limit(key.as_str()).await?;
+        self.paused.insert(key.clone(), limit);
+        self.from.set_key_limit(key.as_str(), Some(0)).await
+    }
+
+    /// Gives the keys that were paused their limits back.
+    pub(super) async fn open(&mut self) -> Result<(), Error> {
+        while let Some((key, limit)) = self.paused.pop_first() {
+            self.from.set_key_limit(key.as_str(), limit).await?;
+        }
+        Ok(())
+    }
+}
