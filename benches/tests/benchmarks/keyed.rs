@@ -1,12 +1,12 @@
 //! `cargo bench --bench keyed` works.
 
-use std::{env, process::Command};
+use std::process::Command;
 
 #[test]
 #[ignore = "needs cargo to build the benchmark: scripts/test runs it"]
 fn the_benchmark_of_many_queues_measures() {
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env::var_os("CARGO").unwrap())
+    let output = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "keyed", "--"])
         .args(["--quick", "--state", "memory"])
         .output()

@@ -306,7 +306,7 @@ fn the_benchmark_measures_and_stores() {
     let directory = tempfile::tempdir().unwrap();
     let stored = directory.path().join("new").join("pace.json");
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env::var_os("CARGO").unwrap())
+    let output = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "pace", "--"])
         .args(["--quick", "--only", "saturated tmpfs 1ms", "--only", "saturated memory 1ms", "--json"])
         .arg(&stored)

@@ -63,7 +63,7 @@ fn nginx_refuses_what_comes_early() {
 #[ignore = "needs cargo to build the benchmark: scripts/test runs it"]
 fn the_benchmark_against_a_strict_limiter_measures() {
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env::var_os("CARGO").unwrap())
+    let output = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "strict", "--"])
         .args(["--quick", "--ours", "--only", "burst 0 | 95 % | interval-queue by starts"])
         .output()
