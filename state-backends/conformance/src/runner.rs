@@ -118,16 +118,20 @@ impl Failures {
     }
 }
 
-/// The body of a test that [`suite!`](crate::suite) writes.
+/// The body of a test that [`suite!`](crate::suite) writes. It is not generic: the checks are compiled here, once, and not
+/// again in the tests of each store.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
-pub fn test(check: impl Future<Output = ()>) {
-    test_within(PATIENCE, check);
+pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
+    match CHECKS.iter().find(|check| check.name == name) {
+        Some(check) => test_within(PATIENCE, Box::pin(async { (check.start)(make.await).await })),
+        None => panic!("the suite has no check {name}"),
+    }
 }
 
-/// The same with another patience. For the suites of interval-queue alone.
+/// Runs the body of a test on a runtime of its own, up to `patience`. For the suites of interval-queue alone.
 #[doc(hidden)]
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
-pub fn test_within(patience: Duration, check: impl Future<Output = ()>) {
+pub fn test_within(patience: Duration, check: Pin<Box<dyn Future<Output = ()>>>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(async {

@@ -84,7 +84,7 @@ macro_rules! __test {
         $($attributes)*
         #[test]
         fn $check() {
-            $crate::__private::test(async { $crate::checks::$check($make().await).await });
+            $crate::__private::test(stringify!($check), Box::pin($make()));
         }
     };
 }

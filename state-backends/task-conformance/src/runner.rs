@@ -73,8 +73,12 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
     Failures::of(failures, CHECKS.len())
 }
 
-/// The body of a test that [`task_conformance_tests!`](crate::task_conformance_tests) writes.
+/// The body of a test that [`task_conformance_tests!`](crate::task_conformance_tests) writes. It is not generic: the
+/// checks are compiled here, once, and not again in the tests of each store.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
-pub fn test(check: impl Future<Output = ()>) {
-    __private::test_within(PATIENCE, check);
+pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
+    match CHECKS.iter().find(|check| check.name == name) {
+        Some(check) => __private::test_within(PATIENCE, Box::pin(async { (check.start)(make.await).await })),
+        None => panic!("the suite has no check {name}"),
+    }
 }

@@ -215,7 +215,7 @@ macro_rules! __task_test {
         $($attributes)*
         #[test]
         fn $check() {
-            $crate::__private::test(async { $crate::checks::$check($make().await).await });
+            $crate::__private::test(stringify!($check), Box::pin($make()));
         }
     };
 }
