@@ -156,12 +156,12 @@ impl TaskQueue {
     /// Cancel safe: it changes nothing.
     pub async fn failures(&self, selector: &Selector) -> Result<Failures, Error> {
         // Only one text can be asked for, and later that is one of a group.
-        let wanted = selector.error.as_deref().unwrap_or_default();
+        let retained = selector.error.as_deref().unwrap_or_default();
         let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
         let mut kept: HashMap<Parts, Group> = HashMap::new();
         let mut ungrouped = 0;
         let mut see = |task: &Task| {
-            if !text(task).contains(wanted) {
+            if !text(task).contains(retained) {
                 return;
             }
             let parts = parts(task);
@@ -177,14 +177,14 @@ impl TaskQueue {
         self.each(&failed, &mut see).await?;
         // Of those that have not ended only those that have an error are told.
         let states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
-        let live = Selector { error: Some(wanted.to_owned()), states, ..selector.clone() };
+        let live = Selector { error: Some(retained.to_owned()), states, ..selector.clone() };
         self.each(&live, |task| {
             if task.failures > 0 {
                 see(task);
             }
         })
         .await?;
-        let is_alone = kept.len() < 2 && wanted.is_empty();
+        let is_alone = kept.len() < 2 && retained.is_empty();
         let mut groups: Vec<(Parts, Group)> = kept.into_iter().collect();
         groups.sort_by(|(_, a), (_, b)| {
             let (a, b) = (&a.failure, &b.failure);
@@ -194,7 +194,7 @@ impl TaskQueue {
         let all = |group: &Group| group.failure.count + group.failure.retrying;
         ungrouped += groups.iter().skip(TOLD).map(|(_, group)| all(group)).sum::<u64>();
         groups.truncate(TOLD);
-        let mut told: Vec<(Parts, Failure, Candidates)> = groups
+        let mut notified: Vec<(Parts, Failure, Candidates)> = groups
             .into_iter()
             .map(|(parts, group)| {
                 let candidates = group.candidates(&parts);
@@ -204,7 +204,7 @@ impl TaskQueue {
         if !is_alone {
             self.each(&failed, |task| {
                 let own = parts(task);
-                for (_, _, candidates) in told.iter_mut().filter(|(parts, ..)| *parts != own) {
+                for (_, _, candidates) in notified.iter_mut().filter(|(parts, ..)| *parts != own) {
                     for (candidate, others) in candidates {
                         *others += u64::from(text(task).contains(candidate.as_str()));
                     }
@@ -212,7 +212,7 @@ impl TaskQueue {
             })
             .await?;
         }
-        let groups = told.into_iter().map(|(_, mut failure, candidates)| {
+        let groups = notified.into_iter().map(|(_, mut failure, candidates)| {
             // Of those that select as few others the first one is the longest.
             if let Some((common, others)) = candidates.into_iter().min_by_key(|(_, others)| *others) {
                 (failure.common, failure.selects) = (Some(common), failure.count + others);
