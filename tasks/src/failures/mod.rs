@@ -156,12 +156,12 @@ impl TaskQueue {
     /// Cancel safe: it changes nothing.
     pub async fn failures(&self, selector: &Selector) -> Result<Failures, Error> {
         // Only one text can be asked for, and later that is one of a group.
-        let retained = selector.error.as_deref().unwrap_or_default();
+        let wanted = selector.error.as_deref().unwrap_or_default();
         let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
         let mut kept: HashMap<Parts, Group> = HashMap::new();
         let mut ungrouped = 0;
         let mut see = |task: &Task| {
-            if !text(task).contains(retained) {
+            if !text(task).contains(wanted) {
                 return;
             }
             let parts = parts(task);
@@ -177,14 +177,14 @@ impl TaskQueue {
         self.each(&failed, &mut see).await?;
         // Of those that have not ended only those that have an error are told.
         let states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
-        let live = Selector { error: Some(retained.to_owned()), states, ..selector.clone() };
+        let live = Selector { error: Some(wanted.to_owned()), states, ..selector.clone() };
         self.each(&live, |task| {
             if task.failures > 0 {
                 see(task);
             }
         })
         .await?;
-        let is_alone = kept.len() < 2 && retained.is_empty();
+        let is_alone = kept.len() < 2 && wanted.is_empty();
         let mut groups: Vec<(Parts, Group)> = kept.into_iter().collect();
         groups.sort_by(|(_, a), (_, b)| {
             let (a, b) = (&a.failure, &b.failure);

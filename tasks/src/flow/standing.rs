@@ -139,7 +139,7 @@ impl TaskQueue {
     pub async fn wait_flow(
         &self,
         flow: &FlowId,
-        mut notified: impl FnMut(&FlowStanding),
+        mut progress: impl FnMut(&FlowStanding),
     ) -> Result<FlowStanding, Error> {
         let mut look = LOOK.0;
         let mut seen = Seen::default();
@@ -149,7 +149,7 @@ impl TaskQueue {
             completed.as_mut().enable();
             self.see_again(flow, &mut seen).await?;
             if last.as_ref() != Some(&seen.standing) {
-                notified(&seen.standing);
+                progress(&seen.standing);
                 last = Some(seen.standing.clone());
             }
             if seen.left.is_empty() || seen.waits && self.is_stuck(&seen.left).await? {

@@ -107,12 +107,12 @@ async fn an_instant_makes_one_task_however_many_workers_there_are_and_whatever_b
     }
     stores[1].set_down(true);
     sleep(secs(36)).await;
-    let retained: Vec<_> = (1..=10).map(|n| n * 10).collect();
-    assert_eq!(made(&queue, "s", NOON).await, retained);
+    let wanted: Vec<_> = (1..=10).map(|n| n * 10).collect();
+    assert_eq!(made(&queue, "s", NOON).await, wanted);
     let mut runs = runs.lock().unwrap().clone();
     runs.sort_unstable();
     runs.dedup();
-    assert_eq!(runs, retained, "and a handler is told of each");
+    assert_eq!(runs, wanted, "and a handler is told of each");
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,7 +273,7 @@ async fn a_schedule_is_changed_for_all_and_removed() {
 
 #[tokio::test(start_paused = true)]
 async fn daylight_saving_time_costs_no_run_and_makes_none_twice() {
-    for (begins, line, days, retained) in [
+    for (begins, line, days, wanted) in [
         // At 02:00 it is 03:00, which is 01:00 UTC.
         (
             "2026-03-27T12:00:00Z",
@@ -303,8 +303,8 @@ async fn daylight_saving_time_costs_no_run_and_makes_none_twice() {
         queue.set_schedule(Schedule::cron("s", line, "Europe/Berlin", task)).await.unwrap();
         let worker = worker(&queue, Duration::ZERO);
         sleep(secs(days * 86_400).max(secs(3 * 3_600))).await;
-        let retained: Vec<_> = retained.iter().map(|at| instant(at) - instant(begins)).collect();
-        assert_eq!(made(&queue, "s", begins).await, retained, "{line} from {begins} on");
+        let wanted: Vec<_> = wanted.iter().map(|at| instant(at) - instant(begins)).collect();
+        assert_eq!(made(&queue, "s", begins).await, wanted, "{line} from {begins} on");
         worker.abort();
     }
 }
