@@ -17,9 +17,9 @@ use crate::{
 
 impl TaskQueue {
     /// Stores a schedule, or replaces the one of this name from now on. Missed instants are not
-    /// made up for. Whether it is paused does not change. An unchanged schedule is left alone, so
-    /// every process can set it when it starts. Keep to some hundreds per queue: each poll of an
-    /// idle worker reads all of them.
+    /// made up for. A stored schedule keeps its pause state. An unchanged schedule is left alone,
+    /// so every process can set it when it starts. Keep to some hundreds per queue: each poll of an
+    /// idle worker reads all schedules.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl TaskQueue {
         Ok(self.read_schedules().await?.iter().map(StoredSchedule::of).collect())
     }
 
-    /// Pauses a schedule until it is resumed. Instants of the pause, and one that was kept, make no
+    /// Pauses a schedule until it is resumed. Instants of the pause, and a kept instant, make no
     /// task. Existing tasks stay.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl TaskQueue {
     pub async fn remove_schedule(&self, name: impl AsRef<str>) -> Result<(), Error> {
         let row = self.stored_schedule(name.as_ref()).await?;
         match self.changed(Change::Unschedule(row.name)).await {
-            // Another process or a lost try has removed it.
+            // Already removed by another process, or by a try whose answer was lost.
             Err(error) if error.kind() == ErrorKind::Missing => Ok(()),
             changed => changed.map(drop),
         }

@@ -185,7 +185,6 @@ mod tests {
         Micros::new(u64::try_from(at.as_microsecond()).unwrap())
     }
 
-    /// The instants after `after`, on the zone's clock.
     fn next(line: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
         let cron = Cron::new(line, zone).unwrap();
         let zone = TimeZone::get(zone).unwrap();

@@ -16,7 +16,7 @@ use super::{
 
 /// Version of the JSON. Workers ignore schedules of a higher version.
 const VERSION: u32 = 1;
-/// An instant that is late by at most this counts as in time.
+/// Instants up to this late count as in time.
 const LATE: Micros = Micros::from_millis(60_000);
 /// How often the end of a task is checked. Ended tasks are kept for at least twice as long.
 const LOOK: Micros = Micros::from_millis(10 * 60_000);
@@ -88,7 +88,6 @@ impl Definition {
         }
     }
 
-    /// Up to `most` instants, from `from` on.
     pub(super) fn times(&self, from: Micros, most: usize) -> Vec<SystemTime> {
         let Ok(instants) = self.rule.instants() else { return Vec::new() };
         std::iter::successors(Some(from), |at| instants.next(*at)).take(most).map(time).collect()
@@ -216,7 +215,7 @@ mod tests {
             (Missed::UpTo(3), Overlap::Skip, &[100]),
             (Missed::UpTo(3), Overlap::Keep, &[100]),
         ] {
-            // The last of several instants, also when it is more than a minute late.
+            // The last of several instants; for `Missed::None` also one that is 61 s late.
             let definition = every_10_s(missed);
             let (mut at, mut now) = (70, 109);
             if missed == Missed::None {

@@ -66,18 +66,18 @@ pub struct Schedule {
     paused: bool,
 }
 
-/// What happens to instants that no worker polled in time for.
+/// How missed instants are handled: they came while no worker polled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Missed {
-    /// They make no task. A worker that is late by up to a minute has missed nothing.
+    /// Missed instants make no task. A worker up to a minute late has missed nothing.
     None,
-    /// The last one makes its task. The default.
+    /// The last missed instant makes its task. The default.
     #[default]
     Last,
-    /// The last ones make their tasks, at most this many: 1 to 1,000. Without [`Overlap::Allow`],
-    /// only the last one.
+    /// The last missed instants make their tasks, at most this many: 1 to 1,000. Without
+    /// [`Overlap::Allow`], only the last one.
     UpTo(u32),
 }
 
@@ -109,8 +109,8 @@ impl Schedule {
         Self::new(name, Rule::Cron { line: line.into(), zone: zone.into() }, task)
     }
 
-    /// A task `after` the end of the previous one, however that ended: 1 s to ten years. The first
-    /// is added at once. Tasks never overlap, and none is missed.
+    /// A task `after` (1 s to ten years) the end of the previous one, however that ended. The first
+    /// is added at once. Tasks never overlap, and no instant is missed.
     pub fn after_end(name: impl Into<String>, after: Duration, task: Task) -> Self {
         Self::new(name, Rule::AfterEnd { after_us: Micros::from_duration(after) }, task)
     }
@@ -130,13 +130,14 @@ impl Schedule {
         self
     }
 
-    /// What happens to missed instants. Default: [`Missed::Last`].
+    /// Sets how missed instants are handled. Default: [`Missed::Last`].
     pub fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
     }
 
-    /// What happens at an instant whose previous task has not ended. Default: [`Overlap::Allow`].
+    /// Sets how an instant is handled if the previous task has not ended. Default:
+    /// [`Overlap::Allow`].
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.overlap = overlap;
         self
@@ -149,7 +150,7 @@ impl Schedule {
         self
     }
 
-    /// Up to `most` instants after a time, computed without a queue. Empty for
+    /// Up to `most` instants after `after`, computed without a queue. Empty for
     /// [`after_end`](Self::after_end): its instants depend on the tasks.
     ///
     /// ```

@@ -14,7 +14,7 @@ pub struct StoredSchedule {
     pub name: Key,
     /// Whether the schedule adds no tasks.
     pub paused: bool,
-    /// What happens at an instant whose previous task has not ended.
+    /// How an instant is handled if the previous task has not ended.
     pub overlap: Overlap,
     /// The next instant, on the store's clock; past if no worker has polled. `None`: never again.
     /// For `after_end`: the next check of the last task.
@@ -49,7 +49,7 @@ impl StoredSchedule {
         self.definition.as_ref().map(|definition| &definition.rule)
     }
 
-    /// What happens to missed instants. `None`: [unread](Self::unread).
+    /// How missed instants are handled. `None`: [unread](Self::unread).
     pub fn missed(&self) -> Option<Missed> {
         self.definition.as_ref().map(|definition| definition.missed)
     }

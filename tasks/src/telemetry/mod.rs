@@ -42,8 +42,8 @@
 //! - `kind` of a failure: the [error kind](interval_queue::StateErrorKind), such as `TimedOut`.
 //! - `store.failed` is logged once per outage: at once if it is `lasting` (somebody must act), else
 //!   after 5 s. [`WorkerHandle::outage`](crate::WorkerHandle::outage) reports each outage at once.
-//! - `schedule.failed` and `pace.failed` are logged at once if their own definition is at fault. If
-//!   the store fails for them alone, they are logged after 5 s.
+//! - `schedule.failed` and `pace.failed` are logged at once if their own definition is at fault,
+//!   and after 5 s if the store fails for them alone.
 //! - A store that fails again and again gets four of these events, then at most one a minute.
 //! - `at_us`: the nominal instant, since 1970 on the store's clock.
 //! - `fired`: `Made`, `Skipped` or `Kept` as the schedule decides, `Stale` if another worker was
@@ -52,7 +52,7 @@
 //!   checked.
 //! - `permanent`: whether the handler failed the task for good.
 //! - `ran_us`: left out if the run has not begun.
-//! - `task.lost` is also logged for an ended run if its worker ends before the store has
+//! - `task.lost` is also logged for an ended run whose worker ends before the store has
 //!   acknowledged it.
 //!
 //! # Metrics
@@ -83,7 +83,6 @@ use interval_queue_worker::{Identity, RunId};
 
 use crate::totals::Totals;
 
-/// Emits an event of this crate.
 macro_rules! tell {
     ($telemetry:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
         tracing::event!(
@@ -253,7 +252,7 @@ impl Telemetry {
         );
     }
 
-    /// Whether the polls of a worker begin to fail, or succeed again.
+    /// Counts a worker whose polls begin to fail, or, unless `begins`, succeed again.
     #[cfg(feature = "metrics")]
     pub(crate) fn cut_off(&self, begins: bool) {
         let gauge = metrics::gauge!(name::CUT_OFF, name::QUEUE => self.queue.to_string());

@@ -93,8 +93,8 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     ///
     /// A panic or an error fails the run, see [`TaskError`]. A payload that does not deserialize
     /// fails the task for good. A task can run more than once: make its effects idempotent, or have
-    /// them reject an old [token](Context::token). A handler that completes its run [within a
-    /// transaction](crate::_guide::together) returns [`Completed`](crate::Completed).
+    /// their receiver reject an old [token](Context::token). A handler that completes its run
+    /// [within a transaction](crate::_guide::together) returns [`Completed`](crate::Completed).
     pub fn handler<P, R, E, F, Fut>(self, kind: impl AsRef<str>, f: F) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -168,7 +168,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
 
     /// How many tasks are leased beyond [`jobs`](Self::jobs), to save round trips to the store.
     /// Default: as many as `jobs`. Tasks with a key, and tasks of a queue with a rate or
-    /// `max_running`, are never prefetched.
+    /// `max_running`, are not prefetched.
     ///
     /// A prefetched task starts before a more urgent one that is added later, and waits even if
     /// another worker is idle. For long tasks or a strict order, set 0.
@@ -179,7 +179,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
 
     /// How long the worker counts as alive after its last poll: 1 s to a day, default 30 s. While
     /// it holds tasks, it renews the lease five times in this time. The tasks of a killed process
-    /// run again after it.
+    /// run again after this time.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -200,7 +200,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// Limits which tasks are leased while the host is busy. Default: all are leased.
+    /// Limits which tasks are leased while the host is busy. Default: no limit.
     pub fn under_load(mut self, load: Load) -> Self {
         self.load = Some(load);
         self

@@ -154,9 +154,9 @@ impl<S> Context<S> {
         self.run.core.machine().identity.worker
     }
 
-    /// The run's successful end, to complete it within your own transaction. Once that is
-    /// committed, return the [`Completed`](crate::Completed). See [together with your own
-    /// rows](crate::_guide::together).
+    /// The run's successful end, to complete it within your own transaction. After the commit,
+    /// return the [`Completed`](crate::Completed) that completing gave. See
+    /// [together with your own rows](crate::_guide::together).
     ///
     /// # Errors
     ///

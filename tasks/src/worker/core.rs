@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{TaskQueue, totals::Totals};
 
-/// The longest grace of a worker.
 pub(super) const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) struct Core {
@@ -38,7 +37,6 @@ pub(super) struct Core {
     rests: Mutex<Option<Instant>>,
     /// A requested grace that the driver has not taken. `None`: no request.
     stop: Mutex<Option<Duration>>,
-    /// Wakes the driver.
     pub(super) wake: Arc<Notify>,
     /// The worker's part in shared permits, if it shares them.
     pub(super) seat: Option<Seat>,

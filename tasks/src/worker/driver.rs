@@ -229,7 +229,7 @@ impl Driver {
 }
 
 /// Whether no task is left of the kinds that the worker serves and has not set aside. A task that
-/// waits forever is left.
+/// waits forever counts as left.
 async fn is_empty(core: &Core) -> bool {
     let looked = core.queue.shared.command(Command::Read(Read::Overview)).await;
     let Ok(Reply::Overview(overview)) = looked else { return false };

@@ -12,14 +12,12 @@ use crate::{Context, looking::parse};
 pub(super) type Handler =
     Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Output, TaskError>> + Send + Sync>;
 
-/// A handler's success.
 pub(super) enum Output {
     Result(Json),
     /// The handler completed its run within its own transaction.
     Completed(Completed),
 }
 
-/// Wraps a handler of deserialized payloads.
 pub(super) fn typed<S, P, R, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
 where
     S: Send + Sync + 'static,
@@ -49,7 +47,6 @@ where
     })
 }
 
-/// Wraps a handler of raw payloads.
 pub(super) fn raw<S, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
 where
     S: Send + Sync + 'static,

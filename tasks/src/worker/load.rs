@@ -15,8 +15,8 @@ use crate::error::Error;
 /// How long a reading of the system's load is used.
 const READ: Duration = Duration::from_secs(1);
 
-/// Which priorities a worker leases under load. Above each level, tasks below its priority wait for
-/// another worker or for less load, and [say so](crate::Why::Load). Runs go on.
+/// Limits the priorities that a worker leases under load. Above each level, tasks below its
+/// priority wait for another worker or for less load ([`Why::Load`](crate::Why::Load)). Runs go on.
 ///
 /// ```
 /// use interval_queue_tasks::Load;

@@ -30,8 +30,8 @@ pub use task_error::TaskError;
 
 use crate::{error::Error, totals::Totals};
 
-/// Leases the most urgent tasks of its kinds, runs each as an async task and reports the outcomes.
-/// Any number of workers and processes can share a queue.
+/// A worker leases the most urgent tasks of its kinds, runs each as an async task and reports the
+/// outcomes. Any number of workers and processes can share a queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -98,7 +98,7 @@ impl Worker {
         driver::drive(self.core, false).await
     }
 
-    /// Runs tasks until `shutdown` completes, such as a signal, then [stops](WorkerHandle::stop).
+    /// Runs tasks until `shutdown`, such as a signal, completes. Then [stops](WorkerHandle::stop).
     ///
     /// # Errors
     ///

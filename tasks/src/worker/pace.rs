@@ -1,5 +1,5 @@
-//! Starts at a rate. Each task in hand requests a slot. Shortly before the slot, the most urgent
-//! ready task is chosen for it (late binding).
+//! Starts of tasks in a queue with a rate. Each task in hand requests a slot. Shortly before the
+//! slot, the most urgent ready task is chosen for it (late binding).
 
 use std::{
     sync::Arc,
@@ -30,7 +30,7 @@ type Looked = (u64, Result<Option<IntervalQueue>, Error>);
 pub(super) struct Look(Option<BoxFuture<'static, Looked>>);
 
 impl Look {
-    /// Starts a look at the rate if one is due. Returns the instant of a later one.
+    /// Starts a look at the rate if one is due, else returns when one will be.
     pub(super) fn begin(&mut self, core: &Arc<Core>) -> Option<Instant> {
         let now = core.now();
         let mut machine = core.machine();
@@ -48,7 +48,7 @@ impl Look {
         None
     }
 
-    /// Completes when a look was answered and its result is applied.
+    /// Completes once a look is answered and its result applied.
     pub(super) async fn done(&mut self, core: &Core) {
         let (number, found) = match &mut self.0 {
             Some(look) => look.await,

@@ -10,7 +10,8 @@ use std::{
 use interval_queue_worker::{Asks, Worker as Machine};
 use tokio::sync::Notify;
 
-/// Permits that workers of several queues in one process share: at most so many tasks run at once.
+/// Permits that workers of several queues in one process share. They limit how many tasks run at
+/// once.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -37,11 +38,12 @@ use tokio::sync::Notify;
 /// One worker at a time asks for tasks, for as many as it has permits. Nothing is prefetched. A
 /// worker whose store fails takes no turns; its poll under way keeps permits for at most ten
 /// seconds. A task that waits for its slot of a rate takes a permit, too: set more permits than
-/// there are queues with a rate before others.
+/// there are queues with a rate ahead of other queues.
 #[derive(Clone)]
 pub struct Places(Arc<Shared>);
 
-/// Which queue gets a free permit, among queues whose worker was notified or is due to poll.
+/// Decides which queue gets a free permit, among queues whose worker was notified or is due to
+/// poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Turns {
@@ -118,8 +120,7 @@ impl Places {
 }
 
 impl Table {
-    /// Gives the next turn if it is vacant and a permit is free. Wakes its worker unless that is
-    /// `by`.
+    /// Assigns the turn if it is vacant and a permit is free. Wakes its worker unless that is `by`.
     fn pass(&mut self, shared: &Shared, by: u64, random: u64) {
         let taken: u32 = self.members.values().map(|member| member.taken).sum();
         let free = shared.jobs.saturating_sub(taken);

@@ -13,9 +13,9 @@ use crate::{error::Error, queue::unexpected, schedule::Definition};
 #[derive(Default)]
 pub(super) struct Schedules {
     under_way: Option<BoxFuture<'static, Vec<Outcome>>>,
-    /// The revision that failed to fire, and its outages.
+    /// By schedule: the revision that failed to fire, and its outages.
     failing: HashMap<Key, (u64, Outages)>,
-    /// The revision that can never fire.
+    /// By schedule: the revision that can never fire.
     broken: HashMap<Key, u64>,
     /// The last step sent before the last firing ended: it may not show the result.
     fired_after: u64,

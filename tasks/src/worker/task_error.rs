@@ -6,8 +6,8 @@ use interval_queue::Micros;
 use interval_queue_task_contract::Outcome;
 
 /// Why a handler did not complete its task, and what happens next. `?` converts a `Send` and
-/// `'static` [error](std::error::Error), a boxed error or a text: the run has failed, and the task
-/// is retried as its [policy](crate::Policy) says.
+/// `'static` [error](std::error::Error), a boxed error or a text: the run has failed, and the
+/// [policy](crate::Policy) decides about a retry.
 ///
 /// ```
 /// use std::time::Duration;
@@ -59,8 +59,8 @@ impl TaskError {
         Self::new(Becomes::Retried(delay), "")
     }
 
-    /// Releases the task for any worker. Nothing counts as a failure. Return it when the run [is
-    /// cancelled](crate::Context::cancelled); then a task with a single attempt fails, since it
+    /// Releases the task for any worker. Nothing counts as a failure. Return it when the run
+    /// [is cancelled](crate::Context::cancelled); a task with a single attempt then fails, since it
     /// must not run twice. A [reason](Self::because) is stored as the error of the task and its
     /// attempt.
     pub fn released() -> Self {
