@@ -1,12 +1,12 @@
-//! What is wrong with a field of a response.
+//! Problems with the fields of a response.
 
 use std::fmt;
 
-/// A value that could not be taken as it was.
+/// A value that could not be used as given.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Doubt {
     pub(super) field: &'static str,
-    /// As it is shown: printable, and not endless.
+    /// Escaped and truncated for the log.
     value: String,
     pub(super) problem: &'static str,
 }

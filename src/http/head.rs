@@ -1,8 +1,9 @@
-//! Where status and headers are in a response.
+//! Access to the status and headers of a response.
 
 use ::http::{HeaderMap, Response, StatusCode};
 
-/// Finds status and headers in the responses of a service. Functions do it for types like that of reqwest:
+/// Returns the status and headers of a service's responses. A function can implement it, e.g. for
+/// reqwest:
 ///
 /// ```
 /// use http::{HeaderMap, StatusCode};
@@ -15,11 +16,11 @@ use ::http::{HeaderMap, Response, StatusCode};
 /// reads(head);
 /// ```
 pub trait ReadHead<R> {
-    /// Status and headers of the response.
+    /// Status and headers of `response`.
     fn head<'a>(&self, response: &'a R) -> (StatusCode, &'a HeaderMap);
 }
 
-/// Reads an [`http::Response`]: of hyper, tonic, axum.
+/// Reads an [`http::Response`], as of hyper, tonic and axum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpResponse;
 

@@ -1,4 +1,5 @@
-//! The fields that count what is left of a limit: `RateLimit`, and what earlier drafts had in its place.
+//! The standard fields that count what remains of a limit: `RateLimit`, and its predecessors in
+//! earlier drafts.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,15 +8,14 @@ use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
 use super::doubt::Doubt;
 
-/// Of all drafts since the seventh.
+/// The field since the seventh draft.
 const RATE_LIMIT: &str = "ratelimit";
-/// Of those before.
+/// The field before the seventh draft, with [`RESET`].
 const REMAINING: &str = "ratelimit-remaining";
-/// See [`REMAINING`].
 const RESET: &str = "ratelimit-reset";
 
-/// How long until something is left again, by the fields that count what is left; zero if they do not say.
-/// The longest, if several limits have nothing left.
+/// The wait until a used-up limit has something remaining; zero if the fields do not contain it. Of
+/// several used-up limits the longest wait.
 pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doubt>) -> Option<Duration> {
     let lines: Vec<_> = headers.get_all(RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
     // A list may be spread over several lines (RFC 9651, section 4.2).
@@ -38,8 +38,8 @@ pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doub
     combined.max(separate)
 }
 
-/// What is said of one limit: how often one may still call, and in how long more often. None within: it was
-/// not readable.
+/// One limit: the remaining calls and the time until there are more. `left` and the inner `reset`
+/// are `None` if unreadable.
 #[derive(Debug, PartialEq, Eq)]
 struct Stated {
     left: Option<u64>,
@@ -51,7 +51,7 @@ impl Stated {
         Self { left: whole(left), reset: reset.map(|reset| whole(reset).map(Duration::from_secs)) }
     }
 
-    /// How long until something is left again, if nothing is.
+    /// The wait, if nothing remains.
     fn used_up(&self, mut doubt: impl FnMut(&'static str)) -> Option<Duration> {
         match (self.left, self.reset) {
             (Some(0), None) => Some(Duration::ZERO),
@@ -69,8 +69,8 @@ impl Stated {
     }
 }
 
-/// The limits in the field `RateLimit`: a list of items with parameters, or in drafts before the eighth one
-/// dictionary.
+/// The limits in the field `RateLimit`: a list of items with parameters; before the eighth draft
+/// one dictionary.
 fn stated(field: &[u8]) -> Option<Vec<Stated>> {
     if let Ok(list) = Parser::new(field).parse::<List>() {
         let items = list.iter().filter_map(|entry| match entry {
@@ -95,8 +95,8 @@ fn whole(item: &BareItem) -> Option<u64> {
     u64::try_from(i64::from(item.as_integer()?)).ok()
 }
 
-/// A reset of the separate fields: seconds, or seconds since 1970, which no draft ever said but large
-/// services send. No limit lasts for thirty years, so there is no doubt which it is.
+/// The wait in a `RateLimit-Reset`: seconds, or seconds since 1970, which is in no draft but sent
+/// by large services. No limit lasts thirty years, so the two are not confused.
 fn until(reset: u64, at: SystemTime) -> Option<Duration> {
     let reset = Duration::from_secs(reset);
     if reset < Duration::from_secs(1_000_000_000) {
@@ -109,7 +109,7 @@ fn until(reset: u64, at: SystemTime) -> Option<Duration> {
 mod tests {
     use super::{super::reading::tests::headers, *};
 
-    /// Reads headers at the second 1,600,000,000. The wait in seconds, and what was in doubt.
+    /// Reads headers at the second 1,600,000,000. Returns the wait in seconds and the doubts.
     fn read(lines: &str) -> (Option<u64>, Vec<(&'static str, &'static str)>) {
         let mut doubts = Vec::new();
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
@@ -126,13 +126,13 @@ mod tests {
             ("ratelimit: \"default\";r=0", Some(0)),
             ("ratelimit: default;r=0;t=30", Some(30)),
             ("ratelimit: \"default\";t=30", None),
-            // Several: the longest of those with nothing left.
+            // Several limits: the longest wait of the used-up ones.
             ("ratelimit: \"a\";r=0;t=3, \"b\";r=0;t=60;pk=:cHsdsRa894==:, \"c\";r=7;t=99", Some(60)),
             ("ratelimit: \"a\";r=0;t=60\nratelimit: \"b\";r=0;t=3", Some(60)),
             ("ratelimit: ", None),
             ("ratelimit: (\"a\" \"b\");r=0;t=30", None),
             ("ratelimit-policy: \"default\";q=0;w=30", None),
-            // Earlier drafts.
+            // Fields of earlier drafts.
             ("ratelimit: limit=10, remaining=0, reset=30", Some(30)),
             ("ratelimit: limit=10, remaining=1, reset=30", None),
             ("ratelimit: limit=10, remaining=0", Some(0)),
@@ -143,7 +143,7 @@ mod tests {
             ("ratelimit-reset: 30", None),
             ("ratelimit-remaining: 0\nratelimit-reset: 1600000030", Some(30)),
             ("ratelimit: \"default\";r=0;t=5\nratelimit-remaining: 0\nratelimit-reset: 9", Some(9)),
-            // Nobody knows what this means.
+            // Not standard: the unit of the reset is unknown.
             ("x-ratelimit-remaining: 0\nx-ratelimit-reset: 30", None),
         ] {
             assert_eq!(read(lines), (wait, Vec::new()), "{lines}");

@@ -24,29 +24,30 @@
 //!
 //! # Back-pressure
 //!
-//! `poll_ready` is pending until the inner service is ready and the slot of this clone has come. `call` then
-//! starts the inner service at once. The request counts as a running job until the response future is done or
-//! dropped, so [`max_running`](crate::Builder::max_running) limits the requests of all processes. The body of
-//! an HTTP response may still be on its way then.
+//! `poll_ready` is pending until the inner service is ready and the slot of this clone has come.
+//! `call` then starts the inner service at once. The request counts as a running job until the
+//! response future completes or is dropped, so [`max_running`](crate::Builder::max_running) limits
+//! the requests of all processes. The body of an HTTP response may arrive later and is not counted.
 //!
-//! The first `poll_ready` takes the place in the queue. Dropping the service gives it up. A clone has no
-//! place until it is polled, and waits at the back.
+//! The first `poll_ready` enters the queue; dropping the service leaves it. A clone enters at the
+//! back when it is first polled.
 //!
-//! - The inner service is made ready first, so that no slot is spent on one that is not. While it waits for
-//!   the slot, its readiness is kept: a permit of a `ConcurrencyLimit` or a `Buffer` below this layer is held
-//!   all the while. Put them above.
-//! - A ready service that is not called holds a slot and counts as running. If it is called later than a
-//!   quarter of the interval (10 ms if that is more) after its slot, the slot is not used: the response
-//!   future takes a new one and calls the inner service then. So services that were kept ready are no burst.
-//! - With [`options_for`](IntervalLayer::options_for) there is no back-pressure from the queue, because what
-//!   a request takes is not known before it is there.
+//! - The inner service becomes ready first, so that a slot is not spent on a service that is not
+//!   ready. It stays ready while it waits for the slot and holds its permit of a `ConcurrencyLimit`
+//!   or `Buffer` below this layer. Put those above this layer.
+//! - A ready service that is not called holds a slot and counts as running. If it is called later
+//!   than a quarter of the interval (at least 10 ms) after its slot, the response future waits for
+//!   a new slot. So services that are kept ready cause no burst.
+//! - [`options_for`](IntervalLayer::options_for) gives no back-pressure, because the request is not
+//!   known before `call`.
 //!
 //! # Errors
 //!
-//! As for the fallible layers of tower, the error is a [`BoxError`]: that of the inner service, or an
-//! [`Error`](crate::Error) of the queue, to be found with `downcast_ref`. Of the queue's errors `poll_ready`
-//! gives [`Closed`](crate::ErrorKind::Closed) alone, because it is for good and ends a `Buffer` above; others
-//! are those of the call. axum wants an answer instead, which its `HandleErrorLayer` makes:
+//! The error is a [`BoxError`], as for the fallible layers of tower: the error of the inner service
+//! or an [`Error`](crate::Error) of the queue (use `downcast_ref`). `poll_ready` returns only one
+//! error of the queue, [`Closed`](crate::ErrorKind::Closed), because an error there is final and
+//! ends a `Buffer` above. Other errors of the queue are returned by the call. axum requires a
+//! response instead of an error; its `HandleErrorLayer` makes one:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -77,5 +78,5 @@ pub use layer::IntervalLayer;
 pub use per_request::{PerRequest, PerRequestLayer};
 pub use service::Interval;
 
-/// What the services of this module fail with; the same as `tower::BoxError`.
+/// The error of the services in this module; identical to `tower::BoxError`.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
