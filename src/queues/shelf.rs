@@ -1,5 +1,5 @@
-//! The queues that are kept by their keys, the longest unused first. No I/O and no code of a user: what is
-//! dropped is handed out.
+//! A cache of queues by key, least recently used first. It does no I/O and runs no user code: it
+//! returns the evicted queues.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,11 +9,11 @@ use std::{
 
 use crate::{IntervalQueue, shard::Shard};
 
-/// How many queues are looked at with each use. More than one comes with it, so that it catches up; few, so
-/// that nobody waits for the work of others.
+/// Queues checked for eviction per use. More than one, as each use may add one; few, so that no
+/// caller works for the others.
 const LOOKED_AT: usize = 16;
 
-/// How long queues are kept, and how many.
+/// Bounds of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) keep_idle: Duration,
@@ -26,11 +26,10 @@ impl Default for Bounds {
     }
 }
 
-/// Queues by their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     kept: HashMap<Arc<str>, Kept>,
-    /// Their keys in the order of their last uses. Instants alone would not tell them apart.
+    /// Keys in the order of last use. Numbered, since instants may be equal.
     by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
 }
@@ -38,14 +37,15 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 struct Kept {
     queue: IntervalQueue,
-    /// When it was last asked for or seen to be in use.
+    /// When the queue was last requested or found in use.
     used: Instant,
-    /// Its key in `by_use`.
+    /// The entry's key in `by_use`.
     place: u64,
 }
 
 impl Shelf {
-    /// The queue of a key, which is used by that. One that was closed and has finished is no queue any more.
+    /// The queue of a key, and counts as its use. `None` also if the queue was closed and has
+    /// finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
         let key = self.by_use.remove(&kept.place)?;
@@ -55,7 +55,7 @@ impl Shelf {
         Some(kept.queue.clone())
     }
 
-    /// Keeps a queue. The one that was there before, if there was one.
+    /// Keeps a queue and returns the one that it replaces.
     pub(crate) fn keep(
         &mut self,
         key: Arc<str>,
@@ -72,7 +72,7 @@ impl Shelf {
         before.map(|before| before.queue)
     }
 
-    /// Takes out some of the queues that are idle for too long, or too many; the longest unused first.
+    /// Evicts some queues that are idle for too long or too many, least recently used first.
     pub(crate) fn sweep(&mut self, now: Instant, bounds: Bounds) -> Vec<IntervalQueue> {
         let mut dropped = Vec::new();
         for _ in 0..LOOKED_AT {
@@ -98,25 +98,23 @@ impl Shelf {
         self.kept.len()
     }
 
-    /// All that are kept.
     pub(crate) fn all(&self) -> Vec<IntervalQueue> {
         self.kept.values().map(|kept| kept.queue.clone()).collect()
     }
 
-    /// The same with their keys, in any order.
     pub(crate) fn by_key(&self) -> Vec<(Arc<str>, IntervalQueue)> {
         self.kept.iter().map(|(key, kept)| (key.clone(), kept.queue.clone())).collect()
     }
 }
 
-/// Whether nothing waits, runs or is between attempts, and nobody but the shelf has a handle. A driver, a
-/// running job and a handle of a job have one of their own; only the shelf could give another away, and it is
-/// locked.
+/// Whether no job waits, runs or is between attempts, and only the cache holds the shard. A driver,
+/// a running job and a job's handle each hold it. No new holder can appear: only the cache hands
+/// the shard out, and it is locked.
 fn is_unused(queue: &IntervalQueue) -> bool {
     Arc::strong_count(&queue.shard) == 1 && queue.shard.line().is_idle()
 }
 
-/// Whether it takes no jobs and has none.
+/// Whether the shard is closed and has no jobs.
 fn is_over(shard: &Shard) -> bool {
     let line = shard.line();
     line.closed && line.is_idle()
