@@ -1,4 +1,4 @@
-//! The ticket of a job, told to everybody who holds its handle.
+//! The ticket of a job, shared by all holders of its handle.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::{error::Error, until::until};
 
-/// The ticket of a job, or why it gets none.
+/// The ticket of a job, or the reason why it gets none.
 #[derive(Default)]
 pub(crate) struct Taken {
     told: OnceLock<Result<Ticket, Box<Error>>>,
@@ -22,12 +22,12 @@ impl Taken {
         self.told.get().is_some()
     }
 
-    /// Ends once it is told.
+    /// Completes once the result is set.
     pub(crate) async fn told(&self) {
         until(&self.woken, || self.is_told()).await;
     }
 
-    /// Waits until it is told.
+    /// Waits for the result.
     pub(crate) async fn wait(&self) -> Result<Ticket, Error> {
         self.told().await;
         match self.told.get() {
@@ -37,7 +37,7 @@ impl Taken {
         }
     }
 
-    /// Why the job gets no ticket, if that is known already.
+    /// The error, if the job is known to get no ticket.
     pub(crate) fn refused(&self) -> Option<Error> {
         self.told.get()?.as_ref().err().map(|error| error.again())
     }
@@ -49,8 +49,8 @@ impl fmt::Debug for Taken {
     }
 }
 
-/// Tells the ticket that was taken. Dropped untold, there will be none. That wakes tasks, so not while the
-/// line is locked.
+/// Sets the result. Dropping it without a result cancels the job's ticket. The drop wakes tasks, so
+/// never drop it under the line's lock.
 pub(crate) struct Caller(Arc<Taken>);
 
 impl Caller {
@@ -60,7 +60,7 @@ impl Caller {
     }
 
     pub(crate) fn tell(self, ticket: Result<Ticket, Error>) {
-        // It is told once, since this is the only one that tells.
+        // Cannot be set before: only this value sets it.
         let _ = self.0.told.set(ticket.map_err(Box::new));
     }
 }

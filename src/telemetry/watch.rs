@@ -1,7 +1,6 @@
-//! Watches the line: what changed while it was locked is told once it is not.
+//! Observes the line: changes made under the lock are reported after it is released.
 //!
-//! So nobody who changes the line has to think of those who look at it, and what they run never runs under
-//! the lock.
+//! So code that changes the line need not report anything, and no subscriber runs under the lock.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -13,10 +12,9 @@ use interval_queue_contract::Memory;
 use super::{Telemetry, anybody_listens, meter::Levels};
 use crate::line::{Kept, LostSlot};
 
-/// The locked line.
 pub(crate) struct LineGuard<'a, J, C, A> {
     line: MutexGuard<'a, Kept<J, C, A>>,
-    /// Behind the lock, so that it is dropped after it.
+    /// Declared after the lock, so that it is dropped after it.
     news: News<'a>,
 }
 
@@ -54,7 +52,7 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
     }
 }
 
-/// What to tell when the line is not locked any more.
+/// Changes to report after the lock is released.
 struct News<'a> {
     telemetry: &'a Telemetry,
     levels: Levels,

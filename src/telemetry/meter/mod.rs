@@ -1,4 +1,4 @@
-//! Counts what happens, if the feature `metrics` is there, and does nothing if not.
+//! The meter: counts with the feature `metrics`, and does nothing without it.
 
 #[cfg(not(feature = "metrics"))]
 mod absent;
