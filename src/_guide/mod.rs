@@ -11,8 +11,8 @@
 //! | [`cookbook`] | programs: an API client, a crawler, a mail sender, model batches, cluster cron |
 //! | [`coming_from`] | Bottleneck, BullMQ, governor, PyrateLimiter, sharded-interval-queue |
 //!
-//! These modules contain no code. Links to items of a feature work where the feature is enabled, as
-//! on docs.rs.
+//! These modules contain only documentation. Links to feature-gated items work if the feature is
+//! enabled, as on docs.rs.
 
 #![cfg_attr(not(all(feature = "http", feature = "tower")), allow(rustdoc::broken_intra_doc_links))]
 

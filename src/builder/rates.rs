@@ -6,26 +6,26 @@ use super::Builder;
 use crate::pace::{Counted, Pace};
 
 impl Builder {
-    /// The time between two starts, over all processes: 1 µs to 366 days. Fractions of a
-    /// microsecond are rounded up. Replaces earlier rates. Default: the stored rate; opening fails
-    /// if none is stored.
+    /// The time between two starts, over all processes: 1 µs to 366 days, rounded up to whole
+    /// microseconds. Replaces earlier rates. Default: the stored rate; opening fails if none is
+    /// stored.
     pub fn interval(self, interval: Duration) -> Self {
         self.pace(Pace::every(interval))
     }
 
-    /// At most `count` starts, over all processes, in the time given to `per`:
+    /// At most `count` starts in the time given to `per`, over all processes:
     /// `.rate(5).per(SECOND).burst(20)`. Replaces earlier rates. See [`Pace`].
     pub fn rate(self, count: u64) -> Counted<Self> {
         self.pace(Pace::default()).and(count)
     }
 
-    /// How many starts of the rate named last may come at once; see [`Pace::burst`].
+    /// How many starts of the latest rate may come at once; see [`Pace::burst`].
     pub fn burst(mut self, burst: u32) -> Self {
         self.pace = self.pace.burst(burst);
         self
     }
 
-    /// Adds a second limit of `count` starts in the time given to `per`: `.and(10_000).per(DAY)`.
+    /// Also at most `count` starts in the time given to `per`: `.and(10_000).per(DAY)`.
     pub fn and(self, count: u64) -> Counted<Self> {
         Counted::new(self, count, |mut builder, count, per| {
             builder.pace = builder.pace.and(count).per(per);

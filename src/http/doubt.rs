@@ -1,12 +1,11 @@
-//! Problems with the fields of a response.
+//! Unusable fields of a response.
 
 use std::fmt;
 
-/// A value that could not be used as given.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Doubt {
     pub(super) field: &'static str,
-    /// Escaped and truncated for the log.
+    /// Escaped, truncated after 100 bytes.
     value: String,
     pub(super) problem: &'static str,
 }

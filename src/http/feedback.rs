@@ -1,4 +1,4 @@
-//! The layer and service that read responses.
+//! The layer that reads responses.
 
 use std::task::{Context, Poll};
 
@@ -10,12 +10,12 @@ use super::{FeedbackFuture, HttpResponse, Observer, ReadHead};
 /// Reads the responses of a service and holds the queue, for all processes, if a response asks to
 /// wait.
 ///
-/// Responses and errors are passed on unchanged. A response that asks to wait is passed on when the
-/// hold is in force, at the latest after 1 s, also if the store fails.
+/// Responses and errors are passed on unchanged. A response that asks to wait is passed on once the
+/// hold is in force, after 1 s at the latest.
 ///
-/// Put [`IntervalLayer`](crate::tower::IntervalLayer) around this layer: under
+/// Put [`IntervalLayer`](crate::tower::IntervalLayer) around this layer: with
 /// [`max_running`](crate::Builder::max_running) the hold is then in force before the next request
-/// may start.
+/// starts.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it is around a service"]
 pub struct FeedbackLayer<H = HttpResponse> {

@@ -1,4 +1,4 @@
-//! The response future of a service whose responses are read.
+//! The response future of [`Feedback`](super::Feedback).
 
 use std::{
     fmt,
@@ -19,8 +19,8 @@ use super::{Observer, ReadHead};
 ///
 /// # Cancel safety
 ///
-/// Dropping it before the response has come ends the request. A hold that a response asked for
-/// takes effect even if the future is dropped.
+/// Dropping it before the response has come ends the request. A requested hold takes effect even if
+/// the future is dropped.
 #[must_use = "futures do nothing unless polled"]
 pub struct FeedbackFuture<F, R, H> {
     state: State<F, R>,

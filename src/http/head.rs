@@ -2,8 +2,7 @@
 
 use ::http::{HeaderMap, Response, StatusCode};
 
-/// Returns the status and headers of a service's responses. A function can implement it, e.g. for
-/// reqwest:
+/// Reads the status and headers of a response. Functions implement it, e.g. for reqwest:
 ///
 /// ```
 /// use http::{HeaderMap, StatusCode};
@@ -16,11 +15,11 @@ use ::http::{HeaderMap, Response, StatusCode};
 /// reads(head);
 /// ```
 pub trait ReadHead<R> {
-    /// Status and headers of `response`.
+    /// The status and headers of `response`.
     fn head<'a>(&self, response: &'a R) -> (StatusCode, &'a HeaderMap);
 }
 
-/// Reads an [`http::Response`], as of hyper, tonic and axum.
+/// Reads an [`http::Response`] (hyper, tonic, axum).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpResponse;
 

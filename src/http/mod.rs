@@ -1,8 +1,8 @@
 //! Holds the queue, for all processes, when an HTTP response asks to wait.
 //!
 //! An [`Observer`] reads the responses of a service. When a response asks its callers to wait, the
-//! observer [holds](crate::IntervalQueue::hold) the queue, so that no process calls earlier. Use
-//! [`FeedbackLayer`] for a tower service with HTTP responses, and [`Observer::observe`] otherwise.
+//! observer [holds](crate::IntervalQueue::hold) the queue, so that no process calls earlier. For
+//! tower services use [`FeedbackLayer`], otherwise [`Observer::observe`].
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -33,27 +33,26 @@
 //!
 //! | response | hold |
 //! |---|---|
-//! | 429 or 503 with `Retry-After` (seconds or a date) | until then |
-//! | any, with a `RateLimit` item that has nothing remaining (`"default";r=0;t=30`) | its `t`; of several the longest |
+//! | 429 or 503 with `Retry-After` (seconds or a date) | as given |
+//! | any, with a `RateLimit` item that has nothing remaining (`"default";r=0;t=30`) | its `t`, of several the longest |
 //! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | until its reset |
 //! | any, with nothing remaining in the [service's own fields](Observer::vendor) | until their reset |
 //! | 429 with none of these | the [floor](Observer::floor) |
 //!
-//! - **`Retry-After` counts on 429 and 503 only.** With another status it concerns that one
-//!   request, e.g. a redirect. It takes precedence over the `RateLimit` fields, as their draft
-//!   requires.
-//! - **A date** is compared with the `Date` of the same response, so the clock of the client does
-//!   not matter. Without a `Date`, which a 503 may lack, the client's clock is used.
+//! - **`Retry-After` counts on 429 and 503 only.** With another status it concerns one request,
+//!   e.g. a redirect. It takes precedence over `RateLimit`, as that draft requires.
+//! - **A date** is compared with the response's own `Date`, so the client's clock does not matter.
+//!   It is used only if `Date` is missing, as a 503 may do.
 //! - **Responses are not trusted.** A hold is at least the floor and at most the
-//!   [cap](Observer::cap). If a response asks to wait, but its value is unreadable or in the past,
-//!   the hold is the floor. A warning names the value.
-//! - **`RateLimit-Reset`** is in seconds. From 10⁹ on it is seconds since 1970, as some services
-//!   send it.
-//! - **`X-RateLimit-…` fields are read only if configured.** Their reset is seconds, milliseconds
-//!   or an instant, depending on the service. Set it with [`Observer::vendor`].
+//!   [cap](Observer::cap). An unreadable or past time counts as the floor. A warning names the
+//!   value.
+//! - **`RateLimit-Reset`** is in seconds; from 10⁹ on in seconds since 1970, as some services send
+//!   it.
+//! - **`X-RateLimit-…` must be configured** with [`Observer::vendor`]: depending on the service,
+//!   its reset is in seconds, in milliseconds or an instant.
 //! - **Calls under way continue.** Calls that have started, or were granted up to [a
-//!   second](crate::MAX_LEAD) ahead, still reach the service. With
-//!   [`max_running(1)`](crate::Builder::max_running) there are none.
+//!   second](crate::MAX_LEAD) ahead, still reach the service.
+//!   [`max_running(1)`](crate::Builder::max_running) prevents that.
 //! - **gRPC** has no such fields: it reports a limit as a status in the trailers.
 
 mod doubt;

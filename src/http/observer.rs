@@ -1,4 +1,4 @@
-//! The observer, which turns responses into holds of the queue.
+//! The observer: turns responses into holds of the queue.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{IntervalQueue, clock, host::timeout};
 
-/// Maximum time for which a response is kept back until its hold is in force.
+/// Maximum delay of a response whose hold is not yet in force.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads responses and holds the queue, for all processes, as long as they ask. The module's
-/// [documentation](super) lists the fields.
+/// Reads responses and holds the queue, for all processes, as long as they ask. See the module's
+/// [documentation](super) for the fields.
 #[derive(Clone, Debug)]
 #[must_use = "it observes nothing until it is given responses"]
 pub struct Observer {
@@ -31,25 +31,23 @@ impl Observer {
         Self { queue, limits, vendor: Vec::new() }
     }
 
-    /// The shortest hold, and the hold if a response asks to wait without a readable time. Default:
-    /// 1 s, the unit of all these fields. At most 366 days; longer values are cut.
+    /// The shortest hold. It also applies if a response asks to wait without a readable time.
+    /// Default: 1 s, the unit of these fields. Values over 366 days are cut.
     pub const fn floor(mut self, floor: Duration) -> Self {
         self.limits.floor = floor;
         self
     }
 
-    /// The longest hold; a service that asks for more is called again after it. Default: one hour,
-    /// which covers the windows of most services. At most 366 days, the longest
-    /// [`hold`](IntervalQueue::hold); longer values are cut. If the floor exceeds the cap, every
-    /// hold is as long as the floor.
+    /// The longest hold; then a call may ask again. Default: one hour, which covers the windows of
+    /// most services. Values over 366 days, the longest [`hold`](IntervalQueue::hold), are cut. A
+    /// floor above the cap replaces it.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.limits.cap = cap;
         self
     }
 
-    /// Also reads these fields of the service. Default: only the standard fields. Call it once per
-    /// limit, e.g. for requests and for tokens. Of the limits with nothing remaining the longest
-    /// wait counts.
+    /// Also reads these fields of the service. Default: only the standard fields. Call it for each
+    /// limit, e.g. of requests and of tokens; of the used-up limits the longest wait counts.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -72,11 +70,11 @@ impl Observer {
         self
     }
 
-    /// Reads a response and, if it asks to wait, holds the queue. Returns the hold, `None` if the
-    /// response asks for none. On return the hold is in force, unless the store takes longer than a
-    /// second; then it takes effect as soon as the store replies.
+    /// Reads a response and, if it asks to wait, holds the queue and returns the hold. On return
+    /// the hold is in force, unless the store takes longer than a second: then it takes effect when
+    /// the store replies.
     ///
-    /// If the store fails, the failure is logged and there is no hold.
+    /// A failure of the store is logged; there is no hold then.
     ///
     /// ```no_run
     /// # async fn call(queue: interval_queue::IntervalQueue) -> Result<(), Box<dyn std::error::Error>> {
@@ -102,7 +100,7 @@ impl Observer {
         Some(asked)
     }
 
-    /// The hold that a response asks for. Logs doubtful fields.
+    /// Returns the requested hold and logs unusable fields.
     pub(super) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let Reading { hold, doubts } = read(status, headers, self.limits, &self.vendor, clock::time_of_day());
         for doubt in doubts {
@@ -111,13 +109,13 @@ impl Observer {
         hold
     }
 
-    /// Holds the queue. Completes when that succeeded, failed or took longer than `PATIENCE`.
+    /// Completes when the hold is in force, has failed, or takes longer than `PATIENCE`.
     pub(super) fn hold(&self, asked: Duration) -> BoxFuture<'static, ()> {
         let queue = self.queue.clone();
         Box::pin(async move {
             let host = queue.shard.host.clone();
             let (sender, done) = oneshot::channel::<()>();
-            // Spawned, because the hold is for all processes even if the caller gives up.
+            // Spawned: the hold is for all processes, even if the caller gives up.
             host.spawn(Box::pin(async move {
                 match queue.hold(asked).await {
                     Ok(()) => queue.shard.telemetry.response_held(asked),

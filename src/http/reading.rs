@@ -1,5 +1,4 @@
-//! The hold that a response asks for: a pure function of its status, its headers and the time of
-//! day.
+//! The hold that a response asks for: a pure function of status, headers and time of day.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +10,7 @@ use interval_queue_contract::MAX_INTERVAL;
 
 use super::{VendorLimit, doubt::Doubt, remaining::used_up};
 
-/// Bounds of a hold. Both are cut to `MAX_INTERVAL`.
+/// Bounds of a hold, cut to `MAX_INTERVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) floor: Duration,
@@ -28,11 +27,10 @@ impl Limits {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) hold: Option<Duration>,
-    /// Values that could not be used as given.
     pub(super) doubts: Vec<Doubt>,
 }
 
-/// Reads a response that arrived at `now`, by the rules in the module's documentation.
+/// Reads a response that arrived at `now`; the rules are in the module's documentation.
 pub(super) fn read(
     status: StatusCode,
     headers: &HeaderMap,
@@ -45,7 +43,7 @@ pub(super) fn read(
     let limited = status == StatusCode::TOO_MANY_REQUESTS;
     let listens = limited || status == StatusCode::SERVICE_UNAVAILABLE;
     let retry_after = headers.get(RETRY_AFTER).filter(|_| listens);
-    // Dates are compared with the clock of their writer, if the response has its `Date`.
+    // The response's own `Date` is the clock by which its dates were written.
     let at = headers.get(DATE).and_then(|value| date(value.to_str().ok()?.trim())).unwrap_or(now);
 
     let asked = retry_after
@@ -55,7 +53,7 @@ pub(super) fn read(
                 vendor.iter().filter_map(|limit| limit.used_up(headers, at, &mut doubts)).max();
             used_up(headers, at, &mut doubts).max(of_the_service)
         })
-        // To wait for an unknown time.
+        // A wait of unknown length.
         .or_else(|| (limited || retry_after.is_some()).then_some(Duration::ZERO));
     if let Some(asked) = asked.filter(|asked| *asked > limits.cap) {
         let asked = format!("{} s", asked.as_secs());
@@ -64,8 +62,8 @@ pub(super) fn read(
     Reading { hold: asked.map(|asked| asked.min(limits.cap).max(limits.floor)), doubts }
 }
 
-/// The hold that a response asks for, at least `floor` and at most `cap`, and the doubts as logged;
-/// for the fuzz targets. The fields `X-RateLimit-…` are read as every [`Reset`](super::Reset).
+/// [`read`] for the fuzz targets: the hold and the doubts as logged. The fields `X-RateLimit-…` are
+/// read as every [`Reset`](super::Reset).
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn asked(
@@ -81,12 +79,11 @@ pub fn asked(
     (hold, doubts.iter().map(Doubt::to_string).collect())
 }
 
-/// The wait in a `Retry-After`.
 fn wait(value: &HeaderValue, at: SystemTime) -> Result<Duration, Doubt> {
     let doubt = |problem| Doubt::new("retry-after", value, problem);
     let text = value.to_str().unwrap_or_default().trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Too many digits for a `u64`: the longest wait.
+        // More digits than a `u64` has: the longest wait.
         return Ok(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = date(text).ok_or_else(|| doubt("is neither whole seconds nor a date"))?;
@@ -103,7 +100,6 @@ pub(super) mod tests {
 
     const LIMITS: Limits = Limits { floor: Duration::from_secs(1), cap: Duration::from_secs(3600) };
 
-    /// Parses headers, one field per line.
     pub(in crate::http) fn headers(lines: &str) -> HeaderMap {
         let field = |line: &str| {
             let (name, value) = line.split_once(": ").unwrap();
@@ -140,7 +136,7 @@ pub(super) mod tests {
             (301, "retry-after: 30", None),
             (413, "retry-after: 30", None),
             (500, "retry-after: garbage", None),
-            // A date is compared with the server's `Date`, else with the local clock.
+            // Dates: by the server's `Date`, else by the local clock.
             (
                 429,
                 "retry-after: Sun, 06 Nov 1994 08:50:07 GMT\ndate: Sun, 06 Nov 1994 08:49:37 GMT",

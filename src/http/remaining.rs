@@ -1,5 +1,4 @@
-//! The standard fields that count what remains of a limit: `RateLimit`, and its predecessors in
-//! earlier drafts.
+//! The standard fields for what remains of a limit: `RateLimit` and its predecessors.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,14 +7,13 @@ use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
 use super::doubt::Doubt;
 
-/// The field since the seventh draft.
+/// Since the seventh draft.
 const RATE_LIMIT: &str = "ratelimit";
-/// The field before the seventh draft, with [`RESET`].
+/// Before the seventh draft, with [`RESET`].
 const REMAINING: &str = "ratelimit-remaining";
 const RESET: &str = "ratelimit-reset";
 
-/// The wait until a used-up limit has something remaining; zero if the fields do not contain it. Of
-/// several used-up limits the longest wait.
+/// The longest wait of the used-up limits; zero if their fields give none.
 pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doubt>) -> Option<Duration> {
     let lines: Vec<_> = headers.get_all(RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
     // A list may be spread over several lines (RFC 9651, section 4.2).
@@ -38,8 +36,8 @@ pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doub
     combined.max(separate)
 }
 
-/// One limit: the remaining calls and the time until there are more. `left` and the inner `reset`
-/// are `None` if unreadable.
+/// The remaining calls, and the time until there are more. `left` and the inner `reset` are `None`
+/// if unreadable.
 #[derive(Debug, PartialEq, Eq)]
 struct Stated {
     left: Option<u64>,
@@ -51,7 +49,6 @@ impl Stated {
         Self { left: whole(left), reset: reset.map(|reset| whole(reset).map(Duration::from_secs)) }
     }
 
-    /// The wait, if nothing remains.
     fn used_up(&self, mut doubt: impl FnMut(&'static str)) -> Option<Duration> {
         match (self.left, self.reset) {
             (Some(0), None) => Some(Duration::ZERO),
@@ -69,8 +66,8 @@ impl Stated {
     }
 }
 
-/// The limits in the field `RateLimit`: a list of items with parameters; before the eighth draft
-/// one dictionary.
+/// The limits in `RateLimit`: a list of items with parameters; before the eighth draft a
+/// dictionary.
 fn stated(field: &[u8]) -> Option<Vec<Stated>> {
     if let Ok(list) = Parser::new(field).parse::<List>() {
         let items = list.iter().filter_map(|entry| match entry {
@@ -95,8 +92,8 @@ fn whole(item: &BareItem) -> Option<u64> {
     u64::try_from(i64::from(item.as_integer()?)).ok()
 }
 
-/// The wait in a `RateLimit-Reset`: seconds, or seconds since 1970, which is in no draft but sent
-/// by large services. No limit lasts thirty years, so the two are not confused.
+/// The wait in a `RateLimit-Reset`: seconds, or seconds since 1970, which large services send
+/// against every draft. No limit lasts thirty years, so the two are distinct.
 fn until(reset: u64, at: SystemTime) -> Option<Duration> {
     let reset = Duration::from_secs(reset);
     if reset < Duration::from_secs(1_000_000_000) {
@@ -132,7 +129,7 @@ mod tests {
             ("ratelimit: ", None),
             ("ratelimit: (\"a\" \"b\");r=0;t=30", None),
             ("ratelimit-policy: \"default\";q=0;w=30", None),
-            // Fields of earlier drafts.
+            // Earlier drafts.
             ("ratelimit: limit=10, remaining=0, reset=30", Some(30)),
             ("ratelimit: limit=10, remaining=1, reset=30", None),
             ("ratelimit: limit=10, remaining=0", Some(0)),

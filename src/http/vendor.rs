@@ -1,4 +1,4 @@
-//! Fields that a service defines itself to count what remains of a limit.
+//! A service's own fields for what remains of a limit.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,10 +6,10 @@ use ::http::{HeaderMap, HeaderName};
 
 use super::doubt::Doubt;
 
-/// The meaning of the field in which a service reports when a limit has something remaining again.
+/// The unit of the field that reports when a limit resets.
 ///
-/// See the documentation of the service. A response usually shows it: ten digits are seconds since
-/// 1970, thirteen are milliseconds since 1970, and a small number counts from now.
+/// See the service's documentation. A response usually shows it: ten digits are seconds since 1970,
+/// thirteen are milliseconds since 1970, a small number counts from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reset {
@@ -23,10 +23,10 @@ pub enum Reset {
     AtMilliseconds,
 }
 
-/// A service's own pair of fields for what remains of a limit; for
+/// The two fields in which a service reports what remains of a limit; for
 /// [`Observer::vendor`](super::Observer::vendor).
 ///
-/// Numbers may have a fraction. Less than 1 remaining counts as nothing.
+/// Numbers may have a fraction. A limit with less than 1 remaining is used up.
 ///
 /// ```
 /// use http::HeaderName;
@@ -50,7 +50,7 @@ pub struct VendorLimit {
 }
 
 impl VendorLimit {
-    /// A limit with these fields; `kind` is the meaning of `reset`.
+    /// A limit with these two fields; `kind` is the unit of `reset`.
     pub const fn new(remaining: HeaderName, reset: HeaderName, kind: Reset) -> Self {
         Self { remaining, reset, kind }
     }
@@ -61,7 +61,7 @@ impl VendorLimit {
         Self::new(remaining, HeaderName::from_static("x-ratelimit-reset"), kind)
     }
 
-    /// The wait, if nothing remains; zero if the reset is missing or unreadable.
+    /// The wait, if the limit is used up; zero if the reset is missing or unreadable.
     pub(super) fn used_up(
         &self,
         headers: &HeaderMap,
@@ -92,11 +92,11 @@ impl VendorLimit {
         Some(wait.unwrap_or_default())
     }
 
-    /// The wait until `reset`. `None`: it is past.
+    /// `None`: the reset is past.
     fn until(&self, reset: f64, at: SystemTime) -> Option<Duration> {
         let milliseconds = matches!(self.kind, Reset::InMilliseconds | Reset::AtMilliseconds);
         let seconds = if milliseconds { reset / 1000.0 } else { reset };
-        // A number too large for a `Duration`: the longest wait.
+        // Too large for a `Duration`: the longest wait.
         let reset = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         match self.kind {
             Reset::InSeconds | Reset::InMilliseconds => Some(reset),
@@ -108,7 +108,7 @@ impl VendorLimit {
     }
 }
 
-/// Parses digits, with an optional fraction; no sign and no exponent.
+/// Digits with an optional fraction; no sign, no exponent.
 fn number(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|_| plain)

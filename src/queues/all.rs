@@ -1,4 +1,4 @@
-//! Acts on all kept queues at once, and reloads the settings of one.
+//! Methods that act on all kept queues, and `reload`.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,28 +8,27 @@ use interval_queue_contract::InvalidInput;
 use super::IntervalQueues;
 use crate::{IntervalQueue, Tick, error::Error};
 
-/// Queues handled concurrently: enough for a remote store.
+/// Enough for a remote store.
 const AT_ONCE: usize = 64;
 
-/// These methods act on the queues that this process keeps at the call. Other queues, such as idle
-/// ones that were dropped, are not opened: [`Store::queues`](crate::Store::queues) lists all stored
+/// These methods act on the queues that this process keeps at the call. They open no queue, not
+/// even an idle one that was dropped: [`Store::queues`](crate::Store::queues) lists all stored
 /// names.
 impl IntervalQueues {
-    /// The keys of the kept queues, sorted. Does not count as a use.
+    /// The keys of the kept queues, sorted. Not a use.
     pub fn keys(&self) -> Vec<Arc<str>> {
         self.iter().map(|(key, _)| key).collect()
     }
 
-    /// The kept queues, sorted by key. Does not count as a use, but a queue is not dropped while
-    /// its handle exists.
+    /// The kept queues, sorted by key. Not a use, but a queue is kept while its handle exists.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Arc<str>, IntervalQueue)> + use<> {
         let mut kept = self.inner.inside().shelf.by_key();
         kept.sort_by(|(one, _), (other, _)| one.cmp(other));
         kept.into_iter()
     }
 
-    /// [Ticks](IntervalQueue::tick) the queues in which jobs wait, for a cron job or a health
-    /// check. Returns the result of each, sorted by key.
+    /// [Ticks](IntervalQueue::tick) the queues with waiting jobs, for a cron job or a health check.
+    /// Returns the results, sorted by key.
     ///
     /// # Cancel safety
     ///
@@ -40,8 +39,7 @@ impl IntervalQueues {
         ticks.buffered(AT_ONCE).collect().await
     }
 
-    /// [Pauses](IntervalQueue::pause) the kept queues, each for all its shards. Queues not kept at
-    /// the call are not paused.
+    /// [Pauses](IntervalQueue::pause) the kept queues for all their shards.
     ///
     /// # Errors
     ///
@@ -54,7 +52,7 @@ impl IntervalQueues {
         self.each(async |queue| queue.pause().await).await
     }
 
-    /// [Resumes](IntervalQueue::resume) the kept queues, each for all its shards.
+    /// [Resumes](IntervalQueue::resume) the kept queues for all their shards.
     ///
     /// # Errors
     ///
@@ -73,17 +71,17 @@ impl IntervalQueues {
         acts.buffered(AT_ONCE).fold(Ok(()), async |first: Result<(), Error>, next| first.and(next)).await
     }
 
-    /// Loads the settings of a key again and sets its rates and running limit for all shards, e.g.
-    /// after a customer has changed plans. Other settings take effect when the queue is next
-    /// opened. Opens the queue if it is not kept.
+    /// Loads a key's settings again and sets its rates and running limit for all shards, e.g. after
+    /// a change of a customer's plan. Other settings take effect at the next opening. Opens the
+    /// queue if it is not kept.
     ///
-    /// To change a single setting, [`get`](Self::get) the queue and call
+    /// To change a single setting, use [`get`](Self::get) and
     /// [`set_interval`](IntervalQueue::set_interval) or
     /// [`set_max_running`](IntervalQueue::set_max_running).
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), and [`Invalid`](crate::ErrorKind::Invalid) if the settings now name
+    /// As [`get`](Self::get), and [`Invalid`](crate::ErrorKind::Invalid) if the settings name
     /// another queue.
     ///
     /// # Cancel safety

@@ -14,14 +14,14 @@ use super::{IntervalQueues, Make, shelf::Bounds};
 use crate::{Builder, error::Error, store::connect};
 
 impl IntervalQueues {
-    /// Queues on one store. `make` is called at each opening and returns the name and settings for
-    /// a key's queue. Keys whose queues have one name share its rate.
+    /// Queues on one store. `make` runs at each opening and returns the name and settings of a
+    /// key's queue. Keys with the same name share its rate.
     pub fn new(state: impl SharedState, make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> Self {
         Self::builder(make).open(state)
     }
 
-    /// Queues on the store at `url`; see [`connect`](crate::connect) for URLs and
-    /// [`new`](Self::new) for `make`.
+    /// Queues on the store at `url`, as in [`connect`](crate::connect); see [`new`](Self::new) for
+    /// `make`.
     ///
     /// # Errors
     ///
@@ -33,14 +33,13 @@ impl IntervalQueues {
         Self::builder(make).connect(url).await
     }
 
-    /// Options of the set of queues; see [`new`](Self::new) for `make`.
+    /// Options before opening; see [`new`](Self::new) for `make`.
     pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
         let make: Make = Box::new(move |key| ready(Ok(make(key))).boxed());
         QueuesBuilder { make, bounds: Bounds::default() }
     }
 
-    /// As [`builder`](Self::builder), if the settings must be loaded first, e.g. from a database,
-    /// and loading may fail.
+    /// As [`builder`](Self::builder), with settings that must be loaded, e.g. from a database.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -63,10 +62,9 @@ impl IntervalQueues {
     /// # }
     /// ```
     ///
-    /// Callers that wait for a key share one loading. It has no time limit and is dropped with the
-    /// last caller. The settings are not loaded again while the queue is kept, except by
-    /// [`reload`](Self::reload). [`get`](Self::get) returns a loading error as the source of its
-    /// error.
+    /// Callers of a key share one loading. It has no time limit and is dropped with its last
+    /// caller. Settings are loaded once while the queue is kept, and by [`reload`](Self::reload).
+    /// [`get`](Self::get) returns a loading error as the source of its error.
     pub fn loading<F, L, E>(load: F) -> QueuesBuilder
     where
         F: Fn(String) -> L + Send + Sync + 'static,
@@ -89,16 +87,16 @@ pub struct QueuesBuilder {
 }
 
 impl QueuesBuilder {
-    /// How long an idle queue is kept after its last use: the last time it was requested, or found
-    /// with work or a handle. Default: 60 s. Zero: dropped by the next [`get`](IntervalQueues::get)
-    /// of any key.
+    /// How long an idle queue is kept after its last use: when it was last requested, or found with
+    /// work or a handle. Default: 60 s. Zero: until the next [`get`](IntervalQueues::get) of any
+    /// key.
     pub fn keep_idle(mut self, keep_idle: Duration) -> Self {
         self.bounds.keep_idle = keep_idle;
         self
     }
 
-    /// If more queues are kept, idle ones are dropped at once, least recently used first. Queues in
-    /// use are always kept. Default: 10,000.
+    /// Above this number idle queues are dropped at once, least recently used first. Queues in use
+    /// are always kept. Default: 10,000.
     pub fn max_kept(mut self, queues: usize) -> Self {
         self.bounds.max_kept = queues;
         self
@@ -109,7 +107,7 @@ impl QueuesBuilder {
         IntervalQueues::on(Arc::new(state), self.make, self.bounds)
     }
 
-    /// Queues on the store at `url`; see [`connect`](crate::connect) for URLs.
+    /// Queues on the store at `url`, as in [`connect`](crate::connect).
     ///
     /// # Errors
     ///

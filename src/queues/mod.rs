@@ -23,13 +23,13 @@ pub use self::builder::QueuesBuilder;
 use self::shelf::{Bounds, Shelf};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
-/// Returns the settings for a key's queue.
+/// The settings for a key's queue.
 type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Send + Sync>;
 
-/// Thousands of queues on one store. Each is opened when its key is first requested and dropped
+/// Thousands of queues on one store. Each is opened when its key is first requested, and dropped
 /// when idle.
 ///
-/// All share one connection to the store. Cloning returns another handle to the same queues.
+/// The queues share one connection. Cloning returns another handle to them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -53,13 +53,13 @@ type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Sen
 /// # What is kept
 ///
 /// A queue is idle if no job waits, runs or is between two attempts, and nobody holds a handle to
-/// it or to one of its jobs. An idle queue is dropped [60 s](QueuesBuilder::keep_idle) after its
-/// last use. It is dropped sooner, least recently used first, if more than
-/// [10,000](QueuesBuilder::max_kept) are kept. [`get`](Self::get) drops a few at a time; there is
-/// no task and no timer. So a process that requests no key keeps its queues, which do nothing.
+/// it or its jobs. An idle queue is dropped [60 s](QueuesBuilder::keep_idle) after its last use, or
+/// sooner, least recently used first, if more than [10,000](QueuesBuilder::max_kept) are kept. Only
+/// [`get`](Self::get) drops queues, a few at a time. A process that requests no key keeps its
+/// queues, which do nothing.
 ///
-/// The store has rate and order, so a reopened queue continues as if it had been kept. Only the
-/// shard's memory is lost, from which it could restore a record lost by the store.
+/// Rate and order are stored, so a reopened queue continues as before. It has lost only the shard's
+/// memory, which could restore a record that the store lost.
 #[derive(Clone)]
 pub struct IntervalQueues {
     inner: Arc<Inner>,
@@ -75,8 +75,7 @@ struct Inner {
 #[derive(Default)]
 struct Inside {
     shelf: Shelf,
-    /// Queues being opened, with the number of each opening. Callers keep an opening alive: without
-    /// callers it is dropped.
+    /// Pending openings, numbered. Only callers hold an opening: without callers it is dropped.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
     closed: bool,
@@ -89,8 +88,7 @@ enum Found {
     Opening(Shared<Opening>),
 }
 
-/// Marks a key as being opened. Removes the mark on drop, as the caller may drop the future at any
-/// point.
+/// Removes a key's opening when dropped, which may be at any point.
 struct Mark {
     inner: Arc<Inner>,
     key: Arc<str>,
@@ -105,20 +103,20 @@ impl IntervalQueues {
     /// The kept queue of a key, or one opened now with one command. Concurrent calls for a key
     /// share one opening.
     ///
-    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again once its
-    /// jobs have finished.
+    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again after it
+    /// has finished.
     ///
     /// # Errors
     ///
-    /// As [`Builder::open`], with the key. A failed opening is not kept: the next call tries again.
-    /// [`Settings`](crate::ErrorKind::Settings) if the settings could not be
-    /// [loaded](Self::loading). [`Panicked`](crate::ErrorKind::Panicked) if `make` or
-    /// [`Builder::open`] panicked. [`Closed`](crate::ErrorKind::Closed) after
-    /// [`close`](Self::close) or [`shutdown`](Self::shutdown).
+    /// As [`Builder::open`], with the key; the next call tries again.
+    /// [`Settings`](crate::ErrorKind::Settings) if [loading](Self::loading) failed.
+    /// [`Panicked`](crate::ErrorKind::Panicked) if `make` or [`Builder::open`] panicked.
+    /// [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close) or
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe. Other callers of the same opening are not affected.
+    /// Cancel safe. Other callers of the opening are not affected.
     pub async fn get(&self, key: impl AsRef<str>) -> Result<IntervalQueue, Error> {
         match self.inner.find(key.as_ref())? {
             Found::Kept(queue) => Ok(queue),
@@ -126,7 +124,7 @@ impl IntervalQueues {
         }
     }
 
-    /// The number of kept queues, busy or idle.
+    /// The number of kept queues, busy and idle.
     pub fn len(&self) -> usize {
         self.inner.inside().shelf.len()
     }
@@ -136,8 +134,8 @@ impl IntervalQueues {
         self.len() == 0
     }
 
-    /// Accepts no more jobs in any queue and opens no queue from this call on. The future waits
-    /// until the accepted jobs have finished; see [`IntervalQueue::close`].
+    /// From this call on, accepts no job in any queue and opens no queue. The future waits until
+    /// the accepted jobs have finished; see [`IntervalQueue::close`].
     ///
     /// # Cancel safety
     ///
@@ -145,18 +143,17 @@ impl IntervalQueues {
     pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
         let queues = self.inner.close();
         for queue in &queues {
-            // The call itself closes the queue; the future below waits.
+            // The call has closed the queue; the future only waits.
             drop(queue.close());
         }
         async move {
-            // Unconstrained: tokio's budget would let only some of the futures in one task be ready
-            // at a time.
+            // Unconstrained: tokio's budget lets only some of a task's futures be ready at a time.
             unconstrained(join_all(queues.iter().map(IntervalQueue::wait_idle))).await;
         }
     }
 
-    /// Shuts all queues down as [`IntervalQueue::shutdown`] does, with one `grace` for all, and
-    /// opens no queue from then on. Returns the sums of all queues.
+    /// Ends all queues as [`IntervalQueue::shutdown`] does, with one `grace`, and opens none from
+    /// then on. Returns the sums of all queues.
     ///
     /// # Cancel safety
     ///
@@ -172,7 +169,7 @@ impl IntervalQueues {
 }
 
 impl Inner {
-    /// Locks the map. No user code runs and no user value is dropped under the lock.
+    /// No user code runs and no user value is dropped under this lock.
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,7 +181,7 @@ impl Inner {
             if inside.closed {
                 return Err(Error::closed());
             }
-            // Before the eviction, so that the requested queue is not evicted.
+            // Before the eviction, which must spare the requested queue.
             let kept = inside.shelf.get(key, now);
             let dropped = inside.shelf.sweep(now, self.bounds);
             let found = match kept {
@@ -196,7 +193,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// The pending opening of a key, or a new one.
+    /// A pending or new opening.
     fn opening(self: &Arc<Self>, inside: &mut Inside, key: &str) -> Shared<Opening> {
         if let Some(opening) = inside.openings.get(key).and_then(|(_, opening)| opening.upgrade()) {
             return opening;
@@ -204,7 +201,7 @@ impl Inner {
         inside.opened += 1;
         let (key, number) = (Arc::<str>::from(key), inside.opened);
         let mark = Mark { inner: self.clone(), key: key.clone(), number };
-        // Caught inside the shared future: if it panicked, its other callers would not be woken.
+        // Caught inside: a panic would not wake the other callers of a shared future.
         let opening = AssertUnwindSafe(open(mark)).catch_unwind();
         let opening =
             opening.map(|opened| opened.unwrap_or_else(|panic| Err(Error::opening_panicked(&*panic).into())));
@@ -213,12 +210,12 @@ impl Inner {
         opening
     }
 
-    /// The caller must catch panics of `make` where they matter.
+    /// May panic in `make`.
     async fn settings(&self, key: &str) -> Result<Builder, Error> {
         (self.make)(key).await
     }
 
-    /// Opens no more queues from now on. Returns the kept ones.
+    /// Opens no more queues. Returns the kept ones.
     fn close(&self) -> Vec<IntervalQueue> {
         let mut inside = self.inside();
         inside.closed = true;

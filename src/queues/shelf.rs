@@ -1,5 +1,5 @@
-//! A cache of queues by key, least recently used first. It does no I/O and runs no user code: it
-//! returns the evicted queues.
+//! A cache of queues by key, least recently used first. No I/O and no user code: evicted queues are
+//! returned.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,11 +9,10 @@ use std::{
 
 use crate::{IntervalQueue, shard::Shard};
 
-/// Queues checked for eviction per use. More than one, as each use may add one; few, so that no
-/// caller works for the others.
+/// Queues checked at each use. More than one, as a use may add one; few, so that no caller works
+/// for others.
 const LOOKED_AT: usize = 16;
 
-/// Bounds of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) keep_idle: Duration,
@@ -29,7 +28,7 @@ impl Default for Bounds {
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     kept: HashMap<Arc<str>, Kept>,
-    /// Keys in the order of last use. Numbered, since instants may be equal.
+    /// Keys in the order of last use. Numbers, as instants may be equal.
     by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
 }
@@ -37,15 +36,14 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 struct Kept {
     queue: IntervalQueue,
-    /// When the queue was last requested or found in use.
+    /// Last requested or found in use.
     used: Instant,
-    /// The entry's key in `by_use`.
+    /// The key in `by_use`.
     place: u64,
 }
 
 impl Shelf {
-    /// The queue of a key, and counts as its use. `None` also if the queue was closed and has
-    /// finished.
+    /// The queue of a key; a use. `None` also if it was closed and has finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
         let key = self.by_use.remove(&kept.place)?;
@@ -55,7 +53,7 @@ impl Shelf {
         Some(kept.queue.clone())
     }
 
-    /// Keeps a queue and returns the one that it replaces.
+    /// Returns the replaced queue.
     pub(crate) fn keep(
         &mut self,
         key: Arc<str>,
@@ -107,9 +105,8 @@ impl Shelf {
     }
 }
 
-/// Whether no job waits, runs or is between attempts, and only the cache holds the shard. A driver,
-/// a running job and a job's handle each hold it. No new holder can appear: only the cache hands
-/// the shard out, and it is locked.
+/// Whether no job waits, runs or is between attempts, and only the cache holds the shard. Drivers,
+/// running jobs and handles hold it, too. Only the cache, which is locked, could add a holder.
 fn is_unused(queue: &IntervalQueue) -> bool {
     Arc::strong_count(&queue.shard) == 1 && queue.shard.line().is_idle()
 }

@@ -13,8 +13,7 @@ use tower_service::Service;
 use super::{BoxError, slot::Coming};
 use crate::{Error, Turn};
 
-/// The response of a paced service. The request counts as a running job until the response is
-/// ready.
+/// The response of a paced service. The request counts as a running job until it completes.
 ///
 /// # Errors
 ///
@@ -37,8 +36,7 @@ enum State<S: Service<R>, R> {
         turn: Coming,
         call: Option<(S, R)>,
     },
-    /// Field order matters: the response is dropped before its turn, so the call has ended before
-    /// another job may run.
+    /// Dropped in this order: the call ends before its turn lets another job run.
     Running {
         response: Pin<Box<S::Future>>,
         _turn: Turn,
@@ -54,7 +52,6 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
         Self { state: State::Running { response: Box::pin(response), _turn: turn } }
     }
 
-    /// A response that fails with `error`.
     pub(super) fn failed(error: Error) -> Self {
         Self { state: State::Waiting { turn: future::ready(Err(error)).boxed(), call: None } }
     }
@@ -63,7 +60,7 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
     where
         S: Clone,
     {
-        // The future takes the service that is ready: a clone need not be.
+        // Takes the service that is ready; its clone need not be.
         let next = inner.clone();
         let call = Some((std::mem::replace(inner, next), request));
         Self { state: State::Waiting { turn, call } }

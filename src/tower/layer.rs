@@ -7,7 +7,7 @@ use crate::{IntervalQueue, JobOptions};
 
 /// Paces the calls of a service: each call takes a slot of the queue.
 ///
-/// All services of the layer and its clones share the rate, also across processes. See the module's
+/// Services of the layer and its clones share the rate, also across processes. See the module's
 /// [documentation](super) for readiness, errors and late calls.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it is around a service"]
@@ -29,10 +29,10 @@ impl IntervalLayer {
 
     /// Computes the job options from each request, e.g. a higher weight for an expensive call.
     ///
-    /// `poll_ready` runs before the request is known, so the response future enters the queue when
-    /// it is first polled. The queue then gives no back-pressure: any number of requests can wait
-    /// in their futures, each with the resources that the inner service reserved for it. Put a
-    /// `ConcurrencyLimit` above this layer to bound them, and shed load or time out there.
+    /// The response future enters the queue when it is first polled, because `poll_ready` runs
+    /// before the request is known. So the queue gives no back-pressure: any number of requests can
+    /// wait, each with the resources that the inner service reserved for it. To bound them, put a
+    /// `ConcurrencyLimit` above this layer and shed load or time out there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -24,17 +24,16 @@
 //!
 //! # Back-pressure
 //!
-//! `poll_ready` is pending until the inner service is ready and the slot of this clone has come.
-//! `call` then starts the inner service at once. The request counts as a running job until the
-//! response future completes or is dropped, so [`max_running`](crate::Builder::max_running) limits
-//! the requests of all processes. The body of an HTTP response may arrive later and is not counted.
+//! `poll_ready` is pending until the inner service is ready and this clone's slot has come. `call`
+//! then starts the inner service at once. The request counts as a running job until the response
+//! future completes or is dropped, so [`max_running`](crate::Builder::max_running) limits the
+//! requests of all processes. The body of an HTTP response may arrive later.
 //!
-//! The first `poll_ready` enters the queue; dropping the service leaves it. A clone enters at the
-//! back when it is first polled.
+//! The first `poll_ready` enters the queue, a clone's at the back. Dropping the service leaves it.
 //!
-//! - The inner service becomes ready first, so that a slot is not spent on a service that is not
-//!   ready. It stays ready while it waits for the slot and holds its permit of a `ConcurrencyLimit`
-//!   or `Buffer` below this layer. Put those above this layer.
+//! - The inner service becomes ready first, so that it does not waste a slot. While it waits for
+//!   the slot it keeps its permit of a `ConcurrencyLimit` or `Buffer` below this layer. Put these
+//!   above.
 //! - A ready service that is not called holds a slot and counts as running. If it is called later
 //!   than a quarter of the interval (at least 10 ms) after its slot, the response future waits for
 //!   a new slot. So services that are kept ready cause no burst.
@@ -43,11 +42,11 @@
 //!
 //! # Errors
 //!
-//! The error is a [`BoxError`], as for the fallible layers of tower: the error of the inner service
-//! or an [`Error`](crate::Error) of the queue (use `downcast_ref`). `poll_ready` returns only one
-//! error of the queue, [`Closed`](crate::ErrorKind::Closed), because an error there is final and
-//! ends a `Buffer` above. Other errors of the queue are returned by the call. axum requires a
-//! response instead of an error; its `HandleErrorLayer` makes one:
+//! As in other fallible layers of tower, the error is a [`BoxError`]. Use `downcast_ref` to find an
+//! [`Error`](crate::Error) of the queue; others are the inner service's. `poll_ready` returns only
+//! [`Closed`](crate::ErrorKind::Closed), because its errors are final and end a `Buffer` above. The
+//! call returns the other errors. axum needs a response instead of an error: use its
+//! `HandleErrorLayer`.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -78,5 +77,5 @@ pub use layer::IntervalLayer;
 pub use per_request::{PerRequest, PerRequestLayer};
 pub use service::Interval;
 
-/// The error of the services in this module; identical to `tower::BoxError`.
+/// The error of these services; identical to `tower::BoxError`.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

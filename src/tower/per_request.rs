@@ -1,4 +1,4 @@
-//! The layer and service whose job options depend on the request.
+//! The layer whose job options depend on the request.
 
 use std::{
     fmt,
@@ -40,8 +40,8 @@ impl<F> fmt::Debug for PerRequestLayer<F> {
     }
 }
 
-/// A paced service whose calls each have their own options. It is ready when the inner service is.
-/// The response future enters the queue when it is first polled and leaves it when dropped.
+/// A paced service with options for each call. It is ready when the inner service is. The response
+/// future enters the queue when it is first polled and leaves it when dropped.
 #[derive(Clone, Debug)]
 pub struct PerRequest<S, F> {
     inner: S,

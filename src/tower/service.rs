@@ -18,8 +18,8 @@ use super::{
 ///
 /// # Cancel safety
 ///
-/// Dropping the service, ready or not, gives up its position in the queue. Dropping the response
-/// future ends the call.
+/// Dropping the service, ready or not, leaves the queue. Dropping the response future ends the
+/// call.
 pub struct Interval<S> {
     inner: S,
     pace: Pace,
@@ -41,7 +41,7 @@ impl<S> Interval<S> {
         &mut self.inner
     }
 
-    /// Unwraps the inner service and gives up the position in the queue.
+    /// The inner service alone; leaves the queue.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -57,8 +57,7 @@ where
     type Future = ResponseFuture<S, R>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Polled each time: the inner service may fail while the slot is pending, or has to
-        // reconnect.
+        // Polled each time: the inner service may fail or reconnect while the slot is pending.
         if let Err(error) = ready!(self.inner.poll_ready(context)) {
             self.slot = Slot::default();
             return Poll::Ready(Err(error.into()));

@@ -1,4 +1,4 @@
-//! The slot of the next call, and the rule for slots that are seen too late.
+//! The slot of the next call, and the limit for late calls.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -12,7 +12,6 @@ use crate::{Error, ErrorKind, IntervalQueue, JobOptions, Turn, line::MIN_TOLERAN
 
 pub(super) type Coming = BoxFuture<'static, Result<Turn, Error>>;
 
-/// The queue that grants the slots, and the options of the calls.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     pub(super) queue: IntervalQueue,
@@ -20,14 +19,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Maximum delay from the slot to the call. Stricter than the driver's tolerance: a service is
-    /// often kept ready for long, while a host is rarely overloaded.
+    /// Maximum delay of a call after its slot. Stricter than the driver's: services are often kept
+    /// ready for long, hosts are rarely overloaded.
     fn tolerance(&self) -> Duration {
         MIN_TOLERANCE.max(self.queue.interval() / 4)
     }
 
-    /// Requests turns until one is polled within the tolerance after its slot. The tolerance
-    /// doubles with each stale turn, so that an overloaded host makes progress.
+    /// Requests turns until one is polled in time. Each stale turn doubles the tolerance, so that
+    /// an overloaded host makes progress.
     pub(super) fn turn(&self) -> Coming {
         let pace = self.clone();
         async move {
@@ -54,14 +53,14 @@ pub(super) enum Slot {
     /// In the queue. The mutex is never locked: it makes the service `Sync`, as axum requires.
     Coming(Mutex<Coming>),
     Come(Turn),
-    /// No slot will come. The call returns the error.
+    /// No slot will come; the call returns the error.
     Failed(Error),
 }
 
 impl Slot {
-    /// Ready once the slot has come or failed, and ready from then on: callers rely on that. Only
-    /// `Closed` is returned here, because an error of `poll_ready` is final for the tower stack.
-    /// `take` returns the others.
+    /// Ready once the slot has come or failed, and from then on: callers rely on that. Returns only
+    /// `Closed`, because an error of `poll_ready` is final for the tower stack. `take` returns
+    /// other errors.
     pub(super) fn poll_come(&mut self, pace: &Pace, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             *self = match self {
@@ -82,7 +81,7 @@ impl Slot {
         }
     }
 
-    /// The slot for a call. `None`: the slot has not come, or is stale and dropped.
+    /// The slot for a call. `None`: not there, or stale and dropped.
     pub(super) fn take(&mut self, pace: &Pace) -> Result<Option<Turn>, Error> {
         match std::mem::take(self) {
             Self::Come(turn) => Ok(Some(turn).filter(|turn| turn.age() <= pace.tolerance())),
