@@ -1,8 +1,8 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
 //! `plan.rs` decides the next move, `seat.rs` is the job's position in one queue, and
-//! `gathering.rs` carries the plan out. Behind its gate (`joint.rs` of the line) a job holds a
-//! ticket but requests no slot.
+//! `gathering.rs` carries the plan out. Behind a gate (`joint.rs` of the line) a job holds a ticket
+//! and requests no slot.
 
 mod gathering;
 mod plan;
@@ -25,10 +25,9 @@ use crate::{
     user_code::{caught, limited},
 };
 
-/// Maximum number of queues.
 const MOST: usize = 16;
 
-/// Several queues in each of which a job needs a slot: e.g. one per customer and one for all, or
+/// Several queues in each of which a job needs a slot, e.g. one per customer and one for all, or
 /// requests per second and tokens per minute.
 ///
 /// ```
@@ -50,36 +49,35 @@ const MOST: usize = 16;
 /// # }
 /// ```
 ///
-/// A job holds a ticket in each queue and requests no slot before the other slots are near. So it
-/// neither blocks a queue nor wastes its slots. It requests a slot in the slowest queue first, by
-/// interval and weight, then in the next slower one, and starts when the last slot has come. A slot
-/// is given back after half its interval (at least 10 ms, at least the lead). No slot is held for
-/// long, so two jobs never deadlock.
+/// A job holds a ticket in each queue and requests no slot before the others are near, so it
+/// neither blocks a queue nor wastes slots. It requests a slot of the slowest queue first (by
+/// interval and weight), then of the next slower one. It starts when the last slot has come. A slot
+/// is given back after half its interval (at least 10 ms, at least the lead), so jobs cannot
+/// deadlock.
 ///
 /// # Guarantees
 ///
-/// In each queue slots keep their interval, and the job starts at or after its slot. It starts
-/// after its first slot by the wait for the others: mostly less than an interval of the next faster
-/// queue, plus about a round trip per further queue. If the delay exceeds the round trips, the next
-/// slot of the slower queue is delayed as much, as if by [`hold`](IntervalQueue::hold), so that
-/// starts keep their distance. If the lead reaches half the interval, the next slots may already be
-/// granted, and starts can come closer.
+/// Slots of a queue keep its interval, and the job starts at or after each of its slots. After its
+/// first slot it waits for the others: usually less than an interval of the next faster queue, plus
+/// a round trip per further queue. If that exceeds the round trips, the slower queue's next slot is
+/// delayed as much, as by [`hold`](IntervalQueue::hold), so that starts keep their distance. They
+/// can come closer if the lead reaches half the interval, as the next slots may be granted by then.
 ///
-/// A queue that is paused, held, full or unreachable delays only the job itself. A job keeps its
-/// position in each line once it holds its ticket there. It takes the ticket in the longest line at
-/// once. In another line it does so when the rest of the longest wait equals that line's wait.
+/// A queue that is paused, held, full or unreachable delays only this job. With its ticket the job
+/// keeps its position in a line. It takes the ticket at once in the longest line, and in a shorter
+/// one when the rest of the longest wait is as short.
 ///
-/// # What it costs
+/// # Cost
 ///
-/// The job sends one command to each queue, as any job does. It sends one or two more to read the
-/// length of the line, unless the shard received it in the last 50 ms. A slot is lost if a line
-/// moves differently than estimated: at most about one per queue and job, hardly any if one queue
-/// is clearly the slowest. A slot in hand is also lost if the caller stops waiting.
+/// Each queue gets one command per job, as usual, and one or two more to read the line's length
+/// unless it was read in the last 50 ms. A slot is lost if a line moves differently than estimated:
+/// about one per queue and job at most, hardly any if one queue is clearly the slowest. A slot in
+/// hand is also lost if the caller stops waiting.
 #[derive(Clone, Debug)]
 pub struct Limits {
     queues: Arc<[IntervalQueue]>,
     weights: Option<Arc<[u32]>>,
-    /// Set once queues of one name are known to be on different stores.
+    /// Set once queues of one name are known to differ.
     told_apart: Arc<OnceCell<()>>,
 }
 
@@ -89,9 +87,9 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for no queue, more than 16, or one queue twice. For
-    /// two shards of one name that were opened separately, only the store can show whether they are
-    /// one queue: the first job checks it and returns the error.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for no queue, more than 16, or a queue given twice.
+    /// If two shards of one name were opened separately, only the store can show that they are one
+    /// queue: the first job checks it and returns the error.
     pub fn new(queues: impl IntoIterator<Item = IntervalQueue>) -> Result<Self, Error> {
         let queues: Arc<[_]> = queues.into_iter().collect();
         if queues.is_empty() || queues.len() > MOST {
@@ -107,13 +105,13 @@ impl Limits {
         Ok(limits)
     }
 
-    /// These limits for jobs that take the given number of intervals of each queue, in the order of
-    /// the queues. Default: 1 each, or the [weight](JobOptions::weight) in the options.
+    /// These limits with one weight per queue, in the order of the queues: how many intervals a job
+    /// takes. Default: 1 each, or the [weight](JobOptions::weight) in the options.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) unless there is one weight per queue. An invalid
-    /// weight is an error of each job.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for another number of weights than of queues. Each
+    /// job returns the error of an invalid weight.
     pub fn weighing(&self, weights: impl IntoIterator<Item = u32>) -> Result<Self, Error> {
         let weights: Arc<[u32]> = weights.into_iter().collect();
         if weights.len() != self.queues.len() {
@@ -124,16 +122,16 @@ impl Limits {
         Ok(Self { weights: Some(weights), ..self.clone() })
     }
 
-    /// Waits for a slot in each queue, to run code in place. It counts as a running job of each
-    /// queue until the turns are dropped.
+    /// Waits for a slot in each queue, to run code in place. Counts as a running job of each queue
+    /// until the turns are dropped.
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::turn`], of any queue; the positions in the others are given up.
+    /// As [`IntervalQueue::turn`], of any queue. The positions in the others are given up.
     ///
     /// # Cancel safety
     ///
-    /// If dropped before it returns, all positions are given up.
+    /// If dropped early, all positions are given up.
     pub async fn turn(&self) -> Result<Turns, Error> {
         self.turn_with(JobOptions::new()).await
     }
@@ -164,7 +162,7 @@ impl Limits {
     ///
     /// # Cancel safety
     ///
-    /// If dropped before the job starts, all positions are given up. After that the job runs on,
+    /// If dropped before the job starts, all positions are given up; later the job runs on,
     /// detached.
     pub async fn run<F>(&self, job: F) -> Result<F::Output, Error>
     where
@@ -178,7 +176,7 @@ impl Limits {
     /// # Errors
     ///
     /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and
-    /// [`TimedOut`](crate::ErrorKind::TimedOut) after [`timeout`](JobOptions::timeout).
+    /// [`TimedOut`](crate::ErrorKind::TimedOut) after the [`timeout`](JobOptions::timeout).
     pub async fn run_with<F>(&self, options: JobOptions, job: F) -> Result<F::Output, Error>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -215,7 +213,7 @@ impl Limits {
                 let terms = queue.terms(&self.options_of(number, options))?;
                 seats.push(Seat::new(queue.clone(), terms.unhurried(), origin.clone()));
             }
-            // All jobs acquire room in one order, which avoids deadlock.
+            // One order for all jobs avoids deadlock.
             let mut order: Vec<_> = (0..seats.len()).collect();
             order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
             for seat in order {
@@ -231,7 +229,7 @@ impl Limits {
             }
         };
         gathered.inspect_err(|error| {
-            // The late queue is not known, so the refusal is counted in each.
+            // Which queue was late is unknown: each counts a refusal.
             if error.kind() == ErrorKind::TooLate {
                 for (number, queue) in self.queues.iter().enumerate() {
                     if let Ok(terms) = queue.terms(&self.options_of(number, options)) {
@@ -242,7 +240,6 @@ impl Limits {
         })
     }
 
-    /// The options for the queue at index `number`.
     fn options_of(&self, number: usize, options: &JobOptions) -> JobOptions {
         let weight = self.weights.as_ref().map(|weights| weights[number]);
         weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight))
@@ -257,8 +254,8 @@ impl Limits {
         })
     }
 
-    /// Checks in the stores that queues of one name differ: takes a ticket in one and looks for its
-    /// shard in the other.
+    /// Checks that queues of one name differ: a ticket of one must not appear in the other's
+    /// record.
     async fn tell_apart(&self) -> Result<(), Error> {
         self.told_apart
             .get_or_try_init(|| async {
@@ -286,7 +283,7 @@ fn twice(shard: &Shard) -> Error {
     InvalidInput::new(format!("the queue {} is given twice: give each once", shard.queue)).into()
 }
 
-/// A slot that has come in each queue. Counts as a running job of each queue until dropped.
+/// A slot in each queue. Counts as a running job of each until dropped.
 ///
 /// Returned by [`Limits::turn`].
 #[derive(Debug)]

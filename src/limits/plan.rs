@@ -1,76 +1,73 @@
 //! Decides the next move of a joint job. No I/O, no clock.
 //!
-//! Queues are ordered by the job's interval there, slowest first. A ticket is taken at once in the
-//! longest line, and in another when the rest of the longest wait equals its own. The slowest queue
-//! is opened when no other would keep its slot waiting. The next is opened when that slot has come,
-//! and so on: a faster queue has a slot before the slower one's slot is stale.
+//! Queues are ordered by the job's interval there, slowest first. The job takes a ticket at once in
+//! the longest line, and in another when the rest of the longest wait equals its own. The slowest
+//! queue is opened when no other would keep its slot waiting, the next one when that slot has come,
+//! and so on: a faster queue has a slot before the slower one's is stale.
 
 use std::time::Duration;
 
-/// A job's state in one of its queues.
+/// A job's state in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     /// Not in the line.
     Absent,
-    /// Holds a ticket and requests no slot.
+    /// Has a ticket and requests no slot.
     Gated,
-    /// Requests its slot.
     Open,
-    /// Has its slot.
     InHand,
 }
 
-/// An estimate for the job in one queue.
+/// An estimate for a job in one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outlook {
     pub(super) stand: Stand,
-    /// Time until its slot, for a new ticket if absent. `None`: unknown.
+    /// Time until its slot; with a new ticket, if absent. `None`: unknown.
     pub(super) wait: Option<Duration>,
-    /// Time from its slot to the next one.
+    /// From its slot to the next one.
     pub(super) interval: Duration,
     /// How early a slot is requested.
     pub(super) lead: Duration,
     /// How long a slot can be kept in hand.
     pub(super) tolerance: Duration,
-    /// Whether the slot surely comes when due.
+    /// Whether the slot comes when due.
     pub(super) sure: bool,
 }
 
-/// The next action, on the queue at this index of the order.
+/// The next action, on the queue at this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     /// Take a ticket; request no slot.
     Take(usize),
-    /// Request a slot.
     Open(usize),
-    /// Stop requesting: the slot would have to wait.
+    /// Request no slot any more: it would have to wait.
     Close(usize),
     /// Plan again when a slot has come, or after this time.
     Wait(Option<Duration>),
 }
 
-/// Queue lengths are read again only while a ticket is further away than this.
+/// Nearer to a ticket than this, line lengths are not read again.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// A wait for a ticket up to this long is not halved.
+/// Up to this, the time until a ticket is waited in one go.
 const SOON: Duration = Duration::from_millis(20);
 
-/// Minimum wait, and the margin of an estimate.
+/// Minimum wait; the margin of an estimate.
 const BLINK: Duration = Duration::from_millis(1);
 
 impl Outlook {
-    /// Whether the job is about to be granted its slot.
+    /// Whether its slot is about to be granted.
     pub(super) fn is_imminent(&self) -> bool {
         self.stand == Stand::Open && self.wait.is_some_and(|wait| wait <= self.lead + BLINK * 2)
     }
 
-    /// Whether there is no line to take a position in.
+    /// Whether there is no line.
     fn is_near(&self) -> bool {
         self.wait.is_none_or(|wait| wait <= self.lead)
     }
 }
 
-/// The next move. `queues` are ordered slowest first; the slot of `suspect` did not come when due.
+/// The next move. `queues` has the slowest first; the slot of `suspect` did not come when due.
 pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let find = |stand| queues.iter().position(|queue| queue.stand == stand);
     let open = find(Stand::Open);
@@ -81,7 +78,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
     let unknown = || queues.iter().position(|queue| queue.wait.is_none());
     let first = open.or(suspect).or_else(unknown);
-    // A job whose wait is unknown takes no other position, as it would only block that line.
+    // If a wait is unknown, the job takes no other position: it would only block that line.
     if let Some(first) = first.filter(|&first| suspect == Some(first) || queues[first].wait.is_none()) {
         return if open.is_some() { Move::Wait(None) } else { Move::Open(first) };
     }
@@ -113,24 +110,24 @@ fn others(queues: &[Outlook], first: usize) -> impl Iterator<Item = &Outlook> {
     queues.iter().enumerate().filter(move |(number, _)| *number != first).map(|(_, queue)| queue)
 }
 
-/// Whether the slot of `open` would become stale before `queue` has one.
+/// Whether the slot of `open` would be stale before `queue` has one.
 fn keeps_waiting(open: &Outlook, queue: &Outlook) -> bool {
     let ahead = open.wait.unwrap_or_default().max(queue.lead);
     queue.wait.is_none_or(|wait| wait > ahead + open.tolerance)
 }
 
-/// Time until the last check of the plan before the slot of `open` is granted. `None`: no more.
+/// Time until the last check before the slot of `open` is granted. `None`: past.
 fn last_look(open: &Outlook) -> Option<Duration> {
     open.wait.and_then(|wait| wait.checked_sub(open.lead + BLINK)).filter(|look| !look.is_zero())
 }
 
-/// Time until no other queue would keep the slot of `first` waiting. `None`: none would now.
+/// Time until no other queue would keep the slot of `first` waiting. `None`: now.
 fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
     let wait_of = |queue: &Outlook| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
     let waits = others(queues, first).filter_map(|queue| {
-        // Allows for a slot of the other queue, as far as `first` can wait, rather than leave it
-        // unused. Not needed if `first` has a slot at any time.
+        // Rather one slot more, as far as `first` can wait, than one unused. No need if `first` has
+        // a slot at any time.
         let slack = match ahead.is_zero() {
             true => Duration::ZERO,
             false => queue.interval.min(queues[first].tolerance / 4),
@@ -215,7 +212,7 @@ mod tests {
         let full = |wait| Outlook { sure: false, ..queue(Gated, 10, Some(wait)) };
         assert_eq!(next(&[slow, full(3)], Some(1)), Move::Open(1));
         assert_eq!(next(&[slow, queue(Gated, 10, Some(3))], Some(1)), Move::Open(0));
-        // Not if its wait is known to be long by now.
+        // A wait that is known to be long does not come first.
         assert_eq!(next(&[slow, full(500)], Some(1)), Move::Wait(Some(ms(486))));
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     turn::handover,
 };
 
-/// Counts a job that will soon join the shard's line, until dropped.
+/// Counts a job that is about to join the shard's line, until dropped.
 struct Announced(Arc<Shard>);
 
 impl Drop for Announced {
@@ -36,7 +36,7 @@ struct Waits {
     /// `None` once the ticket is taken.
     taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
-    /// The slot as quoted before the ticket was taken.
+    /// Its estimated slot before it has a ticket.
     quoted: Option<Instant>,
 }
 
@@ -62,7 +62,6 @@ impl Seat {
         Self { queue, terms, origin, held: Held::Nothing, announced: None, room: None }
     }
 
-    /// Waits for a permit if the line is bounded.
     pub(super) async fn take_room(&mut self) -> Result<(), Error> {
         let room = self.shard().room(1, &self.terms).await;
         self.room = room.inspect_err(|error| self.note_refusal(error))?;
@@ -90,7 +89,7 @@ impl Seat {
         self.stand() == Stand::InHand
     }
 
-    /// Estimates the slot. Unless in a hurry, first updates old knowledge of the record.
+    /// Estimates the slot; reads the record first if that is old and there is no `hurry`.
     pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Outlook> {
         let (stand, interval, tolerance) = (self.stand(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
@@ -121,7 +120,7 @@ impl Seat {
             let now = shard.host.now();
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
-            // With a running limit the capacity at the slot is unknown.
+            // With a running limit a slot may come late.
             let sure = shard.line().contact.memory.max_running.is_none();
             Outlook { stand, wait, interval, lead, tolerance, sure }
         }
@@ -129,13 +128,13 @@ impl Seat {
     }
 
     /// How long a slot can be kept in hand. The next slot is delayed as much, and other shards must
-    /// learn of that before the slot is granted to them.
+    /// learn of that before they are granted it.
     pub(super) fn tolerance(&self) -> Duration {
         let lead = self.shard().lead().get().to_duration();
         lead.max(self.interval() / 2).max(MIN_TOLERANCE)
     }
 
-    /// Time from its slot to the next one.
+    /// From its slot to the next one.
     fn interval(&self) -> Duration {
         self.queue.interval().saturating_mul(self.terms.line.weight)
     }
@@ -146,7 +145,7 @@ impl Seat {
         Some(running.since + self.tolerance())
     }
 
-    /// Lets the shard's other jobs allow for this one, if it is absent.
+    /// Lets the shard's other jobs allow for an absent job.
     pub(super) fn announce(&mut self) {
         if matches!(self.held, Held::Nothing) && self.announced.is_none() {
             self.shard().line().backlog.announced += 1;
@@ -172,7 +171,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Requests a slot.
+    /// Joins the line.
     pub(super) fn open(&mut self, quoted: Option<Instant>) -> Result<(), Error> {
         let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, quoted) };
         waits.gate = Gate::Open;
@@ -182,7 +181,6 @@ impl Seat {
         Ok(())
     }
 
-    /// Stops requesting a slot and gives back the one in hand.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
@@ -191,7 +189,7 @@ impl Seat {
                 self.shard().line().backlog.close_gate(waits.place.id);
                 self.held = Held::Waits(waits);
             }
-            // Started alone: no ticket to give back.
+            // Requests no slot any more; gives back a slot in hand.
             Held::InHand(running) if running.ticket == Ticket::NONE => drop(running),
             Held::InHand(running) => self.give_back(running)?,
         }
@@ -221,13 +219,12 @@ impl Seat {
         (Waiting::new(self.terms.line, Job::new(start).from(self.origin.clone())), slot)
     }
 
-    /// Counts a refusal by the queue.
+    /// Started alone: no ticket to give back.
     fn note_refusal(&self, error: &Error) {
         let shard = self.shard();
         shard.note_refusal(error, shard.host.now(), &self.terms.line, 1);
     }
 
-    /// Ready when the ticket is taken or the slot has come.
     pub(super) fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Held::Waits(waits) = &mut self.held else { return Poll::Pending };
         let mut changed = false;
@@ -249,9 +246,7 @@ impl Seat {
         self.shard().lead().round_trip()
     }
 
-    /// Uses the slot in hand at `now`. If the round trips (`answers`) do not explain the delay,
-    /// holds the queue so that the next slot comes as long after the start as it would have come
-    /// after the slot.
+    /// Ready when the ticket is taken or the slot has come.
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
@@ -260,12 +255,13 @@ impl Seat {
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
         if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {
-            // The hold reaches the store half a round trip from now.
+            // Uses the slot in hand at `now`. If the round trips (`answers`) do not explain the
+            // delay, holds the queue, so that the next slot keeps its distance from the start.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
             let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
-                // If the hold fails, the next start comes closer by that much.
+                // If the hold fails, the next start comes closer by as much.
                 let _ = shard.change_now(hold).await;
             }));
         }
@@ -273,5 +269,5 @@ impl Seat {
     }
 }
 
-/// Starts late by less than this hold nothing.
+/// Shorter delays hold nothing.
 const LEAST_DELAY: Duration = Duration::from_millis(1);

@@ -1,5 +1,4 @@
-//! Admission of jobs to the line: permits, wait estimates, tickets, and the position that a job
-//! gives up unless it is kept.
+//! Admission of jobs to the line: permits, estimates, tickets, positions.
 
 use std::{
     sync::Arc,
@@ -22,11 +21,11 @@ use crate::{
     user_code::dispose,
 };
 
-/// Maximum age of the record for the estimate of a joint job or of [`Shard::quote`].
+/// Maximum age of the record for an estimate.
 const JOINT_FRESH: Duration = Duration::from_millis(50);
 
 impl Shard {
-    /// Adds a job to the line once there is room. Dropping its `Place` withdraws the job.
+    /// Adds a job to the line once there is room. Dropping its `Place` withdraws it.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -36,7 +35,7 @@ impl Shard {
         only(self.enqueue_all(terms, vec![start], entry).await?)
     }
 
-    /// As `enqueue`, if there is room at once.
+    /// As `enqueue`, if there is room now.
     pub(crate) fn try_enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -45,8 +44,8 @@ impl Shard {
         only(self.try_enqueue_all(terms, vec![start])?)
     }
 
-    /// Adds jobs on the same terms, to take their tickets together. A job that is refused after
-    /// that gets the error itself.
+    /// Adds jobs on the same terms, to take their tickets together. Later refusals go to each job
+    /// itself.
     pub(crate) async fn enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
@@ -60,7 +59,7 @@ impl Shard {
         self.admit(terms, starts, entry, room, called)
     }
 
-    /// As `enqueue_all`, if there is room at once.
+    /// As `enqueue_all`, if there is room now.
     pub(crate) fn try_enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
@@ -103,8 +102,7 @@ impl Shard {
         Ok(arrived)
     }
 
-    /// Adds jobs to the line unless it is closed. A closed line still accepts the next attempt of
-    /// an accepted job.
+    /// Adds jobs to the line. A closed line still accepts the next attempt of an accepted job.
     pub(crate) fn arrive(self: &Arc<Self>, jobs: Vec<Waiting>, entry: Entry) -> Result<Vec<Accepted>, Error> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
@@ -121,7 +119,7 @@ impl Shard {
         Ok(jobs.into_iter().map(arrive).collect())
     }
 
-    /// Waits for permits in a bounded line. `None`: the line is unbounded.
+    /// Waits for permits. `None`: the line is unbounded.
     pub(crate) async fn room(
         &self,
         jobs: usize,
@@ -129,7 +127,7 @@ impl Shard {
     ) -> Result<Option<OwnedSemaphorePermit>, Error> {
         match self.free_room(jobs) {
             Err(error) if error.kind() == ErrorKind::Full => {}
-            // The semaphore queues the job behind earlier waiters.
+            // The semaphore keeps the order of waiters.
             room => return room,
         }
         let Some(room) = &self.room else { return Ok(None) };
@@ -162,8 +160,7 @@ impl Shard {
 
     /// When a new joint job would start. `None`: unknown.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
-        // If the read fails, continue without an estimate: the command that takes the ticket
-        // reports the error.
+        // No estimate if the read fails: the command that takes the ticket reports the error.
         let seen = self.look(JOINT_FRESH).await.ok()??;
         self.line().joint_quote(&seen, &terms.line, self.host.now())
     }
@@ -173,12 +170,12 @@ impl Shard {
         let seen = self.look(JOINT_FRESH).await?;
         let now = self.host.now();
         let line = self.line();
-        // A lost record will be restored from memory.
+        // The record was lost and will be restored from memory.
         let quote = line.quote(&seen.unwrap_or(line.contact.memory), &terms.line, now);
         Ok(quote.map(|start| start.saturating_duration_since(now)))
     }
 
-    /// The record, at most `fresh` old. `None`: the store lost it.
+    /// The record, at most `fresh` old. `None`: lost by the store.
     async fn look(&self, fresh: Duration) -> Result<Option<Memory>, StateError> {
         let sent = self.host.now();
         let known = self.line().known(sent, fresh);
@@ -206,7 +203,7 @@ impl Shard {
     }
 }
 
-/// The accepted job, unless it has been refused since.
+/// The accepted job, unless it was refused since.
 fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
     let accepted = accepted.into_iter().next().ok_or_else(Error::closed)?;
     accepted.taken.refused().map_or(Ok(accepted), Err)
@@ -214,11 +211,10 @@ fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A new job.
     New,
     /// The next attempt of an accepted job; needs no permit.
     Again,
-    /// A new joint job, which already has its permit.
+    /// A new joint job; has its permit.
     Joint(Gate),
 }
 
@@ -227,7 +223,7 @@ pub(crate) struct Accepted {
     pub(crate) taken: Arc<Taken>,
 }
 
-/// The position of a waiting job. Dropping it withdraws the job unless it is disarmed.
+/// The position of a waiting job. Withdraws the job when dropped, unless disarmed.
 pub(crate) struct Place {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
@@ -239,7 +235,7 @@ impl Place {
         Self { shard, id, armed: true }
     }
 
-    /// Lets the job keep its position.
+    /// Keeps the position.
     pub(crate) fn disarm(mut self) -> JobId {
         self.armed = false;
         self.id

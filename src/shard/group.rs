@@ -1,4 +1,4 @@
-//! Groups of jobs that are cancelled together.
+//! Groups of jobs.
 
 use std::{
     ptr,
@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use super::Shard;
 use crate::{error::Error, line::GroupId, until::until};
 
-/// Jobs that are cancelled together, e.g. those of one crawl or customer, in any queues of this
-/// process.
+/// Jobs of any queues of this process that are cancelled together, e.g. those of one crawl or
+/// customer.
 ///
-/// Cloning returns another handle to the same group. Set a job's group with
+/// Cloning returns another handle to the group. Set it with
 /// [`JobOptions::group`](crate::JobOptions::group).
 ///
 /// ```
@@ -62,10 +62,10 @@ impl JobGroup {
 
     /// Cancels the jobs of the group that have not started; their handles return
     /// [`Cancelled`](crate::ErrorKind::Cancelled). Returns the number of positions given up; a job
-    /// of several [limits](crate::Limits) may have one in each queue. Running jobs continue,
-    /// without a further attempt. Jobs between two attempts end with their last error.
+    /// of several [limits](crate::Limits) may have one in each queue. Running jobs continue but are
+    /// not retried. Jobs between two attempts end with their last error.
     ///
-    /// Cancelling is permanent: a job added to the group later is refused with the same error.
+    /// This is permanent: jobs added to the group later are refused with the same error.
     pub fn cancel(&self) -> usize {
         let shards = {
             let mut members = self.members();
@@ -85,7 +85,7 @@ impl JobGroup {
         self.0.id
     }
 
-    /// Admits jobs of the group to a shard's line, unless the group is cancelled.
+    /// Admits jobs to a shard's line, unless the group is cancelled.
     pub(super) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
         {
             let mut members = self.members();
@@ -106,7 +106,6 @@ impl JobGroup {
         Ok(arrived)
     }
 
-    /// Completes once the group is cancelled.
     pub(crate) async fn cancelled(&self) {
         until(&self.0.ended, || self.is_cancelled()).await;
     }

@@ -19,31 +19,28 @@ pub(crate) type Started = line::Started<AbortHandle>;
 pub(crate) type Waiting = line::Waiting<Job>;
 pub(crate) type Withdrawn = line::Withdrawn<Job, Caller>;
 
-/// Starts or refuses a waiting job.
 pub(crate) trait Start: Send {
-    /// Starts the job without blocking and returns its abort handle, if it has one. Returns the
-    /// place if nobody wants the job any more.
+    /// Starts the job without blocking. Returns its abort handle, if any; `Err` gives the place
+    /// back, as nobody wants the job any more.
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
 
-    /// Sends the error to the waiter of the result.
+    /// Returns the error to the waiter of the result.
     fn refuse(self: Box<Self>, error: Error);
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// The line's part of the terms.
     pub(crate) line: line::Terms,
     pub(crate) group: Option<JobGroup>,
 }
 
 impl Terms {
-    /// Without a deadline.
     pub(crate) fn unhurried(mut self) -> Self {
         self.line.deadline = None;
         self
     }
 
-    /// Admits jobs on these terms to a shard's line, unless their group is cancelled.
+    /// Admits jobs to a shard's line, unless their group is cancelled.
     pub(crate) fn admit<T>(
         &self,
         shard: &Arc<Shard>,
@@ -55,7 +52,7 @@ impl Terms {
         }
     }
 
-    /// Completes once the group is cancelled; never without a group.
+    /// Pending forever without a group.
     pub(crate) async fn cancelled(&self) {
         match &self.group {
             Some(group) => group.cancelled().await,
@@ -67,7 +64,7 @@ impl Terms {
 pub(crate) struct Job {
     pub(crate) start: Box<dyn Start>,
     added: Added,
-    /// `None` for most jobs, to keep the memory of a million waiting jobs small.
+    /// `None` for most jobs, to save memory.
     rest: Option<Box<Rest>>,
 }
 
@@ -91,7 +88,6 @@ impl Job {
         self
     }
 
-    /// Sets where the job was added.
     pub(crate) fn from(mut self, origin: Origin) -> Self {
         let Origin { added, traced } = origin;
         self.added = added;
@@ -101,18 +97,18 @@ impl Job {
         self
     }
 
-    /// Releases the permit. Wakes a caller, so never call it under the line's lock.
+    /// Releases the permit. Wakes a caller: never call it under the line's lock.
     pub(crate) fn leave_room(&mut self) {
         drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
     }
 
-    /// Takes the origin; the trace is there only at the first call.
+    /// Takes the origin; a second call lacks the trace.
     pub(crate) fn take_origin(&mut self) -> Origin {
         Origin { added: self.added, traced: self.rest.as_mut().and_then(|rest| rest.traced.take()) }
     }
 }
 
-/// Reports the error to all waiters of a withdrawn job. Never call it under the line's lock.
+/// Returns the error to all waiters of a withdrawn job. Never call it under the line's lock.
 pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
     job.payload.leave_room();

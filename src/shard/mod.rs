@@ -1,4 +1,4 @@
-//! A shard: its line under a lock, the wake-up of its driver, and its running jobs.
+//! A shard: its line under a lock, the wake-up of its driver, its running jobs.
 
 mod admission;
 mod group;
@@ -40,11 +40,10 @@ use crate::{
     wake_ups::WakeUps,
 };
 
-/// How long a call retries a failed command. A restarting server is often back by then, and the
-/// caller is still waiting.
+/// How long a call retries. A restarting server is often back by then, and the caller still waits.
 pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
 
-/// The task of a shard, alive only while jobs wait or run.
+/// A shard's task, alive only while jobs wait or run.
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
 /// Called for every failed command.
@@ -61,23 +60,23 @@ pub(crate) struct Shard {
     pub(crate) queue: QueueName,
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) on_error: Option<ErrorHook>,
-    /// The settings that it was opened with, if the stored ones were kept.
+    /// The settings that it was opened with, if others were kept.
     pub(crate) overruled: Option<Settings>,
     /// `None`: unlimited.
     pub(crate) room: Option<Room>,
     driver: Driver,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
-    /// How long the last late-bound choice of a job took.
+    /// Duration of the last late-bound choice.
     choice_took: Mutex<Duration>,
     pub(crate) woken: Notify,
     /// Notified when the store has replied or failed.
     pub(crate) answered: Notify,
     /// Notified when the queue is found paused or its store lost.
     pub(crate) stopped: Notify,
-    /// Notified when the shard may have become idle.
+    /// Notified when the shard may be idle.
     pub(crate) settled: Notify,
-    /// Notified when the shard is shut down.
+    /// Notified at shutdown.
     pub(crate) ended: Notify,
     pub(crate) wake_ups: WakeUps,
     pub(crate) host: Arc<dyn Host>,
@@ -113,7 +112,7 @@ impl Shard {
         }
     }
 
-    /// Locks the line. Under the lock no user code runs, panics or is dropped.
+    /// Under this lock no user code runs, panics or is dropped.
     pub(crate) fn line(&self) -> LineGuard<'_, Job, Caller, AbortHandle> {
         LineGuard::new(self.line.lock().unwrap_or_else(PoisonError::into_inner), &self.telemetry)
     }
@@ -126,8 +125,8 @@ impl Shard {
         self.choice_took.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the driver. Starts one if none is alive: on the runtime where the queue was opened, or
-    /// on the caller's if that one has ended.
+    /// Wakes the driver. Starts one if none is alive, on the runtime where the queue was opened, or
+    /// the caller's if that has ended.
     pub(crate) fn wake(self: &Arc<Self>) {
         for moved in [false, true] {
             {
@@ -141,7 +140,7 @@ impl Shard {
                 line.forget_old_loss(self.host.now());
             }
             self.host.spawn((self.driver)(self.clone()));
-            // A runtime that has ended drops the driver, which then sets `orphaned`.
+            // An ended runtime drops the driver, which then sets `orphaned`.
             if !self.line().orphaned || moved || !self.host.adopt() {
                 return;
             }
@@ -167,7 +166,7 @@ impl Shard {
         }
     }
 
-    /// Sends one command. A panic of the backend is an error.
+    /// Sends a command. A panic of the backend is an error.
     pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
         applied.await.unwrap_or_else(|_| {
@@ -175,7 +174,7 @@ impl Shard {
         })
     }
 
-    /// Sends one command, with a timeout.
+    /// Sends a command, with a timeout.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let (sent, sort) = (self.host.now(), Sent::of(&command));
         let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
@@ -184,7 +183,7 @@ impl Shard {
         reply
     }
 
-    /// Sends an idempotent command and retries transient errors, such as a connection that died
+    /// Sends an idempotent command, and retries transient errors such as a connection that died
     /// while idle. Returns the reply and when its command was sent.
     pub(crate) async fn insist(&self, command: Command) -> Result<(Reply, Instant), StateError> {
         let last = self.host.now() + INSISTENCE;
@@ -203,15 +202,15 @@ impl Shard {
         }
     }
 
-    /// Changes a setting for all shards and remembers it. Each change is absolute, or the longer of
-    /// two holds, so a retry is harmless.
+    /// Changes a setting for all shards. A retry is harmless: each change is absolute, or the
+    /// longer of two holds.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().contact.told();
         let (reply, _) = self.insist(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
-    /// As `change`, without retries: the change is useful only now.
+    /// As `change` without retries, for a change that is useful only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().contact.told();
         let reply = self.command(Command::Change(change, memory)).await?;
@@ -228,7 +227,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Accepts no new job from now on, nor a job that waits for a permit.
+    /// Accepts no job from now on, nor those that wait for a permit.
     pub(crate) fn close(&self) {
         self.line().closed = true;
         if let Some(room) = &self.room {
@@ -236,7 +235,6 @@ impl Shard {
         }
     }
 
-    /// Waits until no job waits or runs and the driver has ended.
     pub(crate) async fn settle(&self) {
         until(&self.settled, || {
             let line = self.line();
@@ -245,7 +243,6 @@ impl Shard {
         .await;
     }
 
-    /// Takes out a job that has not started.
     pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
         let mut withdrawn = self.line().withdraw(id)?;
         withdrawn.job.payload.leave_room();
@@ -276,7 +273,6 @@ impl Shard {
         }
     }
 
-    /// Logs a failed command and calls the error hook.
     pub(crate) fn report(&self, error: StateError) {
         self.telemetry.state_failed(&error);
         self.tell_hook(|| Error::from(error));
@@ -285,7 +281,7 @@ impl Shard {
     fn tell_hook(&self, error: impl FnOnce() -> Error) {
         if let Some(hook) = self.on_error.clone() {
             let error = error();
-            // The hook is user code: it may block or panic, and the driver must not.
+            // User code: it may block or panic, and the driver must not.
             self.host.spawn_blocking(Box::new(move || (hook.0)(&error)));
         }
     }
@@ -303,8 +299,7 @@ impl Shard {
         error
     }
 
-    /// As `refuse_too_late`, for a job whose `add` has returned: the hook gets the error, as nobody
-    /// may hold the handle.
+    /// Also calls the hook: after `add` has returned, nobody may hold the job's handle.
     pub(crate) fn give_up(&self, late: Withdrawn, quote: Option<Instant>, now: Instant) {
         let error = self.refuse_too_late(late, quote, now);
         self.tell_hook(|| error);

@@ -1,4 +1,4 @@
-//! A running job, as its shard counts it.
+//! A running job as counted by its shard.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
 
@@ -12,7 +12,7 @@ use crate::{
     telemetry::{Outcome, Run},
 };
 
-/// Counts a job as running, until dropped.
+/// Counts a job as running until dropped.
 pub(crate) struct Running {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
@@ -23,7 +23,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Runs the job, or one attempt of it, and drops it on completion.
+    /// Runs the job or one attempt, and drops it on completion.
     pub(crate) async fn run<T>(
         &mut self,
         attempt: Option<u32>,
@@ -36,8 +36,7 @@ impl Running {
         outcome.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// Runs a joint job. The start in the `others` is logged in its span, which belongs to this
-    /// queue.
+    /// Runs a joint job. This queue's span contains the starts in `others`.
     pub(crate) async fn run_beside<T>(
         &mut self,
         others: &mut [Running],
@@ -61,19 +60,17 @@ impl Running {
         }
     }
 
-    /// Sets the outcome of the job, or of one attempt.
     pub(crate) fn ended(&mut self, outcome: Outcome) {
         if let Some(run) = &mut self.run {
             run.ended(outcome);
         }
     }
 
-    /// Frees the slot for another job.
+    /// Ends without a report, because another job takes the slot.
     pub(crate) fn pass_on(mut self) {
         self.run = None;
     }
 
-    /// Lets `shutdown` abort the job.
     pub(crate) fn abort_with(&self, handle: AbortHandle) {
         self.shard.line().running.insert(self.id, Some(handle));
     }

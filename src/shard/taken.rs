@@ -1,4 +1,4 @@
-//! The ticket of a job, shared by all holders of its handle.
+//! A job's ticket, shared by all its handles.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::{error::Error, until::until};
 
-/// The ticket of a job, or the reason why it gets none.
+/// A job's ticket, or why it gets none.
 #[derive(Default)]
 pub(crate) struct Taken {
     told: OnceLock<Result<Ticket, Box<Error>>>,
@@ -22,12 +22,10 @@ impl Taken {
         self.told.get().is_some()
     }
 
-    /// Completes once the result is set.
     pub(crate) async fn told(&self) {
         until(&self.woken, || self.is_told()).await;
     }
 
-    /// Waits for the result.
     pub(crate) async fn wait(&self) -> Result<Ticket, Error> {
         self.told().await;
         match self.told.get() {
@@ -37,7 +35,7 @@ impl Taken {
         }
     }
 
-    /// The error, if the job is known to get no ticket.
+    /// The error, if it is known that the job gets no ticket.
     pub(crate) fn refused(&self) -> Option<Error> {
         self.told.get()?.as_ref().err().map(|error| error.again())
     }
@@ -49,8 +47,8 @@ impl fmt::Debug for Taken {
     }
 }
 
-/// Sets the result. Dropping it without a result cancels the job's ticket. The drop wakes tasks, so
-/// never drop it under the line's lock.
+/// Sets the result once; `Cancelled` if dropped without one. The drop wakes tasks: never drop it
+/// under the line's lock.
 pub(crate) struct Caller(Arc<Taken>);
 
 impl Caller {
@@ -60,7 +58,6 @@ impl Caller {
     }
 
     pub(crate) fn tell(self, ticket: Result<Ticket, Error>) {
-        // Cannot be set before: only this value sets it.
         let _ = self.0.told.set(ticket.map_err(Box::new));
     }
 }

@@ -1,4 +1,4 @@
-//! Events of the parts around a shard: client layers and the watch during a pause.
+//! Events around a shard: client layers, and the watch during a pause.
 
 #[cfg(feature = "tower")]
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Telemetry {
         );
     }
 
-    /// A paced service was not polled in time and waits for another slot.
+    /// A paced service was polled too late and waits for another slot.
     #[cfg(feature = "tower")]
     pub(crate) fn slot_stale(&self, age: Duration) {
         tell!(self, DEBUG, "slot.stale", "a slot was seen too late: takes another one", age_us = us(age));
@@ -38,8 +38,7 @@ impl Telemetry {
         );
     }
 
-    /// An unusable field. Debug level if it causes no hold, since any response may have such a
-    /// field.
+    /// Only debug without a hold: any response may have such a field.
     #[cfg(feature = "http")]
     pub(crate) fn response_doubtful(
         &self,

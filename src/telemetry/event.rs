@@ -1,7 +1,7 @@
-//! The macro for all events of this crate.
+//! The macro for all events.
 
-/// Logs an event: telemetry, level, name, text, fields. An event's level is static, so a choice of
-/// two is written `LEVEL if condition, else LEVEL`.
+/// Logs an event: telemetry, level, name, text, fields. Levels are static; choose between two with
+/// `LEVEL if condition, else LEVEL`.
 macro_rules! tell {
     ($told:expr, $level:ident if $condition:expr, else $other:ident, $($rest:tt)+) => {
         if $condition { tell!($told, $level, $($rest)+) } else { tell!($told, $other, $($rest)+) }

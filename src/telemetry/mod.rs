@@ -1,9 +1,9 @@
 //! Spans and events through [`tracing`](https://docs.rs/tracing) and, with the feature `metrics`,
 //! counters, gauges and histograms through [`metrics`](https://docs.rs/metrics).
 //!
-//! Names, fields, units and labels on this page are stable: they change only with a major version.
-//! The texts of events may change. A field that does not apply is left out. Durations are whole
-//! microseconds and end in `_us`; metrics use seconds.
+//! Names, fields, units and labels on this page change only with a major version; the texts of
+//! events may change. A field that does not apply is left out. Durations are whole microseconds and
+//! end in `_us`; metrics use seconds.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -29,15 +29,15 @@
 //! |---|---|---|
 //! | `job` | info | `queue`, `shard`, `ticket`, `weight`, `priority`, `attempt`, `waited_us`, `late_us` |
 //!
-//! The span is entered at each poll of the job and closed at its end. Its parent is the span in
-//! which the job was added, which stays open until then. Each attempt of a [retried](crate::Retry)
-//! job has its own span; `attempt` counts from 1. Code in a [`Turn`](crate::Turn) runs in the
-//! caller's span and has no other. A job of [`Limits`](crate::Limits) has one span, that of its
-//! first queue; the events of the other queues are logged in it.
+//! It is entered at each poll of the job and closed at its end. Its parent is the span in which the
+//! job was added, which stays open until then. Each attempt of a [retried](crate::Retry) job has
+//! its own span; `attempt` counts from 1. A [`Turn`](crate::Turn) has no span; its code runs in the
+//! caller's. A job of [`Limits`](crate::Limits) has the span of its first queue, which also
+//! contains the events of the others.
 //!
 //! - `queue`: the name of the queue; `shard`: the [id](crate::IntervalQueue::shard_id) of the
 //!   shard.
-//! - `ticket`: the ticket of the job; left out if it [starts alone](crate::WhenStateIsLost).
+//! - `ticket`: the job's ticket; left out if it [starts alone](crate::WhenStateIsLost).
 //! - `waited_us`: from the call of `add` to the start; left out without a subscriber at that call.
 //! - `late_us`: from the slot to the start; left out if the job starts alone.
 //!
@@ -66,25 +66,25 @@
 //! | `queue.kept` | warn | opening kept other settings | `rates`, `max_running`, `rates_asked`, `max_running_asked` |
 //! | `queue.replaced` | warn | opening replaced settings | `rates`, `max_running`, `rates_before`, `max_running_before` |
 //!
-//! The name of an event is in its metadata, where an OpenTelemetry exporter and your own filter
-//! find it. `job.started` and `job.finished` are in the job's span, those of a turn in the caller's
-//! span. `job.too_late` is in the span in which the job was added.
+//! An event's name is in its metadata, where OpenTelemetry exporters and filters find it.
+//! `job.started` and `job.finished` are in the job's span, those of a turn in the caller's.
+//! `job.too_late` is in the span in which the job was added.
 //!
-//! - `outcome`: `ok`, `failed` (an attempt returned an error), `panicked`, `timed_out`, `cancelled`
-//!   (aborted while running). A turn's outcome is `ok`.
-//! - `reason`: `late_start` (the start would have been much later than the slot, because the
-//!   process stalled), `unwanted` (the job was cancelled, or gave the slot back because its other
-//!   limits granted none), `too_light` (a heavier job came first).
+//! - `outcome`: `ok` (always for a turn), `failed` (an attempt returned an error), `panicked`,
+//!   `timed_out`, `cancelled` (aborted while running).
+//! - `reason`: `late_start` (the process stalled, and the start would be much too late), `unwanted`
+//!   (the job was cancelled, or gave the slot back because its other limits granted none),
+//!   `too_light` (a heavier job came first).
 //! - `kind`: the kind of the [error](crate::StateErrorKind), e.g. `timed_out`.
 //! - `max_running`: left out if unlimited.
 //!
-//! Without a subscriber there is no work for spans and events. With a subscriber at the level info
-//! a waiting job takes about 150 bytes more. A shard logs its own events in the task that starts
-//! its jobs, so a subscriber that blocks delays them.
+//! Spans and events cost nothing without a subscriber. With one at the level info a waiting job
+//! takes about 150 bytes more. A subscriber that blocks delays jobs: the shard logs its events in
+//! the task that starts them.
 //!
 //! # Metrics
 //!
-//! With the feature `metrics`. All metrics have the label `queue`.
+//! With the feature `metrics`. All have the label `queue`.
 //!
 //! | metric | kind | other label | value |
 //! |---|---|---|---|
@@ -102,21 +102,19 @@
 //! | `interval_queue_state_latency_seconds` | histogram | `command`: `step`, `change`, `read` | from command to reply |
 //!
 //! The `reason` of a refusal: `too_late` (because of
-//! [`start_within`](crate::JobOptions::start_within)), `full` (no room for a job that does not
-//! wait), `cancelled` (with its [group](crate::JobGroup)), `closed` (the queue was closed, or shut
-//! down while the job waited). A job cancelled through its handle, or by dropping its future, is
-//! not counted.
+//! [`start_within`](crate::JobOptions::start_within)), `full` (no room, and the job does not wait),
+//! `cancelled` (with its [group](crate::JobGroup)), `closed` (the queue was closed, or shut down
+//! while the job waited). A job cancelled by its handle or by dropping a future is not counted.
 //!
 //! A job of [`Limits`](crate::Limits) is counted in each of its queues; `too_late` in all of them.
 //!
-//! Shards of a queue in one process add up; sum over processes for the queue. A slot whose grant
-//! did not arrive is counted neither as used nor as lost. The lateness shows the load of the host,
-//! the waiting time the load of the queue. A queue uses the recorder that is installed when it is
-//! opened, so install the recorder first.
+//! The shards of a queue in one process add up; sum over processes for the queue. A slot whose
+//! grant did not arrive is counted neither as used nor as lost. Lateness shows the load of the
+//! host, waiting time the load of the queue. Install the recorder before you open the queue.
 //!
 //! **Many queues.** Each value of the label `queue` makes about twenty series (a histogram counted
-//! as one). A queue for each of 10,000 customers is too much for most servers: let the queues share
-//! a label with `Builder::metrics_label`, which adds their numbers up, or leave it out.
+//! as one). 10,000 queues are too much for most servers: let queues share a label with
+//! `Builder::metrics_label`, which adds their numbers up, or leave it out.
 
 mod around;
 mod event;
@@ -141,8 +139,7 @@ pub(crate) use watch::LineGuard;
 
 const TARGET: &str = "interval_queue";
 
-/// Whether a subscriber or recorder may exist. Without the feature and a subscriber this costs one
-/// load.
+/// Whether a subscriber or recorder may exist. Costs one load without the feature and a subscriber.
 fn anybody_listens() -> bool {
     cfg!(feature = "metrics")
         || tracing::level_filters::LevelFilter::current() != tracing::level_filters::LevelFilter::OFF

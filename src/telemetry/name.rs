@@ -43,7 +43,6 @@ impl Outcome {
     /// In the order of the enum.
     pub(super) const NAMES: [&str; 5] = ["ok", "failed", "panicked", "timed_out", "cancelled"];
 
-    /// The outcome of a job that ended with `error`.
     pub(crate) fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Panicked => Self::Panicked,
@@ -59,13 +58,13 @@ impl Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Cannot start within its `start_within`; at `add` or later.
+    /// Because of `start_within`; at `add` or later.
     TooLate,
-    /// No room, and the job does not wait for it.
+    /// No room, and the job does not wait.
     Full,
-    /// Cancelled with its group, at `add` or later.
+    /// With its group; at `add` or later.
     Cancelled,
-    /// The queue was closed, or shut down while the job waited.
+    /// Closed, or shut down while the job waited.
     Closed,
 }
 
@@ -93,7 +92,6 @@ pub(super) fn kind(kind: StateErrorKind) -> &'static str {
     }
 }
 
-/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     Step,

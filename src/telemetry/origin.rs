@@ -1,4 +1,4 @@
-//! The origin of a job: when it was added, and in which span.
+//! When and in which span a job was added.
 
 use std::time::Instant;
 
@@ -18,7 +18,6 @@ pub(crate) struct Traced {
 }
 
 impl Origin {
-    /// The current span, and `called`.
     pub(crate) fn here(called: Instant) -> Self {
         let wanted = tracing::span_enabled!(target: TARGET, tracing::Level::INFO);
         let traced = wanted.then(|| Traced { since: called, parent: Scope::current() });
@@ -29,7 +28,7 @@ impl Origin {
         Self { added, traced }
     }
 
-    /// When the jobs were added. `None`: not measured.
+    /// `None`: not measured.
     pub(super) fn since(&self) -> Option<Instant> {
         #[cfg(feature = "metrics")]
         let added = self.added.since;
@@ -39,7 +38,7 @@ impl Origin {
     }
 }
 
-/// When a job was added; empty without the feature `metrics`.
+/// Empty without the feature `metrics`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Added {
     #[cfg(feature = "metrics")]

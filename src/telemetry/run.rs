@@ -1,4 +1,4 @@
-//! The span, events and metrics of one job from start to end.
+//! Span, events and metrics of one job.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,6 @@ pub(crate) struct Run {
     begun: Option<Begun>,
 }
 
-/// State since the start.
 struct Begun {
     at: Instant,
     /// Empty for a turn.
@@ -55,7 +54,7 @@ impl Run {
             )
         });
         span.run(|| self.tell_start(told, ticket, attempt, now));
-        // Stays if the job is dropped before its end.
+        // Stays if the job is dropped early.
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
 
@@ -64,17 +63,17 @@ impl Run {
         run.and_then(|run| run.begun.as_ref()).map_or(&scope::NONE, |begun| &begun.span)
     }
 
-    /// Begins a turn, in the caller's span.
+    /// Begins in the caller's span.
     pub(crate) fn begin_turn(&mut self, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(Scope::none(), Outcome::Ok, told, ticket, now);
     }
 
-    /// Begins a joint job in a further queue; `span` belongs to its first queue.
+    /// Begins a joint job in a further queue, in the `span` of its first one.
     pub(crate) fn begin_beside(&mut self, span: Scope, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(span, Outcome::Cancelled, told, ticket, now);
     }
 
-    /// Begins in `span`, or the caller's if empty. `outcome` applies unless `ended` replaces it.
+    /// Begins in `span`, or the caller's if empty. `outcome` applies unless `ended` is called.
     fn begin_in(&mut self, span: Scope, outcome: Outcome, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.parent = Scope::none();
         span.run(|| self.tell_start(told, ticket, None, now));
@@ -87,7 +86,7 @@ impl Run {
         }
     }
 
-    /// Ends the run. If the job never began, its slot is lost.
+    /// Without a start the slot is lost.
     pub(crate) fn over(self, told: &Telemetry, ticket: Ticket, now: Instant) {
         match self.begun {
             Some(Begun { at, span, outcome }) => {
@@ -119,7 +118,7 @@ impl Run {
         );
     }
 
-    /// Time since the job was added, and since its slot.
+    /// Since the job was added, and since its slot.
     fn delays(&self, now: Instant) -> (Option<Duration>, Option<Duration>) {
         let since = |instant: Instant| now.saturating_duration_since(instant);
         (self.since.map(since), self.slot.map(since))

@@ -8,9 +8,9 @@ use std::{
 
 use tracing::{Id, Span, dispatcher};
 
-/// A span that is entered and closed under its own subscriber. Jobs run on other threads than they
-/// were added on, and a registry panics if its span is left or closed under another subscriber.
-/// `Instrument` does not prevent that.
+/// A span that is entered and closed under its own subscriber. A job may run on another thread than
+/// it was added on, and a registry panics if its span is left or closed under another subscriber,
+/// which `Instrument` does not prevent.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope(Span);
 
@@ -58,8 +58,7 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // Dropping the last handle closes the span and perhaps its parent, which also needs the
-        // subscriber.
+        // This may close the span and its parent, which needs the subscriber.
         let mut span = std::mem::replace(&mut self.0, Span::none());
         if let Some(dispatch) = span.with_subscriber(|(_, dispatch)| dispatch.clone()) {
             dispatcher::with_default(&dispatch, || span = Span::none());

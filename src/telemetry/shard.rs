@@ -7,7 +7,6 @@ use interval_queue_contract::{Memory, Micros, QueueName, Rate, Settings, ShardId
 use super::{MetricsLabel, Origin, Refused, event::tell, meter::Meter, name, run::number, us};
 use crate::line::{LostBecause, LostSlot, Share};
 
-/// A shard's event fields and metrics.
 pub(crate) struct Telemetry {
     pub(crate) queue: QueueName,
     pub(super) shard: ShardId,
@@ -20,7 +19,6 @@ impl Telemetry {
         Self { queue, shard, meter }
     }
 
-    /// A waiting job can no longer start in time.
     pub(crate) fn give_up(&self, weight: u32, priority: i32, origin: &Origin, now: Instant) {
         let waited = origin.since().map(|since| now.saturating_duration_since(since));
         match &origin.traced {
@@ -29,7 +27,7 @@ impl Telemetry {
         }
     }
 
-    /// `jobs` that were added together, or one waiting job, cannot start in time.
+    /// `jobs` were added together, or one waits.
     pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>, jobs: usize) {
         self.meter.refused(Refused::TooLate, jobs);
         tell!(
@@ -85,7 +83,7 @@ impl Telemetry {
         );
     }
 
-    /// The shard no longer runs alone. `None`: it never did.
+    /// `None`: the shard never ran alone.
     pub(crate) fn rejoined(&self, settling: Option<Duration>) {
         let Some(settling) = settling else { return };
         tell!(
@@ -121,7 +119,7 @@ impl Telemetry {
         );
     }
 
-    /// Opening the queue kept stored settings that differ from the requested ones.
+    /// Stored settings that differ from the requested ones were kept.
     pub(crate) fn kept(&self, asked: Settings, kept: Settings) {
         tell!(
             self,
@@ -135,7 +133,7 @@ impl Telemetry {
         );
     }
 
-    /// Logs changes of settings, pauses and holds that the shard sees.
+    /// Logs changes of settings, pauses and holds.
     pub(super) fn rules_seen(&self, before: Option<Memory>, now: Memory) {
         if let Some(before) = before.filter(|before| before.settings() != now.settings()) {
             tell!(
@@ -156,7 +154,7 @@ impl Telemetry {
         }
         if now.held_until > now.at && before.is_none_or(|before| before.held_until != now.held_until) {
             let hold = now.held_until - now.at;
-            // Joint jobs hold queues this briefly to delay a next slot.
+            // Joint jobs hold a queue this briefly.
             let short = hold < Micros::from_millis(100);
             tell!(self, DEBUG if short, else INFO, "queue.held", "the queue is held", hold_us = hold.get());
         }

@@ -1,6 +1,5 @@
-//! Observes the line: changes made under the lock are reported after it is released.
-//!
-//! So code that changes the line need not report anything, and no subscriber runs under the lock.
+//! Observes the line: changes made under the lock are reported after its release. So code that
+//! changes the line need not report them, and subscribers never run under the lock.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -14,7 +13,7 @@ use crate::line::{Kept, LostSlot};
 
 pub(crate) struct LineGuard<'a, J, C, A> {
     line: MutexGuard<'a, Kept<J, C, A>>,
-    /// Declared after the lock, so that it is dropped after it.
+    /// Declared after the lock, to be dropped after it.
     news: News<'a>,
 }
 
@@ -52,7 +51,7 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
     }
 }
 
-/// Changes to report after the lock is released.
+/// Reported after the lock is released.
 struct News<'a> {
     telemetry: &'a Telemetry,
     levels: Levels,

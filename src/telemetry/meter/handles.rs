@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// A shard's part of a gauge shared with other shards. Subtracted on drop.
+/// A shard's part of a gauge that shards share; subtracted on drop.
 struct Level {
     gauge: Gauge,
     shown: AtomicUsize,
 }
 
 impl Level {
-    /// The difference to apply. Called under the line's lock, which orders the calls.
+    /// The difference to apply. The line's lock orders the calls.
     fn change_to(&self, now: usize) -> f64 {
         let shown = self.shown.load(Ordering::Relaxed);
         if now == shown {
@@ -75,8 +75,8 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Describes the metrics each time: it is cheap, and reaches a recorder installed after the
-    /// first queue was opened.
+    /// Describes the metrics each time, which is cheap and reaches a recorder that was installed
+    /// late.
     pub(crate) fn new(queue: &QueueName, choice: MetricsLabel) -> Self {
         let labels: Vec<_> = match choice {
             MetricsLabel::QueueName => Some(queue.to_string()),
@@ -174,7 +174,7 @@ impl Meter {
     pub(crate) fn replied<T>(&self, sent: Sent, took: Duration, reply: &Result<T, StateError>) {
         match reply {
             Ok(_) => self.state_latency[sent as usize].record(took),
-            // Rare, with many kinds: looked up on use.
+            // Rare, and of many kinds: looked up on use.
             Err(error) => {
                 let labels = and(&self.labels, label::KIND, name::kind(error.kind()));
                 counter!(metric::STATE_ERRORS, labels).increment(1);

@@ -23,7 +23,7 @@ pub enum MetricsLabel {
     /// The name of the queue (default).
     #[default]
     QueueName,
-    /// This text. Use few different texts.
+    /// This text; use few different ones.
     Text(String),
     /// No label: all queues without it add up.
     Absent,

@@ -1,4 +1,4 @@
-//! The meter: counts with the feature `metrics`, and does nothing without it.
+//! The meter; does nothing without the feature `metrics`.
 
 #[cfg(not(feature = "metrics"))]
 mod absent;
