@@ -17,13 +17,13 @@
 //!     Response::builder().status(StatusCode::TOO_MANY_REQUESTS).header(RETRY_AFTER, "30").body(())
 //! });
 //! let client = ServiceBuilder::new()
-//!     .layer(IntervalLayer::new(queue.clone())) // outside, so that the hold is in force before the slot is given back
+//!     .layer(IntervalLayer::new(queue.clone())) // outside: the hold precedes the next call
 //!     .layer(FeedbackLayer::new(Observer::new(queue.clone())))
 //!     .service(server);
 //!
 //! let began = tokio::time::Instant::now();
 //! client.oneshot(Request::new(())).await?;
-//! queue.turn().await?; // of any process
+//! queue.turn().await?; // waits for the hold, in any process
 //! assert!(began.elapsed() >= Duration::from_secs(30));
 //! # Ok(())
 //! # }
@@ -34,7 +34,7 @@
 //! | response | hold |
 //! |---|---|
 //! | 429 or 503 with `Retry-After` (seconds or a date) | as given |
-//! | any, with a `RateLimit` item that has nothing remaining (`"default";r=0;t=30`) | its `t`, of several the longest |
+//! | any, with a used-up item in `RateLimit` (`"default";r=0;t=30`) | its `t`, of several the longest |
 //! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | until its reset |
 //! | any, with nothing remaining in the [service's own fields](Observer::vendor) | until their reset |
 //! | 429 with none of these | the [floor](Observer::floor) |
@@ -42,7 +42,7 @@
 //! - **`Retry-After` counts on 429 and 503 only.** With another status it concerns one request,
 //!   e.g. a redirect. It takes precedence over `RateLimit`, as that draft requires.
 //! - **A date** is compared with the response's own `Date`, so the client's clock does not matter.
-//!   It is used only if `Date` is missing, as a 503 may do.
+//!   The client's clock is used only if `Date` is missing, as it may be in a 503.
 //! - **Responses are not trusted.** A hold is at least the floor and at most the
 //!   [cap](Observer::cap). An unreadable or past time counts as the floor. A warning names the
 //!   value.

@@ -62,8 +62,8 @@ pub(super) fn read(
     Reading { hold: asked.map(|asked| asked.min(limits.cap).max(limits.floor)), doubts }
 }
 
-/// [`read`] for the fuzz targets: the hold and the doubts as logged. The fields `X-RateLimit-…` are
-/// read as every [`Reset`](super::Reset).
+/// Reads a response for the fuzz targets: the hold and the doubts as logged. The fields
+/// `X-RateLimit-…` are read as every `Reset`.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn asked(

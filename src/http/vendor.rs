@@ -32,9 +32,9 @@ pub enum Reset {
 /// use http::HeaderName;
 /// use interval_queue::http::{Reset, VendorLimit};
 ///
-/// // As GitHub has them, for example.
+/// // As sent by GitHub:
 /// let limit = VendorLimit::x_rate_limit(Reset::AtSeconds);
-/// // And others:
+/// // Other fields:
 /// let limit = VendorLimit::new(
 ///     HeaderName::from_static("x-app-calls-left"),
 ///     HeaderName::from_static("x-app-calls-reset-after"),

@@ -63,9 +63,9 @@ const MOST: usize = 16;
 /// delayed as much, as by [`hold`](IntervalQueue::hold), so that starts keep their distance. They
 /// can come closer if the lead reaches half the interval, as the next slots may be granted by then.
 ///
-/// A queue that is paused, held, full or unreachable delays only this job. With its ticket the job
-/// keeps its position in a line. It takes the ticket at once in the longest line, and in a shorter
-/// one when the rest of the longest wait is as short.
+/// A queue that is paused, held, full or unreachable delays only this job. Once it has a ticket,
+/// the job keeps its position in that line. It takes the ticket at once in the longest line, and in
+/// a shorter one when the rest of the longest wait is as short.
 ///
 /// # Cost
 ///
@@ -131,7 +131,7 @@ impl Limits {
     ///
     /// # Cancel safety
     ///
-    /// If dropped early, all positions are given up.
+    /// If dropped before it returns, all positions are given up.
     pub async fn turn(&self) -> Result<Turns, Error> {
         self.turn_with(JobOptions::new()).await
     }
@@ -254,8 +254,8 @@ impl Limits {
         })
     }
 
-    /// Checks that queues of one name differ: a ticket of one must not appear in the other's
-    /// record.
+    /// Checks that queues of one name differ: a shard of one that has a ticket must not
+    /// appear in the other's record.
     async fn tell_apart(&self) -> Result<(), Error> {
         self.told_apart
             .get_or_try_init(|| async {

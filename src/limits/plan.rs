@@ -46,10 +46,10 @@ pub(super) enum Move {
     Wait(Option<Duration>),
 }
 
-/// Nearer to a ticket than this, line lengths are not read again.
+/// Nearer to its ticket than this, a queue without a line is not read again.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// Up to this, the time until a ticket is waited in one go.
+/// Minimum time until a line is read again, unless a ticket is due sooner.
 const SOON: Duration = Duration::from_millis(20);
 
 /// Minimum wait; the margin of an estimate.
@@ -61,7 +61,7 @@ impl Outlook {
         self.stand == Stand::Open && self.wait.is_some_and(|wait| wait <= self.lead + BLINK * 2)
     }
 
-    /// Whether there is no line.
+    /// Whether there is no line: a slot could come within the lead.
     fn is_near(&self) -> bool {
         self.wait.is_none_or(|wait| wait <= self.lead)
     }
@@ -116,7 +116,7 @@ fn keeps_waiting(open: &Outlook, queue: &Outlook) -> bool {
     queue.wait.is_none_or(|wait| wait > ahead + open.tolerance)
 }
 
-/// Time until the last check before the slot of `open` is granted. `None`: past.
+/// Time until the last check before the slot of `open` is granted. `None`: too late.
 fn last_look(open: &Outlook) -> Option<Duration> {
     open.wait.and_then(|wait| wait.checked_sub(open.lead + BLINK)).filter(|look| !look.is_zero())
 }
@@ -126,8 +126,8 @@ fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
     let wait_of = |queue: &Outlook| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
     let waits = others(queues, first).filter_map(|queue| {
-        // Rather one slot more, as far as `first` can wait, than one unused. No need if `first` has
-        // a slot at any time.
+        // Slack of one slot, as far as `first` can wait, so that no slot goes unused. None is
+        // needed if `first` has a slot at any time.
         let slack = match ahead.is_zero() {
             true => Duration::ZERO,
             false => queue.interval.min(queues[first].tolerance / 4),

@@ -36,7 +36,7 @@ struct Waits {
     /// `None` once the ticket is taken.
     taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
-    /// Its estimated slot before it has a ticket.
+    /// The estimated slot, until the ticket is taken.
     quoted: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Seat {
     held: Held,
     /// Set while the job is absent and about to join.
     announced: Option<Announced>,
-    /// Its permit, if the line is bounded.
+    /// The job's permit, if the line is bounded.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -157,7 +157,7 @@ impl Seat {
         self.announced = None;
     }
 
-    /// Joins the line, behind its gate or not.
+    /// Joins the line.
     pub(super) fn arrive(&mut self, gate: Gate, quoted: Option<Instant>) -> Result<(), Error> {
         self.renounce();
         let shard = self.queue.shard.clone();
@@ -171,7 +171,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Joins the line.
+    /// Requests a slot; joins the line first if absent.
     pub(super) fn open(&mut self, quoted: Option<Instant>) -> Result<(), Error> {
         let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, quoted) };
         waits.gate = Gate::Open;
@@ -181,6 +181,7 @@ impl Seat {
         Ok(())
     }
 
+    /// Requests no slot any more; gives back a slot in hand.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
@@ -189,7 +190,7 @@ impl Seat {
                 self.shard().line().backlog.close_gate(waits.place.id);
                 self.held = Held::Waits(waits);
             }
-            // Requests no slot any more; gives back a slot in hand.
+            // Started alone: no ticket to give back.
             Held::InHand(running) if running.ticket == Ticket::NONE => drop(running),
             Held::InHand(running) => self.give_back(running)?,
         }
@@ -219,12 +220,12 @@ impl Seat {
         (Waiting::new(self.terms.line, Job::new(start).from(self.origin.clone())), slot)
     }
 
-    /// Started alone: no ticket to give back.
     fn note_refusal(&self, error: &Error) {
         let shard = self.shard();
         shard.note_refusal(error, shard.host.now(), &self.terms.line, 1);
     }
 
+    /// Ready when the ticket is taken or the slot has come.
     pub(super) fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Held::Waits(waits) = &mut self.held else { return Poll::Pending };
         let mut changed = false;
@@ -246,7 +247,8 @@ impl Seat {
         self.shard().lead().round_trip()
     }
 
-    /// Ready when the ticket is taken or the slot has come.
+    /// Uses the slot in hand at `now`. If the round trips (`answers`) do not explain the delay,
+    /// holds the queue, so that the next slot keeps its distance from the start.
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
@@ -255,8 +257,7 @@ impl Seat {
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
         if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {
-            // Uses the slot in hand at `now`. If the round trips (`answers`) do not explain the
-            // delay, holds the queue, so that the next slot keeps its distance from the start.
+            // The hold reaches the store half a round trip from now.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
             let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);
             let host = shard.host.clone();
@@ -269,5 +270,5 @@ impl Seat {
     }
 }
 
-/// Shorter delays hold nothing.
+/// A delay of a start up to this holds no queue.
 const LEAST_DELAY: Duration = Duration::from_millis(1);

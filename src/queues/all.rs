@@ -8,19 +8,20 @@ use interval_queue_contract::InvalidInput;
 use super::IntervalQueues;
 use crate::{IntervalQueue, Tick, error::Error};
 
-/// Enough for a remote store.
+/// Queues handled at a time: enough for a remote store.
 const AT_ONCE: usize = 64;
 
 /// These methods act on the queues that this process keeps at the call. They open no queue, not
 /// even an idle one that was dropped: [`Store::queues`](crate::Store::queues) lists all stored
 /// names.
 impl IntervalQueues {
-    /// The keys of the kept queues, sorted. Not a use.
+    /// The keys of the kept queues, sorted. Does not count as a use.
     pub fn keys(&self) -> Vec<Arc<str>> {
         self.iter().map(|(key, _)| key).collect()
     }
 
-    /// The kept queues, sorted by key. Not a use, but a queue is kept while its handle exists.
+    /// The kept queues, sorted by key. Does not count as a use, but a queue is kept while
+    /// its handle exists.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Arc<str>, IntervalQueue)> + use<> {
         let mut kept = self.inner.inside().shelf.by_key();
         kept.sort_by(|(one, _), (other, _)| one.cmp(other));

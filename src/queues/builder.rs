@@ -33,7 +33,7 @@ impl IntervalQueues {
         Self::builder(make).connect(url).await
     }
 
-    /// Options before opening; see [`new`](Self::new) for `make`.
+    /// Options to set before opening; see [`new`](Self::new) for `make`.
     pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
         let make: Make = Box::new(move |key| ready(Ok(make(key))).boxed());
         QueuesBuilder { make, bounds: Bounds::default() }
@@ -56,7 +56,7 @@ impl IntervalQueues {
     /// .await?;
     /// customers.get("ada").await?.turn().await?;
     ///
-    /// // When the customer has another plan:
+    /// // After the customer has changed plans:
     /// customers.reload("ada").await?;
     /// # Ok(())
     /// # }
@@ -95,8 +95,8 @@ impl QueuesBuilder {
         self
     }
 
-    /// Above this number idle queues are dropped at once, least recently used first. Queues in use
-    /// are always kept. Default: 10,000.
+    /// Above this number of kept queues, idle ones are dropped at once, least recently used first.
+    /// Queues in use are always kept. Default: 10,000.
     pub fn max_kept(mut self, queues: usize) -> Self {
         self.bounds.max_kept = queues;
         self

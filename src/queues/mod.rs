@@ -42,7 +42,7 @@ type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Sen
 /// })
 /// .await?;
 ///
-/// // Each customer has a pace of its own, in all processes.
+/// // Each customer has its own rate, over all processes.
 /// let (ada, bob) = (customers.get("ada").await?, customers.get("bob").await?);
 /// let jobs = (ada.add(async { "ada" }).await?, bob.add(async { "bob" }).await?);
 /// assert_eq!((jobs.0.await?, jobs.1.await?), ("ada", "bob")); // both started at once
@@ -88,7 +88,7 @@ enum Found {
     Opening(Shared<Opening>),
 }
 
-/// Removes a key's opening when dropped, which may be at any point.
+/// Removes a key's opening on drop: the caller may drop the future at any point.
 struct Mark {
     inner: Arc<Inner>,
     key: Arc<str>,
@@ -210,7 +210,7 @@ impl Inner {
         opening
     }
 
-    /// May panic in `make`.
+    /// Runs `make`, which may panic.
     async fn settings(&self, key: &str) -> Result<Builder, Error> {
         (self.make)(key).await
     }

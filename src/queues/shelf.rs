@@ -43,7 +43,7 @@ struct Kept {
 }
 
 impl Shelf {
-    /// The queue of a key; a use. `None` also if it was closed and has finished.
+    /// The queue of a key; counts as a use. `None` also if it was closed and has finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
         let key = self.by_use.remove(&kept.place)?;

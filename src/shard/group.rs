@@ -1,4 +1,4 @@
-//! Groups of jobs.
+//! Groups of jobs that are cancelled together.
 
 use std::{
     ptr,

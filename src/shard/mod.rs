@@ -227,7 +227,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Accepts no job from now on, nor those that wait for a permit.
+    /// Accepts no new job from now on, nor those that wait for a permit.
     pub(crate) fn close(&self) {
         self.line().closed = true;
         if let Some(room) = &self.room {

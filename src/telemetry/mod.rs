@@ -49,13 +49,13 @@
 //! | `job.finished` | debug; warn if `panicked` or `timed_out` | it ends | `ticket`, `outcome`, `ran_us` |
 //! | `job.too_late` | info | a job cannot [start in time](crate::JobOptions::start_within) | `weight`, `priority`, `waited_us` |
 //! | `slot.lost` | debug; info if `late_start` | no job starts in a granted slot | `ticket`, `reason` |
-//! | `state.failed` | warn | the store did not reply; no job starts | `kind`, `error` |
+//! | `state.failed` | warn | a command failed; no job starts | `kind`, `error` |
 //! | `state.answers` | info | the store replies again | `outage_us` |
 //! | `shard.alone` | warn | the shard begins to [run alone](crate::WhenStateIsLost) | `shards`, `pace_us` |
 //! | `shard.rejoined` | info | the shard no longer runs alone | `settling_us` |
 //! | `starts.unspaced` | warn, once | [`SpaceBy::Starts`](crate::SpaceBy::Starts) has no effect | `interval_us`, `lead_us` |
-//! | `queue.paused`, `queue.resumed` | info | the shard sees it | |
-//! | `queue.held` | info; debug if shorter than 100 ms | the shard sees it | `hold_us` |
+//! | `queue.paused`, `queue.resumed` | info | the shard sees the change | |
+//! | `queue.held` | info; debug if shorter than 100 ms | the shard sees the hold | `hold_us` |
 //! | `queue.settings` | info | the shard sees new ones | `rates`, `max_running`, `rates_before`, `max_running_before` |
 //! | `watch.failed` | warn | watching for [wake-ups](crate::Builder::wake_ups) failed | `kind`, `error` |
 //! | `response.held` | info | the queue is held for a response (feature `http`) | `hold_us` |
@@ -78,9 +78,9 @@
 //! - `kind`: the kind of the [error](crate::StateErrorKind), e.g. `timed_out`.
 //! - `max_running`: left out if unlimited.
 //!
-//! Spans and events cost nothing without a subscriber. With one at the level info a waiting job
-//! takes about 150 bytes more. A subscriber that blocks delays jobs: the shard logs its events in
-//! the task that starts them.
+//! Without a subscriber nothing is prepared for spans and events. With one at the level info, a
+//! waiting job takes about 150 bytes more. A subscriber that blocks delays jobs: the shard logs its
+//! events in the task that starts them.
 //!
 //! # Metrics
 //!

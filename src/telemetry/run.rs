@@ -54,7 +54,7 @@ impl Run {
             )
         });
         span.run(|| self.tell_start(told, ticket, attempt, now));
-        // Stays if the job is dropped early.
+        // The outcome, unless the job ends by itself.
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
 
@@ -86,7 +86,7 @@ impl Run {
         }
     }
 
-    /// Without a start the slot is lost.
+    /// Ends the run. If it has not begun, its slot is lost.
     pub(crate) fn over(self, told: &Telemetry, ticket: Ticket, now: Instant) {
         match self.begun {
             Some(Begun { at, span, outcome }) => {

@@ -27,7 +27,7 @@ impl Telemetry {
         }
     }
 
-    /// `jobs` were added together, or one waits.
+    /// For `jobs` that were added together, or one waiting job.
     pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>, jobs: usize) {
         self.meter.refused(Refused::TooLate, jobs);
         tell!(

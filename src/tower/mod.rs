@@ -11,7 +11,7 @@
 //!     .interval(Duration::from_millis(100))
 //!     .connect("memory:") // file:pace.json, redis://… or postgres://… to share it between processes
 //!     .await?;
-//! // In place of the function: a `reqwest::Client`, the channel of a tonic client, a client of hyper-util.
+//! // Instead of this function: a `reqwest::Client`, a tonic channel, a hyper-util client.
 //! let call = service_fn(async |page: u32| Ok::<_, std::io::Error>(format!("page {page}")));
 //! let client = ServiceBuilder::new().layer(IntervalLayer::new(queue)).service(call);
 //!
@@ -32,8 +32,8 @@
 //! The first `poll_ready` enters the queue, a clone's at the back. Dropping the service leaves it.
 //!
 //! - The inner service becomes ready first, so that it does not waste a slot. While it waits for
-//!   the slot it keeps its permit of a `ConcurrencyLimit` or `Buffer` below this layer. Put these
-//!   above.
+//!   the slot it keeps its permit of a `ConcurrencyLimit` or `Buffer` below this layer. Put such
+//!   layers above this one.
 //! - A ready service that is not called holds a slot and counts as running. If it is called later
 //!   than a quarter of the interval (at least 10 ms) after its slot, the response future waits for
 //!   a new slot. So services that are kept ready cause no burst.

@@ -8,7 +8,7 @@
 /// # use std::time::Duration;
 /// use interval_queue::{IntervalQueue, telemetry::MetricsLabel};
 ///
-/// // A queue for each of many customers: their numbers add up.
+/// // One queue per customer; their numbers add up.
 /// let queue = IntervalQueue::builder("customer 4711")
 ///     .metrics_label(MetricsLabel::Text("customers".into()))
 ///     .interval(Duration::from_secs(1))
@@ -23,7 +23,7 @@ pub enum MetricsLabel {
     /// The name of the queue (default).
     #[default]
     QueueName,
-    /// This text; use few different ones.
+    /// This text. Use few different texts.
     Text(String),
     /// No label: all queues without it add up.
     Absent,
