@@ -62,7 +62,7 @@
 //! | `response.not_held` | warn | the store did not accept that hold | `hold_us`, `error` |
 //! | `response.doubtful` | warn; debug without a hold | a response has an unusable field | `status`, `hold_us` |
 //! | `slot.stale` | debug | a service was polled too late for its slot (feature `tower`) | `age_us` |
-//! | `queue.implied` | warn | a requested rate has no effect beside a stricter one | `rate`, `by` |
+//! | `queue.implied` | warn | a requested rate has no effect; a stricter one applies | `rate`, `by` |
 //! | `queue.kept` | warn | opening kept other settings | `rates`, `max_running`, `rates_asked`, `max_running_asked` |
 //! | `queue.replaced` | warn | opening replaced settings | `rates`, `max_running`, `rates_before`, `max_running_before` |
 //!

@@ -43,10 +43,10 @@
 //! # Errors
 //!
 //! As in other fallible layers of tower, the error is a [`BoxError`]. Use `downcast_ref` to find an
-//! [`Error`](crate::Error) of the queue; others are the inner service's. `poll_ready` returns only
-//! [`Closed`](crate::ErrorKind::Closed), because its errors are final and end a `Buffer` above. The
-//! call returns the other errors. axum needs a response instead of an error: use its
-//! `HandleErrorLayer`.
+//! [`Error`](crate::Error) of the queue; others are the inner service's. Of the queue's errors
+//! `poll_ready` returns only [`Closed`](crate::ErrorKind::Closed), because an error there is final
+//! and ends a `Buffer` above. The call returns the other errors. axum needs a response instead of
+//! an error: use its `HandleErrorLayer`.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
