@@ -38,9 +38,9 @@ impl Observer {
         self
     }
 
-    /// The longest hold; then a call may ask again. Default: one hour, which covers the windows of
-    /// most services. Values over 366 days, the longest [`hold`](IntervalQueue::hold), are cut. A
-    /// floor above the cap replaces it.
+    /// The longest hold; after it the service is called again and may ask for more. Default: one
+    /// hour, which covers the windows of most services. Values over 366 days, the longest
+    /// [`hold`](IntervalQueue::hold), are cut. A floor above the cap replaces it.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.limits.cap = cap;
         self
