@@ -466,7 +466,7 @@ impl Command {
                 }
                 _ => Ok(()),
             },
-            Self::Import(tasks) => crate::import::check(tasks),
+            Self::Import(tasks) => crate::import_types::check(tasks),
             Self::Follow(follow) => follow.check(),
             Self::Fire(fire) => {
                 if fire.next.is_some_and(|next| next <= fire.from) {

@@ -14,7 +14,7 @@
 
 mod cancel;
 mod changes;
-mod clock;
+mod clock_checks;
 mod contact;
 mod delete;
 mod names;
@@ -29,7 +29,7 @@ mod watch;
 
 pub use cancel::*;
 pub use changes::*;
-pub use clock::*;
+pub use clock_checks::*;
 pub use contact::*;
 pub use delete::*;
 pub use names::*;

@@ -223,5 +223,5 @@ impl<'de> Visitor<'de> for InQueues<'_> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/document.rs"]
+#[path = "../../tests/unit/document_unit.rs"]
 mod tests;

@@ -68,5 +68,5 @@ fn stamp(mut file: &File) -> io::Result<SystemTime> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/clock.rs"]
+#[path = "../../tests/unit/clock_unit.rs"]
 mod tests;

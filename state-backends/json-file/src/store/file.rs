@@ -210,5 +210,5 @@ fn keep_rights(_: &File, _: &Metadata) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/file.rs"]
+#[path = "../../tests/unit/file_unit.rs"]
 mod tests;

@@ -215,5 +215,5 @@ fn unlockable(path: &Path, error: io::Error) -> StateError {
 }
 
 #[cfg(all(test, unix))]
-#[path = "../../tests/unit/lock.rs"]
+#[path = "../../tests/unit/lock_unit.rs"]
 mod tests;

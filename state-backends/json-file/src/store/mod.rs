@@ -19,10 +19,10 @@ mod in_place;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../tests/unit/killed.rs"]
 mod killed;
+mod latency;
 mod location;
 mod lock;
 mod open;
-mod swiftness;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -7,9 +7,9 @@ use interval_queue_contract::StateError;
 use super::{
     Clock, Fsync, Replacement,
     file::{Flush, TextFile},
+    latency::Swiftness,
     location::Location,
     lock::{Held, LockFile},
-    swiftness::Swiftness,
 };
 
 /// The files, kept open, of which a process uses one handle at a time.

@@ -6,9 +6,9 @@
 //! statement at a time. What the right outcome is, the rules say: the same commands, one after the other, on the
 //! memory.
 
+mod interleaved_schedules;
 mod meetings;
 mod scene;
-mod schedules;
 mod serial;
 
 use std::fmt;
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Add, Added, Command, Completed, Completion, Reply, TaskStore, WorkerId};
 
-use self::schedules::Schedules;
+use self::interleaved_schedules::Schedules;
 pub use self::{
     meetings::{MEETINGS, MEETINGS_WITHIN, Meeting},
     serial::Prepared,

@@ -6,13 +6,13 @@
 //! A seed names a play. The same seed on a store with the same rules is the same play.
 
 mod command;
-mod ending;
 mod operator;
 pub(crate) mod picture;
 mod plan;
+mod play_ending;
+mod play_within;
 mod producer;
 mod stage;
-mod within;
 mod worker;
 
 use std::{

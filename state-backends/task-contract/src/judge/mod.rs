@@ -11,10 +11,10 @@
 //! | `picture.rs` | all that a store shows of a queue at one instant |
 
 mod between;
+mod judge_rows;
 mod keys;
 mod order;
 mod picture;
-mod rows;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
