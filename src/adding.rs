@@ -46,7 +46,7 @@ impl IntervalQueue {
         JobBuilder::new(self, job)
     }
 
-    /// Starts a job if a slot is free now, or returns when one will be; see
+    /// Starts a job if a slot is free now, or fails with the estimated delay; see
     /// [`JobBuilder::try_now`].
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl IntervalQueue {
     ///
     /// # Cancel safety
     ///
-    /// If dropped before it returns, the turn is cancelled.
+    /// If dropped before it returns, the ticket is given up.
     pub fn turn(&self) -> JobBuilder<InPlace> {
         JobBuilder::new(self, InPlace(()))
     }

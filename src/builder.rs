@@ -164,7 +164,7 @@ impl Builder {
         self
     }
 
-    /// The name of this shard in `status`, for people. Default: the process id.
+    /// This shard's name in `status`, for people. Default: the process id.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
@@ -187,12 +187,9 @@ impl Builder {
         self
     }
 
-    /// Whether this shard, in a pause or before a distant slot, is notified when another process
-    /// resumes the queue or changes its settings. Default: [`WakeUps::On`].
-    ///
-    /// The memory, Redis, PostgreSQL and, with `json-file-watch`, a JSON file notify. Otherwise, or
-    /// if a Redis ACL denies the queues' channels, the shard reads the record about every two
-    /// seconds.
+    /// Whether changes by other processes wake this shard in a pause or before a distant slot.
+    /// Default: [`WakeUps::On`]. If a Redis ACL denies the queues' channels, the shard reads the
+    /// record about every two seconds.
     pub fn wake_ups(mut self, wake_ups: WakeUps) -> Self {
         self.wake_ups = wake_ups;
         self

@@ -28,16 +28,14 @@ impl IntervalQueue {
     ///
     /// [`State`](crate::ErrorKind::State): the change may not have been made; see
     /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). Retryable errors are returned
-    /// after two seconds of retries, but a store without any reply ten seconds after the last
-    /// request. Other errors are returned at once.
+    /// after two seconds of retries, others at once. A request without a reply fails after ten
+    /// seconds.
     pub async fn pause(&self) -> Result<(), Error> {
         self.shard.change(Change::Pause).await
     }
 
-    /// Ends a pause for all shards and starts this one. Other shards with waiting jobs are usually
-    /// notified at once, or read the record within about two seconds if the store cannot notify.
-    /// With [wake-ups](crate::Builder::wake_ups) off they start with their next [`add`](Self::add),
-    /// [`start`](Self::start) or [`tick`](Self::tick).
+    /// Ends a pause for all shards and starts this one. Other shards with waiting jobs notice it as
+    /// [`WakeUps`](crate::WakeUps) describes, usually at once.
     ///
     /// # Errors
     ///
@@ -70,8 +68,8 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Sets one interval for all shards: 1 µs to 366 days. A longer one holds at once. Shards that
-    /// wait more than two seconds for a slot notice a shorter one as they notice
+    /// Sets one interval for all shards: 1 µs to 366 days. A longer interval holds at once. A shard
+    /// whose slot is more than two seconds away notices a shorter one as it notices
     /// [`resume`](Self::resume).
     ///
     /// # Errors

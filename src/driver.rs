@@ -225,7 +225,8 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     }
 }
 
-/// Starts a job in the granted slot, or the next waiting job if nobody wants the first any more.
+/// Starts a job in the granted slot, or the next waiting job if the caller no longer wants the
+/// first.
 fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
     loop {
         let Starting { id, mut job, grant, caller } = starting;

@@ -8,8 +8,8 @@ use crate::{IntervalQueue, clock, host::timeout, telemetry::Refused, user_code::
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shutdown {
-    /// Jobs cancelled before they started, but not jobs between two attempts: those end with their
-    /// last error.
+    /// Jobs cancelled before they started. Jobs between two attempts do not count; they end with
+    /// their last error.
     pub cancelled: usize,
     /// Running jobs aborted after the grace period. Turns cannot be aborted.
     pub aborted: usize,

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     State,
     /// The job was cancelled before it finished.
     Cancelled,
-    /// The job would have started, or could only start, later than its `start_within`.
+    /// The job could not start within its `start_within`.
     TooLate,
     /// The job ran for longer than its `timeout`.
     TimedOut,
@@ -100,7 +100,7 @@ impl Error {
         Self { cause: Cause::Panic(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
     }
 
-    /// For every caller that waits for the queue of a key: its opening panicked.
+    /// The opening of a key's queue panicked; every waiting caller gets this error.
     pub(crate) fn opening_panicked(payload: &(dyn Any + Send)) -> Self {
         Self::new(ErrorKind::Panicked, panic_text("the opening", payload))
     }

@@ -1,5 +1,4 @@
-//! [`Host`]: the clock, timers, tasks and random numbers of a shard. All other code gets these from
-//! it.
+//! [`Host`]: the clock, timers, tasks and random numbers of a shard. Other code gets these from it.
 
 use std::{
     fmt::Debug,

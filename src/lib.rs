@@ -1,7 +1,8 @@
 //! A rate-limited queue of async jobs that several processes share.
 //!
-//! All processes that open a queue start their jobs at one shared interval. They share only a small
-//! record in a file, SQLite, Redis or PostgreSQL: no broker, no leader, no background loop.
+//! All processes that open a queue, on one or several machines, start their jobs at one shared
+//! interval. They share only a small record in a file, SQLite, Redis or PostgreSQL: no broker, no
+//! leader, no background loop.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,8 +25,8 @@
 //!
 //! # Rates
 //!
-//! A queue has one interval, or several [rates](Pace) as services publish them, all of which hold:
-//! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. See [`_guide::rates`].
+//! Instead of an interval, a queue can have [rates](Pace) as services publish them, all of which
+//! hold: `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. See [`_guide::rates`].
 //!
 //! # Terms
 //!
@@ -34,7 +35,7 @@
 //! - **Ticket**: the position of a job in the order of starts.
 //! - **Slot**: an instant on the store's clock at which one job may start.
 //! - **Current**: the highest ticket that has started.
-//! - **Presence**: the entry of a shard with jobs in the record. It ends with the shard's **lease**
+//! - **Presence**: the record's entry of a shard with jobs. It ends with the shard's **lease**
 //!   unless the shard polls again.
 //!
 //! # Guarantees
@@ -55,9 +56,8 @@
 //! # Pausing
 //!
 //! [`pause`](IntervalQueue::pause) stops all shards, [`resume`](IntervalQueue::resume) starts them
-//! again. Shards with waiting jobs are notified, or poll about every two seconds if the store
-//! cannot notify. With [`wake_ups`](Builder::wake_ups) off, a paused shard has no task and no timer
-//! until its next [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or
+//! again; [`WakeUps`] describes how shards notice. With wake-ups off, a paused shard has no task
+//! and no timer until its next [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or
 //! [`tick`](IntervalQueue::tick), which a signal handler, an HTTP endpoint or a cron job may call
 //! at any time.
 //!
@@ -68,8 +68,8 @@
 //!
 //! # Stores
 //!
-//! [`connect`] lists the URLs and returns a [`Store`], which several queues can share.
-//! [`MemoryState`] is always available; features add other stores:
+//! [`connect`] lists the URLs and opens a [`Store`], which several queues can share. Features add
+//! stores to [`MemoryState`]:
 //!
 //! | feature | store |
 //! |---|---|

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use interval_queue_contract::Memory;
 pub(crate) use interval_queue_line::*;
 
-/// A line and the state of the tasks that drive it, behind one lock.
+/// A line and the state of its driver, behind one lock.
 pub(crate) struct Kept<J, C, A> {
     line: Line<J, C, A>,
     /// Whether a driver task is alive.

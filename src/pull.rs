@@ -1,7 +1,7 @@
 //! Late binding: a job takes its ticket first, and its content is chosen shortly before its slot.
 //!
 //! Until then its gate is closed, as for jobs of several limits (`joint.rs` of the line): it holds
-//! its ticket and requests no slot. So an unused ticket is given up before a slot is granted for
+//! a ticket but requests no slot. So a ticket without work is given up before a slot is granted for
 //! it.
 
 use std::{
@@ -102,15 +102,15 @@ impl Start for Open {
 
 impl IntervalQueue {
     /// Takes a ticket, and calls `choose` shortly before its slot to get a job, from any source,
-    /// such as a table or a stream. If there is none, the ticket is given up before a slot is
-    /// granted for it, and the next job of this shard starts instead. Other shards planned around
-    /// the ticket and may leave one slot unused, so pull only when there is work.
+    /// such as a table or a stream. If `choose` returns `None`, the ticket is given up before a
+    /// slot is granted for it, and the next job of this shard starts instead. Other shards may
+    /// leave that one slot unused, so pull only when there is work.
     ///
     /// Returns after the choice: `None`, or the handle of the chosen job, which starts at the slot
-    /// as a task of its own. A loop of pulls empties a source at the rate. `choose` is called once;
-    /// the time before the slot is the lead, usually a few milliseconds, plus the time of the last
-    /// choice. A slower choice delays the start. Options are set as for a [turn](Self::turn):
-    /// `queue.pull(…).weight(2).await`. To set the weight by the choice, return [`Weighed`].
+    /// as a task of its own. A loop of pulls empties a source at the rate. `choose` is called once,
+    /// before the slot by the lead, usually a few milliseconds, plus the time of the last choice. A
+    /// slower choice delays the start. Options are set as for a [turn](Self::turn):
+    /// `queue.pull(…).weight(2).await`. To choose the weight, too, return [`Weighed`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -10,10 +10,10 @@ use crate::{
     shard::{Shard, Terms},
 };
 
-/// The start of a job counts as immediate if its slot comes within this time.
+/// The minimum of [`IntervalQueue::grace`].
 const LEAST_GRACE: Duration = Duration::from_millis(10);
 
-/// One shard of a queue. It adds jobs, which start at the rate that all shards of the queue share.
+/// A shard of a queue. It adds jobs, which start at the rate that all shards of the queue share.
 ///
 /// A clone is another handle to the same shard. Accepted jobs run even after all handles are
 /// dropped, until the runtime ends.
@@ -52,7 +52,7 @@ impl IntervalQueue {
     }
 
     /// The settings that this shard was opened with, if the queue [kept](crate::OnExisting::Keep)
-    /// other stored settings that still differ. `None`: these settings are in force.
+    /// others and still differs. `None`: they are in force.
     pub fn overruled_settings(&self) -> Option<Settings> {
         self.shard.overruled.filter(|asked| *asked != self.settings())
     }
@@ -77,15 +77,15 @@ impl IntervalQueue {
         options.terms(interval, self.shard.host.now(), self.grace())
     }
 
-    /// The delay within which a start counts as immediate: the lead, which covers a reply of the
-    /// store, or at least 10 ms.
+    /// The delay within which a start counts as immediate: the lead, or at least 10 ms. The lead
+    /// covers a reply.
     pub(crate) fn grace(&self) -> Duration {
         self.shard.lead().get().to_duration().max(LEAST_GRACE)
     }
 
-    /// Estimates the delay until a new job with these options would start, if all earlier tickets
-    /// are used. `None`: the queue is paused. Takes no ticket. Reads the record unless this shard
-    /// has seen it within 50 ms. The weights of other shards' jobs are unknown and not counted.
+    /// The estimated delay until a new job with these options starts, if all earlier tickets are
+    /// used. `None`: the queue is paused. Takes no ticket. Reads the record unless this shard has
+    /// seen it within 50 ms. Does not know the weights of other shards' jobs.
     ///
     /// # Errors
     ///

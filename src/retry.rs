@@ -188,8 +188,7 @@ where
             Ok(Ok(Ok(_))) | Err(_) => None,
         };
         if delay.is_none() {
-            // Set while the attempt still counts as running, so that a concurrent cancel returns
-            // false.
+            // Set while the attempt counts as running, so that a concurrent cancel returns false.
             attempts.ended.store(true, Ordering::Release);
         }
         shard.line().backing_off += 1;

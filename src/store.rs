@@ -80,7 +80,7 @@ enum Kind {
 /// |---|---|---|---|
 /// | `fsync=always` or `never` | file, directory | flush every change to the disk | `never` |
 /// | `replacement=rename` or `in-place` | file | replace a small file, or overwrite it | `in-place` |
-/// | `clock=server` or `host` | file, directory | the clock on a network mount | `host`; directory: `server` |
+/// | `clock=server` or `host` | file, directory | clock on network mounts | `host`; directory: `server` |
 /// | `lock_timeout=D` | file, directory, SQLite | longest wait for the lock | `5s` |
 /// | `durability=full` or `relaxed` | SQLite, PostgreSQL | `full`: on disk before the reply | `full` |
 /// | `prefix=TEXT` | Redis | prefix of all keys | `interval-queue` |
@@ -125,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as that of a
+    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as data of a
     /// newer version.
     pub async fn pace(&self) -> Result<Arc<dyn SharedState>, Error> {
         Ok(match &self.0 {
@@ -205,7 +205,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as that of a
+    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as data of a
     /// newer version.
     pub async fn missing_tables(&self) -> Result<Option<String>, Error> {
         Ok(match &self.0 {

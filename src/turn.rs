@@ -1,4 +1,4 @@
-//! [`Turn`]: a slot to run something in place.
+//! [`Turn`]: a started slot in which the caller runs its own code.
 
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;

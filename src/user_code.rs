@@ -24,7 +24,7 @@ pub(crate) fn dispose(jobs: impl Send + 'static) {
     }
 }
 
-/// `None`: no limit.
+/// Runs the job; an error if it exceeds the limit. `None`: no limit.
 pub(crate) async fn limited<T>(
     host: Arc<dyn Host>,
     limit: Option<Duration>,

@@ -24,9 +24,9 @@
 pub enum WakeUps {
     /// The default. The shard continues when notified that a process resumed the queue or changed
     /// its settings. While jobs wait and the queue is paused, or the next slot is more than two
-    /// seconds away, a small task watches the store: by a subscription (Redis, PostgreSQL), the
-    /// file, or a channel in memory. If the store cannot notify, the task reads the record about
-    /// every two seconds.
+    /// seconds away, a small task watches the store: by a subscription (Redis, PostgreSQL), a
+    /// channel (memory), or the file (JSON file with the feature `json-file-watch`). If the store
+    /// cannot notify, the task reads the record about every two seconds.
     ///
     /// If notifications are lost, as on some network mounts, the shard notices changes within half
     /// a minute.
