@@ -16,7 +16,8 @@ use crate::{
     wake,
 };
 
-/// Marks the driver as ended in `Drop`, since the runtime may drop the task anywhere.
+/// Unless the driver has stopped by itself, marks it as ended in `Drop`: the runtime may drop it
+/// anywhere.
 struct Driving {
     shard: Arc<Shard>,
     stopped: bool,

@@ -68,7 +68,8 @@ mod kernel {
     /// Longer sleeps begin with tokio's timer, so that a descriptor is held only shortly before a
     /// slot.
     const NEAR: Duration = Duration::from_millis(100);
-    /// The end of that first part before the deadline: longer than tokio's timers are late.
+    /// How long before its deadline a longer sleep changes to a kernel timer: more than tokio's
+    /// timers are late.
     const COARSE: Duration = Duration::from_millis(3);
 
     static TIMERS: AtomicUsize = AtomicUsize::new(0);

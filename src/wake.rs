@@ -73,7 +73,8 @@ async fn keep_watching(mut watching: Watching) {
             () = until(&shard.answered, || !is_wanted(&shard.line(), shard.host.now())) => {}
             () = nudge_on_changes(shard) => {}
         }
-        // The shard may need it again; a driver that noticed that meanwhile found it watched.
+        // Checked under the lock: meanwhile a driver may have found the queue watched and relied on
+        // this task.
         let mut line = shard.line();
         line.watched = is_wanted(&line, shard.host.now());
         if !line.watched {
@@ -90,7 +91,8 @@ const GAP: Duration = Duration::from_millis(20);
 /// The mean time between reads if the store cannot notify.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The time between reads if it can: notifications may be lost, as on some network mounts.
+/// The time between reads if the store notifies: notifications may be lost, as on some network
+/// mounts.
 const SLOW_LOOK: Duration = Duration::from_secs(30);
 
 async fn nudge_on_changes(shard: &Arc<Shard>) {
@@ -133,7 +135,7 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
 
 async fn look_now_and_then(shard: &Arc<Shard>) {
     loop {
-        // Between 3/4 and 5/4 of the interval, so that shards do not read at the same time.
+        // Between 3/4 and 5/4 of `LOOK`, so that waiting shards do not read at the same time.
         let quarters = shard.host.random() as f64 / u64::MAX as f64 * 2.0 + 3.0;
         shard.host.sleep_until(shard.host.now() + LOOK.mul_f64(quarters / 4.0)).await;
         look(shard).await;
