@@ -24,21 +24,21 @@ const IN_FLIGHT: usize = 4;
 impl TaskQueue {
     /// Adds a task. Once this returns, the task is as durable as the store.
     ///
-    /// If the store does not answer, the call retries with the same id, so the task is added once,
-    /// until its [patience](crate::Builder::patience) ends.
+    /// If the store does not answer, the call retries until its
+    /// [patience](crate::Builder::patience) ends, with the same id, so that the task is added once.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid); [`Missing`](crate::ErrorKind::Missing) if an
-    /// upstream does not exist; [`Conflict`](crate::ErrorKind::Conflict) for a taken unique name,
-    /// if the task [rejects that](Task::on_conflict), or if the task was first sent over ten
-    /// minutes ago and is not stored: it may have run and been deleted.
-    /// [`Unanswered`](crate::ErrorKind::Unanswered): the task may have been added.
-    /// [`Store`](crate::ErrorKind::Store): it was not.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task;
+    /// [`Missing`](crate::ErrorKind::Missing) if an upstream does not exist;
+    /// [`Conflict`](crate::ErrorKind::Conflict) for a taken unique name, if the task
+    /// [rejects that](Task::on_conflict), or if the task was first sent over ten minutes ago and is
+    /// not stored: it may have run and been deleted. [`Unanswered`](crate::ErrorKind::Unanswered):
+    /// the task may have been added. [`Store`](crate::ErrorKind::Store): it was not.
     ///
     /// # Cancel safety
     ///
-    /// Dropped or unanswered, it may have been added; adding a clone again is safe.
+    /// If dropped or unanswered, the task may have been added; adding a clone again is safe.
     pub async fn add(&self, task: Task) -> Result<Added, Error> {
         let added = self.add_all([task]).await?;
         added.first().copied().ok_or_else(|| Error::invalid("the store added nothing"))
@@ -69,13 +69,13 @@ impl TaskQueue {
         Ok(added)
     }
 
-    /// Prepares tasks for adding within your own transaction: see [together with your own
-    /// rows](crate::_guide::together). If a commit got no answer, retry the transaction with clones
-    /// of the same tasks: they are added once.
+    /// Prepares tasks for adding within your own transaction: see
+    /// [together with your own rows](crate::_guide::together). If a commit got no answer, retry the
+    /// transaction with clones of the same tasks: they are added once.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a task.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task.
     pub fn prepare(&self, tasks: impl IntoIterator<Item = Task>) -> Result<Add, Error> {
         let now = self.shared.host.now();
         let (mut age, mut new) = (Micros::ZERO, Vec::new());

@@ -22,8 +22,8 @@ const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
 
 /// Settings for opening a queue, made by [`TaskQueue::builder`] and checked by
 /// [`connect`](Builder::connect) or [`open`](Builder::open). The queue's settings are stored and
-/// apply to every process. Unset ones keep their stored value; their defaults below are those of a
-/// new queue.
+/// apply to every process. A setting that is not given keeps its stored value; the defaults below
+/// are those of a new queue.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
@@ -61,7 +61,7 @@ impl Builder {
         self.pace(Pace::every(interval))
     }
 
-    /// At most `count` starts over all processes per time unit, given with `per`:
+    /// At most `count` starts over all processes in the time given with `per`:
     /// `.rate(5).per(SECOND).burst(20)`. See [`Pace`].
     pub fn rate(mut self, count: u64) -> Counted<Self> {
         self.pace = None;
@@ -163,9 +163,9 @@ impl Builder {
         self
     }
 
-    /// Action if the queue has other settings. Default: [`OnExisting::Keep`]: these apply, a
-    /// warning is logged and [`overruled`](TaskQueue::overruled) returns the requested ones.
-    /// [`OnExisting::Replace`]: the requested ones apply to every process.
+    /// Action if the queue has other settings. Default: [`OnExisting::Keep`]: the stored ones
+    /// apply, a warning is logged and [`overruled`](TaskQueue::overruled) returns the requested
+    /// ones. [`OnExisting::Replace`]: the requested ones apply to every process.
     pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
         self.on_existing = on_existing;
         self
@@ -199,7 +199,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid setting;
     /// [`Conflict`](crate::ErrorKind::Conflict) if settings differ under [`OnExisting::Fail`];
     /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered).
     pub async fn open(self, store: impl Into<Store>) -> Result<TaskQueue, Error> {

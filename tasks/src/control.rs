@@ -13,9 +13,9 @@ use crate::{TaskQueue, error::Error, queue::unexpected};
 pub struct Touched {
     /// Changed tasks, by id; for over 1,000 tasks of a flow, by id within each command.
     pub ids: Vec<TaskId>,
-    /// Tasks that could not be changed: ended but needed by a live task; at the maximum of tags or
-    /// upstreams; part of a cycle, or with too many dependents to exclude one; or, in a move, of a
-    /// key with a running task.
+    /// Tasks that could not be changed: ended, but needed by a live task; at the maximum of tags or
+    /// upstreams; in a cycle by the new edge, or with too many dependents to exclude one; or, in a
+    /// move, of a key with a running task.
     pub kept: Vec<TaskId>,
     /// Changed tasks that run: their workers are asked to stop, and they are cancelled once their
     /// runs have ended. Only for [`Verb::Cancel`].
@@ -46,7 +46,7 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid selector;
     /// [`Conflict`](crate::ErrorKind::Conflict) if one task is retried by its id and another holds
     /// its unique name. After [`Unanswered`](crate::ErrorKind::Unanswered) and
     /// [`Store`](crate::ErrorKind::Store) a part may have been changed; repeating the call is safe.
@@ -143,7 +143,7 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a kind.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid kind.
     pub async fn pause_kind(&self, kind: impl Into<String>, paused: bool) -> Result<(), Error> {
         self.changed(Change::Kind(Kind::new(kind.into())?, paused)).await.map(drop)
     }
@@ -152,16 +152,17 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a key.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid key.
     pub async fn set_key_limit(&self, key: impl Into<String>, limit: Option<u32>) -> Result<(), Error> {
         self.changed(Change::Key(Key::new(key.into())?, limit)).await.map(drop)
     }
 
-    /// Changes settings for every process and returns all. Unset fields stay.
+    /// Changes settings for every process and returns all settings. Fields that are not set stay.
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a setting.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid
+    /// setting.
     pub async fn set(&self, settings: SettingsChange) -> Result<Settings, Error> {
         let settings = self.changed(Change::Set(settings)).await?;
         self.shared.learn(&settings);

@@ -11,7 +11,7 @@ impl TaskQueue {
     ///
     /// It pauses the queue, cancels live tasks, purges all and restores default settings. Tasks
     /// added meanwhile may or may not be deleted. As for all purged tasks, ids stay for at least 20
-    /// minutes, so a repeated `add` runs nothing again. Limits of single keys stay, unless 0.
+    /// minutes, so a repeated `add` runs nothing again. Limits of single keys stay, except pauses.
     ///
     /// # Errors
     ///

@@ -11,7 +11,8 @@ use interval_queue_task_contract::TaskId;
 pub enum ErrorKind {
     /// A value cannot be used; the text names it and the correct form.
     Invalid,
-    /// The store failed and the command had no effect; see [`Error::state`].
+    /// The store failed; the command had no effect unless its method documents otherwise. See
+    /// [`Error::state`].
     Store,
     /// The store did not answer in time. **The command may have had its effect.**
     Unanswered,
@@ -78,7 +79,7 @@ impl Error {
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Unanswered, message) }
     }
 
-    /// A command of which no try reached the store.
+    /// A command of which no try had an effect.
     pub(crate) fn not_happened(what: &str, after: Duration, state: StateError) -> Self {
         let message = format!("{what} did not happen, tried for {after:.0?}: {state}");
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Store, message) }

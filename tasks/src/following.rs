@@ -9,7 +9,7 @@ use crate::{TaskQueue, error::Error, host, queue::unexpected};
 /// Delay before the next read, unless the last one was full.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Returns a queue's events since it was made: see [`TaskQueue::follow`].
+/// Returns the events of a queue since the follower's creation: see [`TaskQueue::follow`].
 #[derive(Debug)]
 pub struct Follower {
     queue: TaskQueue,
@@ -22,10 +22,10 @@ impl TaskQueue {
     /// Follows the queue: returns each change of a task's state from now on, in the order of
     /// storing. Events are recorded only while a queue is followed.
     ///
-    /// Events are kept for two minutes, and recorded for at least one after the last read. A later
-    /// reader gets [`missed`](Followed::missed): events may be missing. There is no event when an
-    /// ended task is deleted after its retention, nor for a task added by a transaction that began
-    /// before the queue was followed.
+    /// Events are kept for two minutes, and recorded for at least one minute after the last read. A
+    /// follower that reads later gets [`missed`](Followed::missed): events may be missing. There is
+    /// no event when an ended task is deleted after its retention, nor for a task added by a
+    /// transaction that began before the queue was followed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -42,7 +42,8 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) for the queue.
+    /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) if there is no such
+    /// queue.
     pub async fn follow(&self) -> Result<Follower, Error> {
         let begun = self.ask_events(None).await?;
         Ok(Follower { queue: self.clone(), mark: begun.mark, has_more: true })

@@ -28,7 +28,7 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), and [`Invalid`](ErrorKind::Invalid) for a key.
+    /// As [`task`](Self::task), and [`Invalid`](ErrorKind::Invalid) for an invalid key.
     pub async fn key_limit(&self, key: impl Into<String>) -> Result<Option<u32>, Error> {
         match self.read(Read::KeyLimit(Key::new(key.into())?)).await? {
             Reply::KeyLimit(limit) => Ok(limit),
@@ -53,7 +53,7 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Failed`](ErrorKind::Failed) and [`Cancelled`](ErrorKind::Cancelled) with the reason;
+    /// [`Failed`](ErrorKind::Failed) or [`Cancelled`](ErrorKind::Cancelled), with the reason;
     /// [`Mismatch`](ErrorKind::Mismatch) if the result has another type; else as
     /// [`wait_end`](Self::wait_end).
     ///
@@ -71,7 +71,7 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) for the task.
+    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if there is no such task.
     ///
     /// # Cancel safety
     ///
@@ -110,7 +110,8 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), and [`Invalid`](ErrorKind::Invalid) for a selector or limit.
+    /// As [`task`](Self::task), and [`Invalid`](ErrorKind::Invalid) for an invalid selector or
+    /// limit.
     pub async fn page(
         &self,
         selector: &Selector,
@@ -150,8 +151,8 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), [`Invalid`](ErrorKind::Invalid) for a limit, and
-    /// [`Missing`](ErrorKind::Missing) for the queue.
+    /// As [`task`](Self::task), [`Invalid`](ErrorKind::Invalid) for an invalid limit, and
+    /// [`Missing`](ErrorKind::Missing) if there is no such queue.
     pub async fn line(&self, limit: u32) -> Result<Vec<Task>, Error> {
         match self.read(Read::Line(limit)).await? {
             Reply::Line(tasks) => Ok(tasks),
@@ -171,12 +172,12 @@ impl TaskQueue {
         }
     }
 
-    /// Waiting and running times of a kind by hour, starting `since` ago, kept for [a
-    /// week](crate::KEEP_TIMES). Omits hours without a start or an end. Add hours up with `+=`.
+    /// Waiting and running times of a kind by hour, starting `since` ago, kept for
+    /// [a week](crate::KEEP_TIMES). Omits hours without a start or an end. Add hours up with `+=`.
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) for the queue.
+    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if there is no such queue.
     pub async fn times(&self, kind: &Kind, since: Duration) -> Result<Vec<Times>, Error> {
         let from = self.now().await? - Micros::from_duration(since);
         match self.read(Read::Times { kind: kind.clone(), from }).await? {

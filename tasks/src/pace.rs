@@ -33,8 +33,9 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a rate. [`Store`](crate::ErrorKind::Store) and
-    /// [`Pace`](crate::ErrorKind::Pace): it may have been set.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid rate.
+    /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace): it may have been
+    /// set.
     pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
         if let Some(queue) = self.shared.rate.open(Some(pace.into()), OnExisting::Replace).await? {
             queue.start();

@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) rate: Rate,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
-    /// Notified when the store has answered completions of a worker here.
+    /// Notified when the store has answered a local worker's completions.
     pub(crate) completed: Notify,
     patience: Duration,
     settings: Mutex<Settings>,

@@ -29,7 +29,7 @@ pub(crate) struct Rate {
 #[derive(Debug, Default)]
 struct Open {
     queue: Option<IntervalQueue>,
-    /// Number of changes of `queue`: a read that another one overtook changes nothing.
+    /// Rises with each change of `queue`: a read overtaken by another one changes nothing.
     changes: u64,
 }
 

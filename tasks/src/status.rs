@@ -37,7 +37,7 @@ pub enum Condition {
     Empty,
     /// The queue is paused.
     Paused {
-        /// Start of the pause on the store's clock. `None`: unknown.
+        /// Start of the pause on the store's clock, if known.
         since: Option<Micros>,
         /// Number of tasks that still run.
         running: u64,
@@ -51,7 +51,7 @@ pub enum Condition {
     },
     /// No worker is alive.
     NoWorker,
-    /// Workers' leases have ended. The next polls of other workers take their tasks back.
+    /// Tasks are leased to workers whose lease has ended. The next polls of others take them back.
     Lost {
         /// Number of these tasks.
         tasks: u64,
@@ -60,16 +60,16 @@ pub enum Condition {
     Unserved {
         /// The kind.
         kind: Kind,
-        /// Number of its tasks that wait for a worker.
+        /// Its tasks that wait for a worker.
         tasks: u64,
     },
     /// A kind is paused.
     KindPaused {
         /// The kind.
         kind: Kind,
-        /// Number of its tasks that wait for a worker.
+        /// Its tasks that wait for a worker.
         tasks: u64,
-        /// Start of the pause on the store's clock. `None`: unknown.
+        /// Start of the pause on the store's clock, if known.
         since: Option<Micros>,
     },
     /// A key is paused.
@@ -78,7 +78,7 @@ pub enum Condition {
         key: Key,
         /// Number of tasks that wait for it, counted up to 10,000.
         tasks: u64,
-        /// Start of the pause on the store's clock. `None`: unknown.
+        /// Start of the pause on the store's clock, if known.
         since: Option<Micros>,
     },
     /// The rate limit is paused.
@@ -147,7 +147,7 @@ impl Condition {
 }
 
 impl QueueStatus {
-    /// The status by an overview and, if the queue has a rate limit, its snapshot.
+    /// Derives the status from an overview and, if the queue has a rate limit, its snapshot.
     pub fn of(overview: &Overview, pace: Option<&Snapshot>) -> Self {
         let facts = Facts { overview, pace };
         let condition = facts.condition();
@@ -221,8 +221,7 @@ impl Facts<'_> {
         self.overview.kinds.iter().any(|row| row.paused && row.kind == *kind)
     }
 
-    /// Unserved kinds with waiting tasks, except paused ones. Without any worker `NoWorker` covers
-    /// all.
+    /// Unserved kinds with waiting tasks, except paused ones. None without workers: see `NoWorker`.
     fn unserved(&self) -> impl Iterator<Item = Condition> {
         let has_workers = self.overview.workers > 0;
         let kinds = self.overview.unserved.iter().filter(move |kind| has_workers && !self.is_paused(kind));
@@ -290,7 +289,7 @@ impl Facts<'_> {
         of_kinds.chain(self.paused_keys().filter(waits)).next()
     }
 
-    /// The condition of candidates that no pause and no missing worker blocks.
+    /// The condition of candidates unless `closed` has one.
     fn open(&self) -> Condition {
         if let Some(pace) = self.pace() {
             return pace;

@@ -134,8 +134,8 @@ impl Task {
         self.named(name.as_ref(), Key::new, |new, name| new.unique = Some(Unique { name, until }))
     }
 
-    /// Action if another task holds the unique name. Default: [`OnConflict::Keep`]: only that one
-    /// stays.
+    /// Action if another task holds the unique name. Default: [`OnConflict::Keep`]: this task is
+    /// not added.
     pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
         self.new.on_conflict = on_conflict;
         self
@@ -172,27 +172,28 @@ impl Task {
         self
     }
 
-    /// Maximum number of runs that ask to run again. Overrides the queue's.
+    /// How often runs may ask to run again. Overrides the queue's policy.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.new.policy.max_retries = Some(retries);
         self
     }
 
-    /// Delay after the first failure, doubled after each, up to `longest`. Overrides the queue's.
+    /// Delay after the first failure, doubled after each, up to `longest`. Overrides the queue's
+    /// policy.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.new.policy.backoff = Some(Micros::from_duration(first));
         self.new.policy.max_backoff = Some(Micros::from_duration(longest));
         self
     }
 
-    /// Maximum duration of a run. Overrides the queue's.
+    /// Maximum duration of a run. Overrides the queue's policy.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.new.policy.timeout = Some(Micros::from_duration(timeout));
         self
     }
 
-    /// Slots that the start takes from the [rate](crate::Builder::interval), and part that the run
-    /// takes of its worker's [capacity](crate::WorkerBuilder::capacity). Default 1.
+    /// Slots of the [rate](crate::Builder::interval) that the start takes, and units of the
+    /// worker's [capacity](crate::WorkerBuilder::capacity) that the run takes. Default 1.
     pub fn weight(mut self, weight: u32) -> Self {
         self.new.weight = weight;
         self
@@ -207,10 +208,9 @@ impl Task {
         })
     }
 
-    /// Starts the task after `upstream` is done; cancels it if that fails or is cancelled. The
-    /// upstream is a stored task in any state, an earlier one of the same
-    /// [`add_all`](crate::TaskQueue::add_all), or, by name, an earlier one of the same
-    /// [flow](crate::Flow).
+    /// Starts the task once `upstream` is done; cancels it if the upstream fails or is cancelled.
+    /// The upstream is a stored task in any state, or an earlier one of the same
+    /// [`add_all`](crate::TaskQueue::add_all) or, by name, of the same [flow](crate::Flow).
     pub fn after(self, upstream: impl Into<Upstream>) -> Self {
         self.after_or(upstream, OnFailure::Cancel)
     }

@@ -2,7 +2,7 @@
 //!
 //! | page | subject |
 //! |---|---|
-//! | [`coming_from`] | python-task-queue (`ptq`, FileQueue), Celery, River: their equivalents here |
+//! | [`coming_from`] | python-task-queue (`ptq`, FileQueue), Celery, River: equivalents here |
 //! | [`together`] | tasks and runs in a transaction of the application |
 //!
 //! Terms and guarantees of tasks: `docs/tasks.md` in the repository.

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-/// A word with this many digits is an id.
+/// A word with at least this many digits is an id.
 const DIGITS: usize = 4;
-/// A word of this many hexadecimal digits, with a decimal one, is an id.
+/// A word of at least this many hexadecimal digits, one of them 0 to 9, is an id.
 const HEX: usize = 7;
 /// Maximum number of characters to select by.
 const ENOUGH: usize = 200;
-/// Maximum number of parts tried of a text.
+/// Maximum number of substrings tried per group.
 const TRIED: usize = 4;
 /// Short numbers after these words distinguish failures.
 const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
@@ -17,7 +17,7 @@ const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
 ///
 /// Ids, which distinguish tasks, are numbers, hexadecimal words, UUIDs, times, host and mail
 /// addresses, and quoted text. A number of up to three digits after a word such as `code`, `status`
-/// or `HTTP` is none: it distinguishes failures.
+/// or `HTTP` is no id: it distinguishes failures.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
     while at < text.len() {
@@ -121,8 +121,8 @@ fn digits(word: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Longest texts first that all texts with these parts contain: without control characters, so that
-/// a person can type them, and without joining characters at their ends.
+/// Substrings of all texts with these parts, longest first: without control characters, so that a
+/// person can type them, and without separators at their ends.
 pub(super) fn common<'t>(parts: impl IntoIterator<Item = &'t str>) -> Vec<String> {
     let is_around = |c: char| c.is_whitespace() || ":;,".contains(c);
     let lines = parts.into_iter().flat_map(|part| part.split(char::is_control));

@@ -149,13 +149,13 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`task`](Self::task), and [`Invalid`](crate::ErrorKind::Invalid) for a selector.
+    /// As [`task`](Self::task), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid selector.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: it changes nothing.
     pub async fn failures(&self, selector: &Selector) -> Result<Failures, Error> {
-        // A selector has one text, later `common` instead of this: `selects` must count without it.
+        // `common` replaces this text in a later selector, so `selects` must count without it.
         let wanted = selector.error.as_deref().unwrap_or_default();
         let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
         let mut kept: HashMap<Parts, Group> = HashMap::new();
@@ -213,7 +213,7 @@ impl TaskQueue {
             .await?;
         }
         let groups = notified.into_iter().map(|(_, mut failure, candidates)| {
-            // Candidates come longest first, and of equal ones the first is the minimum.
+            // Candidates are sorted longest first; of equal counts `min_by_key` returns the first.
             if let Some((common, others)) = candidates.into_iter().min_by_key(|(_, others)| *others) {
                 (failure.common, failure.selects) = (Some(common), failure.count + others);
             }

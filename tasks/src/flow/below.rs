@@ -51,9 +51,9 @@ impl TaskQueue {
         self.change_ordered(self.in_order(&stored).await?, Verb::Retry, true, dry_run).await
     }
 
-    /// Runs a task and all below it again, in any flow and including done ones: each after its
-    /// upstreams have ended again. Tasks that have not started wait again; runs go on with their
-    /// inputs.
+    /// Runs a task and all its downstreams again, in any flow and including done ones: each after
+    /// its upstreams have ended again. Tasks that have not started wait again; runs go on with
+    /// their inputs.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`change_at_most`](Self::change_at_most), and [`Missing`](crate::ErrorKind::Missing) for
-    /// the task.
+    /// As [`change_at_most`](Self::change_at_most), and [`Missing`](crate::ErrorKind::Missing) if
+    /// there is no such task.
     ///
     /// # Cancel safety
     ///

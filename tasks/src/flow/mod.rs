@@ -64,9 +64,9 @@ use crate::{Context, Task, TaskQueue, error::Error};
 ///
 /// # Storage
 ///
-/// Only the tasks are stored. Each has the tags `flow:` with the flow's id and `name:` with its
-/// name, by which [selectors](FlowId::selector) find them. So commands on selected tasks work on
-/// flows, and a flow exists as long as its tasks.
+/// Only the tasks are stored, each with the tags `flow:` and the flow's id, `name:` and its own
+/// name. [Selectors](FlowId::selector) find them, so commands on selected tasks work on flows. A
+/// flow exists as long as its tasks.
 ///
 /// # Growing
 ///

@@ -121,18 +121,17 @@ impl TaskQueue {
 
     /// Waits until a flow has ended, including tasks added meanwhile, and calls `progress` after
     /// each change. Notices completions by workers of this handle and its clones soon, others
-    /// within two seconds. The first and last read cover all stored tasks of the queue, others the
-    /// unfinished tasks of the flow.
+    /// within two seconds. The first and last reads cover all stored tasks of the queue, others
+    /// only unfinished tasks of the flow.
     ///
-    /// The flow has failed if all unfinished tasks wait for failed ones to be retried. Only the
-    /// first 100 upstreams of each task are checked for that: the call keeps waiting for a failed
-    /// one beyond.
+    /// The flow has failed if all unfinished tasks wait until a failed one is retried. Only the
+    /// first 100 upstreams of each task are checked for that.
     ///
     /// # Errors
     ///
-    /// As [`flow`](Self::flow). When no task can continue and one did not succeed,
-    /// [`Failed`](ErrorKind::Failed) or [`Cancelled`](ErrorKind::Cancelled): the text names the
-    /// first such task, its error and the progress.
+    /// As [`flow`](Self::flow). [`Failed`](ErrorKind::Failed) or
+    /// [`Cancelled`](ErrorKind::Cancelled) when no task can continue and not all are done: the text
+    /// names the first failed or cancelled task, its error and the progress.
     ///
     /// # Cancel safety
     ///

@@ -62,8 +62,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
                 break;
             }
         }
-        // In the order of keys: no task arrives before, and so overtakes, an earlier one of its
-        // key.
+        // Sorted, so that no task overtakes an earlier one of its key.
         keyed.sort();
         let ids: Vec<TaskId> = keyed.into_iter().map(|(_, id)| id).collect();
         left.extend(self.carry(&ids).await?);

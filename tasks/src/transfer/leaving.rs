@@ -70,7 +70,7 @@ impl<'a> Leaving<'a> {
         self.leave_whole(group).await
     }
 
-    /// By one command, all tasks of a key leave, or none.
+    /// All tasks of a key leave by one command, or none.
     async fn leave_whole(&mut self, group: Vec<(Key, Vec<TaskId>)>) -> Result<(), Error> {
         let ids = group.iter().flat_map(|(_, ids)| ids).copied().collect();
         let kept = self.leave(ids).await?;

@@ -33,13 +33,12 @@ pub struct Transferred {
 }
 
 impl TaskQueue {
-    /// Copies selected tasks to another queue, in the same or another store, with ids, payloads,
-    /// results, order, times, history and edges. Without states the selector means all but purged
-    /// tasks. Running tasks follow when their runs end, in their state then. `progress` is called
-    /// meanwhile.
+    /// Copies selected tasks to another queue in any store, with ids, payloads, results, order,
+    /// times, history and edges. A selector without states selects all but purged tasks. Running
+    /// tasks follow when their runs end, in their state then. `progress` is called meanwhile.
     ///
-    /// Tasks whose ids exist there stay unchanged, so repeat an interrupted copy to continue it. A
-    /// task whose unique name is taken there is not copied, and its downstreams wait there for the
+    /// Tasks whose ids exist there stay unchanged: repeat an interrupted copy to continue it. A
+    /// task whose unique name is taken there is not copied; its downstreams wait there for the
     /// holder. Settings, key limits, schedules and the rate are not copied.
     ///
     /// ```
@@ -57,9 +56,9 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector, or if both are the same queue;
-    /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store): copied
-    /// tasks stay.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid selector, or if both are the same
+    /// queue; [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store):
+    /// copied tasks stay.
     ///
     /// # Cancel safety
     ///
@@ -86,20 +85,20 @@ impl TaskQueue {
         Ok(carrier.done)
     }
 
-    /// Moves selected live tasks to another queue, in the same or another store, while workers run,
-    /// with the data that [`copy_to`](Self::copy_to) copies. No task can start at both places.
-    /// Running tasks follow when their runs end, if they are to run again; so do tasks added
-    /// meanwhile. The move ends when no selected task is left.
+    /// Moves selected live tasks to another queue in any store, as [`copy_to`](Self::copy_to)
+    /// copies them, while workers run. No task can start at both places. Running tasks follow when
+    /// their runs end, if they are to run again; so do tasks added meanwhile. The move ends when no
+    /// selected task is left.
     ///
     /// Tasks of a key move together, in order, when none of the key runs here. Until then, a key
-    /// with a running task is paused here. Tasks added here to a moved key may run concurrently
-    /// with its tasks there, so send new tasks to the destination before you move.
+    /// with a running task is paused here. A task added here to a moved key may run concurrently
+    /// with tasks of the key there: add new tasks to the destination first.
     ///
     /// Moved tasks are cancelled here with the error "it was moved to" `name`. Repeat an
     /// interrupted move under the same name to continue it. Tasks that have left and not arrived
-    /// have the tag [`moving`](crate::contract::MOVING); retry them to get them back. A retry skips
-    /// tasks that have arrived. A task here that waits for a moved one waits until it is moved,
-    /// too. A task whose unique name is taken there continues here at the end.
+    /// have the tag [`moving`](crate::contract::MOVING). A retry takes these back, and skips tasks
+    /// that have arrived. A task here that waits for a moved one waits until it is moved, too. A
+    /// task whose unique name is taken there continues here at the end.
     ///
     /// # Errors
     ///
