@@ -21,7 +21,7 @@ impl TaskQueue {
     ///
     /// # Cancel safety
     ///
-    /// Dropped or after an error, the queue may be paused and partly deleted: repeat the call.
+    /// If dropped, or after an error, the queue may be paused and partly deleted: repeat the call.
     pub async fn delete(&self) -> Result<(), Error> {
         refuse_in_use(&self.overview().await?)?;
         self.pause().await?;

@@ -33,7 +33,7 @@ impl Host for Tokio {
     }
 }
 
-/// `None`: never ends.
+/// Sleeps until `instant`. `None`: forever.
 pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     match instant {
         Some(instant) => host.sleep_until(instant).await,

@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) completed: Notify,
     patience: Duration,
     settings: Mutex<Settings>,
-    /// Tasks added here; see `Shared::sequence`.
+    /// Number of tasks added here; see `Shared::sequence`.
     sequence: AtomicU32,
 }
 

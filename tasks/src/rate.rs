@@ -64,7 +64,7 @@ impl Rate {
         };
         if let Some(gone) = gone {
             // Polled once and dropped, `shutdown` cancels waiting jobs, so tasks chosen for slots
-            // go back. Runs go on.
+            // return to the queue. Runs go on.
             let _ = gone.shutdown(COMMAND_TIMEOUT).now_or_never();
         }
         Ok(None)

@@ -44,7 +44,7 @@ pub enum Condition {
     },
     /// Tasks run.
     Running {
-        /// Their number.
+        /// Number of running tasks.
         running: u64,
         /// `max_running`, if reached.
         limit: Option<u32>,
@@ -53,7 +53,7 @@ pub enum Condition {
     NoWorker,
     /// Tasks are leased to workers whose lease has ended. The next polls of others take them back.
     Lost {
-        /// Number of these tasks.
+        /// Number of these leased tasks.
         tasks: u64,
     },
     /// No living worker handles a kind with waiting tasks.
@@ -85,7 +85,7 @@ pub enum Condition {
     PacePaused,
     /// The rate limit is held.
     PaceHeld {
-        /// Time left.
+        /// Time until the hold ends.
         left: Micros,
     },
     /// Tasks wait for the next slot of the rate limit.
@@ -133,7 +133,7 @@ impl Condition {
         }
     }
 
-    /// Whether somebody has paused or held something.
+    /// Whether the condition is a pause or a hold.
     pub fn is_pause(&self) -> bool {
         matches!(
             self,

@@ -6,7 +6,7 @@ use std::ops::Range;
 const DIGITS: usize = 4;
 /// A word of at least this many hexadecimal digits, one of them 0 to 9, is an id.
 const HEX: usize = 7;
-/// Maximum number of characters to select by.
+/// Maximum length of `Failure::common`, in characters.
 const ENOUGH: usize = 200;
 /// Maximum number of substrings tried per group.
 const TRIED: usize = 4;

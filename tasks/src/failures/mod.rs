@@ -20,7 +20,7 @@ const KEPT: usize = 1_000;
 pub struct Failures {
     /// The groups, largest first, at most 100.
     pub groups: Vec<Failure>,
-    /// Number of tasks in further groups.
+    /// Number of tasks outside `groups`.
     pub ungrouped: u64,
 }
 
@@ -28,9 +28,9 @@ pub struct Failures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The error text of one of them.
+    /// Error text of one task of the group.
     pub text: String,
-    /// The id of the task with `text`.
+    /// Id of the task with `text`.
     pub example: TaskId,
     /// Tasks that failed for good.
     pub count: u64,
@@ -40,7 +40,7 @@ pub struct Failure {
     pub kinds: BTreeMap<Kind, u64>,
     /// Earliest failure, by the last run of each task, on the store's clock.
     pub first: Micros,
-    /// Latest failure.
+    /// Latest failure, on the store's clock.
     pub last: Micros,
     /// Text contained in all errors of the group, to select by. `None`: they have none in common.
     pub common: Option<String>,

@@ -28,7 +28,7 @@ impl TaskQueue {
     /// If dropped, a part may have been changed; repeating the call is safe.
     pub async fn change_flow(&self, flow: &FlowId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let stored = self.tasks_of(flow).await?;
-        // One command changes all its tasks at once.
+        // One command changes all its tasks at once, so their order does not matter.
         let ids = if stored.len() <= MAX_PAGE as usize {
             stored.iter().map(|stored| stored.task.id).collect()
         } else {
@@ -66,9 +66,9 @@ impl TaskQueue {
         self.change_ordered(from_above(&self.below(id).await?), Verb::Retry, true, dry_run).await
     }
 
-    /// As [`change_flow`](Self::change_flow), for a task and its direct and indirect downstreams in
-    /// any flow. A retried task with an unsuccessful upstream outside these is cancelled again, or
-    /// waits, as its edge sets.
+    /// As [`change_flow`](Self::change_flow), for a task and all its downstreams, in any flow. A
+    /// retried task with an unsuccessful upstream outside these is cancelled again, or waits, as
+    /// its edge sets.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl TaskQueue {
         self.change_ordered(from_above(&downs), verb, false, dry_run).await
     }
 
-    /// The ids, each after its upstreams.
+    /// The ids of `tasks`, each after its upstreams among them.
     pub(crate) async fn in_order(&self, tasks: &[Stored]) -> Result<Vec<TaskId>, Error> {
         let mut downs: Downs = tasks.iter().map(|stored| (stored.task.id, Vec::new())).collect();
         for (down, ups) in self.edges_of(tasks).await? {
@@ -173,7 +173,7 @@ impl TaskQueue {
         }
     }
 
-    /// Tasks that have upstreams, with all of these.
+    /// The tasks that have upstreams, each with all its upstreams.
     async fn edges_of(&self, tasks: &[Stored]) -> Result<Vec<(TaskId, Vec<TaskId>)>, Error> {
         let downs: Vec<TaskId> =
             tasks.iter().filter(|stored| stored.task.has_edges).map(|stored| stored.task.id).collect();
@@ -202,7 +202,7 @@ impl TaskQueue {
                 Reply::Tasks(tasks) if !tasks.is_empty() => tasks,
                 other => return Err(unexpected(&other)),
             };
-            // A reply of limited size may contain only the first ones.
+            // A reply of limited size may contain only the first tasks.
             rest = &rest[tasks.len().min(rest.len())..];
             all.extend(tasks.into_iter().flatten());
         }
@@ -210,7 +210,7 @@ impl TaskQueue {
     }
 }
 
-/// Each task after its upstreams among these.
+/// The keys of `downs`, each after its upstreams among them.
 fn from_above(downs: &Downs) -> Vec<TaskId> {
     let mut waits: BTreeMap<TaskId, usize> = downs.keys().map(|&id| (id, 0)).collect();
     for down in downs.values().flatten() {

@@ -125,7 +125,8 @@ impl TaskQueue {
     /// only unfinished tasks of the flow.
     ///
     /// The flow has failed if all unfinished tasks wait until a failed one is retried. Only the
-    /// first 100 upstreams of each task are checked for that.
+    /// first 100 upstreams of each task are checked for that; the call keeps waiting for a failed
+    /// one beyond.
     ///
     /// # Errors
     ///
@@ -188,7 +189,7 @@ impl TaskQueue {
         }
     }
 
-    /// Reads the tasks left; the whole flow if all of these have ended or one is gone.
+    /// Reads the tasks in `seen.left`; the whole flow if all of them have ended or one is gone.
     async fn see_again(&self, flow: &FlowId, seen: &mut Seen) -> Result<(), Error> {
         seen.waits = true;
         let mut is_whole = true;
