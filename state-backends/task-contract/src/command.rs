@@ -1,4 +1,4 @@
-//! What may be asked of a store: more work, one step of a worker, a change, or a look.
+//! Commands to a store, and the checks of their bounds.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,41 +15,42 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
-    /// More work, all or nothing.
+    /// Adds tasks, all or none.
     Add(Add),
-    /// All that a worker tells the store and asks of it.
+    /// A worker's poll.
     Step(Step),
-    /// Something that an operator wants.
+    /// A change by an operator or an application.
     Change(Change),
-    /// The tasks of one nominal instant of a schedule.
+    /// Adds the tasks of one nominal instant of a schedule.
     Fire(Fire),
-    /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is
-    /// that of an `add`.
+    /// Adds tasks of another queue, all or none. A task whose id is stored already stays unchanged.
+    /// The reply is [`Reply::Added`](crate::Reply::Added).
     Import(Arc<[Imported]>),
-    /// What has become of tasks since, for whoever follows: until it is asked no more, events are noted.
+    /// Returns events after a mark. Events are recorded only while followers send this command.
     Follow(Follow),
-    /// A look, which changes nothing.
+    /// A read, which changes nothing.
     Read(Read),
 }
 
-/// New tasks. Ids that are there, or came earlier in the batch, were added before; they stay as they are.
+/// New tasks. A task whose id is stored already, or came earlier in the batch, stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Add {
-    /// The tasks. An edge may name an earlier one of them. A clone shares them: a retry costs no copy of a batch.
+    /// The tasks. An edge may name an earlier task of the batch. Clones share the batch, so a retry
+    /// copies nothing.
     pub tasks: Arc<[NewTask]>,
-    /// How many tasks its producer has added before: the [position](crate::Task::position) of the first one. It orders
-    /// the commands of a producer that the store carries out at the same instant of its clock.
+    /// The [position](crate::Task::position) of the first task: how many tasks its producer added
+    /// before. It orders the commands of one producer within one instant of the store's clock.
     pub sequence: u32,
-    /// How long ago the request was sent for the first time, by its sender's clock.
+    /// Time since the request was first sent, by the sender's clock.
     pub age: Micros,
 }
 
 impl Add {
-    /// Checks every bound but that of the payloads.
+    /// Checks every bound except the size of payloads.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the invalid value and the accepted ones.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let many = self.tasks.len();
         if many > MAX_ADD {
@@ -71,42 +72,43 @@ impl Add {
 pub struct NewTask {
     /// Its id.
     pub id: TaskId,
-    /// What handles it.
+    /// Names its handler.
     #[serde(default)]
     pub kind: Kind,
-    /// What its handler is given.
+    /// The handler's input.
     pub payload: Json,
-    /// From -100 to 100; the higher, the more urgent.
+    /// From -100 to 100; higher is more urgent.
     #[serde(default)]
     pub priority: i32,
-    /// What it has in common with tasks that must not run at once.
+    /// At most `key_limit` tasks of one key run at once. `None`: no such limit.
     #[serde(default)]
     pub key: Option<Key>,
-    /// Whether tasks of its key run strictly in the order of adding. Give it to all tasks of a key or to none.
+    /// Whether tasks of its key run strictly in the order of adding. Set it on all tasks of a key
+    /// or on none.
     #[serde(default)]
     pub ordered: bool,
-    /// A name that one live task of the queue may have.
+    /// A name that at most one live task of the queue can hold.
     #[serde(default)]
     pub unique: Option<Unique>,
-    /// What happens if another task has that name.
+    /// The action if another task holds that name.
     #[serde(default)]
     pub on_conflict: OnConflict,
-    /// Not before.
+    /// Earliest start.
     #[serde(default)]
     pub not_before: When,
-    /// Started by then, or it has failed.
+    /// Latest start: a task that has not started by then fails.
     #[serde(default)]
     pub deadline: Option<When>,
-    /// The parts of the policy that it sets itself; the rest is the queue's.
+    /// The parts of the policy that the task sets; the queue's policy supplies the rest.
     #[serde(default)]
     pub policy: PolicyOverride,
-    /// How many slots of the pace its start takes, and how much of the capacity of its worker its run.
+    /// Slots of the rate limit that its start takes, and capacity of its worker that its run takes.
     #[serde(default = "one")]
     pub weight: u32,
     /// Words to find it by.
     #[serde(default)]
     pub tags: Vec<Tag>,
-    /// What it waits for.
+    /// The upstreams that it waits for.
     #[serde(default)]
     pub edges: Vec<NewEdge>,
 }
@@ -115,36 +117,38 @@ fn one() -> u32 {
     1
 }
 
-/// What a task waits for: said when it is added, or by [`Verb::Link`].
+/// An edge to an upstream, made when a task is added or by [`Verb::Link`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewEdge {
-    /// A task that is stored, or an earlier one of the same `add`.
+    /// A stored task, or an earlier one of the same `add`.
     pub up: TaskId,
-    /// What the task calls the upstream's result.
+    /// Name of the upstream's result among the task's inputs. `None`: the upstream's id.
     #[serde(default)]
     pub name: Option<Key>,
-    /// What becomes of the task if the upstream does not end well.
+    /// The effect on the task if the upstream fails or is cancelled.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
 
 impl From<TaskId> for NewEdge {
-    /// A task that is cancelled if this one does not end well, and calls its result by its id.
+    /// An edge that cancels the task if the upstream does not succeed, and names the result by the
+    /// upstream's id.
     fn from(up: TaskId) -> Self {
         Self { up, name: None, on_failure: OnFailure::default() }
     }
 }
 
-/// What happens to a new task whose unique name another one has.
+/// The action if another task holds a new task's unique name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnConflict {
-    /// The one that is there stands, the new one is not added. The default.
+    /// Keep the existing task; the new one is not added. The default.
     #[default]
     Keep,
-    /// The one that is there becomes the new one, in its place and under its id, unless it is leased: then it stands.
+    /// Replace the existing task's content, keeping its id and its time of adding. A leased task is
+    /// kept instead.
     Replace,
-    /// The whole `add` is refused with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
+    /// Reject the whole `add` with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
     Refuse,
 }
 
@@ -152,7 +156,7 @@ pub enum OnConflict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// So long after the store carries the command out.
+    /// This long after the store applies the command.
     After(Micros),
     /// This instant.
     At(Micros),
@@ -193,7 +197,7 @@ pub(crate) fn check_priority(priority: i32) -> Result<(), InvalidInput> {
 }
 
 impl NewTask {
-    /// A task with this payload and nothing else that is not the default.
+    /// A task with this payload and defaults for everything else.
     pub fn new(id: TaskId, payload: Json) -> Self {
         Self {
             id,
@@ -213,11 +217,11 @@ impl NewTask {
         }
     }
 
-    /// Checks every bound but that of the payload, which the queue sets.
+    /// Checks every bound except the size of the payload, which the queue sets.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the invalid value and the accepted ones.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         check_priority(self.priority)?;
@@ -251,38 +255,41 @@ impl NewTask {
     }
 }
 
-/// All that a worker tells the store and asks of it, in one round trip. It has one step under way at a time.
+/// A worker's poll: its report and its request in one round trip. A worker has at most one step
+/// under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The worker.
     pub worker: WorkerId,
-    /// What a person calls it.
+    /// Its name for people.
     pub label: Label,
-    /// Rises with every step, also with one that is tried again. One that is not newer is refused.
+    /// Rises with every step, including retries. A step that is not newer than the last one is
+    /// rejected.
     pub sequence: u64,
-    /// The number of its last step that was answered; zero: none was.
+    /// Sequence of the worker's last answered step. 0: none.
     pub acknowledged: u64,
-    /// How long after this step it counts as alive, and all that it has is leased to it.
+    /// Time after this step until the worker's lease, which covers all its tasks, ends.
     pub lease: Micros,
-    /// What it can do, sorted.
+    /// The kinds that it handles, sorted.
     pub kinds: Vec<Kind>,
-    /// What has ended, or was given back.
+    /// Runs that have ended or were given back.
     pub complete: Vec<Completion>,
-    /// All that it holds beside what it completes; none: as the store knows. A worker says it in its first step, after a
-    /// step whose fate it does not know, and when it is told to restate.
+    /// All tasks that it holds, except those in `complete`. `None`: as the store knows. Set it in
+    /// the first step, after a step whose outcome is unknown, and when a reply requests a resync.
     pub holding: Option<Vec<(TaskId, Token)>>,
-    /// How far its runs are, of those of which there is news.
+    /// New progress of its runs.
     pub progress: Vec<(TaskId, Token, Progress)>,
-    /// How many tasks it would have.
+    /// Maximum number of tasks to lease.
     pub want: u32,
-    /// Only those with this priority or a higher one; [`ABOVE_ALL`](crate::ABOVE_ALL): none.
+    /// Lease only tasks with this priority or a higher one. [`ABOVE_ALL`](crate::ABOVE_ALL): none.
     pub at_least: Option<i32>,
-    /// How heavy they may be together: in their order, up to the first that does not fit; none: as heavy as they are.
+    /// Capacity for the weight of the leased tasks: leasing ends at the first that does not fit.
+    /// `None`: unlimited.
     pub room: Option<Room>,
 }
 
 impl Step {
-    /// The first step of a worker, which wants nothing yet.
+    /// The first step of a worker, which requests no tasks yet.
     pub fn first(worker: WorkerId, kinds: impl IntoIterator<Item = Kind>, lease: Micros) -> Self {
         let mut kinds: Vec<_> = kinds.into_iter().collect();
         kinds.sort();
@@ -311,7 +318,7 @@ pub struct Completion {
     pub id: TaskId,
     /// The token of the run.
     pub token: Token,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
 }
 
@@ -319,19 +326,21 @@ pub struct Completion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Well, with this result.
+    /// It succeeded with this result.
     Done(Json),
-    /// With an error, which counts: again after a backoff, or failed after `max_attempts`.
+    /// It failed with an error, which counts: retried after a backoff, or failed after
+    /// `max_attempts`.
     Error(String),
-    /// It wants to be run again after this time, which is no failure; failed after `max_retries`.
+    /// It asked to run again after this time, which is no failure. More than `max_retries` such
+    /// requests fail the task.
     Retry(Micros, String),
-    /// For good: it will never succeed.
+    /// It failed for good.
     Failed(String),
     /// It was not run, or not to its end. Nothing counts.
     Released,
-    /// The host of the worker could not run it, for this reason. Nothing counts.
+    /// The worker's host could not run it, for this reason. Nothing counts.
     Unable(String),
-    /// It was not begun: another one is chosen in its place.
+    /// It was not begun: its worker leases a more urgent task instead.
     Exchanged,
 }
 
@@ -339,84 +348,86 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Create the queue with these settings over the defaults, or meet the one that is there. With
-    /// [`OnExisting::Replace`] (or `Reset`) the settings given are the new truth, with `Fail` others are an error.
+    /// Create the queue with these settings over the defaults, or open the existing one. If its
+    /// settings differ, [`OnExisting::Replace`] and `Reset` store the given ones, and `Fail` is an
+    /// error.
     Open(SettingsChange, OnExisting),
-    /// Change settings; a queue that does not exist is created with them.
+    /// Change settings. A missing queue is created with them.
     Set(SettingsChange),
-    /// Lease nothing any more; what runs goes on.
+    /// Stop leasing tasks; runs go on.
     Pause,
-    /// Lease again.
+    /// Lease tasks again.
     Resume,
-    /// Pause or resume one kind.
+    /// Pause (true) or resume one kind.
     Kind(Kind, bool),
-    /// Give one key a limit of its own: none: that of the queue, 0: it is paused.
+    /// Set the limit of one key. `None`: the queue's limit. 0: paused.
     Key(Key, Option<u32>),
-    /// Do something with selected tasks.
+    /// Apply a verb to selected tasks.
     Tasks(ChangeTasks),
-    /// Make or replace a schedule.
+    /// Create or replace a schedule.
     Schedule(NewSchedule),
     /// Remove a schedule. Its tasks stay.
     Unschedule(Key),
-    /// Count the stored tasks again, after rows were removed or added by hand. It goes through all of them.
+    /// Recount the stored tasks after rows were removed or added by hand. It reads all of them.
     Recount,
 }
 
-/// Something done with selected tasks, at most [`MAX_PAGE`](crate::MAX_PAGE) a command.
+/// A verb for selected tasks, at most [`MAX_PAGE`](crate::MAX_PAGE) per command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeTasks {
-    /// Which.
+    /// The tasks.
     pub selector: Selector,
-    /// What.
+    /// The action.
     pub verb: Verb,
-    /// Only those behind this id: the last one that the command before has looked at.
+    /// Only tasks with a higher id: `next` of the previous reply.
     pub after: Option<TaskId>,
-    /// Only those that were added before this instant of the store's clock: the `watermark` of the first reply.
+    /// Only tasks added before this instant of the store's clock: `watermark` of the first reply.
+    /// `None`: all tasks added until now.
     pub watermark: Option<Micros>,
-    /// At most so many are touched.
+    /// Maximum number of selected tasks, 1 to [`MAX_PAGE`](crate::MAX_PAGE).
     pub limit: u32,
-    /// Whether nothing is done, only told what would be.
+    /// Whether only to report which tasks would be touched.
     pub dry_run: bool,
 }
 
-/// A schedule to be made.
+/// A schedule to be created or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSchedule {
     /// Its name.
     pub name: Key,
-    /// What the worker makes tasks and instants of.
+    /// The worker computes tasks and instants from it.
     pub definition: Json,
-    /// Its first instant.
+    /// Its first instant. `None`: never.
     pub next: Option<Micros>,
-    /// Whether it makes nothing.
+    /// Whether it is paused.
     pub paused: bool,
-    /// What happens at an instant that comes while the task before has not ended.
+    /// The action at an instant that comes before the previous task has ended.
     pub overlap: Overlap,
 }
 
-/// The tasks of one nominal instant, if it is still the next one of its schedule.
+/// The tasks of one nominal instant, if it is still the next or the kept one of its schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fire {
     /// The schedule.
     pub schedule: Key,
-    /// The revision that the worker has computed with.
+    /// The revision of the schedule that the worker used.
     pub revision: u64,
-    /// The instant.
+    /// The nominal instant.
     pub from: Micros,
-    /// What it makes, each for a nominal instant: one task, one for each instant that was missed, or none.
+    /// The tasks to add, each with its nominal instant: one, one per missed instant, or none.
     pub made: Vec<(Micros, NewTask)>,
-    /// The instant after it; none: it was the last one.
+    /// The instant after it. `None`: it was the last.
     pub next: Option<Micros>,
 }
 
 impl Command {
-    /// Whether it changes nothing.
+    /// Whether it is a read.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether it creates the queue if it does not exist: tasks, workers, settings and pauses do. To end a pause or to
-    /// change tasks needs a queue.
+    /// Whether it creates a missing queue: tasks, workers, settings, pauses, key limits and
+    /// schedules do. Other commands need a queue.
     pub fn creates_queue(&self) -> bool {
         match self {
             Self::Add(_) | Self::Step(_) => true,
@@ -433,11 +444,12 @@ impl Command {
         }
     }
 
-    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a store with rules of its own calls it.
+    /// Checks every bound. [`rules::apply`](crate::rules::apply) calls it; a store with its own
+    /// rules must call it, too.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the invalid value and the accepted ones.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         match self {
