@@ -340,7 +340,7 @@ pub enum Outcome {
     Released,
     /// The worker's host could not run it, for this reason. Nothing counts.
     Unable(String),
-    /// It was not begun: its worker leases a more urgent task instead.
+    /// It was not begun: its worker leases another task in its place.
     Exchanged,
 }
 

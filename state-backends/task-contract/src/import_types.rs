@@ -1,4 +1,4 @@
-//! Tasks that come from another place.
+//! Tasks that come from another queue.
 
 use interval_queue_contract::InvalidInput;
 
@@ -7,24 +7,23 @@ use crate::{
     Task,
 };
 
-/// A task as another queue has stored it, with its runs so far.
+/// A task as another queue stored it, with its runs so far.
 ///
-/// One that has not ended goes through the gates here, with its time of adding, its order, its runs and the attempts
-/// that are left. It is kept out if another task has its unique name here. One that has ended is kept as it ended, from
-/// now on as long as this queue keeps such tasks.
+/// A task that has not ended goes through the gates here, keeping its time of adding, its order,
+/// its runs and its remaining attempts. It is not imported if another task here holds its unique
+/// name. An ended task stays ended; its retention begins now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Its row. A task that is leased there cannot be imported: it comes when its run has ended.
+    /// Its row. A leased task cannot be imported until its run has ended.
     pub task: Task,
-    /// What its handler is given.
+    /// The handler's input.
     pub payload: Json,
-    /// What came of it.
+    /// Its result.
     pub result: Option<Json>,
-    /// What it waits for, or has waited for: stored here, or earlier among those that are imported.
+    /// Its upstreams: stored here, or earlier in the same import.
     pub edges: Vec<NewEdge>,
 }
 
-/// Checks every bound but that of payloads and results.
 pub(crate) fn check(tasks: &[Imported]) -> Result<(), InvalidInput> {
     let many = tasks.len();
     if many > MAX_ADD {
@@ -54,7 +53,7 @@ impl Imported {
                 "{tags} tags, {runs} runs and {edges} upstreams: at most {MAX_TAGS}, {MAX_HISTORY} and {MAX_EDGES}"
             ));
         }
-        // With what is put behind one that was cut off.
+        // A cut-off error may be longer than `MAX_ERROR` by a suffix.
         let is_long =
             |error: &Option<String>| error.as_ref().is_some_and(|error| error.len() > 2 * MAX_ERROR);
         if is_long(&x.error) || x.history.iter().any(|run| is_long(&run.error)) {

@@ -5,144 +5,146 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Following, Json, Key, Kind, Settings, TaskId, WorkerId};
 
-/// The version of the rules in this crate. A presence says which its worker knows.
+/// The version of the rules in this crate, as each worker reports it to the store.
 pub const RULES_VERSION: u32 = 1;
 
 /// The row of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// What holds for all who use it.
+    /// The settings in force.
     pub settings: Settings,
-    /// Whether nothing is leased.
+    /// Whether leasing is paused.
     pub paused: bool,
-    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    /// Since when, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
-    /// When the store of it was made, or found to have forgotten something. No token tells an earlier time.
+    /// When the queue was created or the store was found to be rolled back: a lower bound of new
+    /// tokens.
     pub incarnation: Micros,
-    /// The clock of leases: it never goes back, and silence counts for a quarter of a lease at most.
+    /// The lease clock when it was last written, see `rules/clock.rs`.
     pub lease_clock: Micros,
-    /// The store's clock when `lease_clock` was read.
+    /// The store's clock at that time.
     pub seen: Micros,
-    /// The latest that the store's clock was ever seen at; nothing is added before.
+    /// The latest store's clock ever seen: a lower bound of the time of adding.
     pub latest: Micros,
-    /// Whether the next step is to sweep: the last sweep has left something to do, or something was changed.
+    /// Whether maintenance is due in the next step: the last one left some, or something was
+    /// changed.
     pub maintenance_due: bool,
-    /// The limit of keys was changed: those behind this one are still to be levelled.
+    /// How far keys are rebalanced after a change of `key_limit`. `None`: all are.
     pub rebalance_after: Option<Level>,
-    /// Whether events are noted; none: and none is kept.
+    /// The period in which events are recorded. `None`: not followed, and no event is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Following>,
 }
 
-/// How far the keys are levelled after a change of their limit.
+/// How far the keys are rebalanced after a change of their limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Level {
-    /// None yet.
+    /// No key yet.
     Begin,
-    /// Up to this one.
+    /// All keys up to this one.
     After(Key),
 }
 
-/// What is known of a worker.
+/// The row of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     /// The worker.
     pub worker: WorkerId,
-    /// What a person calls it.
+    /// Its name for people.
     pub label: Label,
-    /// The number of its last step.
+    /// The sequence of its last step.
     pub sequence: u64,
-    /// How long after a step it counts as alive.
+    /// How long its lease lasts after a step.
     pub lease: Micros,
-    /// When its lease ends, on the clock of leases.
+    /// When its lease ends, on the lease clock.
     pub ends: Micros,
-    /// What it can do.
+    /// The kinds that it handles.
     pub kinds: Vec<Kind>,
-    /// The rules that it knows.
+    /// The version of the rules that it knows.
     pub version: u32,
-    /// Since when it is known, on the store's clock.
+    /// Its first step, on the store's clock.
     pub since: Micros,
-    /// When it stepped last, on the store's clock.
+    /// Its last step, on the store's clock.
     pub seen: Micros,
-    /// Whether it had a task after its last step.
+    /// Whether it held a task after its last step.
     pub busy: bool,
-    /// Whether it is dead, and its tasks were taken from it.
+    /// Whether it is dead and its tasks were taken back.
     pub cleared: bool,
-    /// It takes only tasks with this priority or a higher one, by its last step; none: all.
+    /// The lowest priority that it took in its last step. `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<i32>,
-    /// It has room for so much weight, by its last step; none: for any task.
+    /// The capacity that it had left after its last step. `None`: enough for any task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<u32>,
 }
 
-/// What is known of a kind.
+/// The row of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindRow {
     /// The kind.
     pub kind: Kind,
-    /// Whether nothing of it is leased.
+    /// Whether leasing of this kind is paused.
     pub paused: bool,
-    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    /// Since when, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
-    /// Until when somebody serves it, on the clock of leases.
+    /// Until when a worker handles it, on the lease clock.
     pub served_until: Micros,
-    /// Whether its tasks may hold keys: it is served and not paused, as far as the last sweep knows.
+    /// Whether its tasks may hold keys: it was handled and not paused at the last maintenance.
     pub open: bool,
-    /// Whether tasks of it are still to be unserved, or to be let into their lines.
+    /// Whether tasks of it must still become unserved, or compete for their keys again.
     pub needs_rebalancing: bool,
 }
 
-/// What is said of one key. There is no row of a key of which nothing is to be said.
+/// The row of a key that has a setting of its own or needs rebalancing. Other keys have no row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
     /// The key.
     pub key: Key,
-    /// A limit of its own; 0: it is paused.
+    /// Its own limit. `None`: the queue's. 0: paused.
     pub limit: Option<u32>,
-    /// Since when it is paused, on the store's clock. `None`: it is not paused, or that is not known.
+    /// Since when it is paused, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
-    /// Whether places of it are still to be given or taken.
+    /// Whether permits must still be granted or withdrawn.
     pub needs_rebalancing: bool,
 }
 
-/// A template and a rule that adds one task per nominal instant. When the next one is, the worker computes.
+/// A template and a rule that adds one task per nominal instant. Workers compute the instants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Its name.
     pub name: Key,
-    /// Rises with every change of it.
+    /// Rises with every change.
     pub revision: u64,
-    /// When it was made: part of the ids of its tasks.
+    /// When it was created: part of the ids of its tasks.
     pub incarnation: Micros,
-    /// What the worker makes tasks and instants of: the rules do not look into it.
+    /// The worker computes tasks and instants from it; the rules do not read it.
     pub definition: Json,
-    /// The next nominal instant; none: never again.
+    /// The next nominal instant. `None`: never.
     pub next: Option<Micros>,
-    /// Whether it makes nothing.
+    /// Whether it is paused.
     pub paused: bool,
-    /// What happens at an instant that comes while the task before has not ended.
+    /// The action at an instant that comes before the previous task has ended.
     pub overlap: Overlap,
-    /// The task that it made last.
+    /// The last task that it made.
     pub last: Option<TaskId>,
-    /// The instant that is kept until that one has ended.
+    /// The instant that is kept until `last` has ended.
     pub kept: Option<Micros>,
-    /// Whether that one has ended.
+    /// Whether the task of the kept instant may be made, because `last` has ended.
     pub may_follow: bool,
 }
 
-/// What happens at a nominal instant that comes while the task of the one before has not ended.
+/// The action at a nominal instant that comes before the previous task has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
-    /// It makes a task all the same. The default.
+    /// Make a task all the same. The default.
     #[default]
     Allow,
-    /// It makes none.
+    /// Make no task.
     Skip,
-    /// It is kept until that one has ended; of several the last.
+    /// Keep the instant until the previous task has ended; of several only the last.
     Keep,
 }

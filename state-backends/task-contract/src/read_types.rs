@@ -1,63 +1,62 @@
-//! What may be looked at.
+//! Reads of a queue.
 
 use interval_queue_contract::{InvalidInput, Micros};
 
 use crate::{Key, Kind, MAX_PAGE, Selector, TaskId};
 
-/// A look.
+/// A read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {
-    /// The store's clock: cheap, for a caller that needs an instant of it and nothing else.
+    /// The store's clock: cheap, for a caller that needs nothing else.
     Clock,
-    /// Settings, counts, workers, what is next: all that tells how a queue is.
+    /// The status of the queue: settings, counts, workers, next times.
     Overview,
     /// These tasks, at most [`MAX_PAGE`], with payload, result and edges.
     Tasks(Vec<TaskId>),
-    /// A page of tasks by id, with payloads and results if `bodies`.
+    /// A page of tasks by id.
     Page {
-        /// Which.
+        /// The tasks.
         selector: Selector,
-        /// Only those behind this one.
+        /// Only tasks with a higher id.
         after: Option<TaskId>,
-        /// At most so many.
+        /// Maximum number of tasks, 1 to [`MAX_PAGE`].
         limit: u32,
-        /// Whether payloads and results are told.
+        /// Whether to return payloads and results.
         bodies: bool,
     },
-    /// A page of the results of the upstreams of a task, by upstream.
+    /// A page of the results of a task's upstreams, by upstream.
     Inputs {
         /// The task.
         down: TaskId,
-        /// Only those behind this upstream.
+        /// Only upstreams with a higher id.
         after: Option<TaskId>,
     },
-    /// A page of the tasks that wait for a task, or did: at most [`MAX_PAGE`], by id. There may be more behind a full
-    /// page.
+    /// Tasks that wait for a task, or did: at most [`MAX_PAGE`], by id. A full page may have a
+    /// successor.
     Downstreams {
         /// The task.
         up: TaskId,
-        /// Only those behind this downstream.
+        /// Only downstreams with a higher id.
         after: Option<TaskId>,
     },
     /// Workers that live or died within the last hour.
     Workers,
-    /// Schedules.
+    /// All schedules.
     Schedules,
-    /// How long the runs of a kind waited and took, hour by hour.
+    /// How long the runs of a kind waited and took, by hour.
     Times {
         /// The kind.
         kind: Kind,
         /// Only the hour of this instant and later ones.
         from: Micros,
     },
-    /// The head of the line: so many of those that are ready, at most [`MAX_PAGE`], the most urgent
-    /// first.
+    /// This many of the most urgent ready tasks, 1 to [`MAX_PAGE`], the most urgent first.
     Line(u32),
-    /// The limit that a key has of its own: see [`Change::Key`](crate::Change::Key).
+    /// A key's own limit: see [`Change::Key`](crate::Change::Key).
     KeyLimit(Key),
-    /// Whether there is something ready of these kinds: cheap, for a worker that was nudged.
+    /// Whether a task of these kinds is ready: cheap, for a worker that was notified.
     Ready(Vec<Kind>),
 }
 

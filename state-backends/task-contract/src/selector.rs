@@ -1,4 +1,4 @@
-//! Which tasks, and what is to become of them.
+//! Selectors of tasks, and the verbs that change them.
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,28 @@ use crate::{
     Key, Kind, MAX_PAGE, NewEdge, State, Tag, Task, TaskId, When, WorkerId, command::check_priority,
 };
 
-/// Which tasks of a queue. Each condition that is given must hold; of a list one is enough. None: all.
+/// A selection of tasks of a queue. All given conditions must hold; of a list one element is
+/// enough. The default selects all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selector {
-    /// These.
+    /// With one of these ids.
     pub ids: Vec<TaskId>,
-    /// Of these kinds.
+    /// Of one of these kinds.
     pub kinds: Vec<Kind>,
-    /// In these states. Purged ones are selected only if they are named.
+    /// In one of these states. Purged tasks are selected only if named here.
     pub states: Vec<State>,
     /// With this key.
     pub key: Option<Key>,
-    /// With this unique name, whether or not it has it now.
+    /// With this unique name, held or not.
     pub unique: Option<Key>,
     /// With this tag.
     pub tag: Option<Tag>,
-    /// Leased to this worker.
+    /// Leased to this worker, now or last.
     pub worker: Option<WorkerId>,
-    /// Whose last error has this text.
+    /// Whose last error contains this text.
     pub error: Option<String>,
-    /// Added at this instant or later, on the store's clock.
+    /// Added at this instant of the store's clock or later.
     pub added_from: Option<Micros>,
     /// Added before this instant.
     pub added_before: Option<Micros>,
@@ -36,12 +37,12 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// These tasks.
+    /// Selects these tasks.
     pub fn ids(ids: impl IntoIterator<Item = TaskId>) -> Self {
         Self { ids: ids.into_iter().collect(), ..Self::default() }
     }
 
-    /// Those in these states.
+    /// Selects tasks in these states.
     pub fn states(states: impl IntoIterator<Item = State>) -> Self {
         Self { states: states.into_iter().collect(), ..Self::default() }
     }
@@ -51,7 +52,8 @@ impl Selector {
         *self == Self::default()
     }
 
-    /// Whether it selects this one. A store that finds tasks by other means finds the same.
+    /// Whether it selects this task. A store that selects by other means must return the same
+    /// tasks.
     pub fn matches(&self, task: &Task) -> bool {
         fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
             of.is_empty() || of.contains(it)
@@ -84,50 +86,51 @@ impl Selector {
 
 /// The tag of tasks that have left a queue and are not imported elsewhere yet.
 pub const MOVING: &str = "moving";
-/// What the error of a task that has left a queue begins with; then comes where to.
+/// The prefix of a moved task's error; the destination follows.
 pub const MOVED: &str = "it was moved to ";
 
-/// What is to become of the selected tasks.
+/// An action on selected tasks. Tasks in other states than it acts on stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
-    /// They are cancelled. Workers are asked to stop those that run, which end as cancelled, however their runs end. Of
-    /// ended ones nothing changes.
+    /// Cancels live tasks. Workers are asked to stop running ones, which end as cancelled however
+    /// their runs end.
     Cancel,
-    /// Ended ones go through all their gates again, with all their attempts, and so wait for upstreams that run again,
-    /// too. Those that had seen their end and have not started wait for them again. Those whose unique name another
-    /// task has are [not retried](crate::Touched::taken). Those that have left for another queue and not arrived keep
-    /// their runs and times. Of others nothing changes.
+    /// Sends ended tasks through all their gates again, with all attempts, waiting also for
+    /// upstreams that run again. Downstreams that have used their end and not started wait for them
+    /// again. Not retried: tasks whose unique name another task [has taken](crate::Touched::taken).
+    /// A task that has left for another queue and not arrived keeps its runs and times.
     Retry,
-    /// Scheduled ones are run now; workers give back those that run. Of others nothing changes.
+    /// Makes scheduled tasks due now; workers give back running ones.
     Release,
-    /// Those that nobody runs get a new time, so long from now, and wait for it. Of others nothing changes.
+    /// Postpones live tasks that do not run: their time is this long from now.
     Delay(Micros),
-    /// Those that have not ended have this priority, as if they had been added with it. A run goes on.
+    /// Gives live tasks this priority, as if they had been added with it. Runs go on.
     Priority(i32),
-    /// They have this tag, too. Those that have it are not touched; those with as many as can be are kept as they are.
+    /// Adds this tag. Unchanged: tasks that have it, or as many tags as allowed.
     Tag(Tag),
-    /// They do not have this tag any more. Those without it are not touched.
+    /// Removes this tag.
     Untag(Tag),
-    /// Those that nobody runs are cancelled here with this place as the reason, and have the tag [`MOVING`], for
-    /// somebody who imports them there. Those that wait for them go on waiting. Of others nothing changes.
+    /// Cancels live tasks that do not run, with this place as the reason, and tags them [`MOVING`]
+    /// for an import there. Their downstreams go on waiting.
     Move(Label),
-    /// Those that nobody runs wait for this task, too, before they go on to their other gates. Those that wait for it
-    /// already are not touched. Those for which it waits itself, through whatever others, are kept as they are: no
-    /// cycle can be made. So are those for which more than [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) tasks wait, if it
-    /// has upstreams, and those with as many upstreams as can be. It is an error if it is not stored here.
+    /// Makes live tasks that do not run wait for this task, too, before their other gates. It is an
+    /// error if it is not stored here. Unchanged: tasks that wait for it already; tasks for which
+    /// it waits, directly or through others; if it has upstreams, tasks with more than
+    /// [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) downstreams; and tasks with as many upstreams as
+    /// allowed.
     Link(NewEdge),
-    /// Those that wait do not wait for this task any more, nor get its result; failed and cancelled ones will not when
-    /// they are retried. Others, and those that never waited for it, are not touched.
+    /// Removes the edge from this task, so that tasks neither wait for it nor get its result. It
+    /// acts on added and waiting tasks, and on failed and cancelled ones for their retry.
     Unlink(TaskId),
-    /// Ended ones are forgotten, with their payloads and results. A task that has not ended keeps its upstreams. An ended
-    /// one does not: it runs without their results if it is retried.
+    /// Forgets ended tasks with their payloads and results. A live task keeps its upstreams; an
+    /// ended one does not, and a retry of it runs without their results.
     Purge,
 }
 
 impl Verb {
-    /// Whether it does anything to a task in this state.
+    /// Whether it acts on a task in this state.
     pub fn acts_on(&self, state: State) -> bool {
         match self {
             Self::Cancel | Self::Priority(_) => !state.is_ended(),
@@ -141,13 +144,15 @@ impl Verb {
         }
     }
 
-    /// Whether there is nothing to do to a task in a state that it acts on. Of edges its row says nothing.
+    /// Whether a task in a state that it acts on needs no change, by its row alone; edges are not
+    /// checked.
     pub(crate) fn is_done_to(&self, task: &Task) -> bool {
         match self {
             Self::Priority(priority) => task.priority == *priority,
             Self::Tag(tag) => task.tags.contains(tag),
             Self::Untag(tag) => !task.tags.contains(tag),
-            // It runs at its destination. A task that has left and not arrived can be had back.
+            // A task that arrived runs at its destination; one that left and did not arrive can be
+            // retried.
             Self::Retry => {
                 let is_moved = task.error.as_deref().is_some_and(|error| error.starts_with(MOVED));
                 let has_arrived = !task.tags.iter().any(|tag| tag.as_str() == MOVING);

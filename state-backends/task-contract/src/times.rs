@@ -1,34 +1,35 @@
-//! How long tasks waited and ran: counted by kind, hour and length.
+//! How long tasks waited and ran: counts by kind, hour and length.
 
 use std::{ops::AddAssign, time::Duration};
 
 use interval_queue_contract::Micros;
 use serde::Serialize;
 
-/// How long an hour of them is kept: a week.
+/// How long the numbers of an hour are kept: a week.
 pub const KEEP_TIMES: Micros = Micros::from_millis(7 * 24 * 3_600_000);
 
-/// How many lengths are told apart.
+/// The number of length classes.
 pub const LENGTHS: usize = 32;
 
 const HOUR: u64 = 3_600_000_000;
 
-/// What is measured of a run.
+/// A measured part of a task's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Span {
-    /// From the adding of its task, or from the time that it waited for if that is later, to its lease.
+    /// From the adding of a task, or from its `not_before` if that is later, to its lease.
     Wait,
-    /// From its lease until the store heard how it ended.
+    /// From a lease until the store received the end of the run.
     Run,
 }
 
-/// One number of many: how many spans of an hour had such a length, or how long all of them were.
+/// The key of a stored number: the count of an hour's spans of one length class, or the sum of
+/// their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Took {
-    /// The hour, counted from 1970.
+    /// Hours since 1970.
     pub hour: u32,
-    /// The place among the numbers of the hour: for each [`Span`] those of the lengths, and behind them the sum of all
-    /// in milliseconds.
+    /// Index among the hour's numbers: for each [`Span`] the counts by length class, then the sum
+    /// of lengths in milliseconds.
     pub cell: u8,
 }
 
@@ -38,7 +39,7 @@ impl Took {
         u32::try_from(at.get() / HOUR).unwrap_or(u32::MAX)
     }
 
-    /// What a span adds that ended then, and how much of it.
+    /// The count and the sum to which a span adds that ended at `end`, and how much it adds.
     pub fn of(span: Span, length: Micros, end: Micros) -> [(Self, u64); 2] {
         let ms = length.get() / 1_000;
         let hour = Self::hour_of(end);
@@ -63,29 +64,29 @@ fn first_cell(span: Span) -> u8 {
     }
 }
 
-/// Spans by their lengths.
+/// Spans counted by length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Histogram {
-    /// How many were shorter than a millisecond; behind it, how many were shorter than 2, 4, 8 … milliseconds and not
-    /// counted before. The last ones are longer than 12 days.
+    /// The first counts spans below 1 ms; number n those below 2^n ms that no earlier one counts.
+    /// The last has no upper bound: 12 days or longer.
     pub counts: [u64; LENGTHS],
-    /// How long all of them were.
+    /// The sum of all lengths.
     pub total: Micros,
 }
 
 impl Histogram {
-    /// How many there were.
+    /// The number of spans.
     pub fn number(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How long they were on the average, as far as whole milliseconds tell; none: there were none.
+    /// The mean length, from lengths in whole milliseconds. `None`: no spans.
     pub fn mean(&self) -> Option<Duration> {
         self.total.get().checked_div(self.number()).map(Duration::from_micros)
     }
 
-    /// How long this share of them was at most, from 0 to 1: 0.5 gives the median. It is the next power of two
-    /// milliseconds, so up to twice as long as the true one; none: there were none.
+    /// An upper bound for this share, 0 to 1, of the lengths: 0.5 gives the median. It is a power
+    /// of two milliseconds, so up to twice the true value. `None`: no spans.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let number = self.number();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
@@ -108,19 +109,19 @@ impl AddAssign<&Histogram> for Histogram {
     }
 }
 
-/// How long the runs of one kind waited and took in one hour: each in the hour in which it was leased, or ended.
+/// How long the runs of one kind waited and took in one hour, by the end of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// When the hour began.
     pub hour: Micros,
-    /// How long they waited.
+    /// From adding to lease.
     pub wait: Histogram,
-    /// How long they took.
+    /// From lease to end.
     pub run: Histogram,
 }
 
 impl Times {
-    /// The hours that these numbers tell of, in their order.
+    /// The times by hour, made from stored numbers.
     pub fn of(mut numbers: Vec<(Took, u64)>) -> Vec<Self> {
         numbers.sort_unstable();
         let mut all: Vec<Self> = Vec::new();
@@ -143,7 +144,7 @@ impl Times {
     }
 }
 
-/// Of all of them together; its hour is the first.
+/// Adds the spans; the hour stays.
 impl AddAssign<&Times> for Times {
     fn add_assign(&mut self, other: &Times) {
         self.wait += &other.wait;
