@@ -104,8 +104,7 @@ pub trait Rows {
     fn put_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
     /// Edges from a task, after this downstream, by downstream.
     fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Self::Error>;
-    /// Edges from a task whose end in this generation is a [pending
-    /// notification](Edge::is_unnotified), by downstream.
+    /// Edges from a task that [are unnotified](Edge::is_unnotified) in this generation, by downstream.
     fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, Self::Error>;
     /// Edges to a task, after this upstream, by upstream: only those in this state, if given.
     fn edges_to(
@@ -124,7 +123,7 @@ pub trait Rows {
     fn put_presence(&mut self, presence: &Presence) -> Result<(), Self::Error>;
     /// Removes the row of a worker.
     fn remove_presence(&mut self, worker: WorkerId) -> Result<(), Self::Error>;
-    /// Workers whose lease ended at this tick of the lease clock or before, the earliest first:
+    /// Workers whose lease ended by this instant of the lease clock, the earliest first:
     /// `ends where cleared = …`.
     fn ended_presences(
         &mut self,
@@ -132,11 +131,11 @@ pub trait Rows {
         cleared: bool,
         most: u32,
     ) -> Result<Vec<Presence>, Self::Error>;
-    /// The shortest lease of busy workers whose lease ends after this tick.
+    /// The shortest lease of busy workers whose lease ends after this instant.
     fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// The longest lease of workers whose lease ends after this tick.
+    /// The longest lease of workers whose lease ends after this instant.
     fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// The first end of a busy worker's lease after this tick.
+    /// The first end of a busy worker's lease after this instant.
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
     /// All workers, by id.
     fn presences(&mut self) -> Result<Vec<Presence>, Self::Error>;

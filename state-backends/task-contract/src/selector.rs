@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A selection of tasks of a queue. All given conditions must hold; of a list one element is
-/// enough. The default selects all tasks.
+/// enough. The default selects all tasks but purged ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selector {

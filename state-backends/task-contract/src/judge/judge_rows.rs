@@ -1,4 +1,4 @@
-//! What must hold of all that is stored, after every command.
+//! Checks all that is stored, after every command.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,7 +29,8 @@ impl Judge {
         }
         for schedule in &after.schedules {
             let last = schedule.last.and_then(|last| after.task(last));
-            // Also for one whose end nobody has seen to: it was completed within a transaction of the application.
+            // A task completed within a transaction of the application still counts until its end
+            // is notified.
             let waits = last.is_some_and(|last| !last.state.is_ended() || !last.notified);
             ensure!(
                 schedule.kept.is_none() || schedule.may_follow || waits || self.rolled_back,
@@ -50,7 +51,7 @@ impl Judge {
         );
         ensure!(is_ended == x.ended.is_some(), "T3: {id} is {} and ended at {:?}", x.state, x.ended);
         ensure!(is_ended || !x.notified && !x.retained, "T7: {id} is {} and its end is told", x.state);
-        // A key is let go with what is told, if it was completed within a transaction of the application.
+        // A task completed within a transaction releases its key when its end is notified.
         let holds = x.holds_name || x.holds_key && x.notified || x.unserved || x.stop.is_some();
         ensure!(!is_ended || !holds, "T6: {id} has ended and holds something: {x:?}");
         let most = x.policy.max_attempts.unwrap_or(u32::MAX);
