@@ -1,4 +1,4 @@
-//! Commands to a store, and the checks of their bounds.
+//! Commands to a store.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     Read, Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
-/// One atomic command on the tasks of a queue.
+/// An atomic command on the tasks of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
@@ -21,32 +21,31 @@ pub enum Command {
     Step(Step),
     /// A change by an operator or an application.
     Change(Change),
-    /// Adds the tasks of one nominal instant of a schedule.
+    /// Adds the tasks of a schedule's instant.
     Fire(Fire),
-    /// Adds tasks of another queue, all or none. A task whose id is stored already stays unchanged.
-    /// The reply is [`Reply::Added`](crate::Reply::Added).
+    /// Adds tasks of another queue, all or none. Ids that are stored already change nothing. The
+    /// reply is [`Reply::Added`](crate::Reply::Added).
     Import(Arc<[Imported]>),
-    /// Returns events after a mark. Events are recorded only while followers send this command.
+    /// Returns events, and keeps them recorded for a while.
     Follow(Follow),
-    /// A read, which changes nothing.
+    /// A read; changes nothing.
     Read(Read),
 }
 
-/// New tasks. A task whose id is stored already, or came earlier in the batch, stays unchanged.
+/// New tasks. An id that is stored already, or repeated in the batch, changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Add {
-    /// The tasks. An edge may name an earlier task of the batch. Clones share the batch, so a retry
-    /// copies nothing.
+    /// The tasks. Edges may name earlier ones. Clones share them, so a retry copies nothing.
     pub tasks: Arc<[NewTask]>,
-    /// The [position](crate::Task::position) of the first task: how many tasks its producer added
-    /// before. It orders the commands of one producer within one instant of the store's clock.
+    /// [Position](crate::Task::position) of the first task: how many tasks its producer added
+    /// before. It orders the producer's commands within one instant of the store's clock.
     pub sequence: u32,
-    /// Time since the request was first sent, by the sender's clock.
+    /// Time since the first sending, by the sender's clock.
     pub age: Micros,
 }
 
 impl Add {
-    /// Checks every bound except the size of payloads.
+    /// Checks all bounds except payload sizes.
     ///
     /// # Errors
     ///
@@ -67,10 +66,10 @@ impl Add {
     }
 }
 
-/// A task to be added.
+/// A task to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTask {
-    /// Its id.
+    /// The id.
     pub id: TaskId,
     /// Names its handler.
     #[serde(default)]
@@ -80,35 +79,35 @@ pub struct NewTask {
     /// From -100 to 100; higher is more urgent.
     #[serde(default)]
     pub priority: i32,
-    /// At most `key_limit` tasks of one key run at once. `None`: no such limit.
+    /// At most `key_limit` tasks of one key run at once.
     #[serde(default)]
     pub key: Option<Key>,
-    /// Whether tasks of its key run strictly in the order of adding. Set it on all tasks of a key
-    /// or on none.
+    /// Whether tasks of the key run strictly in order of adding. Set it on all tasks of a key or on
+    /// none.
     #[serde(default)]
     pub ordered: bool,
-    /// A name that at most one live task of the queue can hold.
+    /// A name that at most one live task holds.
     #[serde(default)]
     pub unique: Option<Unique>,
-    /// The action if another task holds that name.
+    /// Action if another task holds the unique name.
     #[serde(default)]
     pub on_conflict: OnConflict,
     /// Earliest start.
     #[serde(default)]
     pub not_before: When,
-    /// Latest start: a task that has not started by then fails.
+    /// Latest start, else the task fails.
     #[serde(default)]
     pub deadline: Option<When>,
-    /// The parts of the policy that the task sets; the queue's policy supplies the rest.
+    /// Parts of the policy that override the queue's.
     #[serde(default)]
     pub policy: PolicyOverride,
-    /// Slots of the rate limit that its start takes, and capacity of its worker that its run takes.
+    /// Slots of the rate limit per start, and worker capacity per run.
     #[serde(default = "one")]
     pub weight: u32,
-    /// Words to find it by.
+    /// Words to find the task by.
     #[serde(default)]
     pub tags: Vec<Tag>,
-    /// The upstreams that it waits for.
+    /// Upstreams to wait for.
     #[serde(default)]
     pub edges: Vec<NewEdge>,
 }
@@ -117,35 +116,34 @@ fn one() -> u32 {
     1
 }
 
-/// An edge to an upstream, made when a task is added or by [`Verb::Link`].
+/// An edge to an upstream, made by an `add` or by [`Verb::Link`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewEdge {
-    /// A stored task, or an earlier one of the same `add`.
+    /// A stored task, or an earlier one of the `add`.
     pub up: TaskId,
-    /// Name of the upstream's result among the task's inputs. `None`: the upstream's id.
+    /// Name of the upstream's result. `None`: the upstream's id.
     #[serde(default)]
     pub name: Option<Key>,
-    /// The effect on the task if the upstream fails or is cancelled.
+    /// Effect of an upstream that fails or is cancelled.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
 
 impl From<TaskId> for NewEdge {
-    /// An edge that cancels the task if the upstream does not succeed, and names the result by the
-    /// upstream's id.
+    /// An edge with [`OnFailure::Cancel`] and no name.
     fn from(up: TaskId) -> Self {
         Self { up, name: None, on_failure: OnFailure::default() }
     }
 }
 
-/// The action if another task holds a new task's unique name.
+/// Action if another task holds a new task's unique name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnConflict {
-    /// Keep the existing task; the new one is not added. The default.
+    /// Keep the existing task; do not add the new one. The default.
     #[default]
     Keep,
-    /// Replace the existing task's content, keeping its id and its time of adding. A leased task is
+    /// Give the existing task the new content, keeping its id and time of adding. A leased task is
     /// kept instead.
     Replace,
     /// Reject the whole `add` with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
@@ -197,7 +195,7 @@ pub(crate) fn check_priority(priority: i32) -> Result<(), InvalidInput> {
 }
 
 impl NewTask {
-    /// A task with this payload and defaults for everything else.
+    /// A task with this payload and defaults.
     pub fn new(id: TaskId, payload: Json) -> Self {
         Self {
             id,
@@ -217,7 +215,7 @@ impl NewTask {
         }
     }
 
-    /// Checks every bound except the size of the payload, which the queue sets.
+    /// Checks all bounds except the payload's size.
     ///
     /// # Errors
     ///
@@ -255,41 +253,38 @@ impl NewTask {
     }
 }
 
-/// A worker's poll: its report and its request in one round trip. A worker has at most one step
-/// under way.
+/// A worker's poll: report and request in one round trip. A worker has at most one step under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The worker.
     pub worker: WorkerId,
-    /// Its name for people.
+    /// The worker's name for people.
     pub label: Label,
-    /// Rises with every step, including retries. A step that is not newer than the last one is
-    /// rejected.
+    /// Rises with every step, including retries. A step that is not newer is rejected.
     pub sequence: u64,
-    /// Sequence of the worker's last answered step. 0: none.
+    /// Sequence of the last answered step. 0: none.
     pub acknowledged: u64,
-    /// Time after this step until the worker's lease, which covers all its tasks, ends.
+    /// Duration of the lease of all the worker's tasks, from this step on.
     pub lease: Micros,
-    /// The kinds that it handles, sorted.
+    /// Kinds that the worker handles, sorted.
     pub kinds: Vec<Kind>,
-    /// Runs that have ended or were given back.
+    /// Runs that ended or were given back.
     pub complete: Vec<Completion>,
-    /// All tasks that it holds, except those in `complete`. `None`: as the store knows. Set it in
-    /// the first step, after a step whose outcome is unknown, and when a reply requests a resync.
+    /// All held leases except those in `complete`. `None`: as the store knows. Required in the
+    /// first step, after a step with unknown outcome, and when a reply requests a resync.
     pub holding: Option<Vec<(TaskId, Token)>>,
-    /// New progress of its runs.
+    /// New progress of runs.
     pub progress: Vec<(TaskId, Token, Progress)>,
     /// Maximum number of tasks to lease.
     pub want: u32,
-    /// Lease only tasks with this priority or a higher one. [`ABOVE_ALL`](crate::ABOVE_ALL): none.
+    /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
     pub at_least: Option<i32>,
-    /// Capacity for the weight of the leased tasks: leasing ends at the first that does not fit.
-    /// `None`: unlimited.
+    /// Free capacity: leasing ends at the first task that does not fit. `None`: unlimited.
     pub room: Option<Room>,
 }
 
 impl Step {
-    /// The first step of a worker, which requests no tasks yet.
+    /// A worker's first step, which requests no tasks.
     pub fn first(worker: WorkerId, kinds: impl IntoIterator<Item = Kind>, lease: Micros) -> Self {
         let mut kinds: Vec<_> = kinds.into_iter().collect();
         kinds.sort();
@@ -326,25 +321,24 @@ pub struct Completion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It succeeded with this result.
+    /// Success, with this result.
     Done(Json),
-    /// It failed with an error, which counts: retried after a backoff, or failed after
-    /// `max_attempts`.
+    /// An error that counts: retried after a backoff, or failed after `max_attempts`.
     Error(String),
-    /// It asked to run again after this time, which is no failure. More than `max_retries` such
-    /// requests fail the task.
+    /// A request to run again after this time, with a reason. No failure, but more than
+    /// `max_retries` requests fail the task.
     Retry(Micros, String),
-    /// It failed for good.
+    /// A permanent failure.
     Failed(String),
-    /// It was not run, or not to its end. Nothing counts.
+    /// Given back, not run or not to its end. Nothing counts.
     Released,
-    /// The worker's host could not run it, for this reason. Nothing counts.
+    /// Not run, because the worker's host could not. Nothing counts.
     Unable(String),
-    /// It was not begun: its worker leases another task in its place.
+    /// Never begun: the worker leases another task in its place.
     Exchanged,
 }
 
-/// A change by an operator or by an application.
+/// A change by an operator or an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -352,7 +346,7 @@ pub enum Change {
     /// settings differ, [`OnExisting::Replace`] and `Reset` store the given ones, and `Fail` is an
     /// error.
     Open(SettingsChange, OnExisting),
-    /// Change settings. A missing queue is created with them.
+    /// Change settings, or create the queue with them.
     Set(SettingsChange),
     /// Stop leasing tasks; runs go on.
     Pause,
@@ -360,7 +354,7 @@ pub enum Change {
     Resume,
     /// Pause (true) or resume one kind.
     Kind(Kind, bool),
-    /// Set the limit of one key. `None`: the queue's limit. 0: paused.
+    /// Limit one key. `None`: the queue's limit. 0: paused.
     Key(Key, Option<u32>),
     /// Apply a verb to selected tasks.
     Tasks(ChangeTasks),
@@ -368,55 +362,55 @@ pub enum Change {
     Schedule(NewSchedule),
     /// Remove a schedule. Its tasks stay.
     Unschedule(Key),
-    /// Recount the stored tasks after rows were removed or added by hand. It reads all of them.
+    /// Recount all stored tasks, after rows were removed or added by hand.
     Recount,
 }
 
-/// A verb for selected tasks, at most [`MAX_PAGE`](crate::MAX_PAGE) per command.
+/// A verb for selected tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeTasks {
     /// The tasks.
     pub selector: Selector,
     /// The action.
     pub verb: Verb,
-    /// Only tasks with a higher id: `next` of the previous reply.
+    /// Only higher ids: `next` of the previous reply.
     pub after: Option<TaskId>,
     /// Only tasks added before this instant of the store's clock: `watermark` of the first reply.
-    /// `None`: all tasks added until now.
+    /// `None`: until now.
     pub watermark: Option<Micros>,
-    /// Maximum number of selected tasks, 1 to [`MAX_PAGE`](crate::MAX_PAGE).
+    /// Maximum number of tasks, 1 to [`MAX_PAGE`](crate::MAX_PAGE).
     pub limit: u32,
-    /// Whether only to report which tasks would be touched.
+    /// Whether to report the effect without applying it.
     pub dry_run: bool,
 }
 
-/// A schedule to be created or replaced.
+/// A schedule to create or replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSchedule {
-    /// Its name.
+    /// The name.
     pub name: Key,
-    /// The worker computes tasks and instants from it.
+    /// Template and rule, which only workers read.
     pub definition: Json,
-    /// Its first instant. `None`: never.
+    /// First instant. `None`: never.
     pub next: Option<Micros>,
-    /// Whether it is paused.
+    /// Whether the schedule is paused.
     pub paused: bool,
-    /// The action at an instant that comes before the previous task has ended.
+    /// Action if the previous task has not ended.
     pub overlap: Overlap,
 }
 
-/// The tasks of one nominal instant, if it is still the next or the kept one of its schedule.
+/// The tasks of the next or the kept instant of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fire {
     /// The schedule.
     pub schedule: Key,
-    /// The revision of the schedule that the worker used.
+    /// Revision of the schedule that the worker used.
     pub revision: u64,
     /// The nominal instant.
     pub from: Micros,
-    /// The tasks to add, each with its nominal instant: one, one per missed instant, or none.
+    /// Tasks with their nominal instants: one, one per missed instant, or none.
     pub made: Vec<(Micros, NewTask)>,
-    /// The instant after it. `None`: it was the last.
+    /// The instant after `from`. `None`: never again.
     pub next: Option<Micros>,
 }
 
@@ -426,8 +420,8 @@ impl Command {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether it creates a missing queue: tasks, workers, settings, pauses, key limits and
-    /// schedules do. Other commands need a queue.
+    /// Whether it creates a missing queue, as tasks, workers, settings, pauses, key limits and
+    /// schedules do.
     pub fn creates_queue(&self) -> bool {
         match self {
             Self::Add(_) | Self::Step(_) => true,
@@ -444,8 +438,8 @@ impl Command {
         }
     }
 
-    /// Checks every bound. [`rules::apply`](crate::rules::apply) calls it; a store with its own
-    /// rules must call it, too.
+    /// Checks all bounds, as [`rules::apply`](crate::rules::apply) does. For stores with rules of
+    /// their own.
     ///
     /// # Errors
     ///

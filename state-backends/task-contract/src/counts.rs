@@ -1,5 +1,4 @@
-//! Counts by kind. They are exact at every instant, since they are stored with the tasks that they
-//! count.
+//! Counts by kind, exact at every instant: stored with the tasks that they count.
 
 use std::fmt;
 
@@ -10,13 +9,13 @@ use crate::{Kind, State};
 /// A counted quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Counted {
-    /// Tasks that are in this state.
+    /// Tasks in this state.
     Now(State),
     /// Tasks ever added.
     EverAdded,
     /// Runs ever begun.
     EverLeased,
-    /// Tasks ever done. A task that is retried and done again counts twice.
+    /// Tasks ever done; counts again if retried and done again.
     EverDone,
     /// Tasks ever failed.
     EverFailed,
@@ -31,7 +30,6 @@ impl Counted {
         State::ALL.into_iter().map(Self::Now).chain(ever)
     }
 
-    /// The quantity that counts tasks ever ended in this state.
     pub(crate) fn ever(end: State) -> Option<Self> {
         match end {
             State::Done => Some(Self::EverDone),
@@ -79,7 +77,7 @@ pub struct Corrected {
     pub kind: Kind,
     /// Their state.
     pub state: State,
-    /// The wrong number, which can be negative.
+    /// The wrong number; can be negative.
     pub before: i64,
     /// The number of stored tasks.
     pub counted: u64,

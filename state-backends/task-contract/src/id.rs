@@ -1,4 +1,4 @@
-//! Ids and names of tasks, workers and runs.
+//! Ids of tasks, workers and runs, and names.
 
 use std::{fmt, str::FromStr};
 
@@ -55,34 +55,34 @@ macro_rules! id {
 }
 
 id! {
-    /// The id of a task: a UUID that its producer makes before adding the task, so that a repeated
-    /// request is recognised.
+    /// The id of a task: a UUID that its producer makes beforehand, so that a repeated request is
+    /// recognised.
     ///
     /// Tasks do not run in the order of their ids; the store keeps the order of adding.
     TaskId, "task id"
 }
 
 id! {
-    /// The id of a worker: random for each start of a process, so that no process keeps a dead
-    /// one's tasks alive.
+    /// The id of a worker: random per start of a process, so that no process keeps a dead one's
+    /// tasks alive.
     WorkerId, "worker id"
 }
 
-/// The namespace of ids made from names, including those of tasks of schedules.
+/// Namespace of ids made from names, including those of schedules.
 const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
-    /// The id before it. `None`: it is the first.
+    /// The id before. `None`: it is the first.
     pub fn before(self) -> Option<Self> {
         self.0.as_u128().checked_sub(1).map(|number| Self(Uuid::from_u128(number)))
     }
 
-    /// The id of the task with this name: the same in every process. A second task under it is not
-    /// added while the first is stored, ended or not. For uniqueness until the end only, use a
-    /// [unique name](crate::Unique).
+    /// The id of the task with this name, equal in every process. A second task under it adds
+    /// nothing while the first is stored, ended or not. For a task that is unique only until its
+    /// end, use a [unique name](crate::Unique).
     ///
-    /// It is not time-ordered and does not depend on the queue. If you move tasks between two
-    /// queues of one store, use different names in each.
+    /// The id is not time-ordered, and equal in every queue: to move tasks between two queues of
+    /// one store, use different names in each.
     pub fn named(name: &str) -> Self {
         Self(Uuid::new_v5(&NAMED, name.as_bytes()))
     }
@@ -94,19 +94,19 @@ impl TaskId {
 }
 
 name! {
-    /// Names the handler of a task: 1 to 200 bytes of printable text without white space at its
-    /// ends.
+    /// The kind of a task, which names its handler: 1 to 200 bytes of printable text without white
+    /// space at the ends.
     Kind, |text| check_some("kind", text, MAX_KIND)
 }
 
 name! {
-    /// A key that limits concurrency, the name of a unique task, or another name: 1 to 200 bytes of
-    /// printable text without white space at its ends.
+    /// A key or a name: 1 to 200 bytes of printable text without white space at the ends. At most
+    /// `key_limit` tasks of one key run at once; a unique name has at most one live task.
     Key, |text| check_some("key", text, MAX_KEY)
 }
 
 name! {
-    /// A word to find tasks by: 1 to 100 bytes of printable text without white space at its ends.
+    /// A word to find tasks by: 1 to 100 bytes of printable text without white space at the ends.
     Tag, |text| check_some("tag", text, MAX_TAG)
 }
 
@@ -118,11 +118,11 @@ impl Default for Kind {
     }
 }
 
-/// The fencing token of a run: it rises with every lease of the task. A write under a token that is
-/// not in force changes nothing.
+/// The fencing token of a run, which rises with every lease of the task. A write under a token that
+/// is not in force changes nothing.
 ///
-/// The incarnation distinguishes generations of the store: a store that was rolled back to a copy
-/// issues no token twice.
+/// The incarnation distinguishes generations of the store: rolled back to a copy, it issues no
+/// token twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token {
     /// When the task was leased, by the store's clock; later if that clock was stepped back.

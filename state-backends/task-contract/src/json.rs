@@ -12,23 +12,22 @@ use serde_json::value::RawValue;
 /// White space that JSON allows around a value.
 const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The text of one JSON value: a payload or a result. It is validated and never rewritten: digits,
-/// order of keys, repeated keys and inner white space stay byte for byte. White space around the
-/// value is removed.
+/// The text of one JSON value, a payload or a result. It is validated and never rewritten: digits,
+/// order of keys, repeated keys and inner white space stay byte for byte. Outer white space is
+/// removed.
 ///
-/// In JSON it serialises as the value itself, in binary formats as a string. A `serde_json::Value`
-/// cannot hold it: it rounds numbers and sorts keys.
+/// In JSON it serialises as the value, in binary formats as a string. A `serde_json::Value` cannot
+/// hold it: that rounds numbers and sorts keys.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Box<str>);
 
 impl Json {
     /// Checks that the text is one JSON value that a handler can read: at most 127 nested arrays
-    /// and objects, numbers within the range of `f64`, no half of a surrogate pair.
+    /// and objects, numbers within `f64`, no half of a surrogate pair.
     ///
     /// # Errors
     ///
-    /// The text is not such a value. The error shows its beginning, and names line and column of
-    /// the fault.
+    /// It is no such value. The error shows its beginning, and line and column of the fault.
     pub fn new(text: impl Into<Box<str>>) -> Result<Self, InvalidInput> {
         let text = text.into();
         match serde_json::from_str::<Readable>(&text) {
@@ -51,14 +50,14 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// It has no JSON form, such as a map whose keys are no text.
+    /// JSON cannot hold it, such as a map whose keys are no text.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, InvalidInput> {
         let text = serde_json::to_string(value)
             .map_err(|error| InvalidInput::new(format!("no JSON can be made of it: {error}")))?;
         Ok(Self(text.into()))
     }
 
-    /// Text from a store, which was checked when it was added.
+    /// Text from a store, checked when it was added.
     #[doc(hidden)]
     pub fn stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
@@ -109,8 +108,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A value that is read to its end and discarded. The parser hardly checks ignored values, so this
-/// reads as a handler does.
+/// A value read to its end and discarded. The parser hardly checks ignored values; this reads as a
+/// handler does.
 struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {

@@ -1,4 +1,4 @@
-//! Retries: what follows a run that did not succeed.
+//! Retries after runs that did not succeed.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MAX_ATTEMPTS, MAX_DELAY, TaskId};
 
-/// How often a task is run, and how long it waits in between.
+/// How often a task runs, and the waits in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Policy {
-    /// The task fails for good after this many failures, runs of dead workers included; 1 is at
-    /// most once. Default: 5.
+    /// Failures, including runs of dead workers, after which the task fails for good. 1: at most
+    /// once. Default: 5.
     pub max_attempts: u32,
-    /// How often runs may ask to run again, which is no failure. Default: 1,000.
+    /// Requests to run again, which are no failures. Default: 1,000.
     pub max_retries: u32,
-    /// The wait after the first failure; it doubles with each. Default: 10 s.
+    /// Wait after the first failure; doubles with each. Default: 10 s.
     pub backoff: Micros,
-    /// The longest wait. Default: 1 h.
+    /// Longest wait. Default: 1 h.
     pub max_backoff: Micros,
-    /// The longest run, by its worker's clock. Default: unlimited.
+    /// Longest run, by the worker's clock. Default: unlimited.
     pub timeout: Option<Micros>,
 }
 
@@ -36,19 +36,19 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Sets the number of attempts.
+    /// Sets `max_attempts`.
     #[must_use]
     pub fn max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
     }
 
-    /// Sets the number of retries that are no failures.
+    /// Sets `max_retries`.
     #[must_use]
     pub fn max_retries(self, max_retries: u32) -> Self {
         Self { max_retries, ..self }
     }
 
-    /// Sets the wait after the first failure, which doubles with each, and the longest wait.
+    /// Sets the first and the longest wait after failures.
     #[must_use]
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         Self { backoff: Micros::from_duration(first), max_backoff: Micros::from_duration(longest), ..self }
@@ -64,9 +64,9 @@ impl Policy {
         PolicyOverride::from(*self).check()
     }
 
-    /// The wait after this many failures: doubled with each up to the longest, then reduced by up
-    /// to a fifth. The reduction depends on the task and its attempt, so that tasks that fail
-    /// together do not come back together.
+    /// The wait after this many failures: doubled with each up to the longest, less up to a fifth.
+    /// The reduction depends on task and attempt, so that tasks that failed together do not come
+    /// back together.
     pub fn wait(&self, failures: u32, id: TaskId, attempt: u32) -> Micros {
         let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         let wait = (self.backoff * doubled).min(self.max_backoff);
@@ -76,7 +76,7 @@ impl Policy {
     }
 }
 
-/// The parts of a policy that a task sets. `None`: the queue's value at the time of use.
+/// Parts of a policy that a task sets. `None`: the queue's value at the time of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicyOverride {
@@ -116,8 +116,8 @@ impl PolicyOverride {
         *self == Self::default()
     }
 
-    /// The policy in force: the task's values over the queue's. If only one of the two backoffs is
-    /// the task's, the other is adjusted to it.
+    /// The policy in force. If the task sets only one of the two backoffs, the queue's other one is
+    /// adjusted to it.
     pub fn over(&self, queue: &Policy) -> Policy {
         let longest = || queue.max_backoff.max(self.backoff.unwrap_or_default());
         let max_backoff = self.max_backoff.unwrap_or_else(longest);

@@ -9,54 +9,53 @@ use crate::{Key, Kind, MAX_PAGE, Selector, TaskId};
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {
-    /// The store's clock: cheap, for a caller that needs nothing else.
+    /// The store's clock, cheaply.
     Clock,
-    /// The status of the queue: settings, counts, workers, next times.
+    /// Settings, counts, workers and next times.
     Overview,
-    /// These tasks, at most [`MAX_PAGE`], with payload, result and edges.
+    /// These tasks, at most [`MAX_PAGE`], with bodies and edges.
     Tasks(Vec<TaskId>),
     /// A page of tasks by id.
     Page {
         /// The tasks.
         selector: Selector,
-        /// Only tasks with a higher id.
+        /// Only higher ids.
         after: Option<TaskId>,
         /// Maximum number of tasks, 1 to [`MAX_PAGE`].
         limit: u32,
         /// Whether to return payloads and results.
         bodies: bool,
     },
-    /// A page of the results of a task's upstreams, by upstream.
+    /// A page of the results of a task's upstreams.
     Inputs {
         /// The task.
         down: TaskId,
-        /// Only upstreams with a higher id.
+        /// Only upstreams with higher ids.
         after: Option<TaskId>,
     },
-    /// Tasks that wait for a task, or did: at most [`MAX_PAGE`], by id. A full page may have a
-    /// successor.
+    /// Tasks that wait or waited for a task, by id. [`MAX_PAGE`] tasks: there may be more.
     Downstreams {
         /// The task.
         up: TaskId,
-        /// Only downstreams with a higher id.
+        /// Only downstreams with higher ids.
         after: Option<TaskId>,
     },
-    /// Workers that live or died within the last hour.
+    /// Workers alive within the last hour.
     Workers,
-    /// All schedules.
+    /// Schedules.
     Schedules,
-    /// How long the runs of a kind waited and took, by hour.
+    /// How long runs of a kind waited and took, by hour.
     Times {
         /// The kind.
         kind: Kind,
-        /// Only the hour of this instant and later ones.
+        /// Start: the hour of this instant.
         from: Micros,
     },
-    /// This many of the most urgent ready tasks, 1 to [`MAX_PAGE`], the most urgent first.
+    /// The most urgent ready tasks, 1 to [`MAX_PAGE`], in order.
     Line(u32),
-    /// A key's own limit: see [`Change::Key`](crate::Change::Key).
+    /// The limit of a key by [`Change::Key`](crate::Change::Key).
     KeyLimit(Key),
-    /// Whether a task of these kinds is ready: cheap, for a worker that was notified.
+    /// Whether a task of these kinds is ready: cheap, for a worker after a notification.
     Ready(Vec<Kind>),
 }
 

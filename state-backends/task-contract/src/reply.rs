@@ -1,4 +1,4 @@
-//! The replies of a store.
+//! Replies of a store.
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To an `add` or an import: the outcome for each task, in their order.
+    /// To an `add` or an import: the outcomes, in the order of the tasks.
     Added(Vec<Added>),
     /// To a `step`.
     Stepped(Stepped),
@@ -30,8 +30,8 @@ pub enum Reply {
     Clock(Micros),
     /// To [`Read::Overview`](crate::Read::Overview).
     Overview(Box<Overview>),
-    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids. `None`: no such task. The
-    /// list ends early if payloads and results exceed [`MAX_REPLY`](crate::MAX_REPLY).
+    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids. `None`: not stored. Ends
+    /// early if payloads and results exceed [`MAX_REPLY`](crate::MAX_REPLY).
     Tasks(Vec<Option<Stored>>),
     /// To [`Read::Page`](crate::Read::Page).
     Page(Page),
@@ -54,7 +54,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The outcome for each task of an `add`, in their order.
+    /// The outcomes of an `add`, in the order of its tasks.
     ///
     /// # Errors
     ///
@@ -70,23 +70,23 @@ impl Reply {
     }
 }
 
-/// The outcome for a task of an `add`.
+/// The outcome of adding a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Added {
     /// The task is stored.
     New(TaskId),
-    /// The task was stored before, or has replaced another task, by an earlier sending of the same
+    /// The task was stored before, or has replaced another one, by an earlier sending of the
     /// request.
     Again(TaskId),
-    /// This other task holds the unique name and is unchanged.
+    /// Not added: this task holds the unique name.
     Kept(TaskId),
-    /// This other task held the unique name and now has the new task's content.
+    /// This task held the unique name and has the new content now.
     Replaced(TaskId),
 }
 
 impl Added {
-    /// The task that is stored now.
+    /// The stored task.
     pub fn id(self) -> TaskId {
         match self {
             Self::New(id) | Self::Again(id) | Self::Kept(id) | Self::Replaced(id) => id,
@@ -97,28 +97,27 @@ impl Added {
 /// The reply to a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
-    /// Whether the worker must resync: the store does not know it, or its lease has ended. No task
-    /// was leased; the next step must list all held leases.
+    /// Whether the worker must resync, because it is unknown or its lease has ended. Nothing was
+    /// leased; its next step must list all held leases.
     pub restate: bool,
     /// Tasks leased by this step.
     pub leased: Vec<Leased>,
-    /// Tasks that the worker reported under tokens that are not in force. Nothing was changed for
-    /// them.
+    /// Reported tasks whose tokens are not in force. Nothing was changed for them.
     pub lost: Vec<TaskId>,
-    /// Leased tasks that the worker must stop.
+    /// Held tasks that must stop.
     pub stop: Vec<(TaskId, Stop)>,
-    /// Time until something is due that no notification announces. `None`: nothing is known.
+    /// Time until something is due that no notification announces. `None`: unknown.
     pub next: Option<Micros>,
-    /// Whether maintenance has more to do: a worker that wants tasks polls again at once.
+    /// Whether maintenance is left: a worker that wants tasks polls again at once.
     pub more: bool,
     /// Schedules whose next instant has come.
     pub schedules: Vec<DueSchedule>,
-    /// Tasks whose results were too large. Their runs count as failed.
+    /// Tasks whose results were too large, which counts as a failure.
     pub refused: Vec<TaskId>,
 }
 
-/// The end of a run, stored as part of a transaction of the application: it holds once that is
-/// committed. The handler returns it, so its worker does not report the run again.
+/// The end of a run within a transaction of the application, valid once that is committed. The
+/// handler returns it, so that its worker does not report the run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[must_use = "commit the transaction, and return it from the handler"]
 #[non_exhaustive]
@@ -132,7 +131,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// The value that a store returns after it has stored this completion.
+    /// The end of this run, for a store that has stored it.
     pub fn new(completion: &Completion, state: State) -> Self {
         Self { id: completion.id, token: completion.token, state }
     }
@@ -141,13 +140,13 @@ impl Completed {
 /// A task that was leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// Its row.
+    /// The row.
     pub task: Task,
     /// The handler's input.
     pub payload: Json,
-    /// The policy in force for it.
+    /// The policy in force.
     pub policy: Policy,
-    /// Time until its deadline.
+    /// Time until the deadline.
     pub deadline: Option<Micros>,
 }
 
@@ -165,67 +164,67 @@ pub struct DueSchedule {
 /// The reply to a change of selected tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// The tasks that were touched, or would be in a dry run, sorted by id.
+    /// Tasks that were touched, or would be in a dry run, by id.
     pub ids: Vec<TaskId>,
-    /// Selected tasks that were left unchanged: the result of an ended task is needed by a task
-    /// that has not ended; it has the maximum of tags or upstreams; it would wait for itself; or it
-    /// was to move while a task of its key runs.
+    /// Selected tasks left unchanged: ended ones that a live task needs, ones with the maximum of
+    /// tags or upstreams, ones that would wait for themselves, and of a move those of a key with a
+    /// running task.
     pub kept: Vec<TaskId>,
-    /// Touched tasks that run: their workers are asked to stop them, and they are cancelled once
-    /// their runs have ended. Only for [`Verb::Cancel`](crate::Verb::Cancel).
+    /// Touched tasks that run: workers are asked to stop them, and they are cancelled when their
+    /// runs end. Only of [`Verb::Cancel`](crate::Verb::Cancel).
     pub asked: Vec<TaskId>,
-    /// Tasks that were not retried, each with the other task that holds its unique name.
+    /// Tasks not retried, each with the holder of its unique name.
     pub taken: Vec<(TaskId, TaskId)>,
-    /// The `after` of the next command. `None`: all selected tasks are handled.
+    /// `after` of the next command. `None`: all are handled.
     pub next: Option<TaskId>,
-    /// The instant before which tasks are selected, for the commands that follow.
+    /// `watermark` of the commands that follow.
     pub watermark: Micros,
 }
 
 /// The reply to a recount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recounted {
-    /// The counts that were wrong and are corrected now, by kind and state.
+    /// Counts that were wrong and are corrected.
     pub corrected: Vec<Corrected>,
-    /// Index entries that were removed because their tasks are not stored. 0 where a database
-    /// maintains the indexes.
+    /// Index entries removed because their tasks are not stored. 0 where a database maintains the
+    /// indexes.
     pub dropped: u64,
-    /// Whether more such entries are left: recount again.
+    /// Whether such entries are left: recount again.
     pub more: bool,
 }
 
 /// The reply to a `fire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fired {
-    /// The tasks are added.
+    /// The tasks were added.
     Made,
-    /// No task is made for this instant: the previous task has not ended.
+    /// No task was added: the previous one has not ended.
     Skipped,
-    /// The instant is kept until the previous task has ended.
+    /// The instant is kept until the previous task ends.
     Kept,
-    /// It is not the next instant of this revision, or it has not come.
+    /// Not the next instant of this revision, or not due yet.
     Stale,
 }
 
-/// A stored task with all that belongs to it.
+/// A stored task and all that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stored {
-    /// Its row.
+    /// The row.
     #[serde(flatten)]
     pub task: Task,
-    /// Its payload. `None`: not requested, or purged.
+    /// The payload. `None`: not requested, or purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
-    /// Its result. `None`: there is none, or it was not requested.
+    /// The result. `None`: none stored, or not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
-    /// Edges to its upstreams, the first hundred.
+    /// The first hundred edges to upstreams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<Edge>,
-    /// Edges to its downstreams, the first hundred.
+    /// The first hundred edges to downstreams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub downstreams: Vec<Edge>,
-    /// Why it does not run, if it has neither ended nor a live worker.
+    /// Why the task does not run. `None`: it has ended, or a live worker holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
 }
@@ -235,19 +234,18 @@ pub struct Stored {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Why {
-    /// It was added, and no worker's poll has admitted it yet.
+    /// No poll has admitted it since it was added.
     NoStep,
-    /// It waits for upstreams.
+    /// Waits for upstreams.
     Upstreams,
-    /// Its time comes in this long.
+    /// Time until it is due.
     Time(Micros),
-    /// Its key has no free permit. The task is the first that waits for the key. `None`: this task
-    /// itself is.
+    /// No permit of its key is free. The task is the first that waits for one. `None`: it is first
+    /// itself.
     Key(Option<TaskId>),
     /// The key is paused.
     KeyPaused,
-    /// It is leased, but the lease of its worker has ended: another worker's next poll takes it
-    /// back.
+    /// Leased to a worker whose lease has ended: the next poll of another one takes it back.
     Lost,
     /// No live worker handles its kind.
     Unserved,
@@ -257,60 +255,59 @@ pub enum Why {
     Paused,
     /// The queue's `max_running` is reached.
     Limit,
-    /// Every live worker that handles its kind is under load and takes only tasks with at least
-    /// this priority.
+    /// All live workers that handle its kind are under load and take only this priority or higher.
     Load(i32),
     /// No live worker that handles its kind and takes its priority has capacity for its weight.
     Room,
-    /// Nothing blocks it: a worker with free capacity takes it when its turn comes.
+    /// Nothing blocks it: the next worker with capacity takes it in its turn.
     Next,
 }
 
 /// A page of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The tasks, sorted by id.
+    /// The tasks, by id.
     pub tasks: Vec<Stored>,
-    /// The `after` of the next page. `None`: this is the last page.
+    /// `after` of the next page. `None`: last page.
     pub next: Option<TaskId>,
-    /// Whether the page holds all tasks of some states and kinds, and the counts differ: rows were
-    /// removed or added by hand. [`Change::Recount`](crate::Change::Recount) corrects the counts.
+    /// Whether all tasks of some states and kinds are listed and the counts differ, because rows
+    /// were removed or added by hand. [`Change::Recount`](crate::Change::Recount) corrects them.
     pub miscounted: bool,
 }
 
 /// A page of results of upstreams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
-    /// The results, sorted by upstream.
+    /// The results, by upstream.
     pub inputs: Vec<Input>,
-    /// The `after` of the next page. `None`: this is the last page.
+    /// `after` of the next page. `None`: last page.
     pub next: Option<TaskId>,
 }
 
-/// The result of an upstream.
+/// An upstream's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// Its name among the downstream's inputs. `None`: the upstream's id.
+    /// Name of the result. `None`: the upstream's id.
     pub name: Option<Key>,
     /// The upstream.
     pub up: TaskId,
-    /// The effect on the downstream if the upstream does not succeed.
+    /// Effect of an upstream that does not succeed.
     pub on_failure: OnFailure,
     /// How the upstream ended.
     pub state: State,
-    /// Its result, if it is done.
+    /// The result, if the upstream is done.
     pub result: Option<Json>,
 }
 
 /// A worker, as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Worker {
-    /// Its stored row.
+    /// The stored row.
     #[serde(flatten)]
     pub presence: Presence,
-    /// Time until its lease ends. `None`: it has ended.
+    /// Time until the lease ends. `None`: it has ended.
     pub alive_for: Option<Micros>,
-    /// The tasks that it holds, at most a hundred.
+    /// Held tasks, at most a hundred.
     pub holds: Vec<(TaskId, Token)>,
 }
 
@@ -319,9 +316,9 @@ pub struct Worker {
 pub struct PausedKey {
     /// The key.
     pub key: Key,
-    /// Tasks that wait for it, at most [`MAX_COUNTED`](crate::MAX_COUNTED).
+    /// Tasks that wait for the key, at most [`MAX_COUNTED`](crate::MAX_COUNTED).
     pub tasks: u64,
-    /// Since when it is paused, on the store's clock. `None`: unknown.
+    /// When it was paused, on the store's clock. `None`: unknown.
     pub since: Option<Micros>,
 }
 
@@ -334,18 +331,17 @@ pub struct Overview {
     pub settings: Settings,
     /// Whether the queue is paused.
     pub paused: bool,
-    /// Since when, on the store's clock. `None`: not paused, or unknown.
+    /// When it was paused, on the store's clock. `None`: not paused, or unknown.
     pub paused_at: Option<Micros>,
-    /// Paused keys, sorted, at most [`MAX_LISTED`](crate::MAX_LISTED).
+    /// Paused keys, by key, at most [`MAX_LISTED`](crate::MAX_LISTED).
     pub paused_keys: Vec<PausedKey>,
-    /// Tasks of each kind, now in each state and ever.
+    /// Tasks by kind: now in each state, and ever.
     pub counts: Vec<(Kind, Counted, u64)>,
     /// Live workers.
     pub workers: u64,
-    /// Tasks leased to workers whose lease has ended: the next polls of other workers take them
-    /// back.
+    /// Tasks of workers whose lease has ended: the next polls of others take them back.
     pub lost: u64,
-    /// All known kinds.
+    /// All kinds.
     pub kinds: Vec<KindRow>,
     /// Kinds with live tasks that no live worker handles.
     pub unserved: Vec<Kind>,
@@ -353,8 +349,8 @@ pub struct Overview {
     pub oldest: Option<Micros>,
     /// When the next scheduled task is due.
     pub next: Option<Micros>,
-    /// Whether the counts are wrong, because rows were removed or added by hand.
-    /// [`Change::Recount`](crate::Change::Recount) corrects them. Only what an overview reads
-    /// anyway is compared: ready tasks if fewer than twenty, and whether a task is scheduled.
+    /// Whether counts were found wrong, because rows were removed or added by hand;
+    /// [`Change::Recount`](crate::Change::Recount) corrects them. Compared is only what an overview
+    /// reads: fewer than twenty ready tasks, and whether one is scheduled.
     pub miscounted: bool,
 }

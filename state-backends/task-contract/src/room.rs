@@ -1,12 +1,12 @@
 //! The free capacity of a worker.
 
-/// The free capacity of a worker: the tasks that it holds never weigh more than its capacity. A
-/// task heavier than that runs alone, else it would never run.
+/// Free capacity of a worker: its tasks together never weigh more than its capacity. A heavier task
+/// runs alone, else it would never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Room {
     /// The free weight.
     pub weight: u32,
-    /// Whether the worker holds no task, so that the first may be heavier.
+    /// Whether the worker holds no task: the first may be heavier.
     pub empty: bool,
 }
 
@@ -16,7 +16,7 @@ impl Room {
         self.empty || weight <= self.weight
     }
 
-    /// The capacity left once it is leased.
+    /// The capacity left after leasing this weight.
     #[must_use]
     pub fn after(self, weight: u32) -> Self {
         Self { weight: self.weight.saturating_sub(weight), empty: false }

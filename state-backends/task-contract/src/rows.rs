@@ -1,4 +1,4 @@
-//! The lookups and writes that the rules need from a store.
+//! Lookups and writes that the rules need from a store.
 
 use interval_queue_contract::{Micros, StateError};
 
@@ -9,86 +9,85 @@ use crate::{
 
 /// The rows of one queue within one atomic command; a store adds no rule to them.
 ///
-/// A lookup finds what the command has written before. If any call fails, the store undoes the
-/// whole command. A lookup returns at most `most` rows and costs about as much as it returns,
-/// whatever is stored: it needs one index, given in its comment as columns and condition.
+/// Lookups find what the command has written. If a call fails, the store undoes the whole command.
+/// A lookup returns at most `most` rows and costs about as much as it returns, whatever is stored:
+/// it needs one index, given as columns and condition.
 #[allow(clippy::missing_errors_doc, reason = "each fails as its store does, and the command with it")]
 pub trait Rows {
     /// The store's error.
     type Error: From<StateError>;
 
-    /// The row of the queue. `None`: nothing is stored of it.
+    /// The queue. `None`: not stored.
     fn queue(&mut self) -> Result<Option<Queue>, Self::Error>;
-    /// Writes the row of the queue.
+    /// Writes the queue.
     fn put_queue(&mut self, queue: &Queue) -> Result<(), Self::Error>;
 
-    /// A task by its id.
+    /// A task.
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, Self::Error>;
     /// Adds a task with its payload.
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Self::Error>;
-    /// Writes a task, of which `before` is stored.
+    /// Writes a task, stored as `before`.
     fn put(&mut self, before: &Task, after: &Task) -> Result<(), Self::Error>;
-    /// Removes a task, its payload and its result. Its edges were removed before.
+    /// Removes a task, its payload and its result, after its edges.
     fn remove(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The payload of a task.
     fn payload(&mut self, id: TaskId) -> Result<Option<Json>, Self::Error>;
-    /// Writes the payload of a task. `None` removes it.
+    /// Writes a payload. `None` removes it.
     fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), Self::Error>;
     /// The result of a task.
     fn result(&mut self, id: TaskId) -> Result<Option<Json>, Self::Error>;
-    /// Writes the result of a task. `None` removes it.
+    /// Writes a result. `None` removes it.
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Self::Error>;
 
-    /// The task that holds this unique name: `name where holds_name`.
+    /// The holder of a unique name: `name where holds_name`.
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Self::Error>;
     /// Added tasks by [`Task::order`]: `due, added, position, id where state = added`.
     fn added(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Scheduled tasks that are due, by [`Task::start_order`]: `not_before, added, position, id
-    /// where state = scheduled`.
+    /// Due scheduled tasks, by [`Task::start_order`]: `not_before, added, position, id where state
+    /// = scheduled`.
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// When the next scheduled task is due.
+    /// The next time of a scheduled task.
     fn next_scheduled(&mut self) -> Result<Option<Micros>, Self::Error>;
-    /// Ready tasks of these kinds with at least this priority, by [`Task::order`], the most urgent
-    /// first: merged from `kind, priority, due, added, position, id where state = ready`.
+    /// Ready tasks of these kinds and at least this priority, by [`Task::order`]: merged from
+    /// `kind, priority, due, added, position, id where state = ready`.
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// The number of leased tasks: `where state = leased`.
+    /// Number of leased tasks: `where state = leased`.
     fn leased(&mut self) -> Result<u64, Self::Error>;
-    /// The number of leased tasks of this key: `key where state = leased`.
+    /// Number of leased tasks of a key: `key where state = leased`.
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, Self::Error>;
-    /// Tasks leased to this worker, by id: `worker, id where state = leased`.
+    /// Tasks leased to a worker, by id: `worker, id where state = leased`.
     fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Tasks leased to this worker that it must stop: `worker, id where stop`.
+    /// Tasks leased to a worker that it must stop: `worker, id where stop`.
     fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// The number of permits of this key that are held: `key where holds_key`.
+    /// Number of holders of a key: `key where holds_key`.
     fn holders(&mut self, key: &Key) -> Result<u64, Self::Error>;
-    /// Whether an ordered task holds a permit of this key.
+    /// Whether a holder of the key is ordered.
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Self::Error>;
-    /// The last ready task by [`Task::line`] that holds a permit of this key: `key, line, added,
-    /// position, id where holds_key and state = ready`.
+    /// The last ready holder of a key, by [`Task::line`]: `key, line, added, position, id where
+    /// holds_key and state = ready`.
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// The first task by [`Task::line`] that competes for this key: `key, line, added, position, id
+    /// The first task that competes for a key, by [`Task::line`]: `key, line, added, position, id
     /// where state = blocked and not unserved`.
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// The number of tasks blocked by this key, unserved or not, up to `most`: `key where state =
+    /// Number of tasks that wait for a key, unserved or not, up to `most`: `key where state =
     /// blocked`.
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Self::Error>;
-    /// The first key after this one that a task holds or waits for: `key where holds_key or state =
-    /// blocked`.
+    /// The next key that a task holds or waits for: `key where holds_key or state = blocked`.
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Self::Error>;
-    /// Unserved tasks of this kind: `kind where unserved`.
+    /// Unserved tasks of a kind: `kind where unserved`.
     fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Ready tasks of this kind that hold a key: `kind where holds_key and state = ready`.
+    /// Ready tasks of a kind that hold a key: `kind where holds_key and state = ready`.
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Tasks past their deadline that have not ended and are not asked to stop: `deadline where …`.
+    /// Live tasks past their deadline that are not asked to stop: `deadline where …`.
     fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// The next deadline of such tasks.
+    /// The next deadline of live tasks that are not asked to stop.
     fn next_deadline(&mut self) -> Result<Option<Micros>, Self::Error>;
-    /// Ended tasks with a pending notification: `where ended and not notified`.
+    /// Ended tasks with pending notifications: `where ended and not notified`.
     fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Tasks in this ended state that ended before this instant, are notified and not retained for
-    /// dependents, the oldest first: `state, ended where notified and not retained`.
+    /// Tasks in an ended state that ended before this instant, notified and not retained, oldest
+    /// first: `state, ended where notified and not retained`.
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// A page of selected tasks by id.
+    /// Selected tasks, by id.
     fn select(
         &mut self,
         selector: &Selector,
@@ -100,13 +99,14 @@ pub trait Rows {
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
     /// Removes an edge.
     fn remove_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
-    /// Writes an edge that is stored.
+    /// Writes a stored edge.
     fn put_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
-    /// Edges from a task, after this downstream, by downstream.
+    /// Edges from a task, by downstream.
     fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Self::Error>;
-    /// Edges from a task that [are unnotified](Edge::is_unnotified) in this generation, by downstream.
+    /// Edges from a task that [are unnotified](Edge::is_unnotified) in this generation, by
+    /// downstream.
     fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, Self::Error>;
-    /// Edges to a task, after this upstream, by upstream: only those in this state, if given.
+    /// Edges to a task, by upstream. `state`: only these.
     fn edges_to(
         &mut self,
         down: TaskId,
@@ -117,43 +117,43 @@ pub trait Rows {
     /// Whether an edge to this task [is pending](EdgeState::is_pending).
     fn has_pending(&mut self, down: TaskId) -> Result<bool, Self::Error>;
 
-    /// The row of a worker.
+    /// A worker.
     fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, Self::Error>;
-    /// Writes the row of a worker.
+    /// Writes a worker.
     fn put_presence(&mut self, presence: &Presence) -> Result<(), Self::Error>;
-    /// Removes the row of a worker.
+    /// Removes a worker.
     fn remove_presence(&mut self, worker: WorkerId) -> Result<(), Self::Error>;
-    /// Workers whose lease ended by this instant of the lease clock, the earliest first:
-    /// `ends where cleared = …`.
+    /// Workers whose lease ended by this instant of the lease clock, earliest first: `ends where
+    /// cleared = …`.
     fn ended_presences(
         &mut self,
         until: Micros,
         cleared: bool,
         most: u32,
     ) -> Result<Vec<Presence>, Self::Error>;
-    /// The shortest lease of busy workers whose lease ends after this instant.
+    /// Shortest lease of busy workers that ends after this instant.
     fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// The longest lease of workers whose lease ends after this instant.
+    /// Longest lease of workers that ends after this instant.
     fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// The first end of a busy worker's lease after this instant.
+    /// First end after this instant of a busy worker's lease.
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
     /// All workers, by id.
     fn presences(&mut self) -> Result<Vec<Presence>, Self::Error>;
 
-    /// The row of a kind.
+    /// A kind.
     fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, Self::Error>;
-    /// Writes the row of a kind.
+    /// Writes a kind.
     fn put_kind(&mut self, row: &KindRow) -> Result<(), Self::Error>;
-    /// The rows of all kinds, by name.
+    /// All kinds, by name.
     fn kinds(&mut self) -> Result<Vec<KindRow>, Self::Error>;
 
-    /// The row of a key.
+    /// A key.
     fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, Self::Error>;
-    /// Writes the row of a key.
+    /// Writes a key.
     fn put_key(&mut self, row: &KeyRow) -> Result<(), Self::Error>;
-    /// Removes the row of a key.
+    /// Removes a key.
     fn remove_key(&mut self, key: &Key) -> Result<(), Self::Error>;
-    /// Paused keys, sorted: `key where limit = 0`.
+    /// Paused keys, by key: `key where limit = 0`.
     fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
     /// Keys that need rebalancing.
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
@@ -169,29 +169,27 @@ pub trait Rows {
 
     /// Adds `more` to a count.
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Self::Error>;
-    /// Counts of tasks that are wrong, by kind and state. It reads all tasks.
+    /// Wrong counts of tasks, by kind and state. Reads all tasks.
     fn miscounted(&mut self) -> Result<Vec<Corrected>, Self::Error>;
-    /// All counts that are not zero.
+    /// All counts but zeros.
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Self::Error>;
 
     /// Adds `more` to a number of [`Times`](crate::Times).
     fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Self::Error>;
-    /// The numbers of a kind from this hour on: `kind, hour, cell`.
+    /// Numbers of a kind from an hour on: `kind, hour, cell`.
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
-    /// Removes the numbers of earlier hours, of all kinds: `hour`.
+    /// Removes the numbers of hours before this one: `hour`.
     fn forget_times(&mut self, before: u32) -> Result<(), Self::Error>;
 
-    /// Adds an event under a number higher than any that the queue ever had, at least 1.
+    /// Adds an event, numbered higher than any that the queue ever had, from 1.
     fn put_event(&mut self, event: &Event) -> Result<(), Self::Error>;
-    /// Events with a higher number that were stored before this command, with their numbers:
-    /// `number`.
+    /// Events with a higher number that were stored before this command: `number`.
     fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Self::Error>;
-    /// The highest number of a stored event. 0: there is none.
+    /// Highest number of a stored event. 0: none.
     fn last_event(&mut self) -> Result<u64, Self::Error>;
-    /// Removes events from the lowest number on, at most `most`, up to the first that did not
-    /// happen before this instant.
+    /// Removes the first events, up to one that happened at this instant or later.
     fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), Self::Error>;
 
-    /// Notifies the [watchers](crate::TaskStore::changes) of the queue once the command is stored.
+    /// Notifies [watchers](crate::TaskStore::changes) once the command is stored.
     fn notify(&mut self) -> Result<(), Self::Error>;
 }

@@ -1,4 +1,4 @@
-//! Selectors of tasks, and the verbs that change them.
+//! Selectors of tasks, and verbs on them.
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use crate::{
     Key, Kind, MAX_PAGE, NewEdge, State, Tag, Task, TaskId, When, WorkerId, command::check_priority,
 };
 
-/// A selection of tasks of a queue. All given conditions must hold; of a list one element is
-/// enough. The default selects all tasks but purged ones.
+/// Selects tasks of a queue: all given conditions must hold, of a list one element. The default
+/// selects all but purged tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selector {
@@ -16,7 +16,7 @@ pub struct Selector {
     pub ids: Vec<TaskId>,
     /// Of one of these kinds.
     pub kinds: Vec<Kind>,
-    /// In one of these states. Purged tasks are selected only if named here.
+    /// In one of these states; purged tasks only if named here.
     pub states: Vec<State>,
     /// With this key.
     pub key: Option<Key>,
@@ -24,9 +24,9 @@ pub struct Selector {
     pub unique: Option<Key>,
     /// With this tag.
     pub tag: Option<Tag>,
-    /// Leased to this worker, now or last.
+    /// Held by this worker, now or last.
     pub worker: Option<WorkerId>,
-    /// Whose last error contains this text.
+    /// With this text in the last error.
     pub error: Option<String>,
     /// Added at this instant of the store's clock or later.
     pub added_from: Option<Micros>,
@@ -52,8 +52,7 @@ impl Selector {
         *self == Self::default()
     }
 
-    /// Whether it selects this task. A store that selects by other means must return the same
-    /// tasks.
+    /// Whether it selects this task. A store that selects by other means returns the same tasks.
     pub fn matches(&self, task: &Task) -> bool {
         fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
             of.is_empty() || of.contains(it)
@@ -84,48 +83,48 @@ impl Selector {
     }
 }
 
-/// The tag of tasks that have left a queue and are not imported elsewhere yet.
+/// Tag of tasks that left a queue and are not imported elsewhere yet.
 pub const MOVING: &str = "moving";
-/// The prefix of a moved task's error; the destination follows.
+/// Prefix of a moved task's error; the destination follows.
 pub const MOVED: &str = "it was moved to ";
 
-/// An action on selected tasks. Tasks in other states than it acts on stay unchanged.
+/// An action on selected tasks. Tasks in other states stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
-    /// Cancels live tasks. Workers are asked to stop running ones, which end as cancelled however
+    /// Cancel live tasks. Workers are asked to stop running ones, which end as cancelled however
     /// their runs end.
     Cancel,
-    /// Sends ended tasks through all their gates again, with all attempts, waiting also for
-    /// upstreams that run again. Downstreams that have used their end and not started wait for them
-    /// again. Not retried: tasks whose unique name another task [has taken](crate::Touched::taken).
-    /// A task that has left for another queue and not arrived keeps its runs and times.
+    /// Send ended tasks through all gates again, with all attempts, waiting also for upstreams that
+    /// run again. Downstreams that used their end and have not started wait for them again. Tasks
+    /// whose unique name another task holds are [not retried](crate::Touched::taken). A task that
+    /// left for another queue and did not arrive keeps its runs and times.
     Retry,
-    /// Makes scheduled tasks due now; workers give back running ones.
+    /// Make scheduled tasks due now; workers give back running ones.
     Release,
-    /// Postpones live tasks that do not run: their time is this long from now.
+    /// Postpone live tasks that do not run, to this long from now.
     Delay(Micros),
-    /// Gives live tasks this priority, as if they had been added with it. Runs go on.
+    /// Give live tasks this priority, as if added with it. Runs go on.
     Priority(i32),
-    /// Adds this tag. Unchanged: tasks that have it, or as many tags as allowed.
+    /// Add this tag, unless the task has it or as many as allowed.
     Tag(Tag),
-    /// Removes this tag.
+    /// Remove this tag.
     Untag(Tag),
-    /// Cancels live tasks that do not run, with this place as the reason, and tags them [`MOVING`]
-    /// for an import there. Their downstreams go on waiting.
+    /// Cancel live tasks that do not run, with this place as the reason, and tag them [`MOVING`]
+    /// for an import there. Downstreams go on waiting.
     Move(Label),
-    /// Makes live tasks that do not run wait for this task, too, before their other gates. It is an
-    /// error if it is not stored here. Unchanged: tasks that wait for it already; tasks for which
-    /// it waits, directly or through others; if it has upstreams, tasks with more than
-    /// [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) downstreams; and tasks with as many upstreams as
-    /// allowed.
+    /// Make live tasks that do not run wait for this task, too, before their other gates. An error
+    /// if it is not stored here. Unchanged: tasks that wait for it already; tasks for which it
+    /// waits, also through others; with upstreams of its own, tasks with more than
+    /// [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) direct and indirect downstreams; tasks with as many
+    /// upstreams as allowed.
     Link(NewEdge),
-    /// Removes the edge from this task, so that tasks neither wait for it nor get its result. It
-    /// acts on added and waiting tasks, and on failed and cancelled ones for their retry.
+    /// Remove the edge from this task, so that added and waiting tasks neither wait for it nor get
+    /// its result; failed and cancelled ones likewise when retried.
     Unlink(TaskId),
-    /// Forgets ended tasks with their payloads and results. A live task keeps its upstreams; an
-    /// ended one does not, and a retry of it runs without their results.
+    /// Forget ended tasks, with payloads and results. Live tasks keep their upstreams. Ended ones
+    /// do not: retried, they run without these results.
     Purge,
 }
 
@@ -144,15 +143,13 @@ impl Verb {
         }
     }
 
-    /// Whether a task in a state that it acts on needs no change, by its row alone; edges are not
-    /// checked.
+    /// Whether a task in a state that it acts on needs no change, by its row alone.
     pub(crate) fn is_done_to(&self, task: &Task) -> bool {
         match self {
             Self::Priority(priority) => task.priority == *priority,
             Self::Tag(tag) => task.tags.contains(tag),
             Self::Untag(tag) => !task.tags.contains(tag),
-            // A task that arrived runs at its destination; one that left and did not arrive can be
-            // retried.
+            // A task that arrived runs at its destination; one that did not can be retried.
             Self::Retry => {
                 let is_moved = task.error.as_deref().is_some_and(|error| error.starts_with(MOVED));
                 let has_arrived = !task.tags.iter().any(|tag| tag.as_str() == MOVING);
@@ -162,7 +159,7 @@ impl Verb {
         }
     }
 
-    /// Its name.
+    /// The verb's name.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Cancel => "cancel",

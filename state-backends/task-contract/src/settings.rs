@@ -1,12 +1,12 @@
-//! The settings that are stored with a queue.
+//! Settings stored with a queue.
 
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{DEFAULT_MAX_PAYLOAD, KEEP_IDS, MAX_AGEING, MAX_DELAY, MAX_REPLY, Policy, State};
 
-/// The settings of a queue of tasks, in force for all its users. The rate limit belongs to the
-/// interval queue of the same name.
+/// Settings of a queue of tasks, for all its users. Its rate limit is that of the interval queue of
+/// the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -14,34 +14,33 @@ pub struct Settings {
     pub max_running: Option<u32>,
     /// Maximum number of ready or leased tasks of one key. Default: 1.
     pub key_limit: u32,
-    /// How long a task waits until it is as urgent as a new one whose priority is higher by 1. A
-    /// change affects tasks added later. Default: a day.
+    /// How long a task waits to become as urgent as a new one with priority higher by 1. A change
+    /// affects tasks added later. Default: a day.
     pub ageing: Micros,
-    /// How long ended tasks are kept. Default: done and cancelled ones a day, failed ones 14 days.
+    /// Retention of ended tasks. Default: done and cancelled a day, failed 14 days.
     pub keep: Keep,
-    /// The largest payload and result, in bytes. Default: 1 MiB.
+    /// Largest payload and result, in bytes. Default: 1 MiB.
     pub max_payload: u32,
-    /// The policy of failures, except for the parts that a task sets.
+    /// Policy of failures; tasks may override parts.
     pub policy: Policy,
 }
 
-/// How long, and how many, ended tasks are kept: at least 20 minutes, and as long as one of their
-/// downstreams is stored.
+/// Retention of ended tasks: at least 20 minutes, and as long as a downstream is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keep {
-    /// How long done tasks are kept.
+    /// Retention of done tasks.
     pub done: Micros,
-    /// How long failed tasks are kept.
+    /// Retention of failed tasks.
     pub failed: Micros,
-    /// How long cancelled tasks are kept.
+    /// Retention of cancelled tasks.
     pub cancelled: Micros,
-    /// The most done tasks that are kept, the latest. `None`: unlimited. Tasks of the last 20
-    /// minutes and those that a downstream needs stay beyond it, and count.
+    /// Most done tasks kept, the latest. `None`: unlimited. Tasks of the last 20 minutes and tasks
+    /// that a downstream needs stay beyond it, and count.
     pub most_done: Option<u32>,
-    /// As `most_done`, for failed tasks.
+    /// As [`most_done`](Self::most_done), for failed tasks.
     pub most_failed: Option<u32>,
-    /// As `most_done`, for cancelled tasks.
+    /// As [`most_done`](Self::most_done), for cancelled tasks.
     pub most_cancelled: Option<u32>,
 }
 
@@ -61,7 +60,7 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// How long a task in this ended state is kept.
+    /// Retention of tasks in this ended state.
     pub fn of(&self, end: State) -> Micros {
         let keep = match end {
             State::Done => self.done,
@@ -72,7 +71,7 @@ impl Keep {
         keep.max(KEEP_IDS)
     }
 
-    /// How many tasks in this ended state are kept.
+    /// Most tasks in this ended state that are kept.
     pub fn most(&self, end: State) -> Option<u32> {
         match end {
             State::Done => self.most_done,
@@ -96,27 +95,27 @@ impl Default for Settings {
     }
 }
 
-/// A change of settings. `None` keeps the stored value.
+/// A change of settings. `None`: unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingsChange {
-    /// Maximum number of leased tasks.
+    /// [`Settings::max_running`].
     #[serde(skip)]
     pub max_running: MaxRunning,
-    /// Maximum number of ready or leased tasks of one key.
+    /// [`Settings::key_limit`].
     pub key_limit: Option<u32>,
-    /// How long one step of priority lasts.
+    /// [`Settings::ageing`].
     pub ageing: Option<Micros>,
-    /// How long ended tasks are kept.
+    /// [`Settings::keep`].
     pub keep: Option<Keep>,
-    /// The largest payload and result, in bytes.
+    /// [`Settings::max_payload`].
     pub max_payload: Option<u32>,
-    /// The policy of failures.
+    /// [`Settings::policy`].
     pub policy: Option<Policy>,
 }
 
 impl SettingsChange {
-    /// Applies it to `settings`.
+    /// Applies the change to `settings`.
     pub fn on(&self, settings: &Settings) -> Settings {
         let settings = settings.clone();
         Settings {

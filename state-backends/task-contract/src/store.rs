@@ -7,20 +7,20 @@ use crate::{Command, Reply};
 
 /// A store of tasks, shared by all who add and run them.
 ///
-/// A store that finds and writes rows atomically gets every rule from
-/// [`rules::apply`](crate::rules::apply): it implements [`Rows`](crate::Rows).
+/// A store that finds and writes rows atomically implements [`Rows`](crate::Rows) and gets every
+/// rule from [`rules::apply`](crate::rules::apply).
 ///
 /// # Requirements
 ///
-/// - **Atomic.** A command is applied whole or not at all, and commands on one queue are
-///   serialisable.
+/// - **Atomic.** A command is applied whole or not at all, and commands on one queue do not visibly
+///   interleave.
 /// - **One clock.** Time is read while the rows are locked, from one clock that all processes
 ///   share.
-/// - **Durable first.** Changes are stored before the reply is returned. After an error other than
+/// - **Honest.** A reply is returned after its changes are stored. After an error other than
 ///   [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut) or
 ///   [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable) nothing was stored.
-/// - **Careful.** Foreign content is an error that names it, and is left unchanged.
-/// - **Bounded.** A command that cannot be served fails within seconds.
+/// - **Careful.** Foreign content is an error that names it, and stays as it is.
+/// - **Bounded.** A command fails within seconds if it cannot be served.
 /// - **Non-blocking.** It never blocks the async runtime.
 /// - **Cancel safe.** A command whose future was dropped has happened or has not.
 ///
@@ -47,9 +47,8 @@ pub trait TaskStore: std::fmt::Debug + Send + Sync + 'static {
     async fn queues(&self) -> Result<Vec<QueueName>, StateError>;
 
     /// Watches `queue`, which need not exist. The stream yields an item soon after a task may have
-    /// become ready, a run must stop, or a shared row such as the settings has changed. An item is
-    /// only a hint to poll: several changes may share one, and items may be spurious or lost. A
-    /// stream that can yield no more items ends.
+    /// become ready, a run must stop, or something changed for all. An item is only a reason to
+    /// poll: items may be merged, spurious or lost. A stream that can yield no more ends.
     ///
     /// # Errors
     ///

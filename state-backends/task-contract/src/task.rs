@@ -1,4 +1,4 @@
-//! The row of a task: its options, its state and its history.
+//! The row of a task.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, WorkerId};
 
-/// A task without its payload and its result, which no rule reads.
+/// A task without payload and result, which no rule reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its id.
+    /// The id.
     pub id: TaskId,
     /// Names its handler.
     pub kind: Kind,
@@ -18,72 +18,72 @@ pub struct Task {
     pub priority: i32,
     /// At most `key_limit` tasks of one key run at once.
     pub key: Option<Key>,
-    /// Whether tasks of its key run strictly one after the other, in the order of adding.
+    /// Whether tasks of the key run strictly one after the other, in order of adding.
     pub ordered: bool,
-    /// Its unique name, and for how long.
+    /// A name that at most one live task holds.
     pub unique: Option<Unique>,
-    /// Whether it holds that name now.
+    /// Whether the task holds its unique name now.
     pub holds_name: bool,
-    /// Slots of the rate limit that its start takes, and capacity of its worker that its run takes.
+    /// Slots of the rate limit per start, and worker capacity per run.
     pub weight: u32,
-    /// Words to find it by.
+    /// Words to find the task by.
     pub tags: Vec<Tag>,
-    /// At this instant of the store's clock it fails if it has not started; its run is asked to
-    /// stop.
+    /// Instant of the store's clock at which the task fails if it has not started; a run is asked
+    /// to stop.
     pub deadline: Option<Micros>,
     /// Earliest start, on the store's clock. Zero: at once.
     pub not_before: Micros,
-    /// The parts of the policy that it sets; the queue's policy supplies the rest.
+    /// Parts of the policy that override the queue's.
     pub policy: PolicyOverride,
-    /// Sort key among ready tasks: lower is more urgent.
+    /// Rank among ready tasks: lower is more urgent.
     pub due: i64,
     /// When it was added, on the store's clock.
     pub added: Micros,
-    /// Its number among the tasks of its producer: orders tasks added at the same instant.
+    /// Number among the producer's tasks, which orders tasks added at the same instant.
     pub position: u32,
-    /// Whether it has, or had, upstreams.
+    /// Whether the task has, or had, upstreams.
     pub has_edges: bool,
-    /// The schedule that made it, with the nominal instant.
+    /// The schedule that made the task, and for which instant.
     pub schedule: Option<Nominal>,
 
-    /// The gate that it waits at, or how it ended.
+    /// The gate at which the task waits, or how it ended.
     pub state: State,
-    /// Whether it holds a permit of its key. True of ready and leased tasks, of an ordered one that
-    /// waits for its retry, and of one completed within a transaction until downstreams are
-    /// notified.
+    /// Whether the task holds a permit of its key: when ready, leased, ordered and waiting for a
+    /// retry, or completed within a transaction and not notified.
     pub holds_key: bool,
-    /// Whether it is `blocked` without competing for its key, because no worker handles its kind or
-    /// the kind is paused.
+    /// Whether the task is `blocked` and does not compete for its key, because no worker handles
+    /// its kind or the kind is paused.
     pub unserved: bool,
     /// The token of the last lease.
     pub token: Token,
-    /// Runs that count against `max_attempts`.
+    /// Runs counted against `max_attempts`.
     pub failures: u32,
-    /// Runs that asked to run again; they count against `max_retries`.
+    /// Requests to run again, counted against `max_retries`.
     pub retries: u32,
     /// Uncounted returns in a row.
     pub returns: u32,
-    /// Rises with each retry after its end.
+    /// Rises with each retry of the ended task.
     pub generation: u32,
-    /// The worker that holds it, or held it last.
+    /// The worker that holds the task, or held it last.
     pub worker: Option<WorkerId>,
-    /// When it last became ready after waiting for upstreams or for its key, on the store's clock.
+    /// When the task last became ready after waiting for upstreams or its key, on the store's
+    /// clock.
     pub admitted: Option<Micros>,
-    /// When it was last leased, on the store's clock.
+    /// When the task was last leased, on the store's clock.
     pub leased: Option<Micros>,
-    /// A pending request to its worker to stop the run.
+    /// Pending request to stop the run.
     pub stop: Option<Stop>,
-    /// The progress that its run reported.
+    /// Progress reported by the run.
     pub progress: Option<Progress>,
-    /// When it ended, on the store's clock.
+    /// When the task ended, on the store's clock.
     pub ended: Option<Micros>,
-    /// When it ended, on the lease clock.
+    /// When the task ended, on the lease clock.
     pub ended_lease_clock: Option<Micros>,
-    /// Whether all downstreams were notified of its end.
+    /// Whether all downstreams were notified of the end.
     pub notified: bool,
-    /// Whether it is kept past its retention for dependents.
+    /// Whether an ended task past its retention is kept for dependents.
     pub retained: bool,
-    /// Why the last run failed, or why it cannot go on.
+    /// Why the last run failed, or why the task cannot go on.
     pub error: Option<String>,
     /// Earlier runs, oldest first: the last [`MAX_HISTORY`](crate::MAX_HISTORY).
     pub history: Vec<Attempt>,
@@ -93,26 +93,26 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It was added, and no poll of a worker has admitted it yet.
+    /// Added; no poll has admitted it yet.
     Added,
-    /// It waits for upstreams.
+    /// Waits for upstreams.
     Waiting,
-    /// It waits for its time.
+    /// Waits for its time.
     Scheduled,
-    /// It waits for a permit of its key.
+    /// Waits for a permit of its key.
     Blocked,
-    /// It can be leased.
+    /// Can be leased.
     Ready,
-    /// A worker holds it.
+    /// Held by a worker.
     Leased,
-    /// It succeeded.
+    /// Succeeded.
     Done,
-    /// It failed for good.
+    /// Failed for good.
     Failed,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
-    /// It was purged by hand, or has replaced the task that held its unique name. Its id is kept
-    /// for a while, so that a repeated `add` does not run it again.
+    /// Purged by hand, or added in place of the holder of its unique name. The id is kept for a
+    /// while, so that a repeated `add` does not run it again.
     Purged,
 }
 
@@ -131,12 +131,12 @@ impl State {
         Self::Purged,
     ];
 
-    /// Whether a task in this state will not run unless it is retried.
+    /// Whether a task in this state runs again only if it is retried.
     pub fn is_ended(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled | Self::Purged)
     }
 
-    /// Its name in stores, documents and selectors.
+    /// Name in stores, documents and selectors.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -169,12 +169,12 @@ impl std::str::FromStr for State {
     }
 }
 
-/// A name that at most one live task of the queue holds.
+/// A name that at most one live task holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unique {
     /// The name.
     pub name: Key,
-    /// When the task releases it.
+    /// When the task releases the name.
     pub until: Until,
 }
 
@@ -185,11 +185,11 @@ pub enum Until {
     /// When it ends. The default.
     #[default]
     Ended,
-    /// When it is leased: tasks added during its run lead to exactly one more run.
+    /// When it is leased: tasks added during its run cause exactly one more.
     Leased,
 }
 
-/// A request to a worker to stop a run.
+/// A request to stop a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
@@ -202,7 +202,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Its name in stores.
+    /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -212,7 +212,7 @@ impl Stop {
     }
 }
 
-/// Progress as a run reports it.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Amount done, of `total`.
@@ -224,18 +224,18 @@ pub struct Progress {
     pub text: String,
 }
 
-/// A past run in the history of its task.
+/// A past run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its token.
+    /// The token.
     pub token: Token,
     /// The worker that ran it.
     pub worker: Option<WorkerId>,
-    /// When it was leased.
+    /// When the run was leased.
     pub leased: Option<Micros>,
-    /// When the store received its end.
+    /// When the store received the end.
     pub ended: Micros,
-    /// How it ended.
+    /// How the run ended.
     pub end: AttemptEnd,
     /// Why, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,23 +246,23 @@ pub struct Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptEnd {
-    /// It succeeded.
+    /// Succeeded.
     Done,
-    /// It failed.
+    /// Failed.
     Error,
-    /// It asked to run again.
+    /// Asked to run again.
     Retry,
-    /// It was given back.
+    /// Given back.
     Released,
-    /// It stopped on request.
+    /// Stopped on request.
     Stopped,
-    /// Its worker did not renew the lease.
+    /// The worker did not renew its lease.
     Died,
-    /// Its lease never reached the worker.
+    /// The lease never reached the worker.
     Lost,
 }
 
-/// The nominal instant that a task was made for.
+/// The nominal instant of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nominal {
     /// The schedule.
@@ -314,24 +314,24 @@ impl Task {
         }
     }
 
-    /// Its rank among tasks of its key: an ordered task goes by the time of adding.
+    /// Rank among tasks of its key: ordered tasks go by time of adding.
     pub fn line(&self) -> Rank {
         self.rank(if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due })
     }
 
-    /// Since when a ready task could run, on the store's clock: the latest of its adding, its time,
-    /// its admission and the end of its last run.
+    /// Since when a ready task could run, on the store's clock: the latest of adding, `not_before`,
+    /// admission and the end of the last run.
     pub fn ready_since(&self) -> Micros {
         let ended = self.history.last().map_or(Micros::ZERO, |last| last.ended);
         self.added.max(self.not_before).max(self.admitted.unwrap_or_default()).max(ended)
     }
 
-    /// Its rank among ready tasks.
+    /// Rank among ready tasks.
     pub fn order(&self) -> Rank {
         self.rank(self.due)
     }
 
-    /// Its rank among scheduled tasks.
+    /// Rank among scheduled tasks.
     pub fn start_order(&self) -> Rank {
         self.rank(i64::try_from(self.not_before.get()).unwrap_or(i64::MAX))
     }
@@ -341,16 +341,17 @@ impl Task {
     }
 }
 
-/// The sort key of a task: lower comes first. Ties in `at` follow the order of adding, not the ids.
+/// A sort key of tasks: lower comes first. Equals in `at` follow the order of adding, not their
+/// ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// The primary key: `due`, or an instant.
+    /// `due`, or an instant.
     pub at: i64,
     /// [`Task::added`].
     pub added: Micros,
     /// [`Task::position`].
     pub position: u32,
-    /// Breaks ties between producers that added at the same instant.
+    /// The id: orders tasks of different producers.
     pub id: TaskId,
 }
 

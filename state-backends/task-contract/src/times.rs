@@ -13,23 +13,23 @@ pub const LENGTHS: usize = 32;
 
 const HOUR: u64 = 3_600_000_000;
 
-/// A measured part of a task's life.
+/// A measured span of a task's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Span {
-    /// From the adding of a task, or from its `not_before` if that is later, to its lease.
+    /// From adding, or `not_before` if later, to the lease.
     Wait,
-    /// From a lease until the store received the end of the run.
+    /// From the lease until the store received the end.
     Run,
 }
 
-/// The key of a stored number: the count of an hour's spans of one length class, or the sum of
+/// The key of a stored number: a count of spans of one length class in one hour, or the sum of
 /// their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Took {
     /// Hours since 1970.
     pub hour: u32,
-    /// Index among the hour's numbers: for each [`Span`] the counts by length class, then the sum
-    /// of lengths in milliseconds.
+    /// Index within the hour: for each [`Span`] the counts by length class, then the sum of lengths
+    /// in milliseconds.
     pub cell: u8,
 }
 
@@ -39,7 +39,7 @@ impl Took {
         u32::try_from(at.get() / HOUR).unwrap_or(u32::MAX)
     }
 
-    /// The count and the sum to which a span adds that ended at `end`, and how much it adds.
+    /// The count and the sum that a span ended at `end` adds to, and by how much.
     pub fn of(span: Span, length: Micros, end: Micros) -> [(Self, u64); 2] {
         let ms = length.get() / 1_000;
         let hour = Self::hour_of(end);
@@ -51,7 +51,7 @@ impl Took {
         })
     }
 
-    /// Its name in stores.
+    /// Name in stores.
     pub fn name(self) -> String {
         format!("took {} {}", self.hour, self.cell)
     }
@@ -67,8 +67,8 @@ fn first_cell(span: Span) -> u8 {
 /// Spans counted by length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Histogram {
-    /// The first counts spans below 1 ms; number n those below 2^n ms that no earlier one counts.
-    /// The last has no upper bound: 12 days or longer.
+    /// The first counts spans below 1 ms; number n those from 2^(n-1) up to 2^n ms. The last has no
+    /// upper bound: from 12 days on.
     pub counts: [u64; LENGTHS],
     /// The sum of all lengths.
     pub total: Micros,
@@ -80,13 +80,13 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The mean length, from lengths in whole milliseconds. `None`: no spans.
+    /// Mean length, to the millisecond. `None`: no spans.
     pub fn mean(&self) -> Option<Duration> {
         self.total.get().checked_div(self.number()).map(Duration::from_micros)
     }
 
-    /// An upper bound for this share, 0 to 1, of the lengths: 0.5 gives the median. It is a power
-    /// of two milliseconds, so up to twice the true value. `None`: no spans.
+    /// Upper bound of this share of the lengths, 0 to 1: 0.5 gives the median. A power of two
+    /// milliseconds, so up to twice the true value. `None`: no spans.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let number = self.number();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
@@ -109,7 +109,7 @@ impl AddAssign<&Histogram> for Histogram {
     }
 }
 
-/// How long the runs of one kind waited and took in one hour, by the end of the span.
+/// How long runs of one kind waited and took in one hour, in which they were leased or ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// When the hour began.
@@ -121,7 +121,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times by hour, made from stored numbers.
+    /// Groups stored numbers by hour, in order.
     pub fn of(mut numbers: Vec<(Took, u64)>) -> Vec<Self> {
         numbers.sort_unstable();
         let mut all: Vec<Self> = Vec::new();
