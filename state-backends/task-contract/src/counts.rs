@@ -39,7 +39,7 @@ impl Counted {
         }
     }
 
-    /// Its name in stores.
+    /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Now(state) => state.as_str(),
@@ -79,6 +79,6 @@ pub struct Corrected {
     pub state: State,
     /// The wrong number; can be negative.
     pub before: i64,
-    /// The number of stored tasks.
+    /// Number of stored tasks.
     pub counted: u64,
 }

@@ -12,30 +12,30 @@ pub struct Edge {
     pub up: TaskId,
     /// The downstream.
     pub down: TaskId,
-    /// Name of the upstream's result among the downstream's inputs. `None`: the upstream's id.
+    /// Name of the upstream's result. `None`: the upstream's id.
     pub name: Option<Key>,
-    /// The effect on the downstream if the upstream does not succeed.
+    /// Effect of an upstream that does not succeed.
     pub on_failure: OnFailure,
-    /// The upstream's end, as far as the downstream was notified.
+    /// The upstream's end, as notified.
     pub state: EdgeState,
-    /// The generation of the upstream that `state` refers to.
+    /// The upstream's generation that `state` is about.
     pub generation: u32,
 }
 
-/// The effect on a task of an upstream that failed or was cancelled.
+/// Effect of an upstream that failed or was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// The task is cancelled, and its downstreams act as their edges require. The default.
+    /// Cancel the task; its downstreams act as their edges require. The default.
     #[default]
     Cancel,
-    /// The task runs all the same.
+    /// Run the task all the same.
     Run,
-    /// The task waits until the upstream is retried.
+    /// Let the task wait until the upstream is retried.
     Wait,
 }
 
-/// The upstream's end, as far as the downstream was notified.
+/// An upstream's end, as notified to a downstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EdgeState {
@@ -45,11 +45,11 @@ pub enum EdgeState {
     Open,
     /// The upstream is done.
     Met,
-    /// The upstream failed, and the downstream runs all the same.
+    /// The upstream failed; the downstream runs all the same.
     Failed,
-    /// The upstream failed, and the downstream waits.
+    /// The upstream failed; the downstream waits.
     Held,
-    /// The upstream failed, and the downstream is cancelled.
+    /// The upstream failed; the downstream is cancelled.
     Cut,
 }
 
@@ -59,7 +59,7 @@ impl EdgeState {
         matches!(self, Self::New | Self::Open | Self::Held)
     }
 
-    /// Its name in stores.
+    /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -73,7 +73,7 @@ impl EdgeState {
 }
 
 impl OnFailure {
-    /// Its name in stores and documents.
+    /// Name in stores and documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -93,7 +93,7 @@ impl std::str::FromStr for OnFailure {
 }
 
 impl Edge {
-    /// Whether the end of the upstream in this generation is a pending notification of the edge.
+    /// Whether the end of the upstream in this generation has not been notified to the downstream.
     pub fn is_unnotified(&self, generation: u32) -> bool {
         match self.state {
             EdgeState::New | EdgeState::Open => true,

@@ -1,5 +1,5 @@
-//! Index entries of a task for the lookups of [`Rows`](crate::Rows), for stores that keep tasks in
-//! memory. One ordered set holds the entries of all indexes.
+//! Index entries of tasks for the lookups of [`Rows`](crate::Rows), for stores that keep tasks in
+//! memory: one ordered set holds those of all indexes.
 
 use interval_queue_contract::Micros;
 

@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Kind, MAX_PAGE, State, Task, TaskId, WorkerId};
 
-/// Minimum time for which events are recorded after a follower's last request.
+/// Minimum time for which events are recorded after a follower's request.
 pub const FOLLOWED: Micros = Micros::from_millis(60_000);
-/// How long an event is kept.
+/// Retention of events.
 pub const KEEP_EVENTS: Micros = Micros::from_millis(120_000);
 
 /// A change of a task's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, on the store's clock.
+    /// When it happened, on the store's clock.
     pub at: Micros,
     /// The task.
     pub task: TaskId,
-    /// Its kind.
+    /// The task's kind.
     pub kind: Kind,
     /// The state before. `None`: it was not stored.
     pub from: Option<State>,
     /// The state after. `None`: it was purged.
     pub to: Option<State>,
-    /// How often it was leased by then.
+    /// How often the task was leased by then.
     pub attempt: u32,
     /// The worker whose run began or ended.
     pub worker: Option<WorkerId>,
@@ -58,16 +58,16 @@ impl Event {
 /// How far a follower has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The last event that was returned, by its number in the store.
+    /// Number, in the store, of the last event that was returned.
     pub number: u64,
     /// Everything until this instant was returned.
     pub at: Micros,
 }
 
-/// A follower's request: returns events, and keeps them recorded.
+/// A follower's request: returns events and keeps them recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follow {
-    /// Only events after this mark. `None`: begin now.
+    /// Start after this mark. `None`: now.
     pub after: Option<Mark>,
     /// Maximum number of events, 1 to [`MAX_PAGE`].
     pub most: u32,
@@ -87,7 +87,7 @@ impl Follow {
 pub struct Followed {
     /// Events in the order of storing; those of one task in the order of happening.
     pub events: Vec<Event>,
-    /// The mark for the next request.
+    /// `after` of the next request.
     pub mark: Mark,
     /// Whether events may be missing since the given mark: the follower was away for longer than
     /// events are recorded or kept, or the store was rolled back.
@@ -97,14 +97,14 @@ pub struct Followed {
 /// The period in which events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Following {
-    /// Recorded without a gap since then, on the store's clock.
+    /// Begin of gapless recording, on the store's clock.
     pub from: Micros,
-    /// Recorded until then, unless a follower asks again.
+    /// End of recording, unless a follower asks again.
     pub until: Micros,
 }
 
 impl Following {
-    /// Longer than `FOLLOWED`, so that not every request writes the row of the queue.
+    /// Longer than `FOLLOWED`, so that not every request writes the queue's row.
     const LONGEST: Micros = Micros::new(FOLLOWED.get() * 3 / 2);
 
     pub(crate) fn renewed(from: Micros, now: Micros) -> Self {

@@ -7,20 +7,20 @@ use crate::{
     Task,
 };
 
-/// A task as another queue stored it, with its runs so far.
+/// A task as another queue stored it, with its past runs.
 ///
-/// A task that has not ended goes through the gates here, keeping its time of adding, its order,
-/// its runs and its remaining attempts. It is not imported if another task here holds its unique
-/// name. An ended task stays ended; its retention begins now.
+/// A live task goes through the gates here, with its time of adding, order, runs and remaining
+/// attempts. It is not imported if another task here holds its unique name. An ended task stays
+/// ended; its retention begins now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Its row. A leased task cannot be imported until its run has ended.
+    /// The row. A leased task cannot be imported until its run has ended.
     pub task: Task,
     /// The handler's input.
     pub payload: Json,
-    /// Its result.
+    /// The result.
     pub result: Option<Json>,
-    /// Its upstreams: stored here, or earlier in the same import.
+    /// Upstreams that are stored here, or earlier in the import.
     pub edges: Vec<NewEdge>,
 }
 
@@ -53,7 +53,7 @@ impl Imported {
                 "{tags} tags, {runs} runs and {edges} upstreams: at most {MAX_TAGS}, {MAX_HISTORY} and {MAX_EDGES}"
             ));
         }
-        // A cut-off error may be longer than `MAX_ERROR` by a suffix.
+        // A cut-off error has a suffix beyond `MAX_ERROR`.
         let is_long =
             |error: &Option<String>| error.as_ref().is_some_and(|error| error.len() > 2 * MAX_ERROR);
         if is_long(&x.error) || x.history.iter().any(|run| is_long(&run.error)) {

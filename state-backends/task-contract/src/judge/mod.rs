@@ -48,7 +48,7 @@ fn is_cancelled(x: &Task) -> bool {
 /// The result of a command, as far as it is judged.
 pub type Outcome = Result<Reply, StateErrorKind>;
 
-/// The observed history of one queue. Each error names the broken promise and its cause: `T2: …`.
+/// The observed history of a queue. Errors name the broken promise and its cause: `T2: …`.
 #[derive(Debug, Default)]
 pub struct Judge {
     only_outages: bool,
@@ -58,11 +58,11 @@ pub struct Judge {
     key_limits: BTreeMap<String, u32>,
     /// Whether the last step left maintenance, or a limit was changed since.
     is_uneven: bool,
-    /// Every lease that was issued.
+    /// Every issued lease.
     given: HashSet<(TaskId, Token)>,
-    /// Every run that a worker began.
+    /// Every run begun.
     begun: HashSet<(TaskId, Token)>,
-    /// Runs that may have had effects, per task and generation.
+    /// Runs that may have had effects, by task and generation.
     runs: HashMap<(TaskId, u32), u32>,
     /// Tasks and generations that were leased.
     started: HashSet<(TaskId, u32)>,
@@ -71,9 +71,9 @@ pub struct Judge {
     gone: BTreeSet<TaskId>,
     /// Tasks whose adding was acknowledged.
     accepted: BTreeSet<TaskId>,
-    /// New tasks that have replaced another one by their unique name.
+    /// New tasks that replaced the holder of their unique name.
     absorbed: HashSet<TaskId>,
-    /// When a task was first seen as ended, in true time.
+    /// When a task was first seen ended, in true time.
     ended: HashMap<TaskId, Duration>,
     /// Positions of tasks, by the commands that added them.
     positions: HashMap<TaskId, u32>,
@@ -85,29 +85,29 @@ pub struct Judge {
 
 #[allow(clippy::missing_errors_doc, reason = "an error is always the promise that is broken")]
 impl Judge {
-    /// A judge of a new queue. `only_outages`: the only faults are a store out of reach and clock
+    /// A judge of a new queue. `only_outages`: the only faults are an unreachable store and clock
     /// steps forward, so no lease may end. `overlap`: the setting of all schedules.
     pub fn new(only_outages: bool, overlap: Overlap) -> Self {
         Self { only_outages, overlap, ..Self::default() }
     }
 
-    /// The number of tasks stored so far.
+    /// Number of tasks stored so far.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
 
-    /// The number of runs begun.
+    /// Number of runs begun.
     pub fn starts(&self) -> usize {
         self.begun.len()
     }
 
-    /// Nominal instants that made a task, in their order.
+    /// Nominal instants that made a task, in order.
     pub fn nominal(&self) -> impl Iterator<Item = Micros> {
         self.nominal.keys().copied()
     }
 
-    /// The store was rolled back to `now`. From here on only the promises of such a store are
-    /// checked; acknowledged tasks that are still stored stay acknowledged.
+    /// The store was rolled back to `now`. From here on only promises that such a store can keep
+    /// are checked. Acknowledged tasks that are still stored stay acknowledged.
     pub fn rolled_back(&mut self, now: &Picture) {
         self.rolled_back = true;
         self.is_uneven = true;
@@ -144,8 +144,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Checks a queue in which nothing goes wrong any more: every task has ended, and every
-    /// acknowledged one was stored.
+    /// Checks a queue without further faults: every task has ended, and acknowledged ones were
+    /// stored.
     pub fn ending(&self, last: &Picture) -> Result<(), String> {
         let left = last.rows().find(|x| !x.state.is_ended() || !x.notified);
         ensure!(left.is_none(), "T3: a task is left: {left:?}");
@@ -154,7 +154,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Checks a command that was applied at `now`, in true time since the beginning.
+    /// Checks a command, applied at `now` in true time since the beginning.
     pub fn command(
         &mut self,
         now: Duration,

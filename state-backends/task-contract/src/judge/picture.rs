@@ -4,11 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{Counted, Kind, KindRow, Schedule, Settings, State, Stored, Task, TaskId};
 
-/// All that a store shows of a queue. Tasks that have not changed may be shared with the previous
-/// dump.
+/// All that a store shows of a queue. Unchanged tasks may be shared with the previous dump.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// The tasks, each with the first hundred of its edges in both directions.
+    /// The tasks, with the first hundred edges of each.
     pub tasks: BTreeMap<TaskId, Arc<Stored>>,
     /// The settings in force.
     pub settings: Settings,
@@ -33,7 +32,7 @@ impl Picture {
         self.tasks.get(&id).map(|stored| &stored.task)
     }
 
-    /// The number of leased tasks.
+    /// Number of leased tasks.
     pub fn running(&self) -> usize {
         self.rows().filter(|x| x.state == State::Leased).count()
     }

@@ -1,4 +1,4 @@
-//! Adding: decides no gate at which another task waits, so that an open transaction of an
+//! Adding decides no gate at which another task waits, so that an open transaction of an
 //! application blocks no task.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ impl<R: Rows> Work<'_, R> {
     /// Adds all tasks or none. `nominal`: the instants of tasks that a schedule makes.
     pub(super) fn add_all(&mut self, add: &Add, nominal: &[Nominal]) -> Result<Vec<Added>, R::Error> {
         let mut added = Vec::with_capacity(add.tasks.len());
-        // The stored task in place of each task that was kept out by its unique name.
+        // For each task kept out by its unique name, the stored task in its place.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for (position, (at, new)) in (add.sequence..).zip(add.tasks.iter().enumerate()) {
             let one = self.add_one(new, add.age, position, nominal.get(at), &stands)?;
@@ -84,7 +84,7 @@ impl<R: Rows> Work<'_, R> {
                 );
                 return Err(StateError::new(StateErrorKind::NotFound, text).into());
             }
-            // One stored task may be in place of several.
+            // A stored task may be in place of several upstreams.
             if !named.insert(up) {
                 continue;
             }
@@ -104,8 +104,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Added::New(new.id))
     }
 
-    /// Keeps the id of a task that replaced another one, so that a repeated `add` neither replaces
-    /// it again nor adds it after its end.
+    /// Keeps the id of a task that replaced another one: a repeated `add` neither replaces again,
+    /// nor adds it after the end.
     fn remember_replacing(
         &mut self,
         new: &NewTask,
@@ -130,7 +130,7 @@ impl<R: Rows> Work<'_, R> {
 
     fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {
         let added = self.adding_time();
-        // A task without a delay does not wait if the clock steps back before it is admitted.
+        // A task without delay does not wait if the clock steps back before it is admitted.
         let at_once = new.not_before == When::default();
         let not_before = if at_once { Micros::ZERO } else { new.not_before.on(self.now) };
         let mut task = Task {
@@ -163,7 +163,7 @@ impl<R: Rows> Work<'_, R> {
         x.due = self.due(x, x.not_before);
     }
 
-    /// The sort key of this task if it may start from `not_before` on.
+    /// Sort key of a task that may start from `not_before` on.
     pub(super) fn due(&self, x: &Task, not_before: Micros) -> i64 {
         let from = i64::try_from(x.added.max(not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.queue.settings.ageing.get()).unwrap_or(i64::MAX);

@@ -1,6 +1,5 @@
-//! Admission: added and due tasks pass their gates in the steps of workers. A step that finds as
-//! many ready tasks as it may lease admits few or none, so that a large backlog hardly slows down
-//! ready work.
+//! Admission: added and due tasks pass their gates during steps. A step that finds as many ready
+//! tasks as it may lease admits few or none, so that a large backlog hardly slows down ready work.
 
 use interval_queue_contract::Micros;
 
@@ -11,30 +10,29 @@ use crate::{Kind, Rows, Step, Stepped, Task};
 /// lacks.
 const PART: u32 = 8;
 
-/// Poll interval for a backlog after a step that did not sweep.
+/// Poll interval for a backlog, after a step without full maintenance.
 const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
 
-/// A step's knowledge of the backlog.
+/// The backlog as one step knows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission {
-    /// Whether tasks passed gates, so that more may be ready.
+    /// Whether tasks passed gates: more may be ready.
     pub(super) some: bool,
     /// Whether tasks are left. `None`: not checked.
     left: Option<bool>,
-    /// Whether the worker may poll at once for the tasks left, because that slows down no other
-    /// worker.
+    /// Whether the worker may poll at once for tasks left: it slows down no other worker.
     freely: bool,
-    /// Whether fewer tasks were ready than the worker may lease.
+    /// Whether the worker got less than it wanted.
     lacks: bool,
 }
 
 impl<R: Rows> Work<'_, R> {
-    /// Admits a part of the backlog in a step that finds `lack` ready tasks less than it may lease.
+    /// Admits a part of the backlog, in a step with `lack` ready tasks less than it may lease.
     ///
-    /// While no worker holds tasks, a step that lacks some and a heartbeat admit a full budget.
-    /// While one does, they admit a part; a step that lacks tasks and does not sweep admits as many
-    /// as it lacks, if more, and only of kinds that its worker handles. Any other step admits the
-    /// part if it sweeps, which bounds it by time.
+    /// A step that lacks tasks, or a heartbeat, admits a full budget while no worker holds tasks,
+    /// else a part of it. A lacking step without full maintenance then admits as many as it lacks,
+    /// if more, and only of kinds that its worker handles. Any other step admits a part if it does
+    /// full maintenance, which bounds that by time.
     pub(super) fn admit_some(
         &mut self,
         step: &Step,
@@ -59,9 +57,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Admission { some, left: Some(left), freely: whole || beats, lacks })
     }
 
-    /// Admits up to `most` tasks, only of these kinds if given: half due, half added, and more of
-    /// one sort if there are fewer of the other. Returns whether some were admitted, and whether
-    /// some are left.
+    /// Admits up to `most` tasks, only of these kinds if given: half due, half added, more of one
+    /// sort if the other has fewer. Returns whether some were admitted, and whether some are left.
     fn admit_page(&mut self, most: u32, only: Option<&[Kind]>) -> Result<(bool, bool), R::Error> {
         let mut due = self.rows.scheduled(self.now, most)?;
         let mut added = self.rows.added(most)?;
@@ -96,8 +93,8 @@ impl<R: Rows> Work<'_, R> {
         Ok((some, left))
     }
 
-    /// Whether the worker polls again at once for tasks that are left: if this slows down no other
-    /// worker, or if it was given tasks and lacks more.
+    /// Whether the worker polls again at once for tasks left: it slows down no other worker, or got
+    /// some tasks and lacks more.
     pub(super) fn goes_on(&self, admission: &Admission, reply: &Stepped) -> bool {
         admission.left == Some(true) && (admission.freely || admission.lacks && !reply.leased.is_empty())
     }
@@ -111,7 +108,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(is_left.then_some(self.soon()))
     }
 
-    /// When a worker polls again for due tasks that are not admitted.
+    /// When a worker polls again for due tasks that were not admitted.
     pub(super) fn soon(&self) -> Micros {
         if self.sweeps { SWEEP } else { LOOK_AGAIN }
     }

@@ -1,4 +1,4 @@
-//! Maintenance: each step does a part within a budget, and reports whether more is due.
+//! Maintenance: each step does a part within a budget, and reports whether some is left.
 
 use super::Work;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     Task, Took, WorkerId,
 };
 
-/// The budget of a step, in rows.
+/// Budget of a step, in rows.
 pub(super) const SHARE: u32 = 200;
 
 impl<R: Rows> Work<'_, R> {
@@ -28,8 +28,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(!(is_swept && is_notified))
     }
 
-    /// Counts a failure for each task of workers whose leases have ended. The worker of this step
-    /// is alive: it has just reported its tasks.
+    /// Counts a failure for each task of a worker whose lease has ended. The worker of this step
+    /// lives: it has just reported its tasks.
     fn take_from_the_dead(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.lease_clock, false, *share)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
@@ -101,10 +101,9 @@ impl<R: Rows> Work<'_, R> {
                 return Ok(true);
             }
             for x in some {
-                // Spent even if there is nothing to notify, so that the loop ends whatever is
-                // stored.
+                // Spent even if there is nothing to notify, so that the loop always ends.
                 *share = share.saturating_sub(1);
-                // A notification before may have changed it.
+                // An earlier notification may have changed it.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.notified) else {
                     continue;
                 };
@@ -116,7 +115,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    /// Removes tasks past their retention and workers that died long ago.
+    /// Removes tasks past their retention, and workers that died long ago.
     fn forget(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
@@ -131,7 +130,7 @@ impl<R: Rows> Work<'_, R> {
                 }
             }
             for x in old {
-                // A clock step made it look old, and all later ones, too.
+                // A clock step made this task and all later ones look old.
                 if x.ended_lease_clock.is_some_and(|ended| ended + KEEP_IDS > lease_clock) {
                     break;
                 }
@@ -155,7 +154,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(of_state.map(|(.., number)| number).sum())
     }
 
-    /// An ended task is removed only after its downstreams, which may need its result again.
+    /// An ended task is removed after its downstreams, which may need its result again.
     fn forget_task(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         if !self.rows.edges_from(x.id, None, 1)?.is_empty() {
             self.save(x, &Task { retained: true, ..x.clone() })?;

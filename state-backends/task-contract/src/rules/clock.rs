@@ -1,31 +1,31 @@
 //! The lease clock never goes back. While a worker holds tasks, a silence of all workers counts for
-//! at most a quarter of the shortest of their leases: after an outage, a clock step or a suspended
-//! host no single worker is at fault.
+//! at most a quarter of the shortest of their leases: no single worker caused the outage, clock
+//! step or suspended host.
 //!
-//! While no worker holds a task, no lease can be lost. A silence then counts in full, up to half
-//! the time for which ids are kept, so that ended tasks and dead workers are forgotten where
-//! workers come and go.
+//! While no worker holds a task, no lease can be lost. A silence counts in full then, up to half
+//! the retention of ids, so that ended tasks and dead workers are forgotten where workers come and
+//! go.
 
 use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{KEEP_IDS, MIN_LEASE, Rows, Step, Took, policy::mix};
 
-/// Longest time that is no silence while no worker holds a task: a quarter of the default lease.
+/// Longest pause that is no silence while no worker holds a task: a quarter of the default lease.
 const GRACE: Micros = Micros::from_millis(7_500);
 
-/// Maximum that one silence counts. A clock step looks like a silence, and must not expire an id
-/// that a repeated `add` may still name.
+/// A clock step looks like a silence, and must not expire an id that a repeated `add` may still
+/// name.
 const LONGEST_SILENCE: Micros = Micros::new(KEEP_IDS.get() / 2);
 
-/// Maximum number of microseconds that are skipped: a second.
+/// Most microseconds that are skipped: a second.
 const LEFT_OUT: u64 = 1 << 20;
 
-/// Interval at which the lease clock is written and rare maintenance is done.
+/// Interval at which the lease clock is stored and full maintenance is done.
 pub(super) const SWEEP: Micros = Micros::from_millis(100);
 
 impl<R: Rows> Work<'_, R> {
-    /// Computes the lease clock. Steps store it now and then, and do rare maintenance then.
+    /// Computes the lease clock, without storing it.
     pub(super) fn tell_time(&mut self) -> Result<(), R::Error> {
         let passed = self.now - self.queue.seen;
         let mut counts = passed;
@@ -34,7 +34,7 @@ impl<R: Rows> Work<'_, R> {
             let quarter = shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4));
             self.was_silent = passed > quarter;
             if self.was_silent {
-                // An instant that the clock passes twice, because it was stepped back, counts once.
+                // An instant that the clock passes again, after it was stepped back, counts once.
                 let unseen = if shortest.is_none() { self.now - self.queue.latest } else { Micros::ZERO };
                 counts = quarter.max(unseen.min(LONGEST_SILENCE));
             }
@@ -46,8 +46,8 @@ impl<R: Rows> Work<'_, R> {
     pub(super) fn write_time(&mut self, step: &Step) {
         let (now, lease_clock) = (self.now, self.lease_clock);
         if self.was_silent {
-            // The store may have been rolled back during the silence, and the first worker to poll
-            // need not know.
+            // The store may have been rolled back during the silence, unknown to the first worker
+            // that polls.
             self.begin_incarnation(step);
         }
         self.sweeps = self.queue.maintenance_due;
@@ -59,22 +59,22 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// From now on no token equals one that was issued before.
+    /// From here on no token equals one issued before.
     pub(super) fn begin_incarnation(&mut self, step: &Step) {
         let floor = self.queue.incarnation + Micros::new(1);
         let incarnation = self.later_than(floor, step);
         self.queue().incarnation = incarnation;
     }
 
-    /// The incarnation of a new token, given that of the task's previous one. A store that was
-    /// rolled back unnoticed issues no token twice, because time has passed.
+    /// Incarnation of a new token, after `before` in the task's last one. Even a store that was
+    /// rolled back unnoticed issues no token twice: time has passed.
     pub(super) fn incarnation_after(&self, before: Micros, step: &Step) -> Micros {
         self.later_than(self.queue.incarnation.max(before), step)
     }
 
-    /// Now, unless the clock was stepped back. Then it is unknown which tokens were issued since a
-    /// restored copy was made, so a number of instants derived from the step is skipped: the same
-    /// copy hardly ever leads to the same incarnation twice.
+    /// Now, unless the clock was stepped back. Then tokens issued since a restored copy are
+    /// unknown, so instants are skipped, as many as the step determines: one copy hardly ever leads
+    /// to the same incarnation twice.
     fn later_than(&self, floor: Micros, step: &Step) -> Micros {
         if self.now >= floor {
             return self.now;

@@ -1,10 +1,11 @@
-//! Notifications of downstreams about the end of a task: once per edge, bounded in edges.
+//! Notifications of downstreams about the end of a task: once per edge, within a budget of edges.
 
 use super::Work;
 use crate::{Edge, EdgeState, Rows, State, Task};
 
 impl<R: Rows> Work<'_, R> {
-    /// Notifies downstreams of the end of `x`, within the budget. Returns false if some are left.
+    /// Notifies downstreams of the end of `x`. Returns false if the budget is spent and some are
+    /// left.
     pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         let x = &self.let_go(x)?;
         let edges = self.rows.unnotified_from(x.id, x.generation, *share)?;
@@ -23,7 +24,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// The first check of an added task's upstreams. Returns false if they exceed the budget.
+    /// Checks an added task's upstreams for the first time. Returns false if they exceed the
+    /// budget.
     pub(super) fn look_upstream(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *share)? {
             *share -= 1;
@@ -40,7 +42,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// Removes an edge. Its upstream may be forgotten then, unless other tasks wait for it.
+    /// Without edges to downstreams, the upstream is not retained any more.
     pub(super) fn remove_edge(&mut self, edge: &Edge) -> Result<(), R::Error> {
         self.rows.remove_edge(edge)?;
         if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.retained)

@@ -50,7 +50,7 @@ impl<R: Rows> Work<'_, R> {
             if result.as_str() != "null" {
                 self.rows.put_result(x.id, Some(result))?;
             }
-            // A deadline limits the start: a result that came all the same counts.
+            // A deadline limits the start: a late result counts.
             match x.stop {
                 Some(Stop::Cancel) => self.end_cancelled(&x, Some(AttemptEnd::Done), "")?,
                 _ => self.end(&x, State::Done, None)?,
@@ -87,7 +87,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Completed::Obeyed)
     }
 
-    /// A failure that counts: the task is retried later, or fails for good.
+    /// A failure that counts: retry later, or fail for good.
     pub(super) fn run_failed(&mut self, x: Task, why: &str, end: AttemptEnd) -> Result<(), R::Error> {
         let policy = self.policy(&x);
         let failures = x.failures.saturating_add(1);
@@ -118,8 +118,8 @@ impl<R: Rows> Work<'_, R> {
         self.again(&x, after)
     }
 
-    /// The run does not count, and the task keeps its `due`. From `MAX_RETURNS` returns in a row on
-    /// it backs off, with an error.
+    /// An uncounted end, after which the task keeps its `due`. From `MAX_RETURNS` in a row on it
+    /// backs off with an error.
     pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd, why: Option<&str>) -> Result<(), R::Error> {
         match x.stop {
             Some(Stop::Cancel) => return self.end_cancelled(&x, Some(end), ""),
@@ -152,8 +152,8 @@ impl<R: Rows> Work<'_, R> {
         self.admit(before, x)
     }
 
-    /// Ends as cancelled a task whose run was asked to stop, however the run ended. The history
-    /// keeps how, and a result stays stored.
+    /// Cancels a task whose run was asked to stop, however the run ended. The history keeps how; a
+    /// result stays stored.
     fn end_cancelled(&mut self, x: &Task, end: Option<AttemptEnd>, why: &str) -> Result<(), R::Error> {
         let mut after = Task { error: (!why.is_empty()).then(|| cut(why)), ..x.clone() };
         if let Some(end) = end {
@@ -184,7 +184,7 @@ impl<R: Rows> Work<'_, R> {
         self.free(before, &x)
     }
 
-    /// Writes the end of a task, and no other row except counts.
+    /// Writes the end of a task, and no other row but counts.
     pub(super) fn save_end(&mut self, before: &Task, mut x: Task, state: State) -> Result<Task, R::Error> {
         x.state = state;
         (x.ended, x.ended_lease_clock) = (Some(self.now), Some(self.lease_clock));
@@ -202,7 +202,7 @@ impl Task {
         self.state == State::Leased && self.worker == Some(worker) && self.token == token
     }
 
-    /// Adds the ended run to the history, if another may follow.
+    /// Adds the ended run to the history.
     pub(super) fn remember(&mut self, end: AttemptEnd, now: Micros) {
         let error = matches!(end, AttemptEnd::Error | AttemptEnd::Retry | AttemptEnd::Died)
             .then(|| self.error.clone());

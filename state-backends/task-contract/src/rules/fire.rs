@@ -6,7 +6,7 @@ use super::Work;
 use crate::{Add, Fire, Fired, NewSchedule, Nominal, Overlap, Reply, Rows, Schedule, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
-    /// A compare-and-set on the next or the kept instant of the schedule.
+    /// Compare-and-set on the next or the kept instant.
     pub(super) fn fire(&mut self, fire: &Fire) -> Result<Reply, R::Error> {
         let Some(mut schedule) = self.rows.schedule(&fire.schedule)? else {
             return Ok(Reply::Fired(Fired::Stale));

@@ -1,15 +1,15 @@
-//! The gates in their order (edges, time, key), and the permits of keys.
+//! The gates in their order: edges, time, key. And the permits of keys.
 
 use super::Work;
 use crate::{EdgeState, Key, KeyRow, Rows, State, Task};
 
-/// Maximum number of permits of a key that one command grants or withdraws; maintenance does the
+/// Maximum number of permits of a key that a command grants or withdraws; maintenance does the
 /// rest.
 const LEVEL: u32 = 8;
 
 impl<R: Rows> Work<'_, R> {
-    /// Moves a task, of which `before` is stored, through its gates as far as it gets. Permits that
-    /// it no longer holds go to other tasks.
+    /// Moves a task, stored as `before`, through its gates as far as it gets. Permits that it
+    /// releases go to other tasks.
     pub(super) fn admit(&mut self, before: &Task, mut x: Task) -> Result<(), R::Error> {
         x.unserved = false;
         x.state = if x.has_edges && self.rows.has_pending(x.id)? {
@@ -29,8 +29,8 @@ impl<R: Rows> Work<'_, R> {
         self.free(before, &x)
     }
 
-    /// Grants permits of the key if the task released one, or was an ordered task that blocked
-    /// others.
+    /// Grants the permit that the task released. An ordered task that no longer waits may also have
+    /// blocked others.
     pub(super) fn free(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         match &before.key {
             Some(key) if before.holds_key && !(after.holds_key && after.key == before.key) => {
@@ -89,9 +89,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Grants the permits of a key to the most urgent tasks. A ready task gives way to a more
-    /// urgent one, and an ordered task that has not begun to one added before it. Returns false if
-    /// more is left to do.
+    /// Grants permits to the most urgent tasks. A ready task gives way to a more urgent one, an
+    /// ordered one that has not begun to one added before it. Returns false if more is left to do.
     pub(super) fn level(&mut self, key: &Key, share: &mut u32) -> Result<bool, R::Error> {
         let base = self.key_limit(key)?;
         while *share > 0 {

@@ -11,7 +11,7 @@ impl<R: Rows> Work<'_, R> {
     /// Imports all tasks or none.
     pub(super) fn import(&mut self, tasks: &[Imported]) -> Result<Reply, R::Error> {
         let mut added = Vec::with_capacity(tasks.len());
-        // The stored task in place of each task that was kept out by its unique name.
+        // For each task kept out by its unique name, the stored task in its place.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for one in tasks {
             let id = one.task.id;
@@ -42,7 +42,7 @@ impl<R: Rows> Work<'_, R> {
         let mut named = HashSet::with_capacity(one.edges.len());
         for edge in &one.edges {
             let of = *stands.get(&edge.up).unwrap_or(&edge.up);
-            // One stored task may be in place of several.
+            // A stored task may be in place of several upstreams.
             if !named.insert(of) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl<R: Rows> Work<'_, R> {
             };
             let (name, on_failure) = (edge.name.clone(), edge.on_failure);
             let new = Edge { up: up.id, down: x.id, name, on_failure, state: EdgeState::New, generation: 0 };
-            // An ended task checks no upstream any more.
+            // An ended task checks no upstream.
             let state = match x.state.is_ended() {
                 true if up.state.is_ended() => new.after(up.state),
                 true => EdgeState::Open,

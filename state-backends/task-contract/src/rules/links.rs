@@ -1,4 +1,4 @@
-//! Edges that are added to, and removed from, stored tasks. None closes a cycle.
+//! Edges added to and removed from stored tasks. None closes a cycle.
 
 use std::collections::HashSet;
 
@@ -29,14 +29,14 @@ impl<R: Rows> Work<'_, R> {
         })
     }
 
-    /// Whether an edge from `up` to `x`, which has this many, fits and closes no cycle.
+    /// Whether an edge from `up` to `x`, which has `edges` upstreams, fits and closes no cycle.
     pub(super) fn may_wait_for(&mut self, x: &Task, edges: u32, up: &Task) -> Result<bool, R::Error> {
         let makes_a_cycle = x.id == up.id || up.has_edges && self.is_waited_for_by(x.id, up.id)?;
         Ok(!makes_a_cycle && edges < MAX_EDGES as u32)
     }
 
-    /// Whether `other` waits or waited for `x`, directly or through others. True also if too many
-    /// tasks would have to be searched.
+    /// Whether `other` waits or waited for `x`, also through other tasks. True if the search gets
+    /// too large.
     fn is_waited_for_by(&mut self, x: TaskId, other: TaskId) -> Result<bool, R::Error> {
         let (mut seen, mut left) = (HashSet::from([x]), vec![x]);
         while let Some(of) = left.pop() {
@@ -56,7 +56,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    /// The task goes back to its first gate and releases its permit.
+    /// Sends the task back to its first gate; its permit goes to others.
     pub(super) fn link(&mut self, x: Task, edge: &NewEdge) -> Result<(), R::Error> {
         let NewEdge { up, name, on_failure } = edge.clone();
         self.rows.insert_edge(&Edge {
@@ -70,7 +70,7 @@ impl<R: Rows> Work<'_, R> {
         self.back_to_edges(x)
     }
 
-    /// Sends a task with an edge that must be checked back to its first gate.
+    /// Sends a task with an unchecked edge back to its first gate.
     pub(super) fn back_to_edges(&mut self, x: Task) -> Result<(), R::Error> {
         self.notifies = true;
         let mut after = Task { has_edges: true, ..x.clone() };

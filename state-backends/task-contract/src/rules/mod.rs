@@ -7,7 +7,7 @@
 //! | `gates.rs` | edges, time and key: where a task goes, which tasks hold a key |
 //! | `kinds.rs` | which kinds may hold keys |
 //! | `ending.rs` | the end of a run, and the release of what its task held |
-//! | `within.rs` | the end of a run as part of a transaction of the application |
+//! | `within.rs` | the end of a run within a transaction of the application |
 //! | `edges.rs` | notifications of downstreams |
 //! | `step.rs` | one step of a worker |
 //! | `chores.rs` | maintenance within the budget of a step |
@@ -56,7 +56,7 @@ pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Re
     apply_in_shares(rows, now, chores::SHARE, command)
 }
 
-/// As [`apply`], with another maintenance budget: tests take a small one, which few tasks exceed.
+/// As [`apply`], with a maintenance budget: a small one in tests, so that few tasks exceed it.
 #[doc(hidden)]
 #[allow(clippy::missing_errors_doc, reason = "as above")]
 pub fn apply_in_shares<R: Rows>(
@@ -84,19 +84,19 @@ pub fn apply_in_shares<R: Rows>(
     Ok(reply)
 }
 
-/// Ends a run as part of a transaction of the application, at `now` on the store's clock: with
+/// Ends a run within a transaction of the application, at `now` on the store's clock: with
 /// [`Done`](crate::Outcome::Done) or [`Failed`](crate::Outcome::Failed).
 ///
-/// The transaction may stay open for long, so only the task's row, its result and counts are
-/// written, and no gate is decided at which another task waits: the task keeps its key. The
-/// maintenance of the next step does the rest.
+/// The transaction may stay open for long. So only the task's row, its result and counts are
+/// written, no gate is decided at which another task waits, and the task keeps its key. The next
+/// step's maintenance does the rest.
 ///
 /// # Errors
 ///
 /// [`Superseded`](StateErrorKind::Superseded): the token is not in force, or the run was asked to
-/// stop because its task was cancelled. The application must roll back.
-/// [`Invalid`](StateErrorKind::Invalid): the outcome is another one, or the result is too large.
-/// Otherwise the store failed. The store must undo what was written.
+/// stop because its task was cancelled; the application must roll back.
+/// [`Invalid`](StateErrorKind::Invalid): another outcome, or a result that is too large. Otherwise
+/// the store failed. The store must undo what was written.
 pub fn complete_within<R: Rows>(
     rows: &mut R,
     now: Micros,
@@ -110,13 +110,13 @@ pub fn complete_within<R: Rows>(
     Ok(completed)
 }
 
-/// Gives a waiting task the content of `new`, as if it had been added so. Its id, time of adding
-/// and upstreams stay. For stores whose tasks people edit. Returns false, with nothing changed, if
-/// its options are these already, or if it runs, has ended or is not stored.
+/// Gives a waiting task the content of `new`, as if added so; its id, time of adding and upstreams
+/// stay. For stores whose tasks people edit. False, and nothing changed: the task has these options
+/// already, runs, has ended or is not stored.
 ///
 /// # Errors
 ///
-/// It cannot become such a task, or the store failed. The store must undo what was written.
+/// The task cannot become `new`, or the store failed. The store must undo what was written.
 #[doc(hidden)]
 pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R::Error> {
     new.check().map_err(StateError::from)?;
@@ -128,8 +128,8 @@ pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R
     Ok(is_edited)
 }
 
-/// The error of a command on a queue of which nothing is stored. A store without tables returns it
-/// for every read.
+/// The error of a command on a queue that is not stored. A store without tables returns it for
+/// every read.
 pub fn no_queue() -> StateError {
     let text = "there is no such queue of tasks: the first task, worker or setting creates it";
     StateError::new(StateErrorKind::NotFound, text)
@@ -154,26 +154,26 @@ struct Work<'a, R> {
     rows: &'a mut R,
     /// The store's clock.
     now: Micros,
-    /// The maintenance budget of a step, in rows.
+    /// Maintenance budget of a step, in rows.
     share: u32,
     /// See `clock.rs`.
     lease_clock: Micros,
-    /// Whether the silence before this command was too long to count in full, see `clock.rs`.
+    /// Whether the silence before this command is too long to count in full, see `clock.rs`.
     was_silent: bool,
     queue: Queue,
     queue_changed: bool,
     is_new: bool,
-    /// Whether this step does the maintenance that is not done in every step.
+    /// Whether this step does full maintenance; other steps only notify downstreams.
     sweeps: bool,
     /// Whether this is the first step of an hour.
     hour_passed: bool,
     /// Tasks that became ready and still are.
     readied: BTreeSet<TaskId>,
-    /// The change of the number of leased tasks.
+    /// Change of the number of leased tasks.
     more_leased: i64,
-    /// Whether a task with downstreams to notify has ended since the last maintenance.
+    /// Whether a task with downstreams to notify has ended since maintenance.
     unnotified: bool,
-    /// Whether to notify the queue's watchers.
+    /// Whether to notify watchers of the queue.
     notifies: bool,
 }
 
@@ -216,7 +216,7 @@ impl<'a, R: Rows> Work<'a, R> {
         self.rows.insert(task, payload)
     }
 
-    /// Writes a task of which `before` is stored, its counts and its event.
+    /// Writes a task, stored as `before`, with counts and event.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         let mut after = Cow::Borrowed(after);
         if after.state == State::Ready && matches!(before.state, State::Waiting | State::Blocked) {
@@ -251,7 +251,7 @@ impl<'a, R: Rows> Work<'a, R> {
         self.took(x, Span::Run, x.leased.unwrap_or(self.now))
     }
 
-    /// Whether `max_running` was reached before this command and is not any more.
+    /// Whether `max_running` was reached before this command, and is not now.
     fn has_made_room(&mut self) -> Result<bool, R::Error> {
         match self.queue.settings.max_running {
             Some(limit) if self.more_leased < 0 => {

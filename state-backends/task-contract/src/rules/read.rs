@@ -10,7 +10,7 @@ use crate::{
 /// Maximum number of edges, inputs and held tasks per reply.
 const SOME: u32 = 100;
 
-/// Number of most urgent ready tasks among which an overview finds the oldest.
+/// Number of the most urgent ready tasks among which an overview finds the oldest.
 const HEAD: u32 = 20;
 
 /// All workers, read at most once per command.
@@ -18,8 +18,7 @@ type Living = Option<Vec<Presence>>;
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn read(&mut self, read: &Read) -> Result<Reply, R::Error> {
-        // For reads a silence counts in full, so that dead workers show as dead even if no worker
-        // polls.
+        // Reads count a silence in full, so that dead workers show as dead even if no worker polls.
         self.lease_clock = self.queue.lease_clock + (self.now - self.queue.seen);
         Ok(match read {
             Read::Clock => Reply::Clock(self.now),
@@ -198,7 +197,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(paused)
     }
 
-    /// Whether the counts differ from the number found. They exist by state and kind only.
+    /// Whether the counts, which exist by state and kind only, differ from this number.
     fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
         let (states, kinds) = (selector.states.clone(), selector.kinds.clone());
         if (Selector { states, kinds, ..Selector::default() }) != *selector {
@@ -263,7 +262,7 @@ fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, State) -> b
     counts.iter().map(number).sum()
 }
 
-/// Why none of these workers takes a ready task. `None`: one does, or there is no worker.
+/// Why no worker takes a ready task. `None`: one does, or there is no worker.
 fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Option<Why> {
     let (mut lowest, mut is_full) = (None, false);
     for worker in workers {

@@ -1,5 +1,5 @@
-//! One step of a worker: completes ended runs, renews its lease, does maintenance within a budget,
-//! and leases the most urgent tasks.
+//! One step of a worker: completes ended runs, renews the lease, does maintenance within a budget,
+//! leases the most urgent tasks.
 
 use std::collections::HashMap;
 
@@ -51,9 +51,9 @@ impl<R: Rows> Work<'_, R> {
             }
         }
         if !is_known {
-            // A late request must not lease tasks to a dead worker. In a store that has forgotten
-            // something its sequence is not stored: the worker may never receive the request to
-            // resync, and needs it again.
+            // Stored so that a late request leases nothing to a dead worker. A store that has
+            // forgotten something must not store it: if this reply is lost, the next step must
+            // reveal the loss again.
             if let Some(was) = was.filter(|_| !has_forgotten) {
                 self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
             }
@@ -107,7 +107,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Stepped(reply))
     }
 
-    /// Leases runs that a rolled-back store has forgotten to their worker again.
+    /// Restores the leases that a worker reports and a rolled-back store has forgotten.
     fn adopt(&mut self, step: &Step) -> Result<(), R::Error> {
         for (id, token) in said(step) {
             let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
@@ -126,7 +126,7 @@ impl<R: Rows> Work<'_, R> {
             };
             self.save(&x, &adopted)?;
             self.rows.count(&x.kind, Counted::EverLeased, 1)?;
-            // Tokens rise even if the clock was stepped back since.
+            // Tokens rise even if the clock was stepped back.
             if token.incarnation >= self.queue.incarnation {
                 self.queue().incarnation = token.incarnation;
                 self.begin_incarnation(step);
@@ -135,8 +135,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Adopts the worker's list of held leases. Any other task leased to it never arrived and goes
-    /// back: uncounted, unless the lease had ended, as the task may have run then.
+    /// The worker's list of held leases is the truth. Any other task leased to it never arrived and
+    /// goes back: uncounted, unless the lease had ended, since it may have run then.
     fn restate(
         &mut self,
         step: &Step,
@@ -194,7 +194,7 @@ impl<R: Rows> Work<'_, R> {
                 reply.more = true;
                 break;
             }
-            // The limit may have been lowered a moment ago.
+            // The limit may just have been lowered.
             if let Some(key) = &x.key
                 && self.rows.leased_of_key(key)? >= self.key_limit(key)?
             {
@@ -247,7 +247,7 @@ impl<R: Rows> Work<'_, R> {
         let mut next = self.rows.next_scheduled()?.map(|at| if at > now { at - now } else { soon });
         let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
         sooner(self.rows.next_deadline()?.map(|at| at - now));
-        // A lease that has ended since the last maintenance is handled by the next one.
+        // A lease that ended since the last maintenance is handled by the next.
         let swept = self.queue.lease_clock;
         if let Some(end) = self.rows.next_busy_end(swept)? {
             // A silence counts for a quarter of a lease at most, so a worker must poll that often.
@@ -255,8 +255,7 @@ impl<R: Rows> Work<'_, R> {
             let left = if end > self.lease_clock { end - self.lease_clock } else { SWEEP };
             sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
-        // A worker that is given a due schedule makes its task. Other workers check again, because
-        // it may die.
+        // A worker given a due schedule makes its task; others check again, because it may die.
         let soon = if self.sweeps { TOLD } else { SWEEP };
         for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
             let follows = schedule.kept.is_some() && schedule.may_follow;
@@ -271,8 +270,8 @@ impl<R: Rows> Work<'_, R> {
         let now = self.now;
         let mut due = Vec::new();
         for schedule in self.rows.schedules()? {
-            // If a task outside the schedule holds the unique name, it is the `last`, and its end
-            // does not set `may_follow`.
+            // `last` may be a task outside the schedule that holds the unique name: its end does
+            // not set `may_follow`.
             let may_follow =
                 schedule.kept.is_some() && (schedule.may_follow || !self.last_runs(&schedule)?);
             let kept = schedule.kept.filter(|_| may_follow);
@@ -283,14 +282,14 @@ impl<R: Rows> Work<'_, R> {
     }
 }
 
-/// The leases that a worker reports as held or completed.
+/// Leases that a worker reports as held or completed.
 fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
     let completed = step.complete.iter().map(|completion| (completion.id, completion.token));
     step.holding.iter().flatten().copied().chain(completed)
 }
 
 impl Task {
-    /// Whether it holds its unique name also while it is leased.
+    /// Whether the task holds its unique name also while leased.
     fn keeps_name(&self) -> bool {
         self.holds_name && self.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended)
     }

@@ -10,7 +10,7 @@ use crate::{
     Stop, Tag, Task, TaskId, Touched, Verb,
 };
 
-/// Maximum number of tasks of a command that searches the downstreams of each.
+/// Most tasks of a command that searches the downstreams of each.
 const FEW: u32 = 20;
 
 impl<R: Rows> Work<'_, R> {
@@ -35,10 +35,10 @@ impl<R: Rows> Work<'_, R> {
             touched.next = found.last().map(|x| x.id);
         }
         let mut share = MAX_EDGES as u32;
-        // The unique names that a dry run would assign.
+        // Unique names that a dry run would assign.
         let mut given: HashMap<Key, TaskId> = HashMap::new();
         for id in found.into_iter().map(|x| x.id) {
-            // The change of another selected task may have changed it.
+            // A change of another selected task may have changed it.
             let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
             let Some(x) = self.rows.task(id)?.filter(is_meant) else { continue };
             if self.is_linked_so(&change.verb, id)? {
@@ -65,8 +65,7 @@ impl<R: Rows> Work<'_, R> {
             let is_touched = match change.verb {
                 Verb::Purge => !self.is_needed(id)?,
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
-                // At its destination it would run concurrently with the task of its key that runs
-                // here.
+                // At its destination it would run concurrently with a task of its key here.
                 Verb::Move(_) => match &x.key {
                     Some(key) => self.rows.leased_of_key(key)? == 0,
                     None => true,
@@ -111,8 +110,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(is_needed)
     }
 
-    /// Removes the edges of a task that is purged. Returns false if there are more than one command
-    /// may read.
+    /// Removes the edges of a task to purge. Returns false if there are more than a command may
+    /// read.
     fn remove_edges_of(&mut self, x: &Task) -> Result<bool, R::Error> {
         for edge in self.rows.edges_from(x.id, None, MAX_EDGES as u32)? {
             self.rows.remove_edge(&edge)?;
@@ -181,7 +180,7 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// Moves a task in the order as if it had been added so, and back to its gates. A run goes on.
+    /// Moves a task in the order, as if added so, and back to its gates. A run goes on.
     fn reorder(&mut self, x: &Task, mut after: Task) -> Result<(), R::Error> {
         // After a run, `not_before` is the time of the next attempt, which does not change `due`.
         let is_since_added = x.leased.is_some() && after.not_before == x.not_before;
@@ -199,7 +198,7 @@ impl<R: Rows> Work<'_, R> {
         self.admit(x, after)
     }
 
-    /// Sends an ended task through all its gates again, with its unique name, which is free.
+    /// Sends an ended task through all gates again, with its unique name, which is free.
     fn retry(&mut self, x: Task) -> Result<(), R::Error> {
         let mut after = Task {
             generation: x.generation.saturating_add(1),
@@ -239,7 +238,7 @@ impl<R: Rows> Work<'_, R> {
         self.reopen_below(x.id)
     }
 
-    /// Downstreams that have used the end of `up` and have not started wait for it again.
+    /// Downstreams that used the end of `up` and have not started wait for it again.
     fn reopen_below(&mut self, up: TaskId) -> Result<(), R::Error> {
         for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
             let down = match edge.state {
@@ -254,7 +253,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Upstreams are checked again: even a done one may run again.
+    /// Even a done upstream may run again.
     fn reopen_edges(&mut self, down: TaskId) -> Result<(), R::Error> {
         for edge in self.rows.edges_to(down, None, None, MAX_EDGES as u32)? {
             if edge.state != EdgeState::New {

@@ -65,14 +65,14 @@ impl<R: Rows> Work<'_, R> {
 /// How a run can end within a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End<'s> {
-    /// It succeeded with this result.
+    /// Success, with this result.
     Done(&'s Json),
-    /// It failed for good with this error.
+    /// A permanent failure, with this error.
     Failed(String),
 }
 
 impl Completion {
-    /// The end of the run within a transaction. For stores that implement it without the rules.
+    /// The end of the run within a transaction, for stores that implement it without the rules.
     ///
     /// # Errors
     ///
