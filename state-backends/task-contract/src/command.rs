@@ -273,7 +273,7 @@ pub struct Step {
     /// All held leases except those in `complete`. `None`: as the store knows. Required in the
     /// first step, after a step with unknown outcome, and when a reply requests a resync.
     pub holding: Option<Vec<(TaskId, Token)>>,
-    /// New progress of runs.
+    /// Progress of runs since the last step.
     pub progress: Vec<(TaskId, Token, Progress)>,
     /// Maximum number of tasks to lease.
     pub want: u32,
@@ -348,7 +348,7 @@ pub enum Change {
     Open(SettingsChange, OnExisting),
     /// Change settings, or create the queue with them.
     Set(SettingsChange),
-    /// Stop leasing tasks; runs go on.
+    /// Stop leasing tasks. Runs go on.
     Pause,
     /// Lease tasks again.
     Resume,
@@ -415,13 +415,13 @@ pub struct Fire {
 }
 
 impl Command {
-    /// Whether it is a read.
+    /// Whether the command is a read.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether it creates a missing queue, as tasks, workers, settings, pauses, key limits and
-    /// schedules do.
+    /// Whether the command creates a missing queue, as tasks, workers, settings, pauses, key limits
+    /// and schedules do.
     pub fn creates_queue(&self) -> bool {
         match self {
             Self::Add(_) | Self::Step(_) => true,

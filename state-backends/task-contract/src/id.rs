@@ -72,7 +72,7 @@ id! {
 const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
-    /// The id before. `None`: it is the first.
+    /// The id before this one. `None`: it is the first.
     pub fn before(self) -> Option<Self> {
         self.0.as_u128().checked_sub(1).map(|number| Self(Uuid::from_u128(number)))
     }

@@ -19,7 +19,7 @@
 //! | due | `max(added, not_before) − priority × ageing`, up to 2^53 − 1; lower is more urgent |
 //! | edge | upstream → downstream, with the effect of a failed upstream |
 //! | schedule | a template and a rule that adds one task per nominal instant |
-//! | lease clock | never goes back; silence of all workers counts for a quarter of a lease at most |
+//! | lease clock | never goes back; limits how much a silence of all workers counts |
 //! | selector, verb | which tasks to change, and how |
 //! | event, mark | a task's change of state; how far a follower has read |
 //!

@@ -10,10 +10,10 @@ use crate::{MAX_ATTEMPTS, MAX_DELAY, TaskId};
 /// How often a task runs, and the waits in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Policy {
-    /// Failures, including runs of dead workers, after which the task fails for good. 1: at most
-    /// once. Default: 5.
+    /// Failures, including runs of dead workers, after which the task fails for good; 1 runs it at
+    /// most once. Default: 5.
     pub max_attempts: u32,
-    /// Requests to run again, which are no failures. Default: 1,000.
+    /// Requests to run again, which are no failures; one more fails the task. Default: 1,000.
     pub max_retries: u32,
     /// Wait after the first failure; doubles with each. Default: 10 s.
     pub backoff: Micros,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Following, Json, Key, Kind, Settings, TaskId, WorkerId};
 
-/// Version of the rules in this crate; each worker reports its own.
+/// Version of the rules in this crate; [`Presence::version`] keeps each worker's.
 pub const RULES_VERSION: u32 = 1;
 
 /// The row of a queue.
@@ -26,11 +26,11 @@ pub struct Queue {
     pub seen: Micros,
     /// Latest store's clock seen: lower bound of times of adding.
     pub latest: Micros,
-    /// Whether the next step does all maintenance, because some was left or something was changed.
+    /// Whether the next step does full maintenance, because some was left or something was changed.
     pub maintenance_due: bool,
     /// How far keys are rebalanced after a change of `key_limit`. `None`: all are.
     pub rebalance_after: Option<Level>,
-    /// Set while a follower is subscribed: events are recorded only then.
+    /// When events are recorded. `None`: no follower, and no stored event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Following>,
 }

@@ -9,7 +9,7 @@ use crate::{Key, Kind, MAX_PAGE, Selector, TaskId};
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {
-    /// The store's clock, cheaply.
+    /// The store's clock: a cheap read.
     Clock,
     /// Settings, counts, workers and next times.
     Overview,
@@ -33,14 +33,15 @@ pub enum Read {
         /// Only upstreams with higher ids.
         after: Option<TaskId>,
     },
-    /// Tasks that wait or waited for a task, by id. [`MAX_PAGE`] tasks: there may be more.
+    /// Tasks that wait or waited for a task, by id. If the reply has [`MAX_PAGE`], there may be
+    /// more.
     Downstreams {
         /// The task.
         up: TaskId,
         /// Only downstreams with higher ids.
         after: Option<TaskId>,
     },
-    /// Workers alive within the last hour.
+    /// Workers that live or died within the last hour.
     Workers,
     /// Schedules.
     Schedules,
@@ -55,7 +56,8 @@ pub enum Read {
     Line(u32),
     /// The limit of a key by [`Change::Key`](crate::Change::Key).
     KeyLimit(Key),
-    /// Whether a task of these kinds is ready: cheap, for a worker after a notification.
+    /// Whether a task of these kinds is ready and the queue is not paused: cheap, for a worker
+    /// after a notification.
     Ready(Vec<Kind>),
 }
 

@@ -97,8 +97,8 @@ impl Added {
 /// The reply to a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
-    /// Whether the worker must resync, because it is unknown or its lease has ended. Nothing was
-    /// leased; its next step must list all held leases.
+    /// Whether the worker must resync: the store does not know its last step, or its lease has
+    /// ended. Nothing was leased; its next step must list all held leases.
     pub restate: bool,
     /// Tasks leased by this step.
     pub leased: Vec<Leased>,
@@ -106,7 +106,7 @@ pub struct Stepped {
     pub lost: Vec<TaskId>,
     /// Held tasks that must stop.
     pub stop: Vec<(TaskId, Stop)>,
-    /// Time until something is due that no notification announces. `None`: unknown.
+    /// Time until something is due that no notification announces. `None`: nothing is known.
     pub next: Option<Micros>,
     /// Whether maintenance is left: a worker that wants tasks polls again at once.
     pub more: bool,
@@ -131,7 +131,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// The end of this run, for a store that has stored it.
+    /// Returned by a store that has stored this completion.
     pub fn new(completion: &Completion, state: State) -> Self {
         Self { id: completion.id, token: completion.token, state }
     }
@@ -166,8 +166,8 @@ pub struct DueSchedule {
 pub struct Touched {
     /// Tasks that were touched, or would be in a dry run, by id.
     pub ids: Vec<TaskId>,
-    /// Selected tasks left unchanged: ended ones that a live task needs, ones with the maximum of
-    /// tags or upstreams, ones that would wait for themselves, and of a move those of a key with a
+    /// Selected tasks left unchanged: ended tasks that a live one needs, tasks with the maximum of
+    /// tags or upstreams, tasks that would wait for themselves, and of a move all of a key with a
     /// running task.
     pub kept: Vec<TaskId>,
     /// Touched tasks that run: workers are asked to stop them, and they are cancelled when their
@@ -202,7 +202,7 @@ pub enum Fired {
     Skipped,
     /// The instant is kept until the previous task ends.
     Kept,
-    /// Not the next instant of this revision, or not due yet.
+    /// Not a due next or kept instant of this revision, or the schedule is paused or removed.
     Stale,
 }
 
@@ -240,8 +240,8 @@ pub enum Why {
     Upstreams,
     /// Time until it is due.
     Time(Micros),
-    /// No permit of its key is free. The task is the first that waits for one. `None`: it is first
-    /// itself.
+    /// No permit of its key is free. The id is the first task that waits for one. `None`: it is
+    /// first itself.
     Key(Option<TaskId>),
     /// The key is paused.
     KeyPaused,
@@ -350,7 +350,7 @@ pub struct Overview {
     /// When the next scheduled task is due.
     pub next: Option<Micros>,
     /// Whether counts were found wrong, because rows were removed or added by hand;
-    /// [`Change::Recount`](crate::Change::Recount) corrects them. Compared is only what an overview
+    /// [`Change::Recount`](crate::Change::Recount) corrects them. An overview compares only what it
     /// reads: fewer than twenty ready tasks, and whether one is scheduled.
     pub miscounted: bool,
 }

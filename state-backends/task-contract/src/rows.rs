@@ -131,11 +131,11 @@ pub trait Rows {
         cleared: bool,
         most: u32,
     ) -> Result<Vec<Presence>, Self::Error>;
-    /// Shortest lease of busy workers that ends after this instant.
+    /// Shortest lease, of busy workers, that ends after this instant of the lease clock.
     fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// Longest lease of workers that ends after this instant.
+    /// Longest lease that ends after this instant of the lease clock.
     fn longest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// First end after this instant of a busy worker's lease.
+    /// First end of a busy worker's lease after this instant of the lease clock.
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
     /// All workers, by id.
     fn presences(&mut self) -> Result<Vec<Presence>, Self::Error>;
@@ -176,9 +176,9 @@ pub trait Rows {
 
     /// Adds `more` to a number of [`Times`](crate::Times).
     fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Self::Error>;
-    /// Numbers of a kind from an hour on: `kind, hour, cell`.
+    /// Numbers for [`Times`](crate::Times) of a kind, from an hour on: `kind, hour, cell`.
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
-    /// Removes the numbers of hours before this one: `hour`.
+    /// Removes the numbers of all kinds before this hour: `hour`.
     fn forget_times(&mut self, before: u32) -> Result<(), Self::Error>;
 
     /// Adds an event, numbered higher than any that the queue ever had, from 1.

@@ -47,12 +47,13 @@ impl Selector {
         Self { states: states.into_iter().collect(), ..Self::default() }
     }
 
-    /// Whether it selects every task.
+    /// Whether the selector has no condition.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it selects this task. A store that selects by other means returns the same tasks.
+    /// Whether the selector matches this task. A store that selects by other means returns the same
+    /// tasks.
     pub fn matches(&self, task: &Task) -> bool {
         fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
             of.is_empty() || of.contains(it)
@@ -103,7 +104,7 @@ pub enum Verb {
     Retry,
     /// Make scheduled tasks due now; workers give back running ones.
     Release,
-    /// Postpone live tasks that do not run, to this long from now.
+    /// Set the time of live tasks that do not run to this long from now.
     Delay(Micros),
     /// Give live tasks this priority, as if added with it. Runs go on.
     Priority(i32),
@@ -129,7 +130,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it acts on a task in this state.
+    /// Whether the verb acts on tasks in this state.
     pub fn acts_on(&self, state: State) -> bool {
         match self {
             Self::Cancel | Self::Priority(_) => !state.is_ended(),
@@ -143,7 +144,7 @@ impl Verb {
         }
     }
 
-    /// Whether a task in a state that it acts on needs no change, by its row alone.
+    /// Whether a task in a state that the verb acts on needs no change, by its row alone.
     pub(crate) fn is_done_to(&self, task: &Task) -> bool {
         match self {
             Self::Priority(priority) => task.priority == *priority,

@@ -42,7 +42,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// Without edges to downstreams, the upstream is not retained any more.
+    /// Also ends the retention of an upstream without other downstreams.
     pub(super) fn remove_edge(&mut self, edge: &Edge) -> Result<(), R::Error> {
         self.rows.remove_edge(edge)?;
         if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.retained)
