@@ -40,7 +40,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// Whether its run was asked to stop because the task was cancelled.
+/// Whether the task was cancelled while it ran, and its run was asked to stop.
 fn is_cancelled(x: &Task) -> bool {
     x.state == State::Leased && x.stop == Some(Stop::Cancel)
 }
@@ -60,7 +60,7 @@ pub struct Judge {
     is_uneven: bool,
     /// Every issued lease.
     given: HashSet<(TaskId, Token)>,
-    /// Every run begun.
+    /// Every run that a worker began.
     begun: HashSet<(TaskId, Token)>,
     /// Runs that may have had effects, by task and generation.
     runs: HashMap<(TaskId, u32), u32>,

@@ -20,7 +20,7 @@ pub(super) struct Admission {
     pub(super) some: bool,
     /// Whether tasks are left. `None`: not checked.
     left: Option<bool>,
-    /// Whether the worker may poll at once for tasks left: it slows down no other worker.
+    /// Whether the worker may poll at once for tasks left, since that slows down no other worker.
     freely: bool,
     /// Whether the worker got less than it wanted.
     lacks: bool,
@@ -93,8 +93,8 @@ impl<R: Rows> Work<'_, R> {
         Ok((some, left))
     }
 
-    /// Whether the worker polls again at once for tasks left: it slows down no other worker, or got
-    /// some tasks and lacks more.
+    /// Whether the worker polls again at once for tasks left: if that slows down no other worker,
+    /// or if the worker got some tasks and lacks more.
     pub(super) fn goes_on(&self, admission: &Admission, reply: &Stepped) -> bool {
         admission.left == Some(true) && (admission.freely || admission.lacks && !reply.leased.is_empty())
     }

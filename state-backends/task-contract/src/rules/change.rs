@@ -110,7 +110,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Makes maintenance due in the next step.
+    /// Makes full maintenance due in the next step.
     fn sweep_soon(&mut self) {
         self.queue().maintenance_due = true;
         self.notifies = true;

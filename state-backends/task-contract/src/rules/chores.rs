@@ -52,7 +52,7 @@ impl<R: Rows> Work<'_, R> {
     fn end_overdue(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         for x in self.rows.overdue(self.now, *share)? {
             *share -= 1;
-            // The end of another task may have changed it.
+            // The end of another task may have changed this one.
             let Some(x) = self.rows.task(x.id)? else { continue };
             if x.state == State::Leased {
                 self.save(&x, &Task { stop: Some(Stop::Deadline), ..x.clone() })?;
@@ -103,7 +103,7 @@ impl<R: Rows> Work<'_, R> {
             for x in some {
                 // Spent even if there is nothing to notify, so that the loop always ends.
                 *share = share.saturating_sub(1);
-                // An earlier notification may have changed it.
+                // An earlier notification may have changed this task.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.notified) else {
                     continue;
                 };

@@ -18,7 +18,7 @@ const GRACE: Micros = Micros::from_millis(7_500);
 /// name.
 const LONGEST_SILENCE: Micros = Micros::new(KEEP_IDS.get() / 2);
 
-/// Most microseconds that are skipped: a second.
+/// Maximum number of skipped instants, in microseconds: a second.
 const LEFT_OUT: u64 = 1 << 20;
 
 /// Interval at which the lease clock is stored and full maintenance is done.
@@ -72,9 +72,9 @@ impl<R: Rows> Work<'_, R> {
         self.later_than(self.queue.incarnation.max(before), step)
     }
 
-    /// Now, unless the clock was stepped back. Then tokens issued since a restored copy are
-    /// unknown, so instants are skipped, as many as the step determines: one copy hardly ever leads
-    /// to the same incarnation twice.
+    /// Now, unless the clock was stepped back. Then tokens issued since a restored copy was made
+    /// are unknown, so instants are skipped, as many as the step determines: one copy hardly ever
+    /// leads to the same incarnation twice.
     fn later_than(&self, floor: Micros, step: &Step) -> Micros {
         if self.now >= floor {
             return self.now;
@@ -83,7 +83,7 @@ impl<R: Rows> Work<'_, R> {
         floor + Micros::new(mix(seed) % LEFT_OUT)
     }
 
-    /// Never before the latest clock seen.
+    /// Never before the latest clock seen, even if the clock was stepped back.
     pub(super) fn adding_time(&self) -> Micros {
         self.now.max(self.queue.latest)
     }

@@ -111,8 +111,8 @@ pub fn complete_within<R: Rows>(
 }
 
 /// Gives a waiting task the content of `new`, as if added so; its id, time of adding and upstreams
-/// stay. For stores whose tasks people edit. False, and nothing changed: the task has these options
-/// already, runs, has ended or is not stored.
+/// stay. For stores whose tasks people edit. Returns false, and changes nothing, if at most the
+/// payload differs, or if the task runs, has ended or is not stored.
 ///
 /// # Errors
 ///

@@ -190,7 +190,7 @@ impl<R: Rows> Work<'_, R> {
         for x in ready {
             if x.deadline.is_some_and(|deadline| deadline <= self.now) {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
-                // Its end may have made another task ready.
+                // The end of this task may have made another one ready.
                 reply.more = true;
                 break;
             }

@@ -38,7 +38,7 @@ impl<R: Rows> Work<'_, R> {
         // Unique names that a dry run would assign.
         let mut given: HashMap<Key, TaskId> = HashMap::new();
         for id in found.into_iter().map(|x| x.id) {
-            // A change of another selected task may have changed it.
+            // The change of another selected task may have changed this one.
             let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
             let Some(x) = self.rows.task(id)?.filter(is_meant) else { continue };
             if self.is_linked_so(&change.verb, id)? {
@@ -65,7 +65,7 @@ impl<R: Rows> Work<'_, R> {
             let is_touched = match change.verb {
                 Verb::Purge => !self.is_needed(id)?,
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
-                // At its destination it would run concurrently with a task of its key here.
+                // At its destination the task would run concurrently with a task of its key here.
                 Verb::Move(_) => match &x.key {
                     Some(key) => self.rows.leased_of_key(key)? == 0,
                     None => true,
@@ -153,7 +153,7 @@ impl<R: Rows> Work<'_, R> {
             Verb::Move(to) => {
                 let mut after = Task { error: Some(format!("{MOVED}{to}")), ..x.clone() };
                 after.tags.extend(Tag::new(MOVING));
-                // Marked as notified: its downstreams wait for it wherever they are.
+                // Marked as notified: downstreams, here or moved, go on waiting for the task.
                 (after.notified, after.holds_key) = (true, false);
                 let after = self.save_end(&x, after, State::Cancelled)?;
                 self.kept_instant_comes(&after)?;
