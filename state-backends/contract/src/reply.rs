@@ -1,4 +1,5 @@
-//! What the state answers. Instants are on its clock; durations count from `memory.at`, when it answered.
+//! Replies of the store. Instants are on its clock; durations count from `memory.at`, the time of
+//! the reply.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Memory, Micros, Rates, Record, ShardId, StateError, StateErrorKind, Ticket};
 
-/// The answer to a command.
+/// The reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
@@ -14,36 +15,36 @@ pub enum Reply {
     Stepped(Stepped),
     /// To [`Command::Change`](crate::Command::Change).
     Changed(Changed),
-    /// To [`Command::Read`](crate::Command::Read); none: there is no such queue.
+    /// To [`Command::Read`](crate::Command::Read). `None`: the queue does not exist.
     Read(Option<Snapshot>),
 }
 
 impl Reply {
-    /// The answer to a step.
+    /// The reply to a step.
     ///
     /// # Errors
     ///
-    /// The backend answered another command.
+    /// The backend replied to another kind of command.
     pub fn stepped(self) -> Result<Stepped, StateError> {
         let Reply::Stepped(stepped) = self else { return Err(mismatch()) };
         Ok(stepped)
     }
 
-    /// The answer to a change.
+    /// The reply to a change.
     ///
     /// # Errors
     ///
-    /// The backend answered another command.
+    /// The backend replied to another kind of command.
     pub fn changed(self) -> Result<Changed, StateError> {
         let Reply::Changed(changed) = self else { return Err(mismatch()) };
         Ok(changed)
     }
 
-    /// The answer to a look.
+    /// The reply to a read.
     ///
     /// # Errors
     ///
-    /// The backend answered another command.
+    /// The backend replied to another kind of command.
     pub fn read(self) -> Result<Option<Snapshot>, StateError> {
         let Reply::Read(snapshot) = self else { return Err(mismatch()) };
         Ok(snapshot)
@@ -55,93 +56,95 @@ fn mismatch() -> StateError {
     StateError::new(StateErrorKind::Unsupported, text)
 }
 
-/// What a step brought.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stepped {
-    /// To be echoed with the next command.
+    /// Memory to send with the next command.
     pub memory: Memory,
     /// The tickets taken.
     pub taken: Option<Taken>,
-    /// The tickets that may start, rising: a leading part of those asked for, those just taken included.
+    /// Tickets that may start, rising: the first ones of those requested, including tickets just
+    /// taken.
     pub grants: Vec<Grant>,
-    /// What the lowest ticket that is left waits for; none if none is left.
+    /// Reason and duration of the wait of the lowest remaining ticket. `None`: no ticket remains.
     pub wait: Option<Wait>,
-    /// Whether the record knows the shard, so that it owes another step when it has nothing left to do.
+    /// Whether the record lists the shard. Then the shard owes another step once it has nothing
+    /// left to do.
     pub present: bool,
 }
 
 /// Tickets `first`, `first + 1`, … for new jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Taken {
-    /// The first of them.
+    /// The lowest ticket.
     pub first: Ticket,
-    /// How many.
+    /// Number of tickets.
     pub count: u32,
 }
 
 impl Taken {
-    /// All of them, rising.
+    /// All tickets, rising.
     pub fn tickets(self) -> impl Iterator<Item = Ticket> {
         (0..u64::from(self.count)).map(move |n| self.first.after(n))
     }
 }
 
-/// Start this ticket at its slot.
+/// Permission to start a ticket at its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot, on the state's clock. Of a grant that is repeated it may have passed.
+    /// Its slot, on the store's clock. It may have passed if the grant is a repeated one.
     pub slot: Micros,
 }
 
-/// Not now, and when to ask again.
+/// A wait: its reason, and when to request again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What is waited for.
+    /// The reason.
     pub reason: WaitReason,
-    /// When to ask again; none: only when something wakes the shard.
+    /// When to request again. `None`: only when something wakes the shard.
     pub ask_in: Option<Micros>,
 }
 
-/// What a ticket waits for.
+/// Reason why a ticket waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// Its own slot; nobody alive is before it.
+    /// Its own slot; no living shard has a lower ticket.
     Slot,
-    /// Its own slot, with tickets of other shards before it.
+    /// Its own slot; other shards have lower tickets.
     Behind {
         /// The shard with the lowest ticket.
         shard: ShardId,
-        /// That ticket.
+        /// The lowest ticket.
         ticket: Ticket,
     },
-    /// It missed its slot, and the step asked for [`Late::Requeue`](crate::Late::Requeue).
+    /// The ticket missed its slot, and the step set [`Late::Requeue`](crate::Late::Requeue).
     Missed,
     /// The queue is paused.
     Paused,
-    /// As many jobs run as may.
+    /// The running limit is reached.
     AtMaxRunning,
 }
 
-/// What a change brought.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// To be echoed with the next command. Of a queue that was [deleted](crate::Change::Delete) nothing but
-    /// the instant.
+    /// Memory to send with the next command. After a [deletion](crate::Change::Delete) it holds
+    /// only the instant.
     pub memory: Memory,
-    /// The settings before; none if the queue is new.
+    /// The settings before the change. `None`: the queue is new.
     pub before: Option<Settings>,
 }
 
 /// The settings that all shards of a queue share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
-    /// How fast it may be.
+    /// The rates.
     pub rates: Rates,
-    /// How many jobs of all shards may run at once; none: any number.
+    /// How many jobs of all shards may run at once. `None`: unlimited.
     pub max_running: Option<u32>,
 }
 
@@ -155,10 +158,10 @@ impl fmt::Display for Settings {
     }
 }
 
-/// The record as it is. Its `seen_at` tells when it was last written.
+/// The record as read. Its `seen_at` is the time of the last write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
-    /// When, on the state's clock.
+    /// Time of the read, on the store's clock.
     pub at: Micros,
     /// The record.
     pub record: Record,
