@@ -1,15 +1,15 @@
-//! Jobs as the line knows them: opaque, with the terms on which they wait.
+//! Jobs as the line handles them: an opaque payload and the terms of the wait.
 
 use std::{hash::Hasher, time::Instant};
 
 /// Names jobs that are withdrawn together.
 pub type GroupId = u64;
 
-/// Names a job within its shard; rises in the order of adding.
+/// Names a job within its shard. Rises in the order of adding.
 pub type JobId = u64;
 
-/// Spreads ids, which nobody outside chooses, by Fibonacci hashing (Knuth, The Art of Computer Programming,
-/// 6.4).
+/// Hashes ids by Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): no outsider
+/// chooses them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 
@@ -30,28 +30,28 @@ impl Hasher for IdHasher {
 /// The terms on which a job waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// How many intervals its slot takes.
+    /// Number of intervals that its slot takes.
     pub weight: u32,
     /// Higher ones start first.
     pub priority: i32,
     /// The latest start.
     pub deadline: Option<Instant>,
-    /// Those it is withdrawn with.
+    /// The jobs it is withdrawn with.
     pub group: Option<GroupId>,
 }
 
 /// A job that has not started.
 #[derive(Clone, Debug)]
 pub struct Waiting<J> {
-    /// How many intervals its slot takes.
+    /// Number of intervals that its slot takes.
     pub weight: u32,
-    /// What is opaque here.
+    /// Opaque to the line.
     pub payload: J,
-    /// None for most jobs, so that a million of them take little room.
+    /// `None` for most jobs, to save memory with a million of them.
     rest: Option<Box<Rest>>,
 }
 
-/// What few jobs have.
+/// Terms that few jobs have.
 #[derive(Clone, Debug, Default)]
 struct Rest {
     priority: i32,
@@ -82,7 +82,7 @@ impl<J> Waiting<J> {
         self.rest.as_ref()?.group
     }
 
-    /// Changes the priority of a job that is in no order yet.
+    /// Only for a job that is in no order yet.
     pub(crate) fn set_priority(&mut self, priority: i32) {
         if self.priority() != priority {
             self.rest.get_or_insert_default().priority = priority;
@@ -90,7 +90,7 @@ impl<J> Waiting<J> {
     }
 }
 
-/// Whether a job may start when a slot comes.
+/// Whether a joint job may start when a slot comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// It may.
@@ -99,20 +99,20 @@ pub enum Gate {
     Closed,
 }
 
-/// A job that has no ticket yet.
+/// A job without a ticket.
 #[derive(Clone, Debug)]
 pub struct Arriving<J, C = ()> {
-    /// Which one it is.
+    /// Its id.
     pub id: JobId,
     /// The job.
     pub job: Waiting<J>,
     /// Waits for its ticket.
     pub caller: C,
-    /// When it came.
+    /// When it was added.
     pub since: Instant,
 }
 
-/// A job that was taken out of the line.
+/// A job that was removed from the line.
 #[derive(Clone, Debug)]
 pub struct Withdrawn<J, C = ()> {
     /// The job.

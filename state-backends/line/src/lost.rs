@@ -1,33 +1,33 @@
-//! Slots that were granted and in which nothing starts, as the line notes them for those who look at it.
+//! Granted slots in which nothing starts, recorded for observers of the line.
 
 use interval_queue_contract::Ticket;
 
-/// Why nothing started in a slot that was granted.
+/// Why nothing started in a granted slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostBecause {
-    /// It would have been too late.
+    /// The start would have been too late.
     LateStart,
     /// No job was left for it.
     Unwanted,
-    /// The first job is heavier than what the slot was asked for.
+    /// The first job is heavier than the weight requested.
     TooLight,
 }
 
 impl LostBecause {
-    /// As they are told, in the order of the enum.
+    /// Names for reports, in the order of the enum.
     pub const NAMES: [&str; 3] = ["late_start", "unwanted", "too_light"];
 
-    /// As it is told.
+    /// Name for reports.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 }
 
-/// A slot that was granted and in which nothing starts.
+/// A granted slot in which nothing starts.
 #[derive(Clone, Copy, Debug, Hash)]
 pub struct LostSlot {
-    /// The ticket it was granted to.
+    /// Its ticket.
     pub ticket: Ticket,
-    /// Why nothing starts.
+    /// The reason.
     pub because: LostBecause,
 }
