@@ -1,4 +1,4 @@
-//! Commands on a record: one step of a shard, one change for all shards, or a read.
+//! Commands on a record.
 
 use crate::{
     InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, Rates, ShardId, Taken, Ticket, check_lease,
@@ -10,69 +10,66 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
-    /// One shard takes tickets, requests slots and reports its outstanding work.
+    /// One shard takes tickets, requests slots and reports what is left.
     Step(Step),
-    /// A change for all shards, with the memory of the shard that sends it, if any.
+    /// A change for all shards, with the memory of the sending shard, if any.
     Change(Change, Memory),
-    /// Returns the record unchanged.
+    /// Reads the record.
     Read,
 }
 
-/// Everything one shard reports and requests, in one round trip.
+/// All reports and requests of one shard, in one round trip.
 ///
 /// Reports are absolute (outstanding tickets, running jobs), so each step repairs the effect of a
 /// lost one. A shard has at most one step under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// The shard that sends the step.
+    /// The sender.
     pub shard: ShardId,
-    /// Its label for people.
+    /// The sender's label for people.
     pub label: Label,
-    /// Rises with every step, also with a retry. The record rejects a number that is not above its
-    /// last.
+    /// Rises with every step, even with a retry. The record rejects an older or equal number.
     pub sequence: u64,
-    /// The part of the record that the shard saw last.
+    /// The sender's memory of the record.
     pub memory: Memory,
-    /// The shard counts as alive for this long after the step.
+    /// The sender counts as alive for this long after the step.
     pub lease: Micros,
-    /// How early a slot may be granted. Zero: only once it has come.
+    /// How early a slot may be granted. Zero: once it has come.
     pub lead: Micros,
-    /// Tickets wanted for new jobs.
+    /// Tickets to take for new jobs.
     pub take: Option<Take>,
-    /// Its lowest outstanding tickets, rising. They are granted as far as their slots are within
-    /// the lead.
+    /// The lowest outstanding tickets, rising; granted as far as their slots are within the lead.
     pub ask: Vec<Ask>,
-    /// Its lowest outstanding ticket that is not in `ask`.
+    /// The lowest outstanding ticket that is not in `ask`.
     pub then: Option<Ticket>,
     /// Handling of a ticket that missed its slot.
     pub late: Late,
-    /// Number of its jobs that run or have a grant.
+    /// Number of jobs that run or have a grant.
     pub running: u32,
-    /// The highest ticket dropped unused since its last acknowledged step.
+    /// The highest ticket dropped unused since the last acknowledged step.
     pub given_up: Option<Ticket>,
-    /// A start so late after its slot that the next slot must move.
+    /// A start so late that the next slot must move.
     pub late_start: Option<LateStart>,
 }
 
-/// A job that started late. Unless a younger ticket has a slot already, the next slot comes one
-/// interval after this start.
+/// A late start. Unless a younger ticket has a slot, the next slot comes an interval after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LateStart {
-    /// The ticket of the job.
+    /// Its ticket.
     pub ticket: Ticket,
-    /// Start of the job, on the store's clock.
+    /// Its time on the store's clock.
     pub at: Micros,
 }
 
-/// A request for tickets of new jobs.
+/// A request for new tickets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Take {
     /// Identifies the request: a retry with the same number gets the same tickets. Above zero.
     pub request: u64,
     /// Number of tickets.
     pub count: u32,
-    /// Weights of the first of these jobs, which request their slots at once. Empty if the step has
-    /// a `then`.
+    /// Weights of the first of these jobs, which request slots at once. Empty if the step has a
+    /// `then`.
     pub weights: Vec<u32>,
 }
 
@@ -85,15 +82,15 @@ pub struct Ask {
     pub weight: u32,
 }
 
-/// Handling of a ticket whose shard missed its slot.
+/// Handling of a ticket that missed its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Late {
-    /// The ticket takes the next free slot, normally before younger tickets. The default.
+    /// It takes the next free slot, normally before younger tickets. The default.
     #[default]
     NextSlot,
-    /// The ticket is replaced by a new one at the end of the queue. So are later tickets whose
-    /// grants the shard returned because they were too light for the job that missed its slot.
+    /// A new ticket at the end of the queue replaces it, as well as later tickets whose grants were
+    /// too light for the job that missed its slot.
     Requeue,
 }
 
@@ -107,7 +104,7 @@ pub enum Change {
         rates: Option<Rates>,
         /// The running limit.
         max_running: MaxRunning,
-        /// Handling of an existing queue with other settings.
+        /// Handling of other stored settings.
         on_existing: OnExisting,
     },
     /// Changes the settings of an existing queue.
@@ -121,7 +118,7 @@ pub enum Change {
     Pause,
     /// Ends a pause.
     Resume,
-    /// Stops all starts for this long. A longer hold in force stays.
+    /// Stops all starts for this long. A longer hold stays.
     Hold(Micros),
     /// Removes pause, hold, far reservations and shards; keeps tickets and settings.
     Reset,
@@ -134,23 +131,23 @@ pub enum Change {
     Delete(Deletion),
 }
 
-/// Condition of a [`Change::Delete`]; if it is not met, the error is
+/// Condition of a [`Change::Delete`]; otherwise it fails with
 /// [`Conflict`](crate::StateErrorKind::Conflict).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Deletion {
-    /// No living shard has waiting jobs or jobs known to run. The default. Shards that are idle in
-    /// a pause count as dead once their leases have ended.
+    /// No living shard has jobs that wait or are known to run. The default. Shards that idle in a
+    /// pause count as dead once their leases end.
     #[default]
     Unused,
-    /// As [`Unused`](Self::Unused); besides, the queue is neither paused nor held, nothing used of
-    /// its rates still counts, and its last write was at least this long ago.
+    /// [`Unused`](Self::Unused), neither paused nor held, no used rate that still counts, and the
+    /// last write at least this long ago.
     Idle(Micros),
     /// No condition. Shards that use the queue restore it.
     Forced,
 }
 
-/// How many jobs of all shards may run at once.
+/// Running limit of all shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MaxRunning {
@@ -159,28 +156,28 @@ pub enum MaxRunning {
     Keep,
     /// No limit.
     Unlimited,
-    /// At most this many, at least 1.
+    /// At most this many jobs, at least 1.
     AtMost(u32),
 }
 
-/// Handling of an existing queue with other settings when it is opened.
+/// Handling of other stored settings when a queue is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExisting {
-    /// The stored settings stay. The default.
+    /// Keeps the stored settings. The default.
     #[default]
     Keep,
-    /// The caller's settings replace the stored ones for all shards.
+    /// Replaces the stored settings, for all shards.
     Replace,
     /// Opening fails.
     Fail,
-    /// As [`Replace`](Self::Replace), and the queue is [reset](Change::Reset).
+    /// Replaces the settings and [resets](Change::Reset) the queue.
     Reset,
 }
 
 impl Command {
     /// Checks every bound. [`rules::apply`](crate::rules::apply) calls it; a backend with its own
-    /// rules must, too.
+    /// rules must.
     ///
     /// # Errors
     ///
@@ -195,7 +192,7 @@ impl Command {
 }
 
 impl Step {
-    /// A step that only renews the lease: the shard takes, requests and has nothing.
+    /// A step that only renews the lease.
     pub fn idle(shard: ShardId, sequence: u64, memory: Memory, lease: Micros) -> Self {
         Self {
             shard,
@@ -214,7 +211,7 @@ impl Step {
         }
     }
 
-    /// The tickets that request their slots; the tickets just taken come last.
+    /// The tickets that request slots, those just taken last.
     pub fn asked(&self, taken: Option<Taken>) -> impl Iterator<Item = Ask> {
         let weights = self.take.iter().flat_map(|take| &take.weights);
         let new = taken.into_iter().flat_map(Taken::tickets);
@@ -269,7 +266,7 @@ impl Change {
 }
 
 impl MaxRunning {
-    /// The limit after this setting is applied to the stored one.
+    /// The limit that results from the stored one.
     pub fn over(self, stored: Option<u32>) -> Option<u32> {
         match self {
             MaxRunning::Keep => stored,

@@ -1,55 +1,55 @@
-//! Errors between a shard and its store, classified for the decision whether to retry.
+//! Errors between a shard and its store, classified for retries.
 
 use std::{error::Error, fmt, sync::Arc};
 
-/// An unusable value from a caller. The text names the value and the permitted ones.
+/// An unusable value. The text names it and the permitted ones.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidInput(String);
 
 impl InvalidInput {
-    /// An error with this text: one lower-case line that names the value and the permitted ones.
+    /// The text is one lower-case line that names the value and the permitted ones.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
 
-/// The subject of a [`StateError`].
+/// Subject of a [`StateError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StateErrorKind {
-    /// The store does not reply, refuses to serve for now, or is being replaced.
+    /// The store does not reply, does not serve for now, or is being replaced.
     Unreachable,
     /// No reply in time. **The command may have been executed.**
     TimedOut,
-    /// The record has a newer command of this shard; this one changed nothing.
+    /// The record has a newer command of this shard. This one changed nothing.
     Superseded,
-    /// The queue, file or directory does not exist.
+    /// No such queue, file or directory.
     NotFound,
-    /// The queue exists with other settings and was opened with
-    /// [`OnExisting::Fail`](crate::OnExisting::Fail), or the condition of its deletion is not met.
+    /// Opened with [`OnExisting::Fail`](crate::OnExisting::Fail) and other settings, or the
+    /// condition of a deletion is not met.
     Conflict,
     /// The command or the address is unusable.
     Invalid,
-    /// The stored content is truncated or unreadable. It stays untouched.
+    /// Stored content is truncated or unreadable. It stays untouched.
     Damaged,
-    /// The stored content belongs to something else. It stays untouched.
+    /// Stored content belongs to something else. It stays untouched.
     Foreign,
-    /// A newer version of this software wrote the stored content. It stays untouched.
+    /// A newer version wrote the stored content. It stays untouched.
     NewerVersion,
     /// Not permitted: rights, credentials, a read-only place.
     Denied,
-    /// No room: on the disk, or in the memory of the server.
+    /// No room on the disk or in the memory of the server.
     Full,
-    /// The place lacks something that a shared store needs, for example a lock that excludes.
+    /// The place cannot serve a shared store, for example because its locks do not exclude.
     Unsupported,
 }
 
-/// A command that got no reply.
+/// A command without a reply.
 ///
-/// [`StateError::has_no_effect`]: whether the record is unchanged. `Display` is one line without the
-/// cause; [`Error::source`] returns the cause. `Debug` prints both for people, since a `main` that
-/// returns the error prints it so; `{:#?}` prints the fields.
+/// [`StateError::has_no_effect`]: whether nothing changed. `Display` is one line without the cause;
+/// [`Error::source`] is the cause. `Debug` prints both, for a `main` that returns the error;
+/// `{:#?}` prints the fields.
 #[derive(Clone)]
 pub struct StateError {
     kind: StateErrorKind,
@@ -59,13 +59,13 @@ pub struct StateError {
 }
 
 impl StateError {
-    /// An error of this kind. The text is one lower-case line with the remedy.
+    /// The text is one lower-case line with the remedy.
     pub fn new(kind: StateErrorKind, message: impl Into<String>) -> Self {
         let has_no_effect = !matches!(kind, StateErrorKind::Unreachable | StateErrorKind::TimedOut);
         Self { kind, message: message.into(), has_no_effect, source: None }
     }
 
-    /// Marks the error of a command that was not sent, or that the store rolled back.
+    /// For a command that was not sent, or that the store rolled back.
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.has_no_effect = true;
@@ -79,14 +79,14 @@ impl StateError {
         self
     }
 
-    /// The subject of the error.
+    /// Subject of the error.
     pub fn kind(&self) -> StateErrorKind {
         self.kind
     }
 
-    /// Whether the command certainly changed nothing. False for
-    /// [`TimedOut`](StateErrorKind::TimedOut) and [`Unreachable`](StateErrorKind::Unreachable)
-    /// unless marked [`without_effect`](Self::without_effect).
+    /// Whether the command certainly changed nothing. A [`TimedOut`](StateErrorKind::TimedOut) or
+    /// [`Unreachable`](StateErrorKind::Unreachable) one may have, unless [known
+    /// otherwise](Self::without_effect).
     pub fn has_no_effect(&self) -> bool {
         self.has_no_effect
     }
@@ -126,8 +126,8 @@ impl fmt::Debug for InvalidInput {
     }
 }
 
-/// Prints the error and its causes, without causes that the text before ends with. Only for the
-/// crates of interval-queue.
+/// Prints the error and each cause that the text before does not end with. Only for the crates of
+/// interval-queue.
 #[doc(hidden)]
 pub fn describe(error: &dyn Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut said = error.to_string();

@@ -1,5 +1,5 @@
-//! Checks slots against the rates in force: no span of time may have more slots than they permit.
-//! For the proofs (model check, simulation, random histories); no rule uses it.
+//! Checks slots against the rates in force. For the proofs (model check, simulation, random
+//! histories); no rule uses it.
 
 use std::ops::RangeInclusive;
 
@@ -8,36 +8,35 @@ use crate::{Rate, Rates};
 /// A granted slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// Its time, in microseconds of any clock.
+    /// Time in microseconds of any clock.
     pub at: i64,
-    /// The weight of its job.
+    /// Weight of its job.
     pub weight: u32,
-    /// The era of the rates in force, from [`Eras::last`].
+    /// Its era, from [`Eras::last`].
     pub era: usize,
 }
 
-/// A span of time with more slots than the rates permit.
+/// A span with more slots than the rates permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Positions of its first and last slot among all slots.
+    /// Indices of its first and last slot.
     pub places: (usize, usize),
-    /// Its length in microseconds.
+    /// Length in microseconds.
     pub span: i64,
-    /// The least permitted length in microseconds.
+    /// Least permitted length in microseconds.
     pub least: i64,
-    /// The rate that is broken.
+    /// The broken rate.
     pub rate: Rate,
 }
 
-/// All rates that were in force, in order.
+/// All rates that were in force, in order. An index is an era.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Eras(Vec<Rates>);
 
-/// A rate that bounds slots of several eras.
+/// A bound on slots of several eras.
 struct Bound {
     rate: Rate,
-    /// The burst in force when the last slot is granted: a weight above it waits only for the
-    /// burst.
+    /// The burst when the last slot is granted: a weight above it waits only for the burst.
     burst: u32,
 }
 
@@ -64,12 +63,11 @@ impl Eras {
         self.0.iter().flat_map(|rates| rates.iter()).map(|rate| rate.burst).max().unwrap_or(1)
     }
 
-    /// The first span around the slot at `place` that is too full. `slots` must be sorted by time,
-    /// and without that slot no span may be too full. Each slot may be off by `slack` microseconds.
+    /// The first span around the slot at `place` that is too full. `slots` must be sorted by time
+    /// and, without that slot, be within the rates. Each slot may be off by `slack` microseconds.
     ///
     /// A span must be long enough for all its slots to follow one full burst. The last slot needs
-    /// at most one burst to be available, whatever its weight. So without bursts a slot of weight n
-    /// takes n intervals.
+    /// at most one burst, whatever its weight; so without bursts, weight n takes n intervals.
     pub fn crowd(&self, slots: &[Slot], place: usize, slack: i64) -> Option<Crowd> {
         let mut between: u64 = 0;
         for (end, last) in slots.iter().enumerate().skip(place) {
@@ -103,8 +101,8 @@ impl Eras {
         None
     }
 
-    /// The bounds that hold for slots of these eras together, the last granted in era `last`: every
-    /// rate in force throughout, and the shortest interval of the fastest rates. A larger burst is
+    /// The bounds on slots of these eras together, the last granted in era `last`: every rate in
+    /// force throughout, and the shortest interval of the fastest rates. A larger burst is
     /// available at once.
     fn bounds(&self, eras: &RangeInclusive<usize>, last: usize) -> Vec<Bound> {
         let Some(in_force) = self.0.get(eras.clone()) else { return Vec::new() };
@@ -139,7 +137,7 @@ mod tests {
         Rates::of(of.iter().map(rate)).unwrap()
     }
 
-    /// Span and least length of the first crowd found as the slots are added one by one.
+    /// Span and least length of the first crowd as slots are added one by one.
     fn crowd(eras: &[&[(u64, u32)]], slots: &[(i64, u32, usize)]) -> Option<(i64, i64)> {
         let eras = Eras(eras.iter().map(|of| rates(of)).collect());
         let mut known: Vec<Slot> = Vec::new();
@@ -170,7 +168,7 @@ mod tests {
         assert_eq!(with(&[(25, 1, 0), (25, 1, 0), (29, 1, 0)]), Some((29, 30)));
         assert_eq!(with(&[(40, 1, 0), (25, 1, 0), (40, 1, 0), (39, 1, 0)]), None);
         assert_eq!(with(&[(40, 1, 0), (25, 1, 0), (40, 1, 0), (39, 1, 0), (38, 1, 0)]), Some((2, 10)));
-        // A heavy slot needs the whole burst and is paid off before the next slot.
+        // A heavy slot needs the whole burst and is paid off before the next.
         assert_eq!(with(&[(30, 5, 0), (60, 1, 0)]), None);
         assert_eq!(with(&[(29, 5, 0)]), Some((29, 30)));
         assert_eq!(with(&[(30, 5, 0), (59, 1, 0)]), Some((29, 30)));

@@ -1,30 +1,30 @@
-//! The contract between the interval queue and the stores of its shared records.
+//! The contract between the interval queue and its stores.
 //!
 //! The processes of a queue share one small [`Record`]. This crate holds the record, the commands
 //! that shards send to it, and all rules about tickets, slots and time as one pure function:
 //! [`rules::apply`]. A **backend** implements [`SharedState`]: it runs that function atomically on
-//! a stored record and adds no rule of its own.
+//! a stored record and adds no rule.
 //!
-//! Applications use the crate `interval-queue`. Only authors of backends need this one; begin with
-//! [`SharedState`], which shows a complete backend.
+//! Only authors of backends need this crate; begin with [`SharedState`]. Applications use
+//! `interval-queue`.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
-//! | queue | a name within a store; all shards that open the name share its rates |
-//! | shard | one `IntervalQueue` instance with a random id and its own waiting jobs |
-//! | ticket | a number, unique and rising, taken when a job is added: its place in the queue |
+//! | queue | a name within a store; all shards that open it share its rates |
+//! | shard | one `IntervalQueue`: a random id and its own waiting jobs |
+//! | ticket | a unique, rising number, taken when a job is added: its place in the queue |
 //! | current | the highest ticket that has started |
 //! | slot | an instant on the store's clock at which one job may start |
 //! | rate | one start per interval, with bursts up to a limit |
-//! | meter | the record's state of one rate; a slot comes when every meter allows it |
+//! | meter | the state of one rate; a slot comes when every meter allows it |
 //! | head | the lowest outstanding ticket of a shard |
-//! | presence | a shard in the record: head, running count, lease expiry, last grants, label |
+//! | presence | a shard's entry in the record |
 //! | grant | the reply "start this ticket at its slot" |
 //! | lead | how early a shard may request a slot, so that the reply arrives in time |
 //! | hold | nothing starts before an instant; any shard may set it |
-//! | late ticket | a ticket up to `current` that has not started: its shard missed the slot |
+//! | late ticket | up to `current` and not started: its shard missed the slot |
 //!
 //! # Restrictions
 //!

@@ -1,4 +1,4 @@
-//! All bounds of values. A value beyond one is an error that names both.
+//! Bounds of values. An error names the value and the bound.
 
 use crate::{InvalidInput, Micros, Rate};
 
@@ -10,14 +10,14 @@ pub const MAX_INTERVAL: Micros = Micros::from_millis(366 * 24 * 3600 * 1000);
 pub const MIN_LEASE: Micros = Micros::from_millis(100);
 /// The longest lease: one hour.
 pub const MAX_LEASE: Micros = Micros::from_millis(3600 * 1000);
-/// The largest lead: one second. After `pause`, `hold` or a change of settings has returned, a
-/// start granted before may still come at most this much later.
+/// The largest lead: one second. A start granted before may still come this much after `pause`,
+/// `hold` or a change of settings has returned.
 pub const MAX_LEAD: Micros = Micros::from_millis(1000);
 /// The largest weight of one job.
 pub const MAX_WEIGHT: u32 = 1_000_000;
 /// The largest burst of a rate.
 pub const MAX_BURST: u32 = 1_000_000;
-/// Maximum number of tickets that one command requests slots for.
+/// Maximum number of slots that one command requests.
 pub const MAX_ASK: usize = 512;
 /// Maximum number of tickets that one command takes.
 pub const MAX_TAKE: u32 = 1_000_000;
@@ -26,35 +26,34 @@ pub const MAX_NAME: usize = 200;
 /// The longest label or shard id, in bytes.
 pub const MAX_LABEL: usize = 128;
 
-/// A clock that went back by at most this counts as standing still; by more, as stepped.
+/// A clock that went back by at most this stands still; further, it was stepped.
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
-/// Maximum delay between the requests of two shards that wait behind a dead one when its lease
-/// ends.
+/// Maximum delay between the requests of shards that wait behind a dead one when its lease ends.
 pub(crate) const LONGEST_TURN: Micros = Micros::from_millis(1);
-/// Minimum time between two requests for a permit by the first shard in the order. Between the
-/// bounds it is the interval.
+/// Bounds, with [`MAX_POLL`], of the time between two requests for a permit by the first shard.
+/// Between them it is the interval.
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
-/// The longest lead of a younger ticket while another shard holds a late one. Long enough for a
-/// near store, so that slots do not slip while the holder is dead; at most half of the shards'
-/// usual lead, so that a living holder comes first.
+/// The longest lead of a younger ticket while another shard holds a late one. Enough for a near
+/// store, so that slots do not slip while the holder is dead; at most half of the shards' usual
+/// lead, so that a living holder comes first.
 pub(crate) const YIELDING_LEAD: Micros = Micros::from_millis(1);
-/// Maximum time between two requests for a permit; see [`MIN_POLL`].
+/// See [`MIN_POLL`].
 pub(crate) const MAX_POLL: Micros = Micros::from_millis(100);
 
-/// Checks the lease of a shard.
+/// Checks a shard's lease.
 ///
 /// # Errors
 ///
-/// Out of range; the error names the value and the range.
+/// Out of range; the error names value and range.
 pub fn check_lease(lease: Micros) -> Result<(), InvalidInput> {
     between("lease", lease, MIN_LEASE, MAX_LEASE)
 }
 
-/// Checks the weight of a job.
+/// Checks a job's weight.
 ///
 /// # Errors
 ///
-/// Out of range; the error names the value and the range.
+/// Out of range; the error names value and range.
 pub fn check_weight(weight: u32) -> Result<(), InvalidInput> {
     if weight == 0 || weight > MAX_WEIGHT {
         return Err(InvalidInput::new(format!("weight {weight} is out of range: give 1 to {MAX_WEIGHT}")));

@@ -1,4 +1,4 @@
-//! A shard's memory of the record. Every command carries it, so that a lost record can be restored.
+//! A shard's memory of the record. Every command carries it, to restore a lost record.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use crate::{
 
 /// The part of the record that a shard saw last. The default remembers nothing.
 ///
-/// A shard sends it back unread except for the estimates below: instants of the store's clock mean
+/// A shard sends it back unread but for the estimates below: instants of the store's clock mean
 /// nothing to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Memory {
-    /// Time of the reply, on the store's clock. Zero: never.
+    /// Time of the reply on the store's clock. Zero: never.
     pub at: Micros,
-    /// Sequence number of the shard's command that got this reply.
+    /// Sequence number of the command that got this reply.
     pub sequence: u64,
     /// The last ticket taken.
     pub ticket: Ticket,
@@ -23,9 +23,9 @@ pub struct Memory {
     pub current: Ticket,
     /// State of the rates, without a hold.
     pub meters: Meters,
-    /// Rises with every change of settings, pause or hold. Zero: nothing is remembered.
+    /// Rises with every change of settings, pause or hold. Zero: no memory.
     pub revision: u64,
-    /// How many jobs of all shards may run at once. `None`: unlimited.
+    /// Running limit of all shards. `None`: unlimited.
     pub max_running: Option<u32>,
     /// Whether the queue is paused.
     pub paused: bool,
@@ -33,8 +33,8 @@ pub struct Memory {
     pub held_until: Micros,
     /// The longest lead that a shard used.
     pub longest_lead: Micros,
-    /// Number of shards in the record after the command, including the sender if present. For the
-    /// sender only; no rule reads it.
+    /// Number of shards in the record after the command, including the sender if present. No rule
+    /// reads it.
     #[serde(default)]
     pub shards: u32,
 }
@@ -57,14 +57,13 @@ impl Memory {
         }
     }
 
-    /// Merges a reply. Replies to concurrent commands may come in any order.
+    /// Merges a reply. Concurrent replies may come in any order.
     pub fn learn(&mut self, seen: Memory) {
-        // Meters and settings go together: an older change may have reserved more than the newest
-        // one left.
+        // Meters go with settings: an older change may have reserved more.
         let mut newest = if seen.revision >= self.revision { seen } else { *self };
         let back = newest.at - seen.at;
         if back > CLOCK_TOLERANCE {
-            // The clock was stepped back: instants kept from another reply move with it.
+            // The clock was stepped back: instants of another reply move with it.
             newest.held_until = newest.held_until - back;
             newest.meters.move_back(back);
         }
@@ -83,7 +82,7 @@ impl Memory {
         self.revision == 0
     }
 
-    /// Checks that some record could have this memory, since a record may be lifted to it.
+    /// A record may be lifted to the memory, so some record must match it.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         if self.current > self.ticket {
             return Err(InvalidInput::new(format!(
@@ -91,7 +90,7 @@ impl Memory {
                 self.current, self.ticket
             )));
         }
-        // The lead lifts the record's even if nothing else is remembered.
+        // An otherwise empty memory still lifts the record's lead.
         check_lead(self.longest_lead)?;
         if self.is_empty() {
             return Ok(());
@@ -107,7 +106,7 @@ impl Memory {
         Settings { rates: self.meters.rates(), max_running: self.max_running }
     }
 
-    /// The shortest interval: the time between two slots in the long run at the fastest rate.
+    /// The shortest interval.
     pub fn interval(&self) -> Micros {
         self.meters.first().interval
     }
@@ -123,14 +122,14 @@ impl Memory {
         ticket.behind(self.current.after(1))
     }
 
-    /// The slot, on the store's clock, of a job of this weight after `slots` jobs of weight 1 that
-    /// use their slots from [`at`](Memory::at) on.
+    /// The slot, on the store's clock, of a job of this weight after `slots` jobs of weight 1, all
+    /// used from [`at`](Memory::at) on.
     pub fn slot_behind(&self, slots: u64, weight: u32) -> Micros {
         self.meters.slot_behind(self.held_until, self.at, slots, 0, weight)
     }
 
-    /// Time from [`at`](Memory::at) to the slot of `ticket`, for weight 1 and if every earlier
-    /// ticket is used.
+    /// Time from [`at`](Memory::at) to the slot of `ticket` at weight 1 if every earlier ticket is
+    /// used.
     pub fn slot_in(&self, ticket: Ticket) -> Micros {
         self.slot_behind(self.ahead_of(ticket), 1) - self.at
     }

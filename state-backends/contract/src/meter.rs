@@ -1,4 +1,4 @@
-//! Meters: each measures one rate of a queue. Together they give the next slot.
+//! Meters measure the rates of a queue; together they give the next slot.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,40 +7,37 @@ use tinyvec::ArrayVec;
 
 use crate::{MAX_RATES, Micros, Rate, Rates};
 
-/// The stored state of one rate: the remaining burst as one instant (the generic cell rate
-/// algorithm, ITU-T I.371).
+/// The remaining burst of one rate, as one instant (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
-    /// The time between two slots in the long run.
+    /// Time between two slots in the long run.
     pub interval: Micros,
-    /// How many slots may come at once.
+    /// Maximum number of slots at once.
     pub burst: u32,
-    /// The theoretical arrival time: when the whole burst is available again. Without bursts, the
-    /// earliest next slot.
+    /// Theoretical arrival time: the whole burst is available again. Without bursts, the next slot.
     pub tat: Micros,
 }
 
 impl Meter {
-    /// The rate that it measures.
+    /// The measured rate.
     pub const fn rate(self) -> Rate {
         Rate { interval: self.interval, burst: self.burst }
     }
 
-    /// The part of a weight that must be available at the start. The rest, above the burst, is paid
-    /// off afterwards.
+    /// A start needs this part of its weight at once; the rest, above the burst, is paid off
+    /// afterwards.
     fn at_once(self, weight: u32) -> u32 {
         weight.min(self.burst)
     }
 
-    /// The earliest slot for a job of this weight.
+    /// The earliest slot for this weight.
     pub(crate) fn allows(self, weight: u32) -> Micros {
         self.tat - self.interval * u64::from(self.burst - self.at_once(weight))
     }
 
     /// The earliest slot after `slots` slots of weight 1, the first at `first`, with `kept` of the
-    /// burst left to others. At most `burst - 1` can be kept: a job that needs the whole burst
-    /// requests first.
+    /// burst left to others: at most `burst - 1`, since a job that needs it all requests first.
     fn allows_behind(self, first: Micros, slots: u64, kept: u64, weight: u32) -> Micros {
         let burst = u64::from(self.burst);
         let used = slots.saturating_add(kept.min(burst - 1)).saturating_add(self.at_once(weight).into());
@@ -51,24 +48,23 @@ impl Meter {
         }
     }
 
-    /// Charges a job that was granted this slot.
     pub(crate) fn charge(&mut self, slot: Micros, weight: u32) {
         self.tat = self.tat.max(slot) + self.interval * u64::from(weight);
     }
 
-    /// Number of slots owed from `from` on, at least 1.
+    /// Slots owed from `from` on, at least 1.
     fn owes(self, from: Micros) -> u64 {
         (self.tat - from).get().div_ceil(self.interval.get().max(1)).max(1)
     }
 }
 
-/// The meters of a queue, one per rate in the order of its [`Rates`]. Empty: unknown.
+/// The meters of a queue, in the order of its [`Rates`]. Empty: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Meters(ArrayVec<[Meter; MAX_RATES]>);
 
 impl Meters {
-    /// The meters of a new queue, with full bursts.
+    /// Meters with full bursts.
     pub fn new(rates: &Rates) -> Self {
         rates
             .iter()
@@ -76,7 +72,7 @@ impl Meters {
             .collect()
     }
 
-    /// The rates that they measure.
+    /// The measured rates.
     pub fn rates(&self) -> Rates {
         Rates::raw(self.iter().map(|meter| meter.rate()))
     }
@@ -111,7 +107,6 @@ impl Meters {
         behind.max().unwrap_or_default().max(first)
     }
 
-    /// Charges a job that was granted this slot.
     pub(crate) fn charge(&mut self, held_until: Micros, slot: Micros, weight: u32) {
         *self = self.held(held_until).collect();
         self.iter_mut().for_each(|meter| meter.charge(slot, weight));
@@ -122,7 +117,7 @@ impl Meters {
     /// largest debt. The debt of a weight above the burst carries over in full, at least to the
     /// first meter.
     ///
-    /// The debt counts from the last slot, and if that is in the future also from now: a longer
+    /// The debt counts from the last slot, and from now if that slot is in the future: a longer
     /// interval stretches the debt until then. The next slot never comes before the last one.
     pub(crate) fn change(&mut self, rates: &Rates, last_slot: Micros, now: Micros) {
         let before = *self;
@@ -150,7 +145,7 @@ impl Meters {
         }
     }
 
-    /// Lifts meters of equal rates to at least `to`.
+    /// Lifts meters of equal rates.
     pub(crate) fn lift(&mut self, to: &Self) {
         for (meter, to) in self.iter_mut().zip(to.iter()) {
             if meter.rate() == to.rate() {
@@ -159,7 +154,7 @@ impl Meters {
         }
     }
 
-    /// Whether a meter is ahead of the other's meter of the same rate.
+    /// Whether a meter is ahead of the other's of the same rate.
     pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
         self.iter().zip(other.iter()).any(|(one, other)| one.rate() == other.rate() && one.tat > other.tat)
     }
@@ -168,8 +163,7 @@ impl Meters {
         self.iter_mut().for_each(|meter| meter.tat = meter.tat - by);
     }
 
-    /// The meters with a hold until `until`: one slot at its end, the whole first burst `burst - 1`
-    /// intervals later.
+    /// With a hold: one slot at its end, the whole first burst `burst - 1` intervals later.
     fn held(&self, until: Micros) -> impl Iterator<Item = Meter> {
         self.iter().enumerate().map(move |(n, meter)| {
             if n > 0 || until == Micros::ZERO {
@@ -212,7 +206,7 @@ mod tests {
         Micros::new(of)
     }
 
-    /// Random rates, with meters from long idle to owing a whole burst at `at`.
+    /// Random rates; meters from long idle to owing a whole burst at `at`.
     fn any(random: &mut Rng, at: u64) -> Meters {
         let rates = (0..random.usize(1..=4)).map(|_| Rate {
             interval: micros(random.u64(1..=60)),

@@ -2,7 +2,7 @@
 
 use crate::{InvalidInput, MAX_LABEL, MAX_NAME};
 
-/// Checks that the text is printable, has no white space at its ends, and at most `longest` bytes.
+/// Checks for printable text of at most `longest` bytes without white space at its ends.
 #[doc(hidden)]
 pub fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     let wrong = if text.len() > longest {
@@ -17,7 +17,7 @@ pub fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput>
     Err(InvalidInput::new(wrong))
 }
 
-/// As [`check`], and the text must not be empty.
+/// As [`check`], and not empty.
 #[doc(hidden)]
 pub fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     if text.is_empty() {
@@ -26,8 +26,8 @@ pub fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidI
     check(what, text, longest)
 }
 
-/// Defines a text type that is checked when it is made and when it is parsed. Only for the
-/// contracts of interval-queue.
+/// Defines a text type that is checked when made and when parsed. Only for the contracts of
+/// interval-queue.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! name {
@@ -85,19 +85,18 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a queue: 1 to 200 bytes of printable text without white space at its ends.
+    /// A queue's name: 1 to 200 bytes of printable text without white space at its ends.
     QueueName, |text| check_some("queue name", text, MAX_NAME)
 }
 
 name! {
-    /// The id of a shard: 1 to 128 bytes of printable text. Random, so that it is never reused.
+    /// A shard's id: 1 to 128 bytes of printable text. Random, so that it is never reused.
     ShardId, |text| check_some("shard id", text, MAX_LABEL)
 }
 
 name! {
     #[derive(Default)]
-    /// A shard's label for people, for example `host:pid`: at most 128 bytes of printable text; may
-    /// be empty.
+    /// A shard's label for people, for example `host:pid`: up to 128 bytes of printable text.
     Label, |text| check("label", text, MAX_LABEL)
 }
 

@@ -1,23 +1,22 @@
-//! Decides when to report that a store fails and that it replies again: once each, at a limited
-//! rate.
+//! Decides when a store's outage and its end are reported: once each, at a limited rate.
 
 use std::time::{Duration, Instant};
 
-/// An outage that may pass by itself is reported after this time; a lasting one at once.
+/// An outage that may pass by itself is reported after this time, a lasting one at once.
 pub const QUIET: Duration = Duration::from_secs(5);
 
-/// Maximum number of reports in a row, for a store that fails and replies in turn.
+/// Maximum number of reports in a row, for a store that fails and recovers repeatedly.
 const BURST: u32 = 4;
 
 /// Time after which one more report is permitted.
 const REFILL: Duration = Duration::from_secs(60);
 
-/// The reports of one process about one store.
+/// One process's reports about one store.
 #[derive(Clone, Debug, Default)]
 pub struct Outages {
-    /// Sending time of the first command that failed since the last reply.
+    /// Sending of the first command that failed since the last reply.
     since: Option<Instant>,
-    /// The reported outage whose end was not reported yet.
+    /// Set until the end is reported, too.
     reported: Option<Reported>,
     reports: Reports,
 }
@@ -29,10 +28,10 @@ struct Reported {
 }
 
 impl Outages {
-    /// Records that a command sent at `sent` failed. `passes`: the failure may pass by itself.
-    /// Returns whether to report it.
+    /// A command sent at `sent` failed; `passes`: this may pass by itself. Returns whether to
+    /// report it.
     ///
-    /// A second error of one outage is reported only if the outage has become a lasting one.
+    /// A second error is reported only if it makes the outage a lasting one.
     pub fn failed(&mut self, passes: bool, sent: Instant, now: Instant) -> bool {
         let since = *self.since.get_or_insert(sent);
         let is_new = match self.reported {
@@ -47,8 +46,7 @@ impl Outages {
         is_reported
     }
 
-    /// Records that a command succeeded. Returns the length of the outage if its end is to be
-    /// reported.
+    /// A command succeeded. Returns the length of the outage if its end is to be reported.
     pub fn answered(&mut self, now: Instant) -> Option<Duration> {
         self.since = None;
         let reported = self.reported.take_if(|_| self.reports.take(now))?;
@@ -69,7 +67,7 @@ struct Reports {
 }
 
 impl Reports {
-    /// Permits and counts one more report, unless the limit is reached.
+    /// Permits and counts one more report.
     fn take(&mut self, now: Instant) -> bool {
         let from = *self.from.get_or_insert(now);
         let passed = now.saturating_duration_since(from).as_secs() / REFILL.as_secs();

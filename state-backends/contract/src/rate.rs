@@ -1,4 +1,4 @@
-//! Rates of a queue as they are set.
+//! Rates of a queue.
 
 use std::{fmt, ops::Deref};
 
@@ -13,14 +13,12 @@ use crate::{
 /// Maximum number of rates per queue.
 pub const MAX_RATES: usize = 8;
 
-/// One start per `interval`, and up to `burst` at once after idle time: a token bucket that holds
-/// `burst` and gains one per `interval`.
+/// A token bucket: it holds `burst` starts and gains one per `interval`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Rate {
-    /// The time between two starts in the long run: 1 µs to 366 days.
+    /// Time between two starts in the long run: 1 µs to 366 days.
     pub interval: Micros,
-    /// How many starts may come at once, at least 1. With 1, each start is an interval after the
-    /// last.
+    /// Maximum number of starts at once, at least 1. With 1, starts are an interval apart.
     pub burst: u32,
 }
 
@@ -30,7 +28,7 @@ impl Rate {
         Self { interval, burst: 1 }
     }
 
-    /// Whether all starts within this rate are within the other one, too.
+    /// Whether starts within this rate are always within `other`.
     pub fn implies(self, other: Self) -> bool {
         self.interval >= other.interval && self.burst <= other.burst
     }
@@ -45,8 +43,8 @@ impl fmt::Display for Rate {
 
 /// The rates of a queue, 1 to [`MAX_RATES`], shortest interval first. All hold together.
 ///
-/// A rate that another one [implies](Rate::implies) is left out. So a longer interval comes with a
-/// larger burst, and only the first rate can be without bursts.
+/// A rate that another one [implies](Rate::implies) is left out. So a longer interval has a larger
+/// burst, and only the first rate can be without bursts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Rates(ArrayVec<[Rate; MAX_RATES]>);
@@ -81,17 +79,16 @@ impl Rates {
         rates.check().map(|()| rates)
     }
 
-    /// The rate that implies this one, if any: then this one has no effect.
+    /// Another rate that implies `rate`, which then has no effect.
     pub fn that_implies(&self, rate: Rate) -> Option<Rate> {
         self.iter().copied().find(|other| *other != rate && other.implies(rate))
     }
 
-    /// The longest interval: the time between two starts in the long run at the slowest rate.
+    /// The longest interval.
     pub fn longest(&self) -> Micros {
         self.last().map_or(Micros::ZERO, |rate| rate.interval)
     }
 
-    /// Rates that are not [checked](Self::check).
     pub(crate) fn raw(rates: impl Iterator<Item = Rate>) -> Self {
         Self(rates.take(MAX_RATES).collect())
     }

@@ -1,5 +1,4 @@
-//! The record that all shards of one queue share. A store of JSON files contains exactly its JSON
-//! form.
+//! The record that all shards of a queue share. People see its JSON form in a store of files.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,93 +11,89 @@ use crate::{
     Grant, Label, MAX_LEAD, MAX_TAKE, Meters, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
 };
 
-/// The stored record of one queue. Its size grows with the shards that have work, not with waiting
-/// jobs.
+/// The stored record of one queue. It grows with the shards that have work, not with waiting jobs.
 ///
 /// Instants are microseconds on the store's clock. Only [`rules::apply`](crate::rules::apply)
 /// changes a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Version of this format: [`Record::VERSION`].
+    /// Version of the format: [`Record::VERSION`].
     pub version: u32,
-    /// The server process that held the record at its last write. Empty for stores without a
-    /// server.
+    /// The server process of the last write. Empty without a server.
     pub incarnation: String,
     /// State of each rate.
     pub meters: Meters,
-    /// How many jobs of all shards may run at once. `None`: unlimited.
+    /// Running limit of all shards. `None`: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_running: Option<u32>,
     /// Whether the queue is paused.
     pub paused: bool,
-    /// Rises with every change of settings, pause or hold; normally the instant of the last one.
+    /// Rises with every change of settings, pause or hold; normally its instant.
     pub revision: u64,
     /// The last ticket taken.
     pub ticket: Ticket,
     /// The highest ticket started.
     pub current: Ticket,
-    /// The last slot granted, or possibly granted before a loss.
+    /// The last slot granted, or perhaps granted before a loss.
     pub last_slot: Micros,
     /// Nothing starts before this instant.
     pub held_until: Micros,
-    /// An overtaken ticket from this one on still owns the slot given by its distance to `current`.
+    /// Overtaken tickets from this one on still own the slot of their distance.
     pub line_from: Ticket,
     /// Tickets up to this one may have no living owner.
     pub gaps_until: Ticket,
-    /// The longest lead that a shard used: slots may have been granted that far ahead.
+    /// The longest lead of a shard: how far ahead slots may have been granted.
     pub longest_lead: Micros,
-    /// When a loss of the record was last detected and repaired.
+    /// When a loss was last detected and repaired.
     pub lifted_at: Micros,
-    /// The latest time of a write.
+    /// Latest time of a write.
     pub seen_at: Micros,
-    /// The shards that have work.
+    /// Shards that have work.
     #[serde(deserialize_with = "each_once")]
     pub shards: BTreeMap<ShardId, Presence>,
 }
 
-/// A shard that has waiting or running jobs.
+/// A shard with waiting or running jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Presence {
-    /// Its lowest outstanding ticket. `None`: it waits for nothing.
+    /// Its lowest outstanding ticket. `None`: nothing waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Ticket>,
-    /// Weight of the job of `head`.
+    /// Weight of that ticket's job.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
-    /// Number of its running jobs.
+    /// Running jobs.
     pub running: u32,
-    /// The end of its lease.
+    /// End of the lease.
     pub expires_at: Micros,
-    /// Sequence number of its last step.
+    /// Number of its last step.
     pub sequence: u64,
-    /// The tickets it took last, so that a retry gets the same ones.
+    /// The last take, so that a retry gets the same tickets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_take: Option<LastTake>,
-    /// The last step's grants for jobs of weight 1, so that a retry gets the same ones. Empty
-    /// without bursts.
+    /// Grants of the last step at weight 1, so that a retry gets the same. Empty without bursts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<Grant>,
-    /// Its label for people.
+    /// Label for people.
     pub label: Label,
 }
 
-/// The reply to a shard's last take.
+/// The reply to a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastTake {
     /// Number of the request.
     pub request: u64,
-    /// The first ticket taken.
+    /// First ticket.
     pub first: Ticket,
-    /// Number of tickets taken.
+    /// Number of tickets.
     pub count: u32,
 }
 
 impl LastTake {
-    /// Whether all its tickets are taken ones. A false count would make the shard allocate as many
-    /// in memory.
+    /// Whether all tickets were taken. A false count would fill the memory of the shard.
     fn is_within(&self, ticket: Ticket) -> bool {
         let taken = Ticket::NONE < self.first && self.first <= ticket;
         taken
@@ -108,10 +103,10 @@ impl LastTake {
 }
 
 impl Record {
-    /// The version that this software writes, and the newest that it reads.
+    /// The version written, and the newest readable.
     pub const VERSION: u32 = 2;
 
-    /// The record of a new queue.
+    /// A new queue.
     pub fn new(settings: Settings) -> Self {
         Self {
             version: Self::VERSION,
@@ -133,13 +128,12 @@ impl Record {
         }
     }
 
-    /// The shortest interval of its rates: the time between two slots in the long run at the
-    /// fastest rate.
+    /// The shortest interval of its rates.
     pub fn interval(&self) -> Micros {
         self.meters.first().interval
     }
 
-    /// The earliest slot for a job of this weight, on any shard.
+    /// The earliest slot for a job of this weight.
     pub fn next_slot(&self, weight: u32) -> Micros {
         self.meters.next_slot(self.held_until, weight)
     }
@@ -150,8 +144,7 @@ impl Record {
         self.meters.slot_behind(self.held_until, Micros::ZERO, slots, kept, weight)
     }
 
-    /// From now on an overtaken ticket owns the slot given by its distance only if it is `first` or
-    /// higher.
+    /// Overtaken tickets below `first` lose the slots of their distance.
     pub(crate) fn break_line(&mut self, first: Ticket) {
         self.line_from = self.line_from.max(first);
     }
@@ -161,13 +154,13 @@ impl Record {
         Settings { rates: self.meters.rates(), max_running: self.max_running }
     }
 
-    /// Parses a record that was stored as JSON.
+    /// Parses a record from JSON.
     ///
     /// # Errors
     ///
     /// [`Damaged`](StateErrorKind::Damaged): not JSON.
     /// [`NewerVersion`](StateErrorKind::NewerVersion): of newer software.
-    /// [`Foreign`](StateErrorKind::Foreign): no such record. Leave the stored text untouched.
+    /// [`Foreign`](StateErrorKind::Foreign): not a record. Leave the stored text untouched.
     pub fn from_json(text: &str) -> Result<Self, StateError> {
         let record: Self = serde_json::from_str(text).map_err(|error| of_json(text, error))?;
         record.check()?;
@@ -186,8 +179,7 @@ impl Record {
         })
     }
 
-    /// Checks the constraints that the types do not express. Call it on a record that
-    /// [`Record::from_json`] did not read.
+    /// Checks constraints beyond the types. Call it on a record not read by [`Record::from_json`].
     ///
     /// # Errors
     ///
@@ -240,7 +232,7 @@ fn is_one(weight: &u32) -> bool {
     *weight == 1
 }
 
-/// Classifies the error of a text that is no record.
+/// The error of a text that is no record.
 fn of_json(text: &str, error: serde_json::Error) -> StateError {
     #[derive(Deserialize)]
     struct Version {
@@ -251,7 +243,7 @@ fn of_json(text: &str, error: serde_json::Error) -> StateError {
     }
     match serde_json::from_str(text) {
         Ok(Version { version }) if version > u64::from(Record::VERSION) => newer_version(version),
-        // A syntax error follows the first field that does not fit.
+        // A syntax error after the first wrong field.
         Err(worse) if !worse.is_data() => {
             StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(worse)
         }
@@ -260,7 +252,7 @@ fn of_json(text: &str, error: serde_json::Error) -> StateError {
     }
 }
 
-/// Rejects a shard that is listed twice: either entry may be the wrong one.
+/// Rejects a shard listed twice: either entry may be wrong.
 fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<ShardId, Presence>, D::Error> {
     struct EachOnce;
     impl<'de> Visitor<'de> for EachOnce {

@@ -1,5 +1,4 @@
-//! Replies of the store. Instants are on its clock; durations count from `memory.at`, the time of
-//! the reply.
+//! Replies of the store. Instants are on its clock; durations count from `memory.at`.
 
 use std::fmt;
 
@@ -15,7 +14,7 @@ pub enum Reply {
     Stepped(Stepped),
     /// To [`Command::Change`](crate::Command::Change).
     Changed(Changed),
-    /// To [`Command::Read`](crate::Command::Read). `None`: the queue does not exist.
+    /// To [`Command::Read`](crate::Command::Read). `None`: no such queue.
     Read(Option<Snapshot>),
 }
 
@@ -24,7 +23,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// The backend replied to another kind of command.
+    /// The reply is of another kind.
     pub fn stepped(self) -> Result<Stepped, StateError> {
         let Reply::Stepped(stepped) = self else { return Err(mismatch()) };
         Ok(stepped)
@@ -34,7 +33,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// The backend replied to another kind of command.
+    /// The reply is of another kind.
     pub fn changed(self) -> Result<Changed, StateError> {
         let Reply::Changed(changed) = self else { return Err(mismatch()) };
         Ok(changed)
@@ -44,7 +43,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// The backend replied to another kind of command.
+    /// The reply is of another kind.
     pub fn read(self) -> Result<Option<Snapshot>, StateError> {
         let Reply::Read(snapshot) = self else { return Err(mismatch()) };
         Ok(snapshot)
@@ -59,17 +58,15 @@ fn mismatch() -> StateError {
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stepped {
-    /// Memory to send with the next command.
+    /// Memory for the next command.
     pub memory: Memory,
-    /// The tickets taken.
+    /// Tickets taken.
     pub taken: Option<Taken>,
-    /// Tickets that may start, rising: the first ones of those requested, including tickets just
-    /// taken.
+    /// Tickets that may start, rising: the first of those requested, including tickets just taken.
     pub grants: Vec<Grant>,
-    /// Reason and duration of the wait of the lowest remaining ticket. `None`: no ticket remains.
+    /// Wait of the lowest remaining ticket. `None`: none remains.
     pub wait: Option<Wait>,
-    /// Whether the record lists the shard. Then the shard owes another step once it has nothing
-    /// left to do.
+    /// Whether the record lists the shard, which then owes a step once it has nothing left to do.
     pub present: bool,
 }
 
@@ -83,7 +80,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// All tickets, rising.
+    /// All, rising.
     pub fn tickets(self) -> impl Iterator<Item = Ticket> {
         (0..u64::from(self.count)).map(move |n| self.first.after(n))
     }
@@ -95,33 +92,33 @@ impl Taken {
 pub struct Grant {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot, on the store's clock. It may have passed if the grant is a repeated one.
+    /// Its slot, on the store's clock; past, perhaps, if the grant is repeated.
     pub slot: Micros,
 }
 
-/// A wait: its reason, and when to request again.
+/// Why a ticket waits, and when to request again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The reason.
     pub reason: WaitReason,
-    /// When to request again. `None`: only when something wakes the shard.
+    /// When to request again. `None`: when woken.
     pub ask_in: Option<Micros>,
 }
 
-/// Reason why a ticket waits.
+/// Why a ticket waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// Its own slot; no living shard has a lower ticket.
+    /// For its slot; no living shard has a lower ticket.
     Slot,
-    /// Its own slot; other shards have lower tickets.
+    /// For its slot; other shards have lower tickets.
     Behind {
         /// The shard with the lowest ticket.
         shard: ShardId,
-        /// The lowest ticket.
+        /// That ticket.
         ticket: Ticket,
     },
-    /// The ticket missed its slot, and the step set [`Late::Requeue`](crate::Late::Requeue).
+    /// It missed its slot, and the step set [`Late::Requeue`](crate::Late::Requeue).
     Missed,
     /// The queue is paused.
     Paused,
@@ -132,19 +129,18 @@ pub enum WaitReason {
 /// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Memory to send with the next command. After a [deletion](crate::Change::Delete) it holds
-    /// only the instant.
+    /// Memory for the next command. After a [deletion](crate::Change::Delete) only the instant.
     pub memory: Memory,
-    /// The settings before the change. `None`: the queue is new.
+    /// Settings before. `None`: a new queue.
     pub before: Option<Settings>,
 }
 
-/// The settings that all shards of a queue share.
+/// Settings shared by all shards of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
     /// The rates.
     pub rates: Rates,
-    /// How many jobs of all shards may run at once. `None`: unlimited.
+    /// Running limit of all shards. `None`: unlimited.
     pub max_running: Option<u32>,
 }
 
@@ -158,10 +154,10 @@ impl fmt::Display for Settings {
     }
 }
 
-/// The record as read. Its `seen_at` is the time of the last write.
+/// A read of the record. Its `seen_at` is the last write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
-    /// Time of the read, on the store's clock.
+    /// Time of the read on the store's clock.
     pub at: Micros,
     /// The record.
     pub record: Record,

@@ -1,4 +1,4 @@
-//! Status of a queue, read from its record: why nothing starts.
+//! Status of a queue, read from its record.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 
-/// Reason why the next start of a queue waits.
+/// Why nothing starts in a queue, or what starts next.
 ///
 /// In JSON `kind` is the variant, and times are microseconds: `{"kind": "held", "ends_in_us":
 /// 1000}`.
@@ -14,7 +14,7 @@ use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// The queue is paused.
+    /// Paused.
     Paused,
     /// A hold is in force.
     Held {
@@ -26,23 +26,23 @@ pub enum Standing {
     Empty,
     /// The running limit is reached.
     AtMaxRunning {
-        /// Number of running jobs.
+        /// Running jobs.
         running: u64,
         /// The limit.
         limit: u32,
     },
     /// The lowest ticket starts next.
     Next {
-        /// The lowest ticket.
+        /// That ticket.
         ticket: Ticket,
-        /// The shard that holds it.
+        /// Its shard.
         shard: ShardId,
         /// The shard's label for people.
         label: Label,
-        /// Time until the shard counts as dead, unless it renews its lease.
+        /// Time until the shard counts as dead unless it renews.
         #[serde(rename = "lease_ends_in_us")]
         lease_ends_in: Micros,
-        /// Time until the next slot of any shard.
+        /// Time until the next slot.
         #[serde(rename = "slot_in_us")]
         slot_in: Micros,
     },
@@ -95,7 +95,7 @@ impl Snapshot {
         }
     }
 
-    /// Number of running jobs of living shards, as recorded.
+    /// Recorded running jobs of living shards.
     pub fn running(&self) -> u64 {
         let alive = self.record.shards.values().filter(|presence| presence.expires_at > self.at);
         alive.map(|presence| u64::from(presence.running)).sum()

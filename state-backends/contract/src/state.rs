@@ -7,8 +7,7 @@ use futures_core::Stream;
 
 use crate::{Command, QueueName, Reply, StateError, StateErrorKind};
 
-/// Notifications that a queue was changed for all shards; see [`SharedState::changes`]. Dropping
-/// the stream ends the subscription.
+/// Notifications of changes to a queue; see [`SharedState::changes`]. Drop to unsubscribe.
 pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 
 /// A store of queue records, shared by all shards that open it.
@@ -18,17 +17,16 @@ pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 ///
 /// # Duties of a backend
 ///
-/// - **Atomic.** Two commands on one queue never interleave, even from different processes.
-/// - **One clock.** `now` is read while the record is locked, from one clock that all processes
+/// - **Atomic.** Commands on one queue never interleave, even from different processes.
+/// - **One clock.** `now` is read while the record is locked, from a clock that all processes
 ///   share.
-/// - **Stored first.** The contents of a reply are stored before the reply is returned. After an
-///   error other than [`TimedOut`](StateErrorKind::TimedOut) or
-///   [`Unreachable`](StateErrorKind::Unreachable) nothing was stored.
+/// - **Stored first.** The content of a reply is stored before the reply. After an error other than
+///   [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) nothing
+///   was stored.
 /// - **Careful.** Content that is not a record is an error and stays untouched.
 /// - **Bounded.** A command that cannot be served fails within seconds.
-/// - **Non-blocking.** A command never blocks the async runtime.
-/// - **Cancel safe.** The command of a dropped future is either complete or without effect. The
-///   next command works in both cases.
+/// - **Non-blocking.** It never blocks the async runtime.
+/// - **Cancel safe.** A dropped command is complete or without effect; the next command works.
 ///
 /// The crate `interval-queue-conformance` checks these with one line.
 ///
@@ -63,11 +61,11 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// See [`StateErrorKind`]. A time-out is indeterminate: the command may have been executed.
+    /// See [`StateErrorKind`]. After a time-out the command may have been executed.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the command is executed completely or not at all.
+    /// The command of a dropped future is executed completely or not at all.
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError>;
 
     /// The stored queues, sorted by name.
@@ -83,14 +81,14 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     /// Watches `queue`, which need not exist. The stream yields an item soon after each change that
     /// concerns all shards, from any process: pause, resume, hold, new settings, reset, delete.
     ///
-    /// An item only asks its receiver to read the record. A backend that implements this owes:
+    /// An item only prompts its receiver to read the record. A backend that implements this owes:
     ///
-    /// - **No gap at the start.** Once the future is ready, each change is either in the record or
+    /// - **No gap at the start.** Once the future is ready, a change is either in the record or
     ///   followed by an item.
-    /// - **Little noise.** Several changes may share one item, and an item may come without a
-    ///   change. But a [`Step`](Command::Step) or a [`Read`](Command::Read) causes none: a notified
-    ///   shard sends a step, so shards would notify each other without end.
-    /// - **A visible end.** A stream that can yield nothing more ends. A stream that reconnected
+    /// - **Little noise.** Changes may share an item, and an item may come without a change. But a
+    ///   [`Step`](Command::Step) or a [`Read`](Command::Read) causes none: a notified shard sends a
+    ///   step, so shards would notify each other without end.
+    /// - **A visible end.** A stream that can yield nothing more ends. After a reconnection it
     ///   yields an item, since it may have missed some. A lost item is permitted.
     /// - **No leftovers.** A dropped stream leaves no task, connection or thread.
     ///

@@ -1,5 +1,4 @@
-//! The numbers of the rules: microseconds and tickets. Both are exact in a double, the only number
-//! of Lua.
+//! Microseconds and tickets. Both are exact in a double, Lua's only number.
 
 use std::{
     fmt,
@@ -11,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::InvalidInput;
 
-/// The largest integer that every store keeps exactly.
+/// The largest integer exact in every store.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// A number up to `LARGEST`. `new` caps a larger one; parsing rejects it.
+/// Above the limit `new` caps, and parsing fails.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $too_large:literal) => {
         $(#[$doc])*
@@ -23,7 +22,7 @@ macro_rules! number {
         pub struct $name(u64);
 
         impl $name {
-            /// The largest: 2⁵³ − 1.
+            /// 2⁵³ − 1.
             pub const MAX: Self = Self(LARGEST);
 
             /// This number, at most `MAX`.
@@ -56,14 +55,13 @@ macro_rules! number {
 }
 
 number! {
-    /// Microseconds: an instant on the store's clock, or a duration.
-    ///
-    /// Arithmetic saturates at zero and at [`Micros::MAX`] (285 years).
+    /// Microseconds: an instant on the store's clock, or a duration. Arithmetic saturates at zero
+    /// and at [`Micros::MAX`] (285 years).
     Micros, "{} µs is out of range: at most {}"
 }
 
 impl Micros {
-    /// No time, or the epoch of the store's clock.
+    /// No time; the epoch of the store's clock.
     pub const ZERO: Self = Self(0);
 
     /// `millis` milliseconds, at most [`Micros::MAX`].
@@ -71,12 +69,12 @@ impl Micros {
         Self::new(millis.saturating_mul(1000))
     }
 
-    /// The duration, rounded **up** to microseconds, so that an interval is never shortened.
+    /// Rounds **up** to microseconds, so that an interval is never shortened.
     pub fn from_duration(duration: Duration) -> Self {
         Self::new(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
     }
 
-    /// The length as a [`Duration`].
+    /// As a [`Duration`].
     pub const fn to_duration(self) -> Duration {
         Duration::from_micros(self.0)
     }
@@ -109,14 +107,14 @@ number! {
 }
 
 impl Ticket {
-    /// No ticket yet: `ticket` and `current` of a new queue.
+    /// No ticket yet.
     pub const NONE: Self = Self(0);
-    /// The ticket `count` places after this one, at most [`Ticket::MAX`].
+    /// The ticket `count` places later, at most [`Ticket::MAX`].
     pub const fn after(self, count: u64) -> Self {
         Self::new(self.0.saturating_add(count))
     }
 
-    /// Number of places from `other` to this ticket; zero if this one is not after it.
+    /// Number of places after `other`; zero if before it.
     pub const fn behind(self, other: Self) -> u64 {
         self.0.saturating_sub(other.0)
     }

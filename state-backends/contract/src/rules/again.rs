@@ -1,15 +1,15 @@
-//! Lost replies: their grants are repeated and paid for once. Only with bursts: without bursts the
+//! Lost replies: their grants are repeated and paid for once. Only with bursts: without them, the
 //! slots before the next one have passed anyway.
 
 use super::slot::Counter;
 use crate::{Ask, Grant, Micros, Presence, Record, Step};
 
-/// Grants of the shard's last step that the shard has not received.
+/// Grants of the last step that the shard has not received.
 pub(super) fn unheard(known: Option<Presence>, step: &Step) -> Vec<Grant> {
     known.filter(|known| known.sequence > step.memory.sequence).map_or_else(Vec::new, |known| known.granted)
 }
 
-/// The grants to keep in case the reply is lost.
+/// The grants to repeat if the reply is lost.
 pub(super) fn remembered(record: &Record, grants: &[Grant], asked: impl Iterator<Item = Ask>) -> Vec<Grant> {
     // The last rate has the largest burst.
     if record.meters.last().is_none_or(|meter| meter.burst == 1) {
@@ -19,8 +19,8 @@ pub(super) fn remembered(record: &Record, grants: &[Grant], asked: impl Iterator
 }
 
 impl Counter<'_> {
-    /// The slot that a lost reply granted to the ticket, unless it is more than an interval ago or
-    /// before the end of a hold.
+    /// The slot granted in a lost reply, unless it is over an interval old or before the end of a
+    /// hold.
     pub(super) fn slot_again(&self, ask: Ask) -> Option<Micros> {
         let slot = self.unheard.iter().rfind(|grant| grant.ticket == ask.ticket)?.slot;
         let oldest = self.now - self.record.interval();

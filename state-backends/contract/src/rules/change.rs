@@ -71,7 +71,7 @@ fn refuse_other_settings(
 }
 
 /// Numbers the change by time, so that it is the newest even on a record that has forgotten others.
-/// A change to the same value counts, too: a shard may remember another value.
+/// Setting the same value counts, too: a shard may remember another one.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
     record.revision = (Micros::new(record.revision) + Micros::new(1)).max(record.seen_at).get();

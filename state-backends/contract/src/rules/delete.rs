@@ -1,12 +1,12 @@
-//! Deletes a queue if the condition is met.
+//! Conditional deletion of a queue.
 
 use super::{Reading, clock};
 use crate::{Changed, Deletion, Memory, Micros, Record, StateError, StateErrorKind};
 
-/// Maximum number of shards named in an error.
+/// Maximum number of shards in an error.
 const NAMED: usize = 5;
 
-/// Removes the record. The returned memory holds only the instant.
+/// The returned memory holds only the instant.
 pub(super) fn apply(
     stored: &mut Option<Record>,
     reading: &Reading,

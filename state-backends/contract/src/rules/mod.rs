@@ -17,18 +17,17 @@ mod wait;
 
 use crate::{Change, Command, Micros, Record, Reply, Snapshot, StateError, StateErrorKind};
 
-/// Values that a backend reads while it holds the record.
+/// A backend's reading while it holds the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The store's clock, shared by all processes.
     pub now: Micros,
-    /// The server process that holds the record, if a restart of it may lose the last writes.
-    /// Otherwise empty.
+    /// The server process that holds the record, if its restart may lose writes. Otherwise empty.
     pub incarnation: String,
 }
 
 impl Reading {
-    /// The reading of a store without a server.
+    /// A reading without a server.
     pub fn of_clock(now: Micros) -> Self {
         Self { now, incarnation: String::new() }
     }
@@ -36,15 +35,15 @@ impl Reading {
 
 /// Executes one command on a record. Nothing else changes a record.
 ///
-/// `record` is `None` if nothing is stored for the queue. If the result is `Ok` and the command is
-/// not [`Command::Read`], store the record again, or delete the stored one if it is now `None`.
+/// `record` is `None` if nothing is stored. If the result is `Ok` and the command is not
+/// [`Command::Read`], store the record, or delete the stored one if it is now `None`.
 ///
 /// # Errors
 ///
 /// The record is unchanged. [`Invalid`](StateErrorKind::Invalid): the command breaks a bound.
-/// [`NotFound`](StateErrorKind::NotFound): no such queue. [`Conflict`](StateErrorKind::Conflict): the
-/// queue has other settings and was opened to fail then, or the condition of its deletion is not met.
-/// [`Superseded`](StateErrorKind::Superseded): a newer step came before.
+/// [`NotFound`](StateErrorKind::NotFound): no such queue. [`Conflict`](StateErrorKind::Conflict):
+/// the queue has other settings and was opened to fail then, or the condition of its deletion is
+/// not met. [`Superseded`](StateErrorKind::Superseded): a newer step came before.
 pub fn apply(record: &mut Option<Record>, reading: &Reading, command: &Command) -> Result<Reply, StateError> {
     command.check()?;
     match command {

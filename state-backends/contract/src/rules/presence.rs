@@ -1,10 +1,10 @@
-//! Leases: which shards count as alive, and the leftovers of dead ones.
+//! Leases: which shards are alive, and the leftovers of dead ones.
 
 use crate::{Micros, Record, Ticket};
 
-/// Removes the other shards whose lease has ended.
+/// Removes shards whose lease has ended.
 ///
-/// Tickets of dead shards have no owner: until they are passed, distances overestimate the time.
+/// Their tickets have no owner: until these are passed, distances overestimate the time.
 pub(super) fn expire(record: &mut Record, now: Micros) {
     let mut holes = false;
     record.shards.retain(|_, presence| {
@@ -17,16 +17,14 @@ pub(super) fn expire(record: &mut Record, now: Micros) {
     }
 }
 
-/// Summary of the other shards.
 pub(super) struct Others {
     /// Their lowest tickets.
     pub(super) heads: Vec<Ticket>,
-    /// The heads whose jobs weigh more than 1, with the weights.
+    /// Heads of jobs above weight 1, with the weight.
     heavy: Vec<(Ticket, u32)>,
-    /// The lowest head.
     pub(super) first: Option<Ticket>,
     pub(super) running: u64,
-    /// The earliest end of their leases.
+    /// Earliest end of their leases.
     pub(super) next_end: Micros,
 }
 
@@ -46,7 +44,7 @@ impl Others {
         others
     }
 
-    /// Total weight of the heavy heads before `ticket`, less 1 for each head from `counted` on.
+    /// Weight of heavy heads before `ticket`, less 1 for each head from `counted` on.
     pub(super) fn weight_before(&self, ticket: Ticket, counted: Ticket) -> u64 {
         let before = self.heavy.iter().filter(|(head, _)| *head < ticket);
         before.map(|(head, weight)| u64::from(*weight) - u64::from(*head >= counted)).sum()

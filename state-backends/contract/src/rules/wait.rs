@@ -5,15 +5,15 @@ use super::slot::Counter;
 use crate::{Ask, Micros, Wait, WaitReason, limits::LONGEST_TURN};
 
 impl Counter<'_> {
-    /// Reason and duration of the wait of the lowest remaining ticket. `refused`: the reply to its
-    /// request, if it made one.
+    /// Why and how long the lowest remaining ticket waits. `refused`: the reply to its request, if
+    /// any.
     pub(super) fn wait(&self, head: Ask, refused: Option<WaitReason>, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let slot_in = self.slot_to_ask_for(head) - self.now;
         let reason = self.admit().err().unwrap_or_else(|| self.waits_for(head.ticket));
         let ask_in = match reason {
             WaitReason::Paused => return Wait { reason, ask_in: None },
-            // A running job may end before its slot comes; from then on the shard must poll.
+            // A job may end before the slot comes; from then on the shard must poll.
             WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
             _ => slot_in,
         };
@@ -27,13 +27,13 @@ impl Counter<'_> {
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
-    /// Time between the requests of two shards when a lease ends.
+    /// Time between two shards' requests when a lease ends.
     fn turn(&self) -> Micros {
         self.record.meters.first().interval.min(LONGEST_TURN)
     }
 
-    /// When to request: half the lead before the slot. A late ticket without a slot of its own uses
-    /// the whole lead, so it comes first.
+    /// Half the lead before the slot. A late ticket without its own slot uses the whole lead, so it
+    /// comes first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
         let interval = self.record.meters.first().interval;
