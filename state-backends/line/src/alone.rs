@@ -1,18 +1,18 @@
-//! State that a shard keeps to go on without the store.
+//! State that a shard needs without the store.
 
 use std::time::{Duration, Instant};
 
 /// State to go on without the store.
 #[derive(Clone, Debug, Default)]
 pub struct Alone {
-    /// Number of other shards in the last reply that counted any. Later replies without others may
-    /// mean that all were idle for a moment, not that they are gone.
+    /// Other shards in the last reply that counted any. If later replies count none, all may be
+    /// idle for a moment.
     pub(crate) others: u32,
-    /// Time and weight of this shard's last start.
+    /// Time and weight of the last start.
     pub(crate) last_start: Option<(Instant, u32)>,
     /// Set while no command succeeds.
     pub(crate) lost: Option<Lost>,
-    /// Until when a shard that reached the store again keeps to its share.
+    /// Until when a returned shard keeps to its share.
     pub(crate) settling_until: Option<Instant>,
 }
 
@@ -20,9 +20,9 @@ pub struct Alone {
 pub(crate) struct Lost {
     pub(crate) since: Instant,
     pub(crate) last_failure: Instant,
-    /// Whether the store replies, but with an error that will not pass by itself.
+    /// Whether the store replies, with an error that will not pass by itself.
     pub(crate) refused: bool,
-    /// Random: spreads the starts of shards that lost the store at the same time.
+    /// Random: spreads the starts of shards that lost the store together.
     pub(crate) phase: f64,
     pub(crate) told: bool,
     /// Set after idle time, until a command fails again.
@@ -32,8 +32,8 @@ pub(crate) struct Lost {
 /// How a shard runs alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// The number of shards that share the rate.
+    /// Number of shards that share the rate.
     pub shards: u32,
-    /// The time between two starts of weight 1.
+    /// Time between two starts of weight 1.
     pub pace: Duration,
 }

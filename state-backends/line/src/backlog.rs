@@ -1,4 +1,4 @@
-//! Jobs that have not started: without a ticket, waiting with one, or behind a gate.
+//! Jobs that have not started: without a ticket, with one, or behind a gate.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -13,44 +13,43 @@ use crate::{
     order::{Rank, Ranked},
 };
 
-/// Jobs whose tickets are being taken. A retry keeps the request number until it succeeds.
+/// A take of tickets. A retry keeps the request number until it succeeds.
 #[derive(Clone, Debug)]
 pub struct Taking<J, C = ()> {
     /// Number of the request.
     pub request: u64,
     /// Number of tickets requested.
     pub count: u32,
-    /// Number of these that replace tickets given up as late.
+    /// Number that replace tickets given up as late.
     pub retaken: u32,
     /// The jobs, in the order of adding.
     pub batch: VecDeque<Arriving<J, C>>,
 }
 
-/// The jobs of a line that have not started.
+/// Jobs that have not started.
 #[derive(Clone, Debug)]
 pub struct Backlog<J, C = ()> {
     /// The id of the latest job.
     pub last_id: JobId,
-    /// Jobs whose ticket is not being taken yet.
+    /// Jobs whose take has not begun.
     pub arriving: VecDeque<Arriving<J, C>>,
     /// Jobs whose tickets are being taken.
     pub taking: Option<Taking<J, C>>,
     /// Whether jobs without a ticket may differ in priority.
     pub is_ranked: bool,
-    /// Whether a job has arrived that does not linger.
+    /// Whether a job must not linger.
     pub hurry: bool,
     /// Jobs with a ticket that may start.
     pub waiting: Ranked<J>,
-    /// Joint jobs with a ticket whose gate is closed until their slots of other queues are near.
+    /// Joint jobs with a ticket whose gate is closed until their other slots are near.
     pub gated: Ranked<J>,
     /// Gated jobs without a ticket.
     pub gated_arriving: HashSet<JobId>,
-    /// Number of joint jobs that will arrive when their slot in another queue comes.
+    /// Joint jobs that will arrive when their slot in another queue comes.
     pub announced: usize,
-    /// Jobs with a latest start that need an estimate: new ones, and those that just got their
-    /// tickets.
+    /// Jobs with a latest start that need an estimate: new, or with a new ticket.
     pub unquoted: VecDeque<(JobId, Instant)>,
-    /// Maximum number of tickets held ahead, besides gated and urgent jobs.
+    /// Maximum number of tickets held ahead, not counting gated and urgent jobs.
     pub most_ahead: usize,
     /// Finds jobs by deadline and group.
     pub index: Index,
@@ -95,12 +94,11 @@ impl<J, C> Backlog<J, C> {
         self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
     }
 
-    /// Number of jobs that would start if there were slots.
+    /// Jobs that would start if there were slots.
     pub(crate) fn open(&self) -> usize {
         self.waiting.len() + self.without_ticket() - self.gated_arriving.len()
     }
 
-    /// Adds a job at the end, to take its ticket with a step.
     pub(crate) fn arrive(&mut self, new: impl FnOnce(JobId) -> Arriving<J, C>, gate: Option<Gate>) -> JobId {
         self.last_id += 1;
         let arriving = new(self.last_id);
@@ -117,7 +115,6 @@ impl<J, C> Backlog<J, C> {
         self.last_id
     }
 
-    /// Removes a job that has not started.
     pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn<J, C>> {
         let withdrawn = match self.waiting.remove(id).or_else(|| self.gated.remove(id)) {
             Some(job) => Withdrawn { job, caller: None },
@@ -130,7 +127,7 @@ impl<J, C> Backlog<J, C> {
         Some(withdrawn)
     }
 
-    /// Removes all jobs: first those without a ticket, then those with one.
+    /// Jobs without a ticket, and with one.
     pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
@@ -144,12 +141,12 @@ impl<J, C> Backlog<J, C> {
         (arriving, waiting)
     }
 
-    /// Whether the job is gated and has no ticket.
+    /// Whether it is gated and has no ticket.
     pub(crate) fn is_held(&self, id: JobId) -> bool {
         !self.gated_arriving.is_empty() && self.gated_arriving.contains(&id)
     }
 
-    /// Files a job that just got its ticket.
+    /// Files a job with a new ticket.
     pub(crate) fn place(&mut self, id: JobId, job: Waiting<J>) {
         self.unquoted.extend(job.deadline().map(|deadline| (id, deadline)));
         let place = if self.gated_arriving.remove(&id) { &mut self.gated } else { &mut self.waiting };
@@ -161,7 +158,7 @@ impl<J, C> Backlog<J, C> {
         self.gated_arriving.remove(&id);
     }
 
-    /// The jobs without a ticket, in the order of adding.
+    /// Jobs without a ticket, in the order of adding.
     pub(crate) fn unticketed(&self) -> impl Iterator<Item = &Arriving<J, C>> {
         self.taking.iter().flat_map(|taking| &taking.batch).chain(&self.arriving)
     }
@@ -179,7 +176,7 @@ impl<J, C> Backlog<J, C> {
         batch.remove(index)
     }
 
-    /// Changes the priority of a job. False: it has started or was cancelled.
+    /// False: the job has started or was cancelled.
     pub fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         if self.waiting.set_priority(id, priority) {
             return true;
@@ -190,14 +187,14 @@ impl<J, C> Backlog<J, C> {
         true
     }
 
-    /// The first job to start among those without a ticket or a closed gate.
+    /// The first job to start of those without a ticket that are not gated.
     pub(crate) fn first_arriving(&self) -> Option<Rank> {
         let open = self.unticketed().filter(|arriving| !self.is_held(arriving.id));
         let mut ranks = open.map(|arriving| Rank::of(arriving.id, &arriving.job));
         if self.is_ranked { ranks.min() } else { ranks.next() }
     }
 
-    /// The jobs without a ticket that start before `rank`.
+    /// Jobs without a ticket that start before `rank`.
     pub(crate) fn arriving_before(&self, rank: Rank) -> impl Iterator<Item = &Waiting<J>> {
         let before = move |arriving: &&Arriving<J, C>| Rank::of(arriving.id, &arriving.job) < rank;
         self.unticketed().filter(before).map(|arriving| &arriving.job)
@@ -211,7 +208,7 @@ impl<J, C> Backlog<J, C> {
         })
     }
 
-    /// The first job that may take its ticket, with `in_hand` tickets held.
+    /// The first job to take its ticket, with `in_hand` tickets held.
     pub(crate) fn first_to_take(&self, in_hand: usize) -> Option<&Arriving<J, C>> {
         let first = self.arriving.front()?;
         if self.room_ahead(in_hand) > 0 {
@@ -220,20 +217,19 @@ impl<J, C> Backlog<J, C> {
         self.arriving.iter().find(|arriving| self.needs_no_room(arriving))
     }
 
-    /// How many more tickets the shard may hold ahead.
+    /// How many more tickets may be held ahead.
     fn room_ahead(&self, in_hand: usize) -> usize {
-        // Gated jobs wait for slots of other queues and must not block others.
+        // Gated jobs wait for other queues and must not block others.
         self.most_ahead.saturating_sub(in_hand.saturating_sub(self.gated.len()))
     }
 
-    /// Whether the job takes its ticket at once, regardless of the limit: it is gated, or it would
-    /// wait for less urgent jobs of its shard that have tickets.
+    /// Whether the job takes a ticket beyond the limit: it is gated, or would wait for less urgent
+    /// jobs of its shard with tickets.
     fn needs_no_room(&self, arriving: &Arriving<J, C>) -> bool {
         let last = self.waiting.last_rank();
         self.is_held(arriving.id) || last.is_some_and(|last| Rank::of(arriving.id, &arriving.job) < last)
     }
 
-    /// Removes up to `most` jobs whose tickets are to be taken.
     fn take_batch(&mut self, most: usize, in_hand: usize) -> VecDeque<Arriving<J, C>> {
         let ahead = self.room_ahead(in_hand);
         if self.arriving.len() <= ahead {
@@ -254,8 +250,8 @@ impl<J, C> Backlog<J, C> {
         batch
     }
 
-    /// Begins to take tickets for the jobs that may hold one, and up to `retake` replacements.
-    /// Returns the number of replacements. A failed take is repeated unchanged.
+    /// Begins a take for the jobs that may hold tickets, and up to `retake` replacements. Returns
+    /// the number of replacements. A failed take is repeated unchanged.
     pub(crate) fn begin_taking(&mut self, request: u64, retake: u32, in_hand: usize) -> Option<u32> {
         if self.taking.is_some() || (self.first_to_take(in_hand).is_none() && retake == 0) {
             return None;
@@ -268,7 +264,7 @@ impl<J, C> Backlog<J, C> {
         Some(retaken)
     }
 
-    /// Lets a job start when a slot comes. Returns whether it has its ticket.
+    /// Lets a job start. Returns whether it has its ticket.
     pub(crate) fn open_gate(&mut self, id: JobId) -> bool {
         if self.gated_arriving.remove(&id) {
             self.hurry = true;
@@ -278,7 +274,7 @@ impl<J, C> Backlog<J, C> {
         job.map(|job| self.waiting.insert(id, job)).is_some()
     }
 
-    /// Changes the weight of a gated job.
+    /// Only of a gated job.
     pub(crate) fn set_weight(&mut self, id: JobId, weight: u32) {
         if let Some(mut job) = self.gated.remove(id) {
             job.weight = weight;
@@ -288,7 +284,7 @@ impl<J, C> Backlog<J, C> {
         }
     }
 
-    /// Keeps a job that has not started from starting.
+    /// Keeps a job from starting.
     pub fn close_gate(&mut self, id: JobId) {
         if let Some(job) = self.waiting.remove(id) {
             self.gated.insert(id, job);

@@ -1,23 +1,22 @@
-//! The offset between the store's clock and the shard's own, bounded by replies.
+//! The store's clock as seen by the shard, bounded by replies.
 
 use std::time::{Duration, Instant};
 
 use interval_queue_contract::Micros;
 
-/// Clocks drift apart by at most 1/2000: 500 ppm, the most that NTP slews by (RFC 5905, section
-/// 11.3).
+/// Clocks drift by at most 1/2000: 500 ppm, the most that NTP slews by (RFC 5905, section 11.3).
 const DRIFT: u32 = 2000;
 
-/// The offset between the store's clock and ours.
+/// Offset between the store's clock and ours.
 ///
 /// The store replied between our sending and the arrival, which bounds the offset from both sides.
-/// Bounds of several replies are intersected, each widened by its age: the quickest reply counts
-/// for a while.
+/// Bounds of replies are intersected, each widened by its age: the quickest reply counts for a
+/// while.
 #[derive(Clone, Copy, Debug)]
 pub struct StateClock {
     origin: Instant,
     bounds: Option<Bounds>,
-    /// When a step of a clock was last detected.
+    /// Last detection of a clock step.
     stepped: Option<Instant>,
 }
 
@@ -35,7 +34,7 @@ impl StateClock {
         Self { origin, bounds: None, stepped: None }
     }
 
-    /// Records that the store's clock showed `at` at some instant between `sent` and `received`.
+    /// The store's clock showed `at` at some instant between `sent` and `received`.
     pub fn observe(&mut self, at: Micros, sent: Instant, received: Instant) {
         let at = signed(u128::from(at.get()));
         let seen = Bounds {
@@ -52,26 +51,26 @@ impl StateClock {
         });
         let steady = known.filter(|bounds| bounds.least <= bounds.most);
         if known.is_some() && steady.is_none() {
-            // Disjoint bounds mean that a clock was stepped.
+            // Disjoint bounds: a clock was stepped.
             self.stepped = Some(received);
         }
         self.bounds = Some(steady.unwrap_or(seen));
     }
 
-    /// Whether no clock step was detected after `heard`, so that readings from then still compare.
+    /// Whether readings since `heard` compare: no clock step was detected after it.
     pub(crate) fn is_steady_since(&self, heard: Instant) -> bool {
         self.stepped.is_none_or(|stepped| heard >= stepped)
     }
 
-    /// Our latest possible instant for one of the store's, so that nothing starts before its slot.
-    /// Includes the drift of our clock until then.
+    /// Our latest instant for one of the store's, including drift until then: nothing starts before
+    /// its slot.
     pub(crate) fn latest_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let ours = self.ours_for(instant, fallback);
         let ahead = self.bounds.map_or(Duration::ZERO, |bounds| ours.saturating_duration_since(bounds.at));
         ours.checked_add(ahead / DRIFT).unwrap_or(ours)
     }
 
-    /// Our instant for one of the store's, without drift from now on.
+    /// Our instant for one of the store's, without further drift.
     pub(crate) fn ours_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let Some(bounds) = self.bounds else {
             return fallback;
@@ -81,13 +80,13 @@ impl StateClock {
         self.origin.checked_add(since_origin).unwrap_or(fallback)
     }
 
-    /// The width of the bounds: the time of the quickest recent round trip.
+    /// Width of the bounds: the quickest recent round trip.
     pub(crate) fn uncertainty(&self) -> Duration {
         let width = self.bounds.map_or(0, |bounds| bounds.most.saturating_sub(bounds.least));
         Duration::from_micros(u64::try_from(width).unwrap_or(0))
     }
 
-    /// The store's latest possible instant for one of ours.
+    /// The store's latest instant for one of ours.
     pub(crate) fn theirs_for(&self, ours: Instant) -> Micros {
         let most = self.bounds.map_or(0, |bounds| bounds.most);
         Micros::new(u64::try_from(self.ours(ours).saturating_add(most)).unwrap_or(0))
@@ -130,7 +129,7 @@ mod tests {
         let origin = crate::now();
         let mut clock = StateClock::new(origin);
         clock.observe(Micros::from_millis(5000), origin, origin);
-        // While the store's clock advances by a second, ours advances by half a millisecond more.
+        // While the store's clock advances by 1 s, ours advances by 0.5 ms more.
         let slot = Micros::from_millis(6000);
         assert!(clock.latest_for(slot, origin) >= origin + MS * 1000 + MS / 2);
         assert_eq!(clock.ours_for(slot, origin), origin + MS * 1000);

@@ -1,17 +1,17 @@
-//! A shard's connection state: its messages to the store and the replies.
+//! A shard's connection state.
 
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use interval_queue_contract::{Memory, StateError, Ticket};
 
-/// The first and the longest delay between two tries, before jitter.
+/// First and longest delay between two tries, before jitter.
 pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
 /// Maximum time of a command. A backend should give up earlier; if it hangs, the shard does not.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Delays before each try, without end.
+/// Delays before each try, endless.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
     delays.without_max_times().with_jitter().with_jitter_seed(seed).build()
@@ -35,30 +35,30 @@ pub struct Failing {
 pub struct Contact {
     /// Memory of the record.
     pub memory: Memory,
-    /// Whether this shard restores a missing record. If not, the queue counts as deleted.
+    /// Whether this shard restores a missing record, instead of taking it for deleted.
     pub brings_back: bool,
     /// Whether the record lists this shard.
     pub present: bool,
-    /// Whether the store must learn how many jobs run.
+    /// Whether the store must learn the number of running jobs.
     pub report: bool,
     /// Number of the last step.
     pub sequence: u64,
-    /// Number of the last step that got a reply or failed.
+    /// Number of the last step answered or failed.
     pub answered: u64,
     /// Number of the last take.
     pub request: u64,
-    /// Set if something happened since the last step was made that its reply cannot include:
-    /// request again after it.
+    /// Something happened since the last step was made, unknown to its reply: request again after
+    /// it.
     pub ask_again: bool,
     /// When to request the next slot. `None`: when woken.
     pub ask_at: Option<Instant>,
     /// When the last step was made.
     pub last_step: Instant,
-    /// When the last reply to a step or change came.
+    /// Time of the last reply to a step or change.
     pub heard: Instant,
     /// The lowest ticket in the last step.
     pub told: Option<Ticket>,
-    /// The last read of the record: when it was sent, and the memory.
+    /// The last read of the record, and when it was sent.
     pub looked: Option<(Instant, Memory)>,
     /// Set while the store does not reply.
     pub failing: Option<Failing>,
@@ -84,18 +84,17 @@ impl Contact {
         }
     }
 
-    /// A counted job or slot is gone: under a limit the store must learn of it.
+    /// A counted job or slot is gone; under a limit the store must learn of it.
     pub(crate) fn count_again(&mut self) {
         self.report |= self.memory.max_running.is_some();
     }
 
-    /// Requests the next slot at once.
     pub(crate) fn ask(&mut self, now: Instant) {
         self.ask_at = Some(now);
         self.ask_again = true;
     }
 
-    /// As `ask`, also while the store fails.
+    /// Requests the next slot at once, also while the store fails.
     pub fn nudge(&mut self, now: Instant) {
         self.ask(now);
         self.retry_now(now);
@@ -107,21 +106,20 @@ impl Contact {
         }
     }
 
-    /// The memory to send. If the shard does not restore the record, it has revision 0, which means
-    /// no rates: tickets are still lifted, but no missing record can be made of it.
+    /// The memory to send. Without `brings_back` its revision 0 means no rates: tickets are lifted,
+    /// but no missing record is restored.
     pub fn told(&self) -> Memory {
         if self.brings_back { self.memory } else { Memory { revision: 0, ..self.memory } }
     }
 
     pub(crate) fn learn(&mut self, seen: Memory) {
         if !self.brings_back {
-            // The stored record holds, even if it is newer than one that was deleted meanwhile.
+            // The stored record counts, even if newer than one deleted meanwhile.
             self.memory.revision = 0;
         }
         self.memory.learn(seen);
     }
 
-    /// Takes in that a step got no reply.
     pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) {
         self.answered = self.sequence;
         let failing = self.failing.get_or_insert_with(|| Failing {

@@ -1,4 +1,4 @@
-//! A grant in hand: from when on it may be used, and how late.
+//! A grant in hand: when it may be used, and how late.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use interval_queue_contract::{Micros, Ticket};
 pub struct Granted {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot, as far as the clock offset is known.
+    /// Its slot, as far as known.
     pub slot: Instant,
     /// Its slot on the store's clock.
     pub told: Micros,
@@ -19,23 +19,23 @@ pub struct Granted {
     pub weight: u32,
 }
 
-/// The least lateness at which a grant is given up.
+/// Least lateness at which a grant is given up.
 pub const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
-/// How late the grants in hand may be used. Equal for all: one stall makes many late at once.
+/// How late grants may be used. Equal for all: one stall makes many late at once.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub struct Tolerance {
-    /// Maximum lateness after its slot, or after its receipt if that was later; beyond it the host
-    /// stood still. An interval, so that a stall is made up for by at most one start.
+    /// Maximum lateness after the slot, or after a later receipt: then the host stood still. An
+    /// interval, so that at most one start makes up for a stall.
     start: Duration,
-    /// Maximum time from a slot to the receipt of its grant: the lead, which follows the network.
+    /// Maximum time from slot to receipt: the lead, which follows the network.
     reply: Duration,
-    /// Whether a late start is reported, so that the next slot moves.
+    /// Whether a late start is reported, to move the next slot.
     pub(crate) is_told: bool,
 }
 
 impl Tolerance {
-    /// Doubles with each step in a row whose grants were given up, so that an overloaded host makes
+    /// Doubles with each step in a row whose grants were given up: an overloaded host makes
     /// progress.
     pub(crate) fn after(
         overruns: u32,

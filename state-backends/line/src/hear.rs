@@ -1,4 +1,4 @@
-//! How a shard takes in the reply to a step, or its failure.
+//! Takes in the reply to a step, or its failure.
 
 use std::{
     collections::VecDeque,
@@ -12,11 +12,11 @@ use crate::{grant::Granted, jobs::Arriving, line::Line};
 /// Effects of a reply besides grants.
 #[derive(Debug)]
 pub struct Absorbed<C = ()> {
-    /// Jobs that have their ticket now. Notify their callers once the line is unlocked.
+    /// Jobs that have their ticket now. Notify their callers with the line unlocked.
     pub taken: Vec<(C, Ticket)>,
     /// Length of the outage that this reply ended.
     pub outage: Option<Duration>,
-    /// How long the shard keeps to its share, if it may have run alone until now.
+    /// How long the shard keeps to its share, if it may have run alone.
     pub settling: Option<Duration>,
 }
 
@@ -52,8 +52,8 @@ impl<J, C, A> Line<J, C, A> {
                 self.contact.count_again();
             }
         }
-        // The clock's new bounds apply to grants in hand, too: so they keep their order, and none
-        // waits longer than necessary. Grants from before a step of the clock keep their instants.
+        // New bounds of the clock apply to grants in hand: they keep their order, and none waits
+        // longer than necessary. Grants from before a step of the clock stay.
         for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.heard)) {
             held.slot = held.slot.min(self.clock.latest_for(held.told, received));
         }
@@ -75,8 +75,7 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     /// Takes in that a step got no reply. Jobs keep waiting. After an error that will not pass by
-    /// itself, the jobs whose tickets were being taken are returned, to be refused once the line is
-    /// unlocked.
+    /// itself, the jobs of the take are returned, to be refused with the line unlocked.
     #[must_use]
     pub fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving<J, C>> {
         self.lose(error, now, seed);

@@ -1,10 +1,10 @@
-//! Finds jobs by deadline and by group, which few jobs have.
+//! Finds jobs by deadline and group, which few jobs have.
 
 use std::{collections::BTreeSet, time::Instant};
 
 use crate::jobs::{GroupId, JobId, Waiting};
 
-/// Jobs with and without a ticket, by deadline and by group.
+/// All jobs of a line by deadline and by group.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     deadlines: BTreeSet<(Instant, JobId)>,
@@ -30,7 +30,6 @@ impl Index {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// A job whose deadline has passed.
     pub(crate) fn overdue(&self, now: Instant) -> Option<JobId> {
         self.deadlines.first().filter(|(deadline, _)| *deadline < now).map(|(_, id)| *id)
     }

@@ -1,15 +1,14 @@
-//! Jobs as the line handles them: an opaque payload and the terms of the wait.
+//! Jobs of a line: an opaque payload and terms.
 
 use std::{hash::Hasher, time::Instant};
 
 /// Names jobs that are withdrawn together.
 pub type GroupId = u64;
 
-/// Names a job within its shard. Rises in the order of adding.
+/// Names a job within its shard, rising in the order of adding.
 pub type JobId = u64;
 
-/// Hashes ids by Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): no outsider
-/// chooses them.
+/// Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): no outsider chooses ids.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 
@@ -27,7 +26,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// The terms on which a job waits.
+/// Terms of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Number of intervals that its slot takes.
@@ -36,7 +35,7 @@ pub struct Terms {
     pub priority: i32,
     /// The latest start.
     pub deadline: Option<Instant>,
-    /// The jobs it is withdrawn with.
+    /// Jobs that are withdrawn together.
     pub group: Option<GroupId>,
 }
 
@@ -47,11 +46,10 @@ pub struct Waiting<J> {
     pub weight: u32,
     /// Opaque to the line.
     pub payload: J,
-    /// `None` for most jobs, to save memory with a million of them.
+    /// `None` for most jobs: a million of them take little memory.
     rest: Option<Box<Rest>>,
 }
 
-/// Terms that few jobs have.
 #[derive(Clone, Debug, Default)]
 struct Rest {
     priority: i32,
@@ -82,7 +80,7 @@ impl<J> Waiting<J> {
         self.rest.as_ref()?.group
     }
 
-    /// Only for a job that is in no order yet.
+    /// Only for a job in no order yet.
     pub(crate) fn set_priority(&mut self, priority: i32) {
         if self.priority() != priority {
             self.rest.get_or_insert_default().priority = priority;
@@ -95,7 +93,7 @@ impl<J> Waiting<J> {
 pub enum Gate {
     /// It may.
     Open,
-    /// It waits for the slots of other queues.
+    /// It waits for slots of other queues.
     Closed,
 }
 
@@ -112,11 +110,11 @@ pub struct Arriving<J, C = ()> {
     pub since: Instant,
 }
 
-/// A job that was removed from the line.
+/// A removed job.
 #[derive(Clone, Debug)]
 pub struct Withdrawn<J, C = ()> {
     /// The job.
     pub job: Waiting<J>,
-    /// The caller that waits for its ticket, if it has none yet.
+    /// The caller waiting for its ticket, if it has none.
     pub caller: Option<C>,
 }

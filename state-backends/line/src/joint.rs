@@ -1,8 +1,8 @@
 //! Joint jobs, which wait for slots of several queues.
 //!
-//! For a job behind its gate no slot is requested. If its slot comes anyway, another job of the
-//! shard uses it. So a held ticket can pass its slot, which costs the other shards that slot; from
-//! then on it is not reported until the gate opens.
+//! No slot is requested for a job behind its gate. If its slot comes anyway, another job of the
+//! shard uses it. So a held ticket can pass its slot, which costs other shards that slot; from then
+//! on it is not reported until the gate opens.
 
 use std::time::{Duration, Instant};
 
@@ -13,24 +13,24 @@ use crate::{
     line::Line,
 };
 
-/// A held ticket counts as late this long after its slot, so that several share a command.
+/// A held ticket counts as late this long after its slot: several then share a command.
 const PASSED: Duration = Duration::from_millis(100);
 
 impl<J, C, A> Line<J, C, A> {
-    /// Lets a job start when a slot comes, and requests one.
+    /// Lets a job start, and requests its slot.
     pub fn open_gate(&mut self, id: JobId, now: Instant) {
         if self.backlog.open_gate(id) {
             self.contact.ask(now);
         }
     }
 
-    /// Changes the weight of a gated job: late binding chose its content.
+    /// Changes the weight of a gated job, chosen by late binding.
     pub fn set_weight(&mut self, id: JobId, weight: u32) {
         self.backlog.set_weight(id, weight);
     }
 
-    /// Returns a job that did not use its slot behind its gate, with its old place and its ticket,
-    /// which is now late.
+    /// Returns a job that did not use its slot behind its gate, with its old place and its now late
+    /// ticket.
     pub fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting<J>) {
         self.running.remove(&id);
         self.backlog.index.note(id, &job);
@@ -38,12 +38,12 @@ impl<J, C, A> Line<J, C, A> {
         self.hand.tickets.insert(ticket);
     }
 
-    /// Number of tickets to request slots for.
+    /// Tickets to request slots for.
     pub(crate) fn to_ask(&self) -> usize {
         self.hand.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.hand.grants.len()))
     }
 
-    /// When to report the tickets held for gated jobs. `None` in a pause, which needs no lease.
+    /// When to report tickets held for gated jobs. `None` in a pause, which needs no lease.
     pub(crate) fn hold_due(&self) -> Option<Instant> {
         if !self.contact.present || self.backlog.gated.is_empty() || self.contact.memory.paused {
             return None;
@@ -56,9 +56,8 @@ impl<J, C, A> Line<J, C, A> {
 
     /// Index of the first ticket to report.
     ///
-    /// Tickets whose slots have passed are left out: a shard after them would leave them slots
-    /// again, and late ones would delay every shard. A ready job uses the last of them: its slot is
-    /// now.
+    /// Tickets whose slots have passed are left out: later shards would leave them slots again, and
+    /// late ones would delay every shard. A ready job uses the last of them: its slot is now.
     pub(crate) fn first_to_tell(&self, now: Instant) -> usize {
         if self.backlog.gated.is_empty() {
             return 0;

@@ -1,20 +1,20 @@
-//! How early to request a slot, estimated from round trips and late timers.
+//! How early to request a slot, from round trips and late timers.
 
 use std::time::Duration;
 
 use interval_queue_contract::{MAX_LEAD, Micros};
 
-/// How early to request a slot: twice the time of a round trip and a late timer. A request in the
-/// middle of the lead leaves half of it for both.
+/// The lead: twice a round trip and a late timer. A request in the middle of it leaves half for
+/// both.
 #[derive(Debug, Default)]
 pub struct Lead {
     round_trip: Estimate,
     lateness: Estimate,
 }
 
-/// The least lead once a timer's lateness was measured.
+/// Least lead once a timer's lateness was measured.
 const MIN_LEAD: Duration = Duration::from_millis(2);
-/// The least lead before that.
+/// Least lead before.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
 
 impl Lead {
@@ -41,7 +41,7 @@ impl Lead {
     }
 }
 
-/// Mean and mean deviation of a delay, as in TCP's retransmission timer (RFC 6298, section 2).
+/// Mean and mean deviation, as in TCP's retransmission timer (RFC 6298, section 2).
 #[derive(Debug, Default)]
 struct Estimate {
     mean: Duration,

@@ -1,4 +1,4 @@
-//! A shard's line: its jobs, its tickets, and its connection to the store.
+//! A shard's line: jobs, tickets, and the connection to the store.
 
 use std::{
     collections::HashMap,
@@ -20,19 +20,19 @@ use crate::{
     space::SpaceBy,
 };
 
-/// Constant properties of a shard.
+/// Constants of a shard.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Id of the shard.
+    /// Its id.
     pub shard: ShardId,
     /// Label for people.
     pub label: Label,
-    /// The store counts the shard as alive for this long after a step.
+    /// The shard counts as alive for this long after a step.
     pub lease: Micros,
-    /// How long a job may wait to take its ticket with the next request, if the interval is not
+    /// How long a job may wait to take its ticket with the next request, unless the interval is
     /// longer.
     pub linger: Duration,
-    /// Handling of tickets that miss their slots.
+    /// Handling of missed slots.
     pub late: Late,
     /// Whether slots or starts keep the interval.
     pub space_by: SpaceBy,
@@ -40,10 +40,10 @@ pub struct Identity {
     pub when_lost: WhenStateIsLost,
 }
 
-/// A shard's line. The proofs read its fields; change them only through its methods.
+/// A shard's line. The proofs read its fields; change them through its methods.
 #[derive(Clone, Debug)]
 pub struct Line<J, C = (), A = ()> {
-    /// Constant properties.
+    /// Constants.
     pub identity: Identity,
     /// Offset of the store's clock.
     pub clock: StateClock,
@@ -73,7 +73,7 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Adds a job at the end, to take its ticket with a step. `gate`: of a joint job.
+    /// Adds a job, which takes its ticket with a step. `gate`: of a joint job.
     pub fn arrive(&mut self, job: Waiting<J>, caller: C, since: Instant, gate: Option<Gate>) -> JobId {
         self.backlog.arrive(|id| Arriving { id, job, caller, since }, gate)
     }
@@ -85,12 +85,12 @@ impl<J, C, A> Line<J, C, A> {
         Some(withdrawn)
     }
 
-    /// Removes all jobs of a group that have not started.
+    /// Removes the jobs of a group that have not started.
     pub fn withdraw_group(&mut self, group: GroupId) -> Vec<Withdrawn<J, C>> {
         self.backlog.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
     }
 
-    /// Removes all jobs that have not started: first those without a ticket, then those with one.
+    /// Removes all jobs that have not started: without a ticket, and with one.
     pub fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let withdrawn = self.backlog.withdraw_all();
         self.hand.retake = 0;
@@ -98,19 +98,19 @@ impl<J, C, A> Line<J, C, A> {
         withdrawn
     }
 
-    /// Drops the highest tickets until no more are held than jobs wait.
+    /// Drops the highest tickets beyond the number of jobs.
     pub(crate) fn trim(&mut self) {
         if self.hand.trim(self.backlog.with_ticket()) {
             self.contact.count_again();
         }
     }
 
-    /// Whether no job waits or runs and no grant is held.
+    /// Whether no job waits or runs, and no grant is held.
     pub fn is_quiet(&self) -> bool {
         self.backlog.is_empty() && self.running.is_empty() && self.hand.grants.is_empty()
     }
 
-    /// Whether there are tickets to take or slots to request.
+    /// Whether there are tickets to take or to request slots for.
     pub fn has_questions(&self) -> bool {
         !self.hand.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
     }
@@ -123,8 +123,8 @@ impl<J, C, A> Line<J, C, A> {
         self.rejoin(now)
     }
 
-    /// The last memory of the record, if received within `fresh` or the store fails; else a read
-    /// that recent.
+    /// The memory of the record, if received within `fresh` or the store fails; otherwise a read as
+    /// recent.
     pub fn known(&self, now: Instant, fresh: Duration) -> Option<Memory> {
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < fresh;
         let looked = self.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
@@ -132,7 +132,7 @@ impl<J, C, A> Line<J, C, A> {
         known.then_some(self.contact.memory).or(looked)
     }
 
-    /// Takes in a read of the record and returns its memory.
+    /// Takes in a read of the record. Returns its memory.
     pub fn look(&mut self, snapshot: &Snapshot, sent: Instant, received: Instant) -> Memory {
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
         let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != self.identity.shard);

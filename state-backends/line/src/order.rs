@@ -16,7 +16,6 @@ impl Rank {
         Self(Reverse(priority), id)
     }
 
-    /// After all present jobs of this priority.
     pub(crate) fn last_of(priority: i32) -> Self {
         Self::new(priority, JobId::MAX)
     }
@@ -30,13 +29,13 @@ impl Rank {
     }
 }
 
-/// The jobs with a ticket, in the order of starts.
+/// Jobs with a ticket, in the order of starts.
 #[derive(Clone, Debug)]
 pub struct Ranked<J> {
     jobs: BTreeMap<Rank, Waiting<J>>,
-    /// Only priorities other than 0.
+    /// Only those other than 0.
     priorities: HashMap<JobId, i32>,
-    /// Sum of `weight - 1` over all jobs.
+    /// Sum of `weight - 1`.
     overweight: u64,
 }
 
@@ -107,7 +106,7 @@ impl<J> Ranked<J> {
         self.jobs.values()
     }
 
-    /// Number of jobs that start before a new one of this priority.
+    /// Jobs that start before a new one of this priority.
     pub(crate) fn before_new(&self, priority: i32) -> usize {
         if self.priorities.is_empty() {
             return if priority > 0 { 0 } else { self.len() };
@@ -119,12 +118,12 @@ impl<J> Ranked<J> {
         self.jobs.range(..rank).map(|(_, job)| job)
     }
 
-    /// Sum of `weight - 1` over the jobs before `rank`.
+    /// Sum of `weight - 1` before `rank`.
     pub(crate) fn overweight_before(&self, rank: Rank) -> u64 {
         if self.overweight == 0 { 0 } else { self.before(rank).map(overweight).sum() }
     }
 
-    /// The weight of the job; 1 if it is not here.
+    /// 1 if the job is not here.
     pub(crate) fn weight(&self, id: JobId) -> u32 {
         self.jobs.get(&self.rank(id)).map_or(1, |job| job.weight)
     }
@@ -133,7 +132,7 @@ impl<J> Ranked<J> {
         self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)
     }
 
-    /// Moves a job. False: it is not here.
+    /// False: the job is not here.
     pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         let Some(mut job) = self.remove(id) else { return false };
         job.set_priority(priority);
@@ -141,7 +140,7 @@ impl<J> Ranked<J> {
         true
     }
 
-    /// The rank of a job, with priority 0 if it is not here.
+    /// Priority 0 if the job is not here.
     pub(crate) fn rank(&self, id: JobId) -> Rank {
         Rank::new(self.priorities.get(&id).copied().unwrap_or(0), id)
     }

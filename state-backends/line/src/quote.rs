@@ -1,7 +1,6 @@
-//! Estimates when a job starts.
+//! Estimates of starts.
 //!
-//! Each estimate is `slot_behind` a number of slots; `slots_before` computes the number for a
-//! ticket.
+//! Each is `slot_behind` a number of slots; `slots_before` computes that number for a ticket.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +12,11 @@ use crate::{
     order::Rank,
 };
 
-/// Maximum age of the memory of the record for an estimate.
+/// Maximum age of a memory for an estimate.
 pub const FRESH: Duration = Duration::from_secs(1);
 
 impl<J, C, A> Line<J, C, A> {
-    /// The ticket that a waiting job will run with as things stand, even if it has none yet.
+    /// The ticket that a waiting job will run with as things stand, even if not taken yet.
     pub fn ticket_of(&self, id: JobId) -> Option<Ticket> {
         let place = self.place_of(id).or_else(|| {
             let job = self.backlog.unticketed_job(id)?;
@@ -26,7 +25,7 @@ impl<J, C, A> Line<J, C, A> {
         place.map(|place| self.ticket_at(&self.contact.memory, place))
     }
 
-    /// Number of this shard's jobs that start before one that waits with a ticket.
+    /// Number of jobs of this shard before one that waits with a ticket.
     fn place_of(&self, id: JobId) -> Option<usize> {
         let waiting = &self.backlog.waiting;
         // New jobs normally come last.
@@ -35,23 +34,22 @@ impl<J, C, A> Line<J, C, A> {
         waiting.contains(id).then(place)
     }
 
-    /// Number of jobs that start before a new job or one without a ticket.
+    /// Number of jobs before a new one, or one without a ticket.
     fn place_behind(&self, rank: Rank, priority: i32) -> usize {
         self.backlog.waiting.before_new(priority) + self.backlog.arriving_before(rank).count()
     }
 
-    /// The ticket at this place: one in hand, or one still to be taken.
+    /// The ticket at this place: held, or still to be taken.
     fn ticket_at(&self, seen: &Memory, place: usize) -> Ticket {
         self.hand.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.hand.len()) as u64))
     }
 
-    /// When a new job would start if every earlier ticket is used. `seen`: the record as known.
-    /// `None`: unknown.
+    /// Start of a new job if every earlier ticket is used. `seen`: the record. `None`: unknown.
     pub fn quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
         self.quote_behind(seen, Rank::last_of(terms.priority), terms.priority, terms.weight, now)
     }
 
-    /// The estimate for a job without a ticket.
+    /// The start of a job without a ticket.
     fn quote_behind(
         &self,
         seen: &Memory,
@@ -81,7 +79,7 @@ impl<J, C, A> Line<J, C, A> {
         self.new_behind(seen, rank, place, announced, terms.weight, now)
     }
 
-    /// When a job without a ticket gets its slot at this place, after `more` further slots.
+    /// The slot of a job without a ticket at this place, after `more` further slots.
     fn new_behind(
         &self,
         seen: &Memory,
@@ -97,14 +95,14 @@ impl<J, C, A> Line<J, C, A> {
         self.contact.failing.is_none().then_some(quote)
     }
 
-    /// Removes the next job without an estimate that would start too late, and returns its
-    /// estimate. `None` while the record is unknown.
+    /// Removes the next job in need of an estimate that would start too late; returns the estimate.
+    /// `None` while the record is unknown.
     pub fn next_refused(&mut self, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
         self.backlog.unquoted.front()?;
         self.refuse_by(&self.known(now, FRESH)?, now)
     }
 
-    /// As [`next_refused`](Self::next_refused), with a record just read.
+    /// As [`next_refused`](Self::next_refused), by a read.
     pub fn refuse_by(&mut self, seen: &Memory, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
         while let Some((id, deadline)) = self.backlog.unquoted.pop_front() {
             let quote = match self.backlog.unticketed_job(id) {
@@ -118,7 +116,7 @@ impl<J, C, A> Line<J, C, A> {
         None
     }
 
-    /// When a waiting job starts if every earlier ticket is used. Weights of other shards' jobs are
+    /// Start of a waiting job if every earlier ticket is used. Weights of other shards' jobs are
     /// unknown.
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
         let seen = &self.contact.memory;
@@ -137,14 +135,15 @@ impl<J, C, A> Line<J, C, A> {
         Some(self.slot_behind(seen, slots, waiting.weight(id), now))
     }
 
-    /// When a gated job starts if its gate opens now: by its ticket, or alone without one. `None`:
+    /// Start of a gated job if its gate opens now: by its ticket, or alone without one. `None`:
     /// unknown.
     pub fn gated_start(&self, id: JobId, priority: i32, has_ticket: bool, now: Instant) -> Option<Instant> {
         let alone = self.alone_behind(|| 0).map(|at| at.max(now));
         alone.or_else(|| has_ticket.then(|| self.outlook(id, priority, now)).flatten())
     }
 
-    /// When a gated job with a ticket could start if every earlier ticket is used. `None`: unknown.
+    /// Earliest start of a gated job with a ticket if every earlier ticket is used. `None`:
+    /// unknown.
     pub fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
         let seen = &self.contact.memory;
         if seen.paused || self.contact.failing.is_some() {
@@ -157,23 +156,23 @@ impl<J, C, A> Line<J, C, A> {
         if let Some(granted) = self.hand.grants.get(place) {
             return Some(granted.slot);
         }
-        // Late tickets are served one after another; jobs with a grant have their slots.
+        // Late tickets are served one by one; jobs with a grant have their slots.
         let open = open.saturating_sub(self.hand.grants.len()) as u64;
         let slots = open.max(seen.ahead_of(self.hand.at(place)?));
         let slots = slots + self.backlog.waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
-    /// Number of slots before that of a ticket with `before` earlier jobs of this shard.
+    /// Slots before that of a ticket, with `before` earlier jobs of this shard.
     fn slots_before(&self, seen: &Memory, before: usize, ticket: Ticket) -> u64 {
         if seen.shards > u32::from(self.contact.present) {
             return seen.ahead_of(ticket);
         }
-        // Without other shards, other tickets have no owner.
+        // Without other shards, their tickets have no owner.
         before.saturating_sub(self.hand.grants.len()) as u64
     }
 
-    /// When the slot after `slots` others comes; `fallback` if the offset of the clock is unknown.
+    /// The slot after `slots` others; `fallback` if the clock is unknown.
     pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, weight: u32, fallback: Instant) -> Instant {
         self.clock.ours_for(seen.slot_behind(slots, weight), fallback)
     }

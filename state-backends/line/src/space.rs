@@ -4,43 +4,42 @@ use std::time::Duration;
 
 use interval_queue_contract::Micros;
 
-/// What keeps the interval of the queue; see `Builder::space_by` of the crate `interval-queue`.
+/// What keeps the interval; see `Builder::space_by` of the crate `interval-queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpaceBy {
-    /// Slots. A late start may be followed by a punctual one, a little less than an interval later.
-    /// No rate is lost. The default.
+    /// Slots. A punctual start may follow a late one after a little less than an interval. No rate
+    /// is lost. The default.
     #[default]
     Slots,
     /// Starts. A start late by more than 2 % of the interval (1 % below 20 ms) moves the next slot,
-    /// at the price of a command; one that could not be reported in time is given up. For services
-    /// that reject anything early. Effective only without bursts and if the interval is longer than
-    /// two round trips to the store; otherwise an event reports that it has no effect.
+    /// which costs a command; one that could not be reported in time is given up. For services that
+    /// reject anything early. Effective only without bursts and if the interval is longer than two
+    /// round trips to the store; otherwise an event reports that it has no effect.
     Starts,
 }
 
-/// From this interval on a start may be late by 1/50 of it, below by 1/100.
+/// From this interval on a start may be late by 1/50, below by 1/100.
 const COARSE: Duration = Duration::from_millis(20);
 
 impl SpaceBy {
-    /// The lead to use for a measured one of `lead`. With `Starts` at most half of the spacing,
-    /// which a report of a late start needs: a host that is slow for a while requests later and
-    /// rather wastes time than start too closely. If even the quickest round trip needs more, no
-    /// report is possible, and the lead stays.
+    /// The lead to use. With `Starts` at most half of the spacing, to report a late start: a slow
+    /// host requests later and rather wastes time than starts too closely. If even the quickest
+    /// round trip takes longer, no report is possible, and the lead stays.
     pub(crate) fn lead(self, lead: Micros, spacing: Duration, quickest: Duration) -> Micros {
         let most = (spacing / 2).max(quickest * 2);
         let told = self == Self::Starts && most < spacing;
         if told { lead.min(Micros::from_duration(most)) } else { lead }
     }
 
-    /// Maximum lateness of a start that can be reported before the next one: a reply and half the
-    /// lead of the next shard take at most the lead. `None`: no report is needed or possible.
+    /// Maximum lateness that can be reported before the next start: a reply and half the next
+    /// shard's lead take at most the lead. `None`: no report is needed or possible.
     pub(crate) fn tellable(self, spacing: Duration, lead: Duration) -> Option<Duration> {
         let told = self == Self::Starts;
         spacing.checked_sub(lead).filter(|tellable| told && !tellable.is_zero())
     }
 
-    /// Lateness of a start that needs no report.
+    /// Lateness that needs no report.
     pub(crate) fn borne(spacing: Duration) -> Duration {
         spacing / if spacing < COARSE { 100 } else { 50 }
     }
@@ -59,11 +58,11 @@ mod tests {
         };
         let starts = SpaceBy::Starts;
         assert_eq!(tellable(starts, MS * 10, 2, MS / 5), (MS * 2, Some(MS * 8)));
-        // However late its timers are, it requests within the second half.
+        // However late the timers, it requests within the second half.
         assert_eq!(tellable(starts, MS * 10, 120, MS / 5), (MS * 5, Some(MS * 5)));
         assert_eq!(tellable(starts, MS * 10, 120, MS * 4), (MS * 8, Some(MS * 2)));
         assert_eq!(tellable(starts, MS * 10, 120, MS * 5), (MS * 120, None));
-        // With bursts two slots have no least distance, and the lead stays.
+        // Slots of a burst have no distance, and the lead stays.
         assert_eq!(tellable(starts, Duration::ZERO, 120, MS / 5), (MS * 120, None));
         assert_eq!(tellable(SpaceBy::Slots, MS * 10, 120, MS / 5), (MS * 120, None));
     }

@@ -1,4 +1,4 @@
-//! Starts the first waiting job when a slot comes.
+//! Starts the first waiting job when its slot comes.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub enum Due<J, C = ()> {
     Start(Starting<J, C>),
     /// Give it up: its latest start has passed.
     GiveUp(Withdrawn<J, C>),
-    /// Refuse it: its estimated start is this instant, which is too late.
+    /// Refuse it: it would start at this instant, which is too late.
     Refuse(Withdrawn<J, C>, Instant),
 }
 
@@ -32,7 +32,7 @@ pub struct Starting<J, C = ()> {
     pub job: Waiting<J>,
     /// `None`: it starts alone.
     pub grant: Option<Granted>,
-    /// Notify this caller that it starts, if it has no ticket yet.
+    /// The caller to notify, if the job has no ticket yet.
     pub caller: Option<C>,
 }
 
@@ -50,15 +50,15 @@ pub struct Started<A = ()> {
 }
 
 impl<J, C, A> Line<J, C, A> {
-    /// The next job that starts, in a slot or alone, or is too late. A grant that comes much too
-    /// late is given up and requested again.
+    /// The next job that starts, in a slot or alone, or is too late. A grant used much too late is
+    /// given up and requested again.
     pub fn next_due(&mut self, now: Instant) -> Option<Due<J, C>> {
         if let Some((job, quote)) = self.next_refused(now) {
             return Some(Due::Refuse(job, quote));
         }
         while let Some(grant) = self.hand.usable_grant(self.contact.memory.spacing(), now) {
             // A job with a slot in time is in time, however late the timer. Overdue jobs leave
-            // first, so that they take no slot.
+            // first and take no slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
@@ -78,7 +78,7 @@ impl<J, C, A> Line<J, C, A> {
         self.next_alone(now).map(Due::Start)
     }
 
-    /// The first waiting job for a slot that has come. It counts as running.
+    /// Takes the first waiting job for a slot, and counts it as running.
     pub fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting<J, C>> {
         let Some(first) = self.backlog.waiting.first() else {
             self.hand.lose(grant.ticket, LostBecause::Unwanted);
@@ -90,8 +90,8 @@ impl<J, C, A> Line<J, C, A> {
             return None;
         };
         if first.weight > grant.weight {
-            // The other grants in hand are for the wrong jobs, too: if kept, each new grant would
-            // be requested for the job after this one, which would wait for ever.
+            // The other grants are for the wrong jobs, too: if kept, each new grant would be
+            // requested for a later job, and this one would wait for ever.
             let others = std::mem::take(&mut self.hand.grants);
             self.hand.tickets.extend(others.iter().map(|grant| grant.ticket));
             for lost in others.iter().chain([&grant]) {
@@ -138,7 +138,7 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Takes in the end of a running job. Returns whether to wake the driver.
+    /// Takes in the end of a job. Returns whether to wake the driver.
     pub fn finish(&mut self, id: JobId) -> bool {
         self.running.remove(&id);
         self.contact.count_again();

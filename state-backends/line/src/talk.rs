@@ -1,4 +1,4 @@
-//! When a shard sends a step, and the contents of the step.
+//! When a shard sends a step, and its contents.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::{grant::Tolerance, jobs::Waiting, line::Line, space::SpaceBy};
 pub enum Next {
     /// Send this step.
     Send(Box<Step>),
-    /// Read the record, to estimate the starts of jobs before they take tickets.
+    /// Read the record, to estimate starts before jobs take tickets.
     Look,
     /// Wait for this instant or to be woken.
     Sleep(Option<Instant>),
@@ -24,7 +24,7 @@ fn just_after(deadline: Instant) -> Instant {
     deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
 }
 
-/// Maximum number of tries to report that a shard has nothing left.
+/// Maximum number of tries to report that nothing is left.
 const GOODBYES: u32 = 5;
 
 impl<J, C, A> Line<J, C, A> {
@@ -44,7 +44,7 @@ impl<J, C, A> Line<J, C, A> {
         }
         let nothing_left = self.is_quiet();
         let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
-        // A take under way may hold tickets of withdrawn jobs, which the store must learn of.
+        // A take under way may hold tickets of withdrawn jobs; the store must learn of them.
         let unknown =
             !self.contact.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
         if nothing_left && (given_up || unknown) {
@@ -78,7 +78,7 @@ impl<J, C, A> Line<J, C, A> {
             let ask_at = self.contact.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.renew_at());
-            // While the store does not reply, the first slot of a gated job is unknown.
+            // The first slot of a gated job is unknown while the store does not reply.
             let unanswered = self.contact.failing.is_some() && !self.backlog.gated.is_empty();
             let hold_at = if unanswered { Some(now) } else { self.hold_due() };
             take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
@@ -90,7 +90,7 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     /// When a job added at `since` takes its ticket, unless the shard requests a slot before. On a
-    /// fast queue, a shard with enough requests saves half its commands by waiting.
+    /// fast queue a shard with enough requests saves half its commands by waiting.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.contact.memory.interval().to_duration() <= linger;
@@ -175,14 +175,13 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Whether starts should keep the interval but cannot, since late ones cannot be reported in
-    /// time.
+    /// Whether starts should keep the interval, but late ones cannot be reported in time.
     pub fn cannot_space(&self) -> bool {
         self.identity.space_by == SpaceBy::Starts && !self.hand.tolerance.is_told
     }
 
-    /// The lead with which no heavy job is granted a slot after its deadline: its slots would be
-    /// lost.
+    /// The lead with which no heavy job gets a slot after its deadline, which would waste the
+    /// slots.
     fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
         if self.backlog.index.first_deadline().is_none() {
             return lead;
@@ -245,7 +244,7 @@ mod tests {
             let terms = Terms { weight, priority: 0, deadline: None, group: None };
             line.backlog.waiting.insert(id, Waiting::new(terms, ()));
         }
-        // The grant of the heavy job was given up as too late, the others were not.
+        // The heavy job's grant was given up as too late, the others were not.
         line.hand.tickets.insert(Ticket::new(1));
         line.hand.grants.extend([2, 3].map(|n| Granted {
             ticket: Ticket::new(n),
@@ -262,9 +261,8 @@ mod tests {
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }
 
-    /// A shard whose first tickets got their slots in a reply each. Of each reply: when its step
-    /// was sent and answered (ms after the start), the store's clock at the reply, and the slot
-    /// (ms).
+    /// A shard whose tickets were granted in one reply each: step sent and answered (ms after the
+    /// start), the store's clock then, and the slot (ms).
     fn granted(replies: &[(u64, u64, u64, u64)]) -> Line<()> {
         let began = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), began);
