@@ -104,7 +104,7 @@ pub enum Change {
         rates: Option<Rates>,
         /// The running limit.
         max_running: MaxRunning,
-        /// Handling of other stored settings.
+        /// Handling of an existing queue with other settings.
         on_existing: OnExisting,
     },
     /// Changes the settings of an existing queue.
@@ -140,8 +140,8 @@ pub enum Deletion {
     /// pause count as dead once their leases end.
     #[default]
     Unused,
-    /// [`Unused`](Self::Unused), neither paused nor held, no used rate that still counts, and the
-    /// last write at least this long ago.
+    /// As [`Unused`](Self::Unused); besides, the queue is neither paused nor held, nothing used of
+    /// its rates still counts, and its last write is at least this long ago.
     Idle(Micros),
     /// No condition. Shards that use the queue restore it.
     Forced,
@@ -160,7 +160,7 @@ pub enum MaxRunning {
     AtMost(u32),
 }
 
-/// Handling of other stored settings when a queue is opened.
+/// Handling of an existing queue with other settings when it is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExisting {

@@ -8,7 +8,7 @@ use std::{error::Error, fmt, sync::Arc};
 pub struct InvalidInput(String);
 
 impl InvalidInput {
-    /// The text is one lower-case line that names the value and the permitted ones.
+    /// An error with this text: one lower-case line that names the value and the permitted ones.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -59,13 +59,13 @@ pub struct StateError {
 }
 
 impl StateError {
-    /// The text is one lower-case line with the remedy.
+    /// An error of this kind. The text is one lower-case line with the remedy.
     pub fn new(kind: StateErrorKind, message: impl Into<String>) -> Self {
         let has_no_effect = !matches!(kind, StateErrorKind::Unreachable | StateErrorKind::TimedOut);
         Self { kind, message: message.into(), has_no_effect, source: None }
     }
 
-    /// For a command that was not sent, or that the store rolled back.
+    /// Marks the error of a command that was not sent, or that the store rolled back.
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.has_no_effect = true;
@@ -85,8 +85,8 @@ impl StateError {
     }
 
     /// Whether the command certainly changed nothing. A [`TimedOut`](StateErrorKind::TimedOut) or
-    /// [`Unreachable`](StateErrorKind::Unreachable) one may have, unless [known
-    /// otherwise](Self::without_effect).
+    /// [`Unreachable`](StateErrorKind::Unreachable) one may have, unless it is marked
+    /// [`without_effect`](Self::without_effect).
     pub fn has_no_effect(&self) -> bool {
         self.has_no_effect
     }

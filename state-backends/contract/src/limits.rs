@@ -30,8 +30,8 @@ pub const MAX_LABEL: usize = 128;
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
 /// Maximum delay between the requests of shards that wait behind a dead one when its lease ends.
 pub(crate) const LONGEST_TURN: Micros = Micros::from_millis(1);
-/// Bounds, with [`MAX_POLL`], of the time between two requests for a permit by the first shard.
-/// Between them it is the interval.
+/// Minimum time between two requests for a permit by the first shard. The time is the interval,
+/// within this and [`MAX_POLL`].
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
 /// The longest lead of a younger ticket while another shard holds a late one. Enough for a near
 /// store, so that slots do not slip while the holder is dead; at most half of the shards' usual

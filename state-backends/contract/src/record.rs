@@ -61,10 +61,10 @@ pub struct Presence {
     /// Its lowest outstanding ticket. `None`: nothing waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Ticket>,
-    /// Weight of that ticket's job.
+    /// Weight of the job of `head`.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
-    /// Running jobs.
+    /// Number of running jobs.
     pub running: u32,
     /// End of the lease.
     pub expires_at: Micros,
@@ -73,7 +73,7 @@ pub struct Presence {
     /// The last take, so that a retry gets the same tickets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_take: Option<LastTake>,
-    /// Grants of the last step at weight 1, so that a retry gets the same. Empty without bursts.
+    /// Grants of the last step for weight 1, so that a retry gets the same. Empty without bursts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<Grant>,
     /// Label for people.
@@ -93,7 +93,7 @@ pub struct LastTake {
 }
 
 impl LastTake {
-    /// Whether all tickets were taken. A false count would fill the memory of the shard.
+    /// Whether all its tickets were taken. A false count would fill the memory of the shard.
     fn is_within(&self, ticket: Ticket) -> bool {
         let taken = Ticket::NONE < self.first && self.first <= ticket;
         taken
@@ -106,7 +106,7 @@ impl Record {
     /// The version written, and the newest readable.
     pub const VERSION: u32 = 2;
 
-    /// A new queue.
+    /// The record of a new queue.
     pub fn new(settings: Settings) -> Self {
         Self {
             version: Self::VERSION,

@@ -80,7 +80,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// All, rising.
+    /// All tickets, rising.
     pub fn tickets(self) -> impl Iterator<Item = Ticket> {
         (0..u64::from(self.count)).map(move |n| self.first.after(n))
     }
@@ -109,16 +109,16 @@ pub struct Wait {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// For its slot; no living shard has a lower ticket.
+    /// The slot has not come; no living shard has a lower ticket.
     Slot,
-    /// For its slot; other shards have lower tickets.
+    /// The slot has not come; other shards have lower tickets.
     Behind {
         /// The shard with the lowest ticket.
         shard: ShardId,
-        /// That ticket.
+        /// The lowest ticket.
         ticket: Ticket,
     },
-    /// It missed its slot, and the step set [`Late::Requeue`](crate::Late::Requeue).
+    /// The ticket missed its slot, and the step set [`Late::Requeue`](crate::Late::Requeue).
     Missed,
     /// The queue is paused.
     Paused,

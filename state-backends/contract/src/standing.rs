@@ -8,13 +8,13 @@ use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 
 /// Why nothing starts in a queue, or what starts next.
 ///
-/// In JSON `kind` is the variant, and times are microseconds: `{"kind": "held", "ends_in_us":
-/// 1000}`.
+/// In JSON `kind` is the variant, and times are microseconds:
+/// `{"kind": "held", "ends_in_us": 1000}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Paused.
+    /// The queue is paused.
     Paused,
     /// A hold is in force.
     Held {
@@ -26,16 +26,16 @@ pub enum Standing {
     Empty,
     /// The running limit is reached.
     AtMaxRunning {
-        /// Running jobs.
+        /// Number of running jobs.
         running: u64,
         /// The limit.
         limit: u32,
     },
     /// The lowest ticket starts next.
     Next {
-        /// That ticket.
+        /// The lowest ticket.
         ticket: Ticket,
-        /// Its shard.
+        /// The shard that holds it.
         shard: ShardId,
         /// The shard's label for people.
         label: Label,
@@ -95,7 +95,7 @@ impl Snapshot {
         }
     }
 
-    /// Recorded running jobs of living shards.
+    /// Number of running jobs of living shards, as recorded.
     pub fn running(&self) -> u64 {
         let alive = self.record.shards.values().filter(|presence| presence.expires_at > self.at);
         alive.map(|presence| u64::from(presence.running)).sum()

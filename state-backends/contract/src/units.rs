@@ -13,7 +13,7 @@ use crate::InvalidInput;
 /// The largest integer exact in every store.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// Above the limit `new` caps, and parsing fails.
+/// `new` caps a number above the limit; parsing rejects it.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $too_large:literal) => {
         $(#[$doc])*
@@ -22,7 +22,7 @@ macro_rules! number {
         pub struct $name(u64);
 
         impl $name {
-            /// 2⁵³ − 1.
+            /// The largest: 2⁵³ − 1.
             pub const MAX: Self = Self(LARGEST);
 
             /// This number, at most `MAX`.
@@ -74,7 +74,7 @@ impl Micros {
         Self::new(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
     }
 
-    /// As a [`Duration`].
+    /// The length as a [`Duration`].
     pub const fn to_duration(self) -> Duration {
         Duration::from_micros(self.0)
     }

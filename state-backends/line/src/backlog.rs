@@ -20,7 +20,7 @@ pub struct Taking<J, C = ()> {
     pub request: u64,
     /// Number of tickets requested.
     pub count: u32,
-    /// Number that replace tickets given up as late.
+    /// How many of them replace tickets given up as late.
     pub retaken: u32,
     /// The jobs, in the order of adding.
     pub batch: VecDeque<Arriving<J, C>>,
@@ -127,7 +127,7 @@ impl<J, C> Backlog<J, C> {
         Some(withdrawn)
     }
 
-    /// Jobs without a ticket, and with one.
+    /// Removes all jobs: without a ticket, and with one.
     pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
@@ -176,7 +176,7 @@ impl<J, C> Backlog<J, C> {
         batch.remove(index)
     }
 
-    /// False: the job has started or was cancelled.
+    /// Changes the priority of a job. False: it has started or was cancelled.
     pub fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         if self.waiting.set_priority(id, priority) {
             return true;
@@ -274,7 +274,7 @@ impl<J, C> Backlog<J, C> {
         job.map(|job| self.waiting.insert(id, job)).is_some()
     }
 
-    /// Only of a gated job.
+    /// Changes the weight of a gated job.
     pub(crate) fn set_weight(&mut self, id: JobId, weight: u32) {
         if let Some(mut job) = self.gated.remove(id) {
             job.weight = weight;

@@ -14,7 +14,7 @@ pub struct Lead {
 
 /// Least lead once a timer's lateness was measured.
 const MIN_LEAD: Duration = Duration::from_millis(2);
-/// Least lead before.
+/// Least lead before the first measurement.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
 
 impl Lead {

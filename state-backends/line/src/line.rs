@@ -43,7 +43,7 @@ pub struct Identity {
 /// A shard's line. The proofs read its fields; change them through its methods.
 #[derive(Clone, Debug)]
 pub struct Line<J, C = (), A = ()> {
-    /// Constants.
+    /// Constants of the shard.
     pub identity: Identity,
     /// Offset of the store's clock.
     pub clock: StateClock,

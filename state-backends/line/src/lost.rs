@@ -14,10 +14,10 @@ pub enum LostBecause {
 }
 
 impl LostBecause {
-    /// For reports, in the order of the enum.
+    /// Names in reports, in the order of the enum.
     pub const NAMES: [&str; 3] = ["late_start", "unwanted", "too_light"];
 
-    /// For reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }

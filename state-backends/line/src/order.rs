@@ -33,9 +33,9 @@ impl Rank {
 #[derive(Clone, Debug)]
 pub struct Ranked<J> {
     jobs: BTreeMap<Rank, Waiting<J>>,
-    /// Only those other than 0.
+    /// Priorities other than 0.
     priorities: HashMap<JobId, i32>,
-    /// Sum of `weight - 1`.
+    /// Sum of `weight - 1` over all jobs.
     overweight: u64,
 }
 
@@ -118,12 +118,12 @@ impl<J> Ranked<J> {
         self.jobs.range(..rank).map(|(_, job)| job)
     }
 
-    /// Sum of `weight - 1` before `rank`.
+    /// Sum of `weight - 1` over the jobs before `rank`.
     pub(crate) fn overweight_before(&self, rank: Rank) -> u64 {
         if self.overweight == 0 { 0 } else { self.before(rank).map(overweight).sum() }
     }
 
-    /// 1 if the job is not here.
+    /// The weight of the job; 1 if it is not here.
     pub(crate) fn weight(&self, id: JobId) -> u32 {
         self.jobs.get(&self.rank(id)).map_or(1, |job| job.weight)
     }
@@ -132,7 +132,7 @@ impl<J> Ranked<J> {
         self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)
     }
 
-    /// False: the job is not here.
+    /// Moves the job. False: it is not here.
     pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         let Some(mut job) = self.remove(id) else { return false };
         job.set_priority(priority);
@@ -140,7 +140,7 @@ impl<J> Ranked<J> {
         true
     }
 
-    /// Priority 0 if the job is not here.
+    /// The rank of the job, with priority 0 if it is not here.
     pub(crate) fn rank(&self, id: JobId) -> Rank {
         Rank::new(self.priorities.get(&id).copied().unwrap_or(0), id)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, MAX_LEAD};
 
-/// What a shard does while the store cannot be reached; see `Builder::when_state_is_lost` of the
+/// Behaviour of a shard while the store cannot be reached; see `Builder::when_state_is_lost` of the
 /// crate `interval-queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -12,14 +12,14 @@ use crate::{
     space::SpaceBy,
 };
 
-/// What to do with a job now.
+/// An action that is due for a job.
 #[derive(Debug)]
 pub enum Due<J, C = ()> {
-    /// Start it.
+    /// The job starts.
     Start(Starting<J, C>),
-    /// Give it up: its latest start has passed.
+    /// The latest start of the job has passed.
     GiveUp(Withdrawn<J, C>),
-    /// Refuse it: it would start at this instant, which is too late.
+    /// The job would start at this instant, which is too late.
     Refuse(Withdrawn<J, C>, Instant),
 }
 

@@ -6,7 +6,7 @@ use interval_queue_contract::{Ask, Late, MAX_ASK, Meter, Micros, Step, Take};
 
 use crate::{grant::Tolerance, jobs::Waiting, line::Line, space::SpaceBy};
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub enum Next {
     /// Send this step.

@@ -1,4 +1,4 @@
-//! A worker's connection state: its steps to the store and the replies.
+//! A worker's connection state.
 
 use std::{
     collections::BTreeSet,
@@ -10,19 +10,19 @@ use interval_queue_contract::{StateError, StateErrorKind};
 
 use crate::held::RunId;
 
-/// The first and the longest delay between two tries, before jitter.
+/// First and longest delay between two tries, before jitter.
 pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
 /// Maximum time of a command. A store should give up earlier; if it hangs, the worker does not.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first and the longest poll interval of an idle worker.
+/// First and longest poll interval of an idle worker.
 pub const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Poll interval of a worker held back by load: no notification comes when the load falls.
 pub const UNDER_LOAD: Duration = Duration::from_secs(1);
 
-/// Delays before each try, without end.
+/// Delays before each try, endless.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
     delays.without_max_times().with_jitter().with_jitter_seed(seed).build()
@@ -56,13 +56,13 @@ pub struct UnderWay {
     pub want: u32,
     /// The runs that it completes.
     pub completed: BTreeSet<RunId>,
-    /// Number of exchanges requested when it was made.
+    /// Exchanges requested when it was made.
     pub exchange: u64,
-    /// Whether a notification came before it.
+    /// Whether it follows a notification.
     pub notified: bool,
     /// Whether a stopping worker holds nothing after it.
     pub last: bool,
-    /// Whether it requests only some priorities, under load.
+    /// Whether load restricts it to some priorities.
     pub restricted: bool,
 }
 
@@ -77,29 +77,29 @@ pub struct Contact {
     pub under_way: Option<UnderWay>,
     /// Whether the next step must list all held leases.
     pub unsure: bool,
-    /// When a step last listed all held leases. Repeated at least once per lease: a store that was
-    /// rolled back may have leased tasks by a repeated request, unnoticed.
+    /// When a step last listed them: at least once per lease, since a store that was rolled back
+    /// may have leased tasks, unnoticed, by a repeated request.
     pub stated: Option<Instant>,
     /// When the last step was sent.
     pub sent: Option<Instant>,
-    /// End of the lease, counted from the sending of the last step that was answered.
+    /// End of the lease, counted from the sending of the last answered step.
     pub lease_ends: Option<Instant>,
     /// Whether the next step is due at once.
     pub again: bool,
-    /// Whether the store has maintenance left before it knows what it can lease. Only a worker with
+    /// Whether maintenance is left before the store knows what it can lease. Only a worker with
     /// room steps again for it.
     pub more: bool,
     /// Whether the store may have changed.
     pub notified: bool,
-    /// Number of notifications in a row without a task: other workers were faster.
+    /// Notifications in a row without a task: other workers were faster.
     pub in_vain: u32,
-    /// Whether the store had fewer tasks than the last step requested.
+    /// Whether the store had fewer tasks than requested.
     pub dry: bool,
-    /// Time from the last step to the next poll of a dry store, unless the store gave a time.
+    /// Time to the next poll of a dry store, unless the store gave one.
     pub poll: Duration,
-    /// When work is due, as reported by the store.
+    /// When work is due, by the store's report.
     pub next_at: Option<Instant>,
-    /// Number of exchanges requested, and of those answered.
+    /// Exchanges requested and answered.
     pub exchange: (u64, u64),
     /// Set while the store does not reply.
     pub failing: Option<Failing>,
@@ -127,7 +127,6 @@ impl Contact {
         }
     }
 
-    /// Takes in that a step got no reply.
     pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) {
         let failing = self.failing.get_or_insert_with(|| Failing {
             since: now,

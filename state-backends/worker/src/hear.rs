@@ -1,4 +1,4 @@
-//! How a worker takes in the reply to a step, or its failure.
+//! Takes in the reply to a step, or its failure.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ pub struct Heard {
     pub leased: usize,
     /// Runs whose tokens were not in force: nothing of them was stored.
     pub lost: Vec<RunId>,
-    /// Tasks whose results were too large or could not be stored: their runs count as failed.
+    /// Tasks whose results were too large or could not be stored: their runs failed.
     pub refused: Vec<TaskId>,
     /// Schedules that are due.
     pub schedules: Vec<DueSchedule>,
@@ -30,7 +30,7 @@ pub struct Heard {
 }
 
 impl Worker {
-    /// Takes in the reply to the step with this number. `None`: another step is under way, or none.
+    /// Takes in the reply to step `sequence`. `None`: it is not under way.
     pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Heard> {
         let under_way = self.contact.under_way.take_if(|step| step.sequence == sequence)?;
         let outage =
@@ -60,7 +60,7 @@ impl Worker {
         }
         let ends = under_way.sent + self.identity.lease();
         if ends <= received {
-            // The reply came after the lease: other workers may have these tasks by now.
+            // The lease ended before the reply: other workers may have these tasks.
             self.unknown();
             self.contact.again = true;
             self.expire(received);
@@ -76,7 +76,7 @@ impl Worker {
         heard.leased = stepped.leased.len();
         let mark = if stepped.leased.is_empty() { 0 } else { self.pace.mark() };
         for leased in stepped.leased {
-            // An earlier run of the task by this worker is not in force any more.
+            // An earlier run of the task here is not in force any more.
             heard.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased, mark);
         }
@@ -93,7 +93,7 @@ impl Worker {
         Some(heard)
     }
 
-    /// Decides when to poll again if nothing happens.
+    /// When to poll again if nothing happens.
     fn look_again(
         &mut self,
         step: &UnderWay,
@@ -118,7 +118,7 @@ impl Worker {
         contact.next_at = next.and_then(|next| now.checked_add(next));
     }
 
-    /// Takes in that the step with this number got no reply.
+    /// Takes in that step `sequence` got no reply.
     pub fn fail(&mut self, sequence: u64, error: &StateError, now: Instant, seed: u64) {
         if self.contact.under_way.take_if(|step| step.sequence == sequence).is_some() {
             self.unknown();
@@ -126,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// The store's knowledge is uncertain: the next step lists everything.
+    /// The store may have missed anything: the next step lists everything.
     fn unknown(&mut self) {
         self.contact.unsure = true;
         for running in self.held.running.values_mut() {
@@ -134,9 +134,10 @@ impl Worker {
         }
     }
 
-    /// Ends all that is held when the lease has ended by the worker's own clock. Begun runs and
-    /// results are still reported: their tokens do no harm, and normally the store has waited. If
-    /// the store fails with a lasting error, a result may be its cause: such runs count as failed.
+    /// Drops tasks in hand and ends runs once the lease has ended by the worker's own clock. Runs
+    /// and results are still reported: their tokens do no harm, and normally the store has waited.
+    /// If the store fails with a lasting error, a result may be its cause: such runs count as
+    /// failed.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;

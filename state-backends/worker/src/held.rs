@@ -1,5 +1,5 @@
-//! What a worker holds: tasks in hand (leased, not begun), runs, results that the store has not
-//! confirmed, and runs that must end.
+//! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results, and
+//! runs that must end.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -28,19 +28,19 @@ impl fmt::Display for RunId {
 pub struct Running {
     /// Its token.
     pub token: Token,
-    /// The capacity that it takes.
+    /// Its share of the capacity.
     pub weight: u32,
     /// Whether it was asked to end.
     pub asked: bool,
-    /// Whether it was asked to end because the worker's lease had ended.
+    /// Whether it was asked to end because the lease had ended.
     pub over: bool,
-    /// Its last reported progress.
+    /// Last reported progress.
     pub progress: Option<Progress>,
-    /// Whether the store must learn of that progress.
+    /// Whether the store must learn of the progress.
     pub news: bool,
 }
 
-/// A run that must end. The driver reports when it [has ended](crate::Worker::ended).
+/// A run that must end. The driver reports its [end](crate::Worker::ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
     /// The run.
@@ -54,37 +54,36 @@ pub struct Order {
 pub enum Because {
     /// Its token is not in force. Its result does not count.
     Lost,
-    /// The worker's lease ended without a reply, so another worker may have the task. The run must
-    /// end at once. Its outcome is still reported, and counts if the store has waited.
+    /// The lease ended without a reply: another worker may have the task. The run must end at once.
+    /// Its outcome is still reported, and counts if the store has waited.
     LeaseEnded,
-    /// The store requests it. The run is given back, unless it completes before it notices.
+    /// The store requests it. The run is given back, unless it completes first.
     Asked(Stop),
     /// The worker stops, and the grace period is over. The run is given back, unless it completes
-    /// before it notices.
+    /// first.
     Stopping,
 }
 
-/// All that a worker holds. A task is in one collection at most, except for void runs.
+/// Everything that a worker holds. A task is in one collection at most, except for void runs.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    /// Tasks leased and not begun, most urgent first.
+    /// Tasks in hand, most urgent first.
     pub hand: BTreeMap<Rank, Leased>,
-    /// Rank and mark of each task in hand. Only a lookup of the rate with a higher number covers
-    /// it.
+    /// Rank and mark of each task in hand. Only a lookup of the rate with a higher number covers it.
     ranks: BTreeMap<TaskId, (Rank, u64)>,
-    /// Number of tasks in hand with a key.
+    /// Tasks in hand with a key.
     pub(crate) keyed: usize,
-    /// Runs that have begun.
+    /// Begun runs.
     pub running: BTreeMap<TaskId, Running>,
-    /// Runs that have ended, until the store confirms it.
+    /// Ended runs, until the store confirms them.
     pub ended: BTreeMap<TaskId, Completion>,
-    /// Runs still to end whose tokens are not in force, with their weights. They use permits.
+    /// Runs still to end with tokens not in force, and their weights. They use permits.
     pub void: BTreeMap<RunId, u32>,
-    /// Total weight of tasks in hand and all runs.
+    /// Weight of tasks in hand and all runs.
     pub(crate) weight: u64,
-    /// Tasks whose results are no longer reported, since the store rejected them.
+    /// Tasks whose results the store rejected; these are no longer reported.
     pub(crate) unstored: Vec<TaskId>,
-    /// Runs that must end, not passed to the driver yet.
+    /// Runs that must end, not yet passed to the driver.
     pub(crate) orders: VecDeque<Order>,
 }
 
@@ -99,12 +98,11 @@ impl Held {
         self.is_free() && self.void.is_empty()
     }
 
-    /// Number of permits in use.
     pub(crate) fn busy(&self) -> usize {
         self.running.len() + self.void.len()
     }
 
-    /// Every token that counts as in force, except those of `completed`.
+    /// Tokens that count as in force, without those of `completed`.
     pub(crate) fn tokens(&self, completed: &BTreeSet<RunId>) -> Vec<(TaskId, Token)> {
         let hand = self.hand.values().map(|leased| (leased.task.id, leased.task.token));
         let running = self.running.iter().map(|(id, run)| (*id, run.token));
@@ -114,7 +112,6 @@ impl Held {
         hand.chain(running).chain(ended).collect()
     }
 
-    /// Gives back a task in hand.
     pub(crate) fn give_back(&mut self, order: Rank) {
         if let Some(leased) = self.take(order) {
             let (id, token) = (leased.task.id, leased.task.token);
@@ -163,14 +160,14 @@ impl Held {
         true
     }
 
-    /// Removes a run that ended after its token. False: no such run.
+    /// Removes a void run that ended. False: no such run.
     pub(crate) fn finish_void(&mut self, run: RunId) -> bool {
         let Some(weight) = self.void.remove(&run) else { return false };
         self.weight -= u64::from(weight);
         true
     }
 
-    /// The token of this task is not in force any more. Returns its run, if any.
+    /// The task's token is not in force any more. Returns its run.
     pub(crate) fn lose(&mut self, id: TaskId) -> Option<RunId> {
         if let Some(running) = self.running.remove(&id) {
             let run = RunId { id, token: running.token };
@@ -195,8 +192,8 @@ impl Held {
         }
     }
 
-    /// Orders the end of all runs, even of those asked before: the lease has ended. The store still
-    /// gets their tokens: it may not know that they have begun, and would count them as leases lost
+    /// Orders the end of all runs, even if asked before: the lease has ended. Their tokens are
+    /// still reported: the store may not know that they began, and would count them as leases lost
     /// on the way.
     pub(crate) fn end_all(&mut self) {
         for (&id, running) in self.running.iter_mut().filter(|(_, running)| !running.over) {

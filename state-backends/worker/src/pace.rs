@@ -1,12 +1,12 @@
 //! A worker's knowledge of its queue's rate.
 //!
 //! Anyone may set, change or remove the rate at any time. So a task starts at once only if a lookup
-//! of the rate covers it: sent after the task was leased, answered recently, and without a rate.
-//! With a rate, tasks in hand wait for their slots.
+//! covers it: sent after its lease, answered recently, no rate found. With a rate, tasks in hand
+//! wait for slots.
 
 use std::time::{Duration, Instant};
 
-/// A lookup without a rate lets tasks start at once for this long after its answer.
+/// A lookup without a rate lets tasks start for this long after its answer.
 pub const FRESH: Duration = Duration::from_millis(100);
 
 /// Time between two lookups while tasks wait for slots: the rate may have been removed.
@@ -15,28 +15,26 @@ pub const WATCH_RATE: Duration = Duration::from_secs(1);
 /// A worker's knowledge of its queue's rate.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Pace {
-    /// Number of tasks to hold in hand while they wait for slots. `None`: no known rate.
+    /// Tasks to hold in hand for slots. `None`: no known rate.
     pub ahead: Option<u32>,
-    /// Number of lookups sent.
     pub(crate) sent: u64,
     pub(crate) sent_at: Option<Instant>,
     pub(crate) is_under_way: bool,
     /// Number and answer time of the last lookup, if it found no rate.
     pub(crate) free: Option<(u64, Instant)>,
-    /// Number of lookups sent before the last lease.
+    /// Lookups sent before the last lease.
     pub(crate) leased_at: u64,
     pub(crate) failures: u32,
     pub(crate) retry_at: Option<Instant>,
 }
 
 impl Pace {
-    /// A mark for tasks leased now: only a lookup with a higher number covers them.
+    /// Marks tasks leased now: only a lookup with a higher number covers them.
     pub(crate) fn mark(&mut self) -> u64 {
         self.leased_at = self.sent;
         self.sent
     }
 
-    /// Whether a task with this mark may start at once.
     pub(crate) fn covers(&self, mark: u64, now: Instant) -> bool {
         self.free.is_some_and(|(number, at)| number > mark && now.saturating_duration_since(at) <= FRESH)
     }

@@ -1,5 +1,4 @@
-//! The stop of a worker: it leases nothing more, gives back tasks in hand, and waits for its runs
-//! until a deadline.
+//! Stop of a worker: it leases nothing more, gives back tasks in hand, and waits for its runs.
 
 use std::time::Instant;
 
@@ -8,11 +7,11 @@ use crate::{
     worker::{Stopping, Worker},
 };
 
-/// Maximum number of tries to report that a worker has nothing left.
+/// Maximum number of tries to report that nothing is left.
 const GOODBYES: u32 = 5;
 
 impl Worker {
-    /// Stops the worker; its runs may take until `by`. Of several calls the earliest instant holds.
+    /// Stops the worker; runs may take until `by`, the earliest of several calls.
     pub fn stop(&mut self, by: Instant) {
         match &mut self.stopping {
             Some(stopping) => stopping.by = stopping.by.min(by),
@@ -22,7 +21,7 @@ impl Worker {
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// Asks the runs to end once the grace period is over.
+    /// Asks runs to end after the grace period.
     pub(crate) fn hurry(&mut self, now: Instant) {
         if let Some(stopping) =
             self.stopping.as_mut().filter(|stopping| !stopping.notified && stopping.by <= now)
@@ -48,8 +47,8 @@ impl Worker {
         is_quiet && is_notified || self.gives_up_at().is_some_and(|at| at <= now)
     }
 
-    /// Drops all that is held when the worker [is done](crate::Next::Done): nothing more is
-    /// reported to the store. Returns the runs that had ended. Runs that continue do not count when
+    /// Drops all that is held when the worker [is done](crate::Next::Done); nothing more is
+    /// reported to the store. Returns runs that had ended. Runs that continue do not count when
     /// they [end](Self::ended).
     pub fn give_up(&mut self) -> Vec<RunId> {
         let running: Vec<_> = self.held.running.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! When a worker sends a step, and the contents of the step.
+//! When a worker sends a step, and its contents.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use crate::{
     worker::Worker,
 };
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub enum Next {
     /// Send this step.
@@ -27,7 +27,8 @@ pub enum Next {
 /// When a worker would request tasks if it had a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Not before something happens: its store fails or has nothing, or it stops or has enough.
+    /// Not before something happens: the store fails or is empty, or the worker stops or has
+    /// enough.
     Not,
     /// Once its step is answered.
     Soon,
@@ -38,18 +39,18 @@ pub enum Asks {
 /// Steps per lease of a worker that holds something: four may get lost.
 const BEATS: u32 = 5;
 
-/// Minimum time from a step to one due to a notification alone, if the worker wants no tasks.
+/// Minimum time to a step due to a notification alone, if the worker wants no tasks.
 const NUDGED: Duration = Duration::from_secs(1);
 
-/// First and longest minimum time from a step to one due to a notification, if the worker wants
-/// tasks and notifications were in vain. It doubles with each.
+/// First and longest minimum time to a step due to a notification, if the worker wants tasks. It
+/// doubles with each notification in vain.
 const IN_VAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// Approximate size of the results of one step, in bytes.
+/// Approximate size of a step's results, in bytes.
 const MAX_RESULTS: usize = MAX_REPLY;
 
 impl Worker {
-    /// Decides what the driver does next, after it has started what could start.
+    /// Decides what the driver does next, after it started what could start.
     pub fn next(&mut self, now: Instant) -> Next {
         self.expire(now);
         self.hurry(now);
@@ -78,8 +79,7 @@ impl Worker {
         Some(self.contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
     }
 
-    /// When a step is due if the worker wants `want` tasks, none is under way, and the store does
-    /// not fail.
+    /// When a step is due for `want` tasks, if none is under way and the store does not fail.
     fn due(&self, want: u32, now: Instant) -> Option<Instant> {
         let contact = &self.contact;
         let Some(sent) = contact.sent else { return Some(now) };
@@ -98,8 +98,7 @@ impl Worker {
         [Some(sent + self.rest(want)), notified, next_at].into_iter().flatten().min()
     }
 
-    /// When the worker would request tasks if it had a permit; it shares permits with other
-    /// workers.
+    /// When the worker would request tasks if it had a permit, since it shares permits.
     pub fn asks(&self, now: Instant) -> Asks {
         let contact = &self.contact;
         let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
@@ -114,21 +113,19 @@ impl Worker {
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
     }
 
-    /// Maximum time between two steps. A worker that holds nothing can lose nothing: its presence
-    /// must not expire.
+    /// Maximum time between two steps. A worker that holds nothing needs only its presence.
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
             (false, true) => self.contact.poll.min(lease / BEATS),
             (false, false) => lease / BEATS,
-            // The lease clock counts at most a quarter of such a lease for a silence of all
-            // workers.
+            // The lease clock counts at most a quarter of a lease for a silence of all workers.
             (true, true) => self.contact.poll.min(lease / 4),
             (true, false) => POLL.1.min(lease / 2),
         }
     }
 
-    /// Number of tasks that fit once ended runs are completed.
+    /// Tasks that fit once ended runs are completed.
     pub(crate) fn want(&self, now: Instant) -> u32 {
         if self.stopping.is_some() || self.contact.acknowledged == 0 {
             return 0;
@@ -147,8 +144,7 @@ impl Worker {
         if not_now { 0 } else { self.identity.prefetch }
     }
 
-    /// Gives back prefetched tasks with keys if no permit is free: they would block others of their
-    /// keys, here and elsewhere.
+    /// A prefetched task with a key blocks others of its key, here and elsewhere.
     fn give_back_what_waits(&mut self, now: Instant) {
         if self.held.keyed == 0 || self.pace.ahead.is_some() || self.free() > 0 {
             return;
@@ -171,7 +167,7 @@ impl Worker {
             complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();
         let all = completed.len() == self.held.ended.len();
         let last = self.stopping.is_some() && self.held.hand.is_empty() && self.held.busy() == 0 && all;
-        // Results that remain to be completed keep their room.
+        // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
         let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
@@ -218,8 +214,8 @@ impl Worker {
         }
     }
 
-    /// Restricts the step about to be sent to tasks of at least this priority. `None`: all. Gives
-    /// back tasks in hand of a lower priority.
+    /// Restricts the step about to be sent to tasks of at least this priority. `None`: all. Lower
+    /// tasks in hand are given back.
     pub fn restrict(&mut self, step: &mut Step, at_least: Option<i32>) {
         step.at_least = at_least;
         if let Some(under_way) = &mut self.contact.under_way {
@@ -231,7 +227,7 @@ impl Worker {
         lower.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// The results of one step: at least one, and as many as fit its size.
+    /// At least one result, and as many as fit the size.
     fn to_complete(&self) -> Vec<Completion> {
         let mut bytes = 0;
         let fits = |completion: &&Completion| {

@@ -1,4 +1,4 @@
-//! The worker: its settings, and the driver's calls between two steps.
+//! The worker: settings, and the driver's calls between two steps.
 
 use std::time::{Duration, Instant};
 
@@ -13,24 +13,24 @@ use crate::{
     pace::Pace,
 };
 
-/// Settings of a worker, constant or set by its driver.
+/// Settings, constant or set by the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Its id, new for each start of a process.
     pub worker: WorkerId,
     /// Label for people.
     pub label: Label,
-    /// The kinds that it serves, sorted, without those set aside.
+    /// Kinds that it serves, sorted, without those set aside.
     pub kinds: Vec<Kind>,
     /// The worker counts as alive for this long after a step.
     pub lease: Micros,
-    /// Maximum number of runs at a time. If workers share permits, the driver sets it each time.
+    /// Maximum number of runs. If workers share permits, the driver sets it each time.
     pub places: u32,
-    /// Number of tasks leased beyond the free permits, so that no run waits for a round trip.
+    /// Tasks leased beyond the free permits, so that no run waits for a round trip.
     pub prefetch: u32,
-    /// Whether the queue has a running limit: then nothing is prefetched.
+    /// Whether the queue has a running limit, which excludes prefetching.
     pub limited: bool,
-    /// Maximum total weight of all that it holds. `None`: unlimited.
+    /// Maximum weight of all that it holds. `None`: unlimited.
     pub capacity: Option<u32>,
 }
 
@@ -80,25 +80,25 @@ pub struct Stopping {
     pub parted: bool,
 }
 
-/// A worker. The proofs read its fields; change them only through its methods.
+/// A worker. The proofs read its fields; change them through its methods.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// Its settings.
     pub identity: Identity,
     /// Connection state.
     pub contact: Contact,
-    /// Tasks and runs that it holds.
+    /// Held tasks and runs.
     pub held: Held,
-    /// Its knowledge of the queue's rate.
+    /// Knowledge of the rate.
     pub pace: Pace,
-    /// No prefetch until this instant: a prefetched task with a key could not start.
+    /// No prefetch until then: a prefetched task with a key could not start.
     pub no_prefetch: Option<Instant>,
-    /// Set once the worker is to stop.
+    /// Set once it is to stop.
     pub stopping: Option<Stopping>,
 }
 
 impl Worker {
-    /// A worker that holds nothing and has sent no step.
+    /// A worker before its first step.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -110,13 +110,13 @@ impl Worker {
         }
     }
 
-    /// The next run that must end. Each is returned once.
+    /// The next run that must end, once.
     pub fn order(&mut self) -> Option<Order> {
         self.held.orders.pop_front()
     }
 
-    /// Takes in the end of a run, [`Released`](Outcome::Released) if it was ended from outside.
-    /// Returns whether the result counts: only if its token is in force.
+    /// Takes in the end of a run, [`Released`](Outcome::Released) if ended from outside. Returns
+    /// whether the result counts: its token is in force.
     pub fn ended(&mut self, run: RunId, outcome: Outcome) -> bool {
         self.held.orders.retain(|order| order.run != run);
         if self.held.finish_void(run) {
@@ -133,7 +133,7 @@ impl Worker {
     }
 
     /// Takes in the end of a run that a transaction of the application has completed in the store.
-    /// If it has not, the next list of held leases corrects that.
+    /// If it did not, the next list of held leases corrects that.
     pub fn completed(&mut self, run: RunId) {
         self.held.orders.retain(|order| order.run != run);
         self.held.finish_void(run);
@@ -142,7 +142,7 @@ impl Worker {
         self.contact.again = true;
     }
 
-    /// Requests no tasks of this kind from the next step on, and gives back those in hand.
+    /// Requests no more tasks of this kind, and gives back those in hand.
     pub fn set_aside(&mut self, kind: &Kind) {
         self.identity.kinds.retain(|other| other != kind);
         let hand = self.held.hand.iter().filter(|(_, leased)| leased.task.kind == *kind);
@@ -159,7 +159,7 @@ impl Worker {
         }
     }
 
-    /// Takes in the progress of a run. The next step reports it.
+    /// Takes in progress for the next step to report.
     pub fn progress(&mut self, run: RunId, progress: Progress) {
         let running = self.held.running.get_mut(&run.id).filter(|running| running.token == run.token);
         if let Some(running) = running {
@@ -167,19 +167,19 @@ impl Worker {
         }
     }
 
-    /// Takes in a notification: a task may be ready, or must be stopped.
+    /// Takes in that a task may be ready or must be stopped.
     pub fn notify(&mut self) {
         self.contact.notified = true;
     }
 
-    /// Requests a fresh choice: the next step gives back a task in hand and requests the most
-    /// urgent one. Done when [`exchanged`](Self::exchanged) has reached the returned number.
+    /// Late binding: the next step gives back a task in hand and requests the most urgent one. Done
+    /// when [`exchanged`](Self::exchanged) has reached the returned number.
     pub fn exchange(&mut self) -> u64 {
         self.contact.exchange.0 += 1;
         self.contact.exchange.0
     }
 
-    /// Number of exchanges that the store has answered.
+    /// Exchanges answered by the store.
     pub fn exchanged(&self) -> u64 {
         self.contact.exchange.1
     }
@@ -191,12 +191,12 @@ impl Worker {
         Some(Room { weight: capacity.saturating_sub(held), empty: held == 0 })
     }
 
-    /// Number of permits used by runs and by tasks in hand.
+    /// Permits used by runs and tasks in hand.
     pub fn taken(&self) -> u32 {
         u32::try_from(self.held.busy() + self.held.hand.len()).unwrap_or(u32::MAX)
     }
 
-    /// Number of permits that no run uses.
+    /// Permits that no run uses.
     pub fn free(&self) -> u32 {
         let busy = u32::try_from(self.held.busy()).unwrap_or(u32::MAX);
         self.identity.places.saturating_sub(busy)

@@ -3,7 +3,7 @@
 use super::{Reading, clock};
 use crate::{Changed, Deletion, Memory, Micros, Record, StateError, StateErrorKind};
 
-/// Maximum number of shards in an error.
+/// Maximum number of shards that an error names.
 const NAMED: usize = 5;
 
 /// The returned memory holds only the instant.

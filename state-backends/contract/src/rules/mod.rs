@@ -17,7 +17,7 @@ mod wait;
 
 use crate::{Change, Command, Micros, Record, Reply, Snapshot, StateError, StateErrorKind};
 
-/// A backend's reading while it holds the record.
+/// Values that a backend reads while it holds the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The store's clock, shared by all processes.
@@ -27,7 +27,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A reading without a server.
+    /// The reading of a store without a server.
     pub fn of_clock(now: Micros) -> Self {
         Self { now, incarnation: String::new() }
     }

@@ -2,7 +2,7 @@
 
 use crate::{Micros, Record, Ticket};
 
-/// Removes shards whose lease has ended.
+/// Removes the other shards whose lease has ended.
 ///
 /// Their tickets have no owner: until these are passed, distances overestimate the time.
 pub(super) fn expire(record: &mut Record, now: Micros) {
@@ -17,14 +17,15 @@ pub(super) fn expire(record: &mut Record, now: Micros) {
     }
 }
 
+/// Summary of the other shards.
 pub(super) struct Others {
-    /// Their lowest tickets.
+    /// The lowest tickets of the shards.
     pub(super) heads: Vec<Ticket>,
     /// Heads of jobs above weight 1, with the weight.
     heavy: Vec<(Ticket, u32)>,
     pub(super) first: Option<Ticket>,
     pub(super) running: u64,
-    /// Earliest end of their leases.
+    /// Earliest end of the leases.
     pub(super) next_end: Micros,
 }
 

@@ -8,13 +8,13 @@ use crate::{
 
 /// State while the tickets of one step request their slots.
 pub(super) struct Counter<'a> {
-    /// Without the shard of the step.
+    /// Does not list the shard of the step.
     pub(super) record: &'a mut Record,
     pub(super) others: Others,
     pub(super) now: Micros,
     pub(super) lead: Micros,
     pub(super) late: Late,
-    /// Jobs of all shards, including those just granted.
+    /// Running jobs of all shards, including those just granted.
     pub(super) running: u64,
     /// Grants that the shard has not received.
     pub(super) unheard: Vec<Grant>,
@@ -29,7 +29,7 @@ impl Counter<'_> {
             return Ok(slot);
         }
         if let Some(slot) = self.own_slot(ask) {
-            // The first meter has paid for it already.
+            // The first meter has paid for this slot already.
             self.record.meters.iter_mut().skip(1).for_each(|meter| meter.charge(slot, 1));
             self.running += 1;
             return Ok(slot);
@@ -91,8 +91,8 @@ impl Counter<'_> {
         record.meters.iter().skip(1).all(|meter| meter.allows(1) <= slot).then_some(slot)
     }
 
-    /// At the ticket's own place after tickets of living shards, otherwise as soon as any job may
-    /// start.
+    /// When the ticket may start: at its own place after tickets of living shards, otherwise as
+    /// soon as any job may.
     fn due(&self, ask: Ask) -> Micros {
         if self.is_first(ask.ticket) {
             self.record.next_slot(ask.weight)
@@ -111,7 +111,7 @@ impl Counter<'_> {
         self.record.slot_behind(ask.ticket.behind(next), kept, ask.weight)
     }
 
-    /// The slot at its place among the waiting shards, regardless of ticket numbers.
+    /// The slot at the ticket's place among the waiting shards, regardless of ticket numbers.
     pub(super) fn by_rank(&self, ask: Ask) -> Micros {
         let kept = self.others.weight_before(ask.ticket, Ticket::NONE);
         self.record.slot_behind(self.rank(ask.ticket), kept, ask.weight)

@@ -98,7 +98,7 @@ fn refuse(record: Option<&Record>, known: Option<&Presence>, step: &Step) -> Res
     Ok(())
 }
 
-/// Marks tickets that the shard dropped or the record has forgotten.
+/// Records tickets that the shard dropped or the record has forgotten.
 fn settle(record: &mut Record, known: Option<&Presence>, step: &Step) {
     record.ticket = record.ticket.max(highest(step));
     if let Some(given_up) = step.given_up {

@@ -32,8 +32,8 @@ impl Counter<'_> {
         self.record.meters.first().interval.min(LONGEST_TURN)
     }
 
-    /// Half the lead before the slot. A late ticket without its own slot uses the whole lead, so it
-    /// comes first.
+    /// When to request: half the lead before the slot. A late ticket without its own slot uses the
+    /// whole lead, so it comes first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
         let interval = self.record.meters.first().interval;
