@@ -14,9 +14,9 @@ const REFILL: Duration = Duration::from_secs(60);
 /// One process's reports about one store.
 #[derive(Clone, Debug, Default)]
 pub struct Outages {
-    /// Sending of the first command that failed since the last reply.
+    /// When the first command was sent that failed since the last reply.
     since: Option<Instant>,
-    /// Set until the end is reported, too.
+    /// The reported outage, until its end is reported.
     reported: Option<Reported>,
     reports: Reports,
 }

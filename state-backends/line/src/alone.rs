@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// State to go on without the store.
 #[derive(Clone, Debug, Default)]
 pub struct Alone {
-    /// Other shards in the last reply that counted any. If later replies count none, all may be
-    /// idle for a moment.
+    /// Number of other shards in the last reply that counted any. If later replies count none, all
+    /// may be idle for a moment.
     pub(crate) others: u32,
     /// Time and weight of the last start.
     pub(crate) last_start: Option<(Instant, u32)>,

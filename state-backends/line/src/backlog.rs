@@ -141,7 +141,7 @@ impl<J, C> Backlog<J, C> {
         (arriving, waiting)
     }
 
-    /// Whether it is gated and has no ticket.
+    /// Whether the job is gated and has no ticket.
     pub(crate) fn is_held(&self, id: JobId) -> bool {
         !self.gated_arriving.is_empty() && self.gated_arriving.contains(&id)
     }

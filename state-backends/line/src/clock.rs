@@ -111,8 +111,7 @@ mod tests {
     fn a_slot_is_never_read_too_early_and_quick_replies_sharpen_it() {
         let origin = crate::now();
         let mut clock = StateClock::new(origin);
-        // The store's clock is 1 s ahead of `origin`. The first reply took 40 ms back, the second 1
-        // ms.
+        // The store's clock is 1 s ahead of `origin`. The first reply took 40 ms, the second 1 ms.
         let truth = |ms: u32| Micros::from_millis(1000 + u64::from(ms));
         clock.observe(truth(1), origin, origin + MS * 41);
         assert_eq!(clock.ours_for(truth(100), origin), origin + MS * 140);

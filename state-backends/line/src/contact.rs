@@ -11,7 +11,7 @@ pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::fr
 /// Maximum time of a command. A backend should give up earlier; if it hangs, the shard does not.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Delays before each try, endless.
+/// The delay before each try, without end.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
     delays.without_max_times().with_jitter().with_jitter_seed(seed).build()

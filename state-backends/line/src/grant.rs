@@ -25,8 +25,8 @@ pub const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 /// How late grants may be used. Equal for all: one stall makes many late at once.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub struct Tolerance {
-    /// Maximum lateness after the slot, or after a later receipt: then the host stood still. An
-    /// interval, so that at most one start makes up for a stall.
+    /// Maximum lateness after the slot or, if later, the receipt: a longer one is a stall of the
+    /// host. An interval, so that at most one start makes up for a stall.
     start: Duration,
     /// Maximum time from slot to receipt: the lead, which follows the network.
     reply: Duration,

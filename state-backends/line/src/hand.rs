@@ -30,7 +30,7 @@ pub struct Hand {
     pub started_at: Option<Instant>,
     /// Whether a grant was given up as too late since the last step was made.
     pub overran: bool,
-    /// Steps in a row with such a grant.
+    /// Number of steps in a row with a grant given up as too late.
     pub overruns: u32,
     /// How late a start may be.
     pub tolerance: Tolerance,

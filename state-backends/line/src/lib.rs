@@ -15,7 +15,8 @@
 //!
 //! | noun | in |
 //! |---|---|
-//! | the line | `line.rs`, `talk.rs`, `hear.rs`, `start.rs`, `quote.rs`, `joint.rs`, `share.rs`, `space.rs` |
+//! | the line | `line.rs`, `talk.rs`, `hear.rs`, `start.rs` |
+//! | estimates, joint jobs, share, spacing | `quote.rs`, `joint.rs`, `share.rs`, `space.rs` |
 //! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `index.rs` |
 //! | tickets and grants | `hand.rs`, `grant.rs`, `lost.rs` |
 //! | connection to the store | `contact.rs` |

@@ -12,36 +12,36 @@ pub enum WhenStateIsLost {
     /// Nothing starts. Jobs wait, and starts resume when the store replies again. The default.
     #[default]
     Wait,
-    /// The shard continues at its share of the rate: one start every `interval × n × weight of the
-    /// job`. n is the larger of `shards` and the number in the last reply that counted other shards
-    /// with work, this one included. Its share of a running limit is `max_running / n` jobs, but at
-    /// least one.
+    /// The shard continues at its share of the rate: one start every `interval × n`, times the
+    /// weight of the job. n is the larger of `shards` and the number in the last reply that counted
+    /// other shards with work, this one included. Its share of a running limit is
+    /// `max_running / n` jobs, but at least one.
     ///
-    /// It starts with a warning in the log, and not before its share of the slots known to be
+    /// It begins with a warning in the log, and not before its share of the slots known to be
     /// reserved has come. It uses grants in hand first. Jobs start in the order of adding, even
     /// without a ticket: their `add` returns when they start, with
     /// [`Ticket::NONE`](interval_queue_contract::Ticket::NONE). A queue that was paused or held
     /// when last seen stays so.
     ///
     /// Once the store replies again, the shard keeps to its share **and** to the slots of the store
-    /// for 20 seconds, by when other shards of the same outage have come back, too; then only to
-    /// the slots.
+    /// for 20 seconds, by when other shards of the same outage have returned, too; then only to the
+    /// slots.
     ///
     /// A store that replies with a lasting error (rights, stored content) is not lost: nothing
     /// starts.
     ///
     /// # Limits
     ///
-    /// - **Spacing.** Shards do not know of each other: n shards may start a job at the same
+    /// - **Spacing.** Shards do not know of each other: n of them may start jobs at the same
     ///   instant. Over a longer time they keep the rate together, as long as at most `shards` run.
-    /// - **The rate, if only some are cut off.** Shards that reach the store, or that get work only
-    ///   after the outage, use the full rate. Each shard that is cut off adds its share.
-    /// - **A running limit below the number of shards**: each shard runs at least one job.
+    /// - **The rate, if only some are cut off.** Shards that still reach the store, or return with
+    ///   work only after the outage, use the full rate. Each shard that is cut off adds its share.
+    /// - **A running limit below the number of shards.** Each shard runs at least one job.
     /// - **Order** between the jobs of several shards.
     /// - **Control.** A shard that is cut off does not see a pause, a hold or a change.
     RunAlone {
-        /// How long the store must have failed this shard, counted from the first failed command: 1
-        /// s to 366 days. Slots are granted up to [`MAX_LEAD`] ahead, so by then those of other
+        /// How long the store must have failed this shard, counted from the first failed command:
+        /// 1 s to 366 days. Slots are granted up to [`MAX_LEAD`] ahead, so by then those of other
         /// shards have passed. The count restarts if the shard requests nothing for longer than
         /// this.
         after: Duration,

@@ -1,6 +1,7 @@
 //! Estimates of starts.
 //!
-//! Each is `slot_behind` a number of slots; `slots_before` computes that number for a ticket.
+//! An estimate is the slot after a number of slots (`slot_behind`); `slots_before` computes that
+//! number for a ticket.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::{
     order::Rank,
 };
 
-/// Maximum age of a memory for an estimate.
+/// Maximum age of the memory of the record for an estimate.
 pub const FRESH: Duration = Duration::from_secs(1);
 
 impl<J, C, A> Line<J, C, A> {

@@ -147,7 +147,7 @@ impl<J, C, A> Line<J, C, A> {
         self.is_lost(now) || self.settling(now).is_some()
     }
 
-    /// Whether it may request one slot despite its share.
+    /// Whether the shard may request one slot while it keeps to its share.
     pub fn may_ask(&self, now: Instant) -> bool {
         // A grant in the first reply would add to the starts made alone.
         !self.is_lost(now) && self.may_ask_at(now).is_some_and(|at| at <= now)

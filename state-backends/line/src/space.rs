@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use interval_queue_contract::Micros;
 
-/// Whether slots or starts keep the interval; see `Builder::space_by` of the crate `interval-queue`.
+/// Whether slots or starts keep the interval; see `Builder::space_by` of the crate
+/// `interval-queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpaceBy {

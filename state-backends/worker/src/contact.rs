@@ -22,7 +22,7 @@ pub const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_s
 /// Poll interval of a worker held back by load: no notification comes when the load falls.
 pub const UNDER_LOAD: Duration = Duration::from_secs(1);
 
-/// Delays before each try, endless.
+/// The delay before each try, without end.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
     delays.without_max_times().with_jitter().with_jitter_seed(seed).build()
@@ -37,7 +37,7 @@ pub struct Failing {
     pub error: String,
     /// Kind of the last error.
     pub kind: StateErrorKind,
-    /// Whether it may pass without anyone's intervention.
+    /// Whether the error may pass without anyone's intervention.
     pub passes: bool,
     /// Number of failed tries.
     pub tries: u32,
@@ -77,8 +77,8 @@ pub struct Contact {
     pub under_way: Option<UnderWay>,
     /// Whether the next step must list all held leases.
     pub unsure: bool,
-    /// When a step last listed them: at least once per lease, since a store that was rolled back
-    /// may have leased tasks, unnoticed, by a repeated request.
+    /// When a step last listed all held leases: at least once per lease, since a store that was
+    /// rolled back may have leased tasks, unnoticed, by a repeated request.
     pub stated: Option<Instant>,
     /// When the last step was sent.
     pub sent: Option<Instant>,
@@ -95,7 +95,7 @@ pub struct Contact {
     pub in_vain: u32,
     /// Whether the store had fewer tasks than requested.
     pub dry: bool,
-    /// Time to the next poll of a dry store, unless the store gave one.
+    /// Time from the last step to the next poll of a dry store, unless the store gave a time.
     pub poll: Duration,
     /// When work is due, by the store's report.
     pub next_at: Option<Instant>,

@@ -1,5 +1,5 @@
-//! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results, and
-//! runs that must end.
+//! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results,
+//! and runs that must end.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -52,7 +52,7 @@ pub struct Order {
 /// Why a run must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Because {
-    /// Its token is not in force. Its result does not count.
+    /// The token of the run is not in force. Its result does not count.
     Lost,
     /// The lease ended without a reply: another worker may have the task. The run must end at once.
     /// Its outcome is still reported, and counts if the store has waited.
@@ -69,7 +69,7 @@ pub enum Because {
 pub struct Held {
     /// Tasks in hand, most urgent first.
     pub hand: BTreeMap<Rank, Leased>,
-    /// Rank and mark of each task in hand. Only a lookup of the rate with a higher number covers it.
+    /// Rank and mark of each task in hand. Only a lookup with a higher number covers the task.
     ranks: BTreeMap<TaskId, (Rank, u64)>,
     /// Tasks in hand with a key.
     pub(crate) keyed: usize,

@@ -4,10 +4,10 @@
 //!
 //! Input: [replies](Worker::absorb) and [failures](Worker::fail) of the store,
 //! [results](Worker::found) of [lookups](Worker::look) of the rate, [ends](Worker::ended) of runs,
-//! and the time with each call. Output: tasks to [start](Worker::start), [runs that must
-//! end](Worker::order), and what the driver does [next](Worker::next): send a step, or sleep until
-//! an instant. After each input the driver executes the orders, starts what can start, and asks for
-//! the next action, in this order.
+//! and the time with each call. Output: tasks to [start](Worker::start),
+//! [runs that must end](Worker::order), and what the driver does [next](Worker::next): send a step,
+//! or sleep until an instant. After each input the driver executes the orders, starts what can
+//! start, and asks for the next action, in this order.
 //!
 //! The crate `interval-queue-tasks` drives the machine with handlers; the model check and the
 //! simulator drive it, too. The interface is private to them and may change at any time.

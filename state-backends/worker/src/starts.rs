@@ -83,7 +83,8 @@ impl Worker {
         }
         pace.ahead = has_rate.then_some(1);
         if has_rate {
-            // No other worker can start a task in hand or choose a more urgent one: keep only one.
+            // Tasks in hand are bound: no other worker can start them, and no more urgent task
+            // replaces them. Keep only one.
             let hand: Vec<_> = self.held.hand.keys().skip(1).copied().collect();
             hand.into_iter().for_each(|order| self.held.give_back(order));
         }

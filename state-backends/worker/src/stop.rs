@@ -11,7 +11,7 @@ use crate::{
 const GOODBYES: u32 = 5;
 
 impl Worker {
-    /// Stops the worker; runs may take until `by`, the earliest of several calls.
+    /// Stops the worker; runs may take until `by`. Of several calls, the earliest instant counts.
     pub fn stop(&mut self, by: Instant) {
         match &mut self.stopping {
             Some(stopping) => stopping.by = stopping.by.min(by),

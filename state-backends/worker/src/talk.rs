@@ -113,7 +113,7 @@ impl Worker {
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
     }
 
-    /// Maximum time between two steps. A worker that holds nothing needs only its presence.
+    /// Maximum time between two steps. A worker that holds nothing only has to keep its presence.
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
@@ -227,7 +227,7 @@ impl Worker {
         lower.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// At least one result, and as many as fit the size.
+    /// The results of one step: at least one, and as many as fit `MAX_RESULTS`.
     fn to_complete(&self) -> Vec<Completion> {
         let mut bytes = 0;
         let fits = |completion: &&Completion| {

@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// The next run that must end, once.
+    /// The next run that must end. Each run is returned once.
     pub fn order(&mut self) -> Option<Order> {
         self.held.orders.pop_front()
     }
