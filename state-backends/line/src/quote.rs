@@ -169,7 +169,7 @@ impl<J, C, A> Line<J, C, A> {
         if seen.shards > u32::from(self.contact.present) {
             return seen.ahead_of(ticket);
         }
-        // Without other shards, their tickets have no owner.
+        // No other shard is present, so other tickets have no owner.
         before.saturating_sub(self.hand.grants.len()) as u64
     }
 

@@ -132,7 +132,7 @@ impl<J, C, A> Line<J, C, A> {
     pub fn started(&mut self, started: Started<A>) {
         self.hand.started_at = Some(started.at);
         self.alone.last_start = Some((started.at, started.weight));
-        // It may have ended already.
+        // The job may have ended already.
         if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {
             *running = Some(handle);
         }

@@ -154,7 +154,7 @@ impl Worker {
     pub fn take_up(&mut self, kind: Kind) {
         if let Err(at) = self.identity.kinds.binary_search(&kind) {
             self.identity.kinds.insert(at, kind);
-            // Some may be ready.
+            // Tasks of this kind may be ready.
             self.contact.notified = true;
         }
     }
