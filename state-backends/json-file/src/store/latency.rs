@@ -1,35 +1,32 @@
-//! How quick the last commands were: whether the next one may run on the thread that gives it.
+//! Latency estimate: whether the next command may run on the calling thread.
 
 use std::time::{Duration, Instant};
 
-/// No command that usually takes longer may keep the thread that gives it. A hop to another one and back
-/// costs some 20 µs.
+/// Maximum average latency on the calling thread. A hop to another thread and back costs about 20
+/// µs.
 const QUICK: Duration = Duration::from_micros(100);
-/// A command takes part in the mean as one of so many.
+/// Weight of the latest command in the mean: one part in `MEMORY`.
 const MEMORY: u32 = 8;
 
-/// Learns from every command how long one takes.
 #[derive(Debug)]
 pub(crate) struct Swiftness {
-    /// The mean, in which the last commands count most: a slow one is forgiven after as many quick ones as it
-    /// was slow.
+    /// Exponential mean of command durations.
     mean: Duration,
 }
 
 impl Default for Swiftness {
-    /// Nothing is known: the first commands have to prove it.
+    /// Unproven: the first commands run on a blocking thread.
     fn default() -> Self {
         Self { mean: QUICK * 2 }
     }
 }
 
 impl Swiftness {
-    /// Whether the next command is probably quick.
     pub(crate) fn is_proven(&self) -> bool {
         self.mean < QUICK
     }
 
-    /// Runs a command, without the wait for the lock, and learns from it.
+    /// Runs a command and records its duration, which excludes the wait for the lock.
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command takes, never an instant of the state"
