@@ -59,8 +59,8 @@
 //! shorter text is padded with blanks; a longer one is renamed. So renames stop once the file has
 //! had room for the most shards that ever worked at once.
 //!
-//! Edit the file with a program that replaces it, as most editors do, or under its lock: `flock
-//! queues.json.lock vi queues.json`.
+//! Edit the file with a program that replaces it, as most editors do, or under its lock:
+//! `flock queues.json.lock vi queues.json`.
 //!
 //! # Why there is no fsync by default
 //!
@@ -100,7 +100,7 @@
 //! its owner and group as far as this process may set them. Every user of a queue must be able to
 //! create files in the directory and to write `<file>.lock`: use a common group, a `setgid`
 //! directory and umask 002.
-//!
+// docs.rs shows the feature of each item.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "fuzzing")]

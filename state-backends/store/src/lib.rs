@@ -1,7 +1,7 @@
-//! What the stores of the state backends share. It knows nothing of what is kept on a store, and of the
-//! contract the errors alone.
+//! Code that the stores share. Independent of what a store keeps; uses only the errors of the
+//! contract.
 #![forbid(unsafe_code)]
-// docs.rs says which feature brings what.
+// docs.rs shows the feature of each item.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "files")]
