@@ -1,3 +1,4 @@
+//! Notifications of changed queues.
 
 use std::{
     collections::BTreeMap,

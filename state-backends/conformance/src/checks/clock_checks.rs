@@ -1,4 +1,4 @@
-//! The state's clock: one for both handles, and it goes.
+//! The store's clock: one for both handles, and it advances.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::client::{Handles, Shard, opened};
 
-/// Through both handles in turn the time never goes back, and a twentieth of a second is neither nothing nor
-/// ages.
+/// Through alternating handles time never goes back, and 50 ms take at least 40 ms and less than 20
+/// s.
 pub async fn the_clock_goes_forward(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let began = one.snapshot().await.at;
@@ -22,14 +22,14 @@ pub async fn the_clock_goes_forward(handles: Handles) {
     let pause = Duration::from_millis(50);
     tokio::time::sleep(pause).await;
     let seen = (other.snapshot().await.at - before).to_duration();
-    // A clock may be coarse by some milliseconds, and a busy machine late by seconds.
+    // A clock may be coarse by milliseconds, and a busy machine late by seconds.
     assert!(seen >= pause * 4 / 5 && seen < Duration::from_secs(20), "{pause:?} were {seen:?}");
 }
 
-/// Of two commands that meet, the one that has to wait for the other is carried out later by about as much as
-/// it is answered later: the clock is read once the record is locked, not before.
+/// The clock is read under the record's lock: of two concurrent commands, the later one happens
+/// later by about the delay of its reply.
 ///
-/// It sees so only where a command takes longer than a fifth of a millisecond.
+/// Detects an early read only if a command takes longer than 200 µs.
 pub async fn the_clock_is_read_in_turn(handles: Handles) {
     const ROUNDS: u32 = 30;
     const WORTHWHILE: Duration = Duration::from_micros(200);
@@ -37,7 +37,7 @@ pub async fn the_clock_is_read_in_turn(handles: Handles) {
     let mut shards = [one.shard("one"), other.shard("other")];
     let mut request = 0;
     let mut told = (Duration::ZERO, Duration::ZERO);
-    // A busy machine may delay answers, but hardly half of the later ones, time and again.
+    // A busy machine may delay replies, but hardly half of the later ones in every round.
     for _ in 0..4 {
         let (mut apart, mut answered_apart) = (Duration::ZERO, Vec::new());
         for _ in 0..ROUNDS {
@@ -50,7 +50,8 @@ pub async fn the_clock_is_read_in_turn(handles: Handles) {
             answered_apart.push(later.answered.saturating_duration_since(earlier.answered));
         }
         answered_apart.sort_unstable();
-        // Single answers may be late, and a coarse clock is right on average.
+        // The median, because single replies may be late; the mean, because a coarse clock is right
+        // on average.
         told = (apart / ROUNDS, answered_apart[answered_apart.len() / 2]);
         if told.1 < WORTHWHILE || told.0 >= told.1 / 4 {
             return;

@@ -1,3 +1,4 @@
+//! One change of the text: lock, read, change, replace, unlock.
 
 use std::path::Path;
 

@@ -1,3 +1,4 @@
+//! The identity of files.
 
 use std::{
     fs::{self, Metadata},
