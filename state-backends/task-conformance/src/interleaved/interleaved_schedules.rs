@@ -1,25 +1,26 @@
-//! All orders in which sessions can run, with a bound for how often one is left that could go on: most faults of
-//! transactions need one or two such changes.
+//! All orders of sessions with a bounded number of preemptions. Most faults of transactions need
+//! one or two.
 
-/// Goes through them, one after the other: the same choices as before, but for the last that can be made otherwise.
+/// Iterates depth first: repeats the last choices, except the last one with an alternative.
 #[derive(Debug)]
 pub(super) struct Schedules {
     most: usize,
     every: usize,
     left: usize,
-    /// What was chosen of how many, each time that there was a choice.
+    /// (chosen, options) of each choice.
     path: Vec<(usize, usize)>,
     at: usize,
     has_begun: bool,
 }
 
 impl Schedules {
-    /// Those with so many changes at most; of those that differ in where the last one comes, only every so many.
+    /// Orders with at most `most` preemptions; only every `every`-th of those that differ in the
+    /// last.
     pub(super) fn new(most: usize, every: usize) -> Self {
         Self { most, every, left: 0, path: Vec::new(), at: 0, has_begun: false }
     }
 
-    /// Begins the next one, if there is one more.
+    /// Starts the next order. `false`: there is none.
     pub(super) fn begin(&mut self) -> bool {
         (self.left, self.at) = (self.most, 0);
         if !self.has_begun {
@@ -39,7 +40,7 @@ impl Schedules {
         false
     }
 
-    /// Who runs next, of those who can. None: nobody can.
+    /// The session that runs next. `None`: none can.
     pub(super) fn choose(&mut self, current: Option<usize>, can: &[usize]) -> Option<usize> {
         let goes_on = current.filter(|current| can.contains(current));
         let others = can.iter().copied().filter(|who| Some(*who) != goes_on);
@@ -69,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// All orders of sessions with so many statements each that wait for nobody.
+    /// All orders of sessions with these numbers of statements and no waits.
     fn all(statements: &[usize], most: usize, every: usize) -> BTreeSet<Vec<usize>> {
         let mut schedules = Schedules::new(most, every);
         let mut all = BTreeSet::new();
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn every_order_comes_once() {
-        // As many as there are ways to choose 3 of 7, and 2 of 6 of 4 of 9.
+        // As many as the combinations: 3 of 7; 2 of 6 times 2 of 4.
         assert_eq!(all(&[3, 4], 7, 1).len(), 35);
         assert_eq!(all(&[2, 2, 2], 6, 1).len(), 90);
         assert_eq!(all(&[3, 4], 0, 1).len(), 2);

@@ -1,4 +1,4 @@
-//! Commands that belong to another one.
+//! Commands derived from another command.
 
 use interval_queue_task_contract::{Change, ChangeTasks, Command};
 

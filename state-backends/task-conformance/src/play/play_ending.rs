@@ -1,4 +1,4 @@
-//! What must hold at the end, when the faults are over.
+//! The conditions at the end, after all faults.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::Overlap;

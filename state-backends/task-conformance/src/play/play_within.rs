@@ -1,4 +1,4 @@
-//! Transactions of an application that end runs.
+//! Completions within transactions of an application.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use interval_queue_task_contract::{Completion, Outcome as End};
 use super::{Event, Play};
 
 impl Play {
-    /// Whether a run that has come to this end ends within a transaction. It is running until that is committed.
+    /// Whether this run completes within a transaction. It runs until the commit.
     pub(super) fn ends_within(&mut self, worker: usize, completion: &Completion) -> bool {
         let can = self.within.is_some() && matches!(completion.outcome, End::Done(_) | End::Failed(_));
         if !can || self.rng.bool() {
@@ -41,11 +41,11 @@ impl Play {
         let chance = self.chance(0.1);
         match outcome {
             Ok(_) if self.rng.f64() < chance => {
-                // It dies after the commit.
+                // The worker dies after the commit.
                 self.workers[number].is_alive = false;
                 self.at(self.now, Event::Birth);
             }
-            // The answer to the commit is lost: the handler says that it has failed.
+            // The reply to the commit is lost: the handler reports an error.
             Ok(_) if self.rng.f64() < chance => {
                 self.workers[number].knows(&complete, Some(End::Error("the commit was not answered".into())));
             }
