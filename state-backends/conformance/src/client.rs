@@ -18,7 +18,7 @@ use interval_queue_contract::{
 };
 use tokio::task::JoinSet;
 
-/// Two handles on one store, as two processes would have them. If handles are cloneable: a clone.
+/// Two handles on one store, as two processes would have them. The second may be a clone.
 pub type Handles = (Arc<dyn SharedState>, Arc<dyn SharedState>);
 
 /// A lease that outlasts every check.
@@ -30,14 +30,14 @@ pub(crate) struct Client {
     queue: QueueName,
 }
 
-/// A text that is unique across checks, processes and runs.
+/// A text unique across checks, processes and runs.
 pub(crate) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}-{:x}", process::id(), RandomState::new().hash_one(count))
 }
 
-/// Clients of both handles on one queue that does not exist yet.
+/// Clients of both handles on a queue that does not exist yet.
 pub(crate) fn unopened(handles: Handles) -> (Client, Client) {
     let queue = QueueName::new(format!("check-{}", unique())).unwrap();
     let (one, other) = handles;
@@ -69,12 +69,11 @@ pub(crate) fn take(request: u64, count: u32) -> Take {
     Take { request, count, weights }
 }
 
-/// The kind of an error that must have occurred.
 pub(crate) fn kind<T: std::fmt::Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
     outcome.unwrap_err().kind()
 }
 
-/// Runs `count` futures concurrently on alternating handles. Returns all results.
+/// Runs `count` futures concurrently on alternating handles.
 pub(crate) async fn together<T: Send + 'static, F: Future<Output = Vec<T>> + Send + 'static>(
     clients: [&Client; 2],
     count: u64,
@@ -128,7 +127,6 @@ impl Client {
     }
 }
 
-/// A shard that numbers its steps and keeps its memory, as the contract demands.
 pub(crate) struct Shard {
     pub(crate) client: Client,
     pub(crate) id: ShardId,
@@ -137,7 +135,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The next `Step`: no takes, no requests, nothing waiting; a long lease, no lead.
+    /// The next `Step`: takes and requests nothing, nothing waits; a long lease, no lead.
     pub(crate) fn step(&mut self) -> Step {
         self.sequence += 1;
         let label = Label::new(format!("label of {}", self.id)).unwrap();

@@ -39,13 +39,13 @@ impl ManualClock {
         shows.now = shows.now + Micros::from_duration(by);
     }
 
-    /// Steps back, at most to zero, as an operator or a time server does.
+    /// Steps back, at most to zero.
     pub fn step_back(&self, by: Duration) {
         let mut shows = self.shows();
         shows.now = shows.now - Micros::from_duration(by);
     }
 
-    /// Sets the name of the server process that holds the records. A new name means a restart.
+    /// Sets the server process that holds the records. A new name means a restart.
     pub fn set_incarnation(&self, incarnation: impl Into<String>) {
         self.shows().incarnation = incarnation.into();
     }

@@ -1,5 +1,4 @@
-//! Random commands: of shards that keep to the contract and shards that do not, changes of every
-//! kind, and numbers near the maximum.
+//! Random commands, valid and invalid, with changes of every kind and numbers near the maximum.
 
 use interval_queue_contract::{
     Ask, Change, Command, Deletion, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_LEASE,
@@ -15,10 +14,10 @@ const LAST_REVISION: u64 = MOST - 1_000;
 /// A few shards of one queue that send random commands. Most are valid; some have impossible
 /// memories, tickets or numbers; some exceed a bound.
 ///
-/// For a backend with its own implementation of
-/// [`rules::apply`](interval_queue_contract::rules::apply): send each command to both and compare.
-/// [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does so with any
-/// backend in real time.
+/// To test another implementation of [`rules::apply`](interval_queue_contract::rules::apply), send
+/// each command to both and compare, as
+/// [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does in real
+/// time.
 ///
 /// ```
 /// use interval_queue_conformance::{Crowd, Tally};
@@ -80,14 +79,13 @@ impl Crowd {
         Micros::new(self.interval)
     }
 
-    /// The next command, given the queue's record (`None`: no queue) and the approximate instant
-    /// `now`.
+    /// The next command for a queue with this record (`None`: no queue) at about `now`.
     #[must_use]
     pub fn speak(&mut self, record: Option<&Record>, now: Micros) -> Said {
         let speaker = self.random.within(0..=self.members.len() as u64 - 1) as usize;
         let command = match self.random.within(0..=99) {
             _ if record.is_none() && self.random.happens(0.5) => self.open(speaker, now),
-            // Few decisions happen during a pause, so end it soon.
+            // A pause prevents most decisions: end it soon.
             0..30 if record.is_some_and(|record| record.paused) => {
                 Command::Change(Change::Resume, self.memory(speaker, now))
             }

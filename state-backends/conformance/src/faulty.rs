@@ -13,13 +13,12 @@ use crate::random::Random;
 
 /// Any store, with faults that a test controls and a count of its calls.
 ///
-/// A clone shares faults and counts. For two shards with separate faults, wrap two handles on one
-/// store. Delays use tokio's clock, including virtual time. Random faults repeat with the
-/// [seed](Faulty::seeded).
+/// A clone shares faults and counts: for separate faults, wrap two handles. Delays follow tokio's
+/// clock, including virtual time. Random faults repeat with the [seed](Faulty::seeded).
 ///
 /// # Cancel safety
 ///
-/// A future dropped in the delay before has had no effect; one dropped in the delay after has.
+/// Dropped in the delay before, a command has had no effect; in the delay after, it has.
 #[derive(Clone, Debug)]
 pub struct Faulty {
     inner: Arc<dyn SharedState>,
@@ -41,7 +40,7 @@ pub struct Faults {
     pub delay_before: Duration,
     /// Delay of each reply.
     pub delay_after: Duration,
-    /// Whether each delay is a random part of the value given, instead of all of it.
+    /// Whether each delay is a random part of the given value.
     pub vary_delays: bool,
 }
 
@@ -110,17 +109,17 @@ impl Faulty {
         self.inside().faults = faults;
     }
 
-    /// Changes the faults from the next command on, for example `|faults| faults.outage = true`.
+    /// Changes the faults from the next command on: `|faults| faults.outage = true`.
     pub fn change(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.inside().faults);
     }
 
-    /// Loses the request of the next command that no earlier call of this kind has claimed.
+    /// Loses the request of the next command; repeated calls affect later commands.
     pub fn lose_next_request(&self) {
         self.inside().next.push_back(Lost::Request);
     }
 
-    /// Loses the reply of the next command that no earlier call of this kind has claimed.
+    /// Loses the reply of the next command; repeated calls affect later commands.
     pub fn lose_next_reply(&self) {
         self.inside().next.push_back(Lost::Reply);
     }
@@ -157,8 +156,7 @@ impl Faulty {
 }
 
 impl Inside {
-    /// Decided at the start of a command, so that a seed gives the same faults however delays
-    /// interleave.
+    /// Decided when a command starts, so that a seed repeats whatever delays interleave.
     fn fate(&mut self) -> Option<Fate> {
         if self.faults.outage {
             return None;

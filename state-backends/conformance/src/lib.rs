@@ -22,15 +22,13 @@
 //! ```
 //!
 //! [`suite!`] makes a test for each requirement of the
-//! [contract](interval_queue_contract::SharedState): atomicity under concurrent commands, exact
-//! large numbers, distinct names, one clock, cancel safety. Most important,
+//! [contract](interval_queue_contract::SharedState). Most important,
 //! [`checks::commands_follow_the_rules`] compares random commands with the rules. The environment
 //! variable `INTERVAL_QUEUE_SEED` selects them.
 //!
-//! A program runs the checks with [`run`], or singly from [`CHECKS`]. [`checks`] documents each.
-//!
+//! - [`run`] runs the checks in a program; [`CHECKS`] lists them and [`checks`] documents them.
 //! - [`Crowd`] generates commands, to compare rules on any clock and after any fault.
-//! - [`Faulty`] wraps a store and makes it fail on demand.
+//! - [`Faulty`] makes a store fail on demand.
 //! - [`Keeping`] keeps the store's server or directory alive.
 //! - [`ManualClock`] is a clock that a test moves by hand.
 

@@ -1,4 +1,4 @@
-//! A shard of a crowd: a real line that also sends steps without need and at odd times.
+//! A shard of a crowd: a real line that also sends steps at odd times.
 
 use std::{
     sync::LazyLock,
@@ -15,7 +15,6 @@ const IDS: [&str; 9] = ["a", "b c", "ü-", "d:0", "-", "o'n \"\\%{}", "日本", 
 const LABELS: [&str; 7] =
     ["", "host:1", "two words  and more", "日本 🦀", "-", "it's; \"\\n\" %s $1 ?", "null"];
 
-/// A shard and its lead.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) line: Line<()>,
@@ -96,7 +95,6 @@ impl Member {
         }
     }
 
-    /// Processes the reply to a `Step`.
     pub(crate) fn learn(&mut self, step: &Step, stepped: &Stepped) {
         // More tickets would only slow the sequence down.
         let taken = stepped.taken.map(|taken| Taken { count: taken.count.min(6), ..taken });

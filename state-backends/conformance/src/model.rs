@@ -12,24 +12,21 @@ pub(crate) fn outcome(result: Result<Reply, StateError>) -> Outcome {
     result.map_err(|error| error.kind())
 }
 
-/// The record of a queue without other users, as of the last read.
+/// The record of a queue without other users.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// The stored record.
     pub(crate) record: Option<Record>,
     /// The instant of the last read or reply.
     pub(crate) at: Micros,
-    /// The incarnation that the store reports.
     incarnation: Option<String>,
 }
 
 impl Model {
-    /// Applies `commands` in this order to the rules and compares the results with outcomes and
-    /// `look`, a read after them.
+    /// Applies `commands` in this order to the rules; compares the results with the outcomes and
+    /// with `look`, a read after them.
     ///
-    /// The rules run at the instant in the reply: the clock's reading, or the record's last write
-    /// if that is later; the rules treat both alike. A rejection holds at any instant. The record
-    /// read afterwards shows its server's incarnation.
+    /// The rules run at the instant in the reply, which is the clock's reading or, if later, the
+    /// record's last write; the rules treat both alike. A rejection holds at any instant.
     ///
     /// # Errors
     ///
@@ -84,7 +81,6 @@ impl Model {
         Ok(())
     }
 
-    /// The record that a read returns at this instant.
     fn seen(&self, at: Micros) -> Option<Record> {
         let reading = Reading::of_clock(at);
         let reply = rules::apply(&mut self.record.clone(), &reading, &Command::Read).unwrap();

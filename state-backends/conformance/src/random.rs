@@ -12,7 +12,6 @@ impl Random {
         Self(seed)
     }
 
-    /// The next number of the whole range of `u64`.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -31,7 +30,6 @@ impl Random {
         some[(self.next() % some.len() as u64) as usize]
     }
 
-    /// A number from 0 to below 1.
     pub(crate) fn share(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
         (self.next() >> 11) as f64 / STEPS

@@ -26,8 +26,8 @@ impl Check {
         self.name
     }
 
-    /// Runs the check on two handles of one store, within a tokio runtime. A multi-threaded one
-    /// finds more faults.
+    /// Runs the check on two handles of one store, within a tokio runtime, best a multi-threaded
+    /// one.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ pub async fn watched(
 ///
 /// # Cancel safety
 ///
-/// A dropped future leaves the current check running in the background and starts no other.
+/// A dropped future leaves the current check running in the background; no other starts.
 pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<(), Failures> {
     let mut failures = Vec::new();
     for check in CHECKS {
@@ -118,8 +118,8 @@ impl Failures {
     }
 }
 
-/// The body of a test of [`suite!`](crate::suite). Not generic, so that checks are compiled once,
-/// not in the tests of every store.
+/// The body of a test of [`suite!`](crate::suite). Not generic, so that checks are compiled only
+/// once.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     match CHECKS.iter().find(|check| check.name == name) {

@@ -1,4 +1,4 @@
-//! The list of all checks, and the tests of [`suite!`](crate::suite) and [`CHECKS`] made from it.
+//! The list of all checks, as tests of [`suite!`](crate::suite) and as [`CHECKS`].
 
 use crate::{Check, checks};
 
@@ -62,8 +62,8 @@ macro_rules! __every_check {
 /// interval_queue_conformance::suite!(#[ignore = "needs a Redis server"] make);
 /// ```
 ///
-/// Each test uses its own multi-threaded tokio runtime, real time, and queues of its own, so that
-/// all can share one server. The caller needs no other dependency.
+/// Each test has its own multi-threaded tokio runtime and queues, so that all can share one server.
+/// It runs in real time. The caller needs no other dependency.
 #[macro_export]
 macro_rules! suite {
     ($(#[$($attribute:tt)*])* $make:path) => {

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::{Reply, StateErrorKind, Stepped, WaitReason};
 
-/// How often each outcome of the commands of a [`Crowd`](crate::Crowd) occurred. Default: zero.
+/// Counts of the outcomes of a [`Crowd`](crate::Crowd)'s commands. Default: zero.
 ///
 /// An outcome that never occurred was not compared: see [`Tally::rarest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

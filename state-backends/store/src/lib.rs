@@ -1,5 +1,4 @@
-//! Code that the stores share. Independent of what a store keeps; uses only the errors of the
-//! contract.
+//! Code that the stores share. Of the contract it uses only errors.
 #![forbid(unsafe_code)]
 // docs.rs shows the feature of each item.
 #![cfg_attr(docsrs, feature(doc_cfg))]

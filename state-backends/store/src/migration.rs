@@ -1,19 +1,16 @@
-//! Migrations of SQL stores: which are missing, and the errors of unusable tables. No I/O: each
-//! store executes the result.
+//! Migrations of SQL stores: which are missing, and errors of unusable tables. No I/O.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-/// A set of tables on a store: a main table `NAME`, and `NAME_schema` with the version in one row.
-/// Several components can share a store independently.
+/// A set of tables on a store: `NAME`, and `NAME_schema` with the version in one row. Components on
+/// one store are independent.
 #[derive(Clone, Copy, Debug)]
 pub struct Component {
     /// The name of the main table.
     pub name: &'static str,
-    /// The version that the first migration creates. Earlier tables were never released and are
-    /// rejected.
+    /// The version that the first migration creates. Earlier ones, never released, are rejected.
     pub first: usize,
-    /// SQL, one entry per version. The first creates the tables; each other upgrades from the
-    /// version before.
+    /// SQL per version. The first creates the tables; each other upgrades from the version before.
     pub migrations: &'static [&'static str],
     /// The rights of a user who may not create tables, as in `grant it …`.
     pub grants: &'static str,
@@ -92,21 +89,20 @@ impl Component {
         Err(StateError::new(kind, text))
     }
 
-    /// SQL that upgrades tables from `version` to this program's version, for one transaction.
-    /// `None`: they are up to date.
+    /// SQL that upgrades tables from `version`, for one transaction. `None`: they are up to date.
     pub fn steps(&self, version: usize) -> Option<String> {
         let missing = self.migrations.get((version + 1).saturating_sub(self.first)..);
         let missing = missing.filter(|missing| !missing.is_empty())?.join("\n");
         Some(format!("{missing}\nUPDATE {}_schema SET version = {};\n", self.name, self.known()))
     }
 
-    /// The error of a user without the right to use existing tables.
+    /// The error of a user who may not use existing tables.
     pub fn may_not_use(&self, user: &str, place: &str) -> StateError {
         let text = format!("user {user} may not use {place}: grant it {}", self.grants);
         StateError::new(StateErrorKind::Denied, text)
     }
 
-    /// The error of a user without the right to execute [`steps`](Self::steps) from `version`.
+    /// The error of a user who may not execute [`steps`](Self::steps) from `version`.
     pub fn may_not_migrate(&self, user: &str, place: &str, version: usize) -> StateError {
         let Self { name, grants, .. } = self;
         let text = match version {

@@ -21,8 +21,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// There is no scheme, or an `@` after a `?`. Errors of parameters are returned when one is
-    /// taken.
+    /// There is no scheme, or an `@` after a `?`. Parameters are checked when one is taken.
     pub fn parse(url: &str, known: &str) -> Result<Self, InvalidInput> {
         let Some((scheme, rest)) = url.split_once(':') else {
             let what = if may_hide_a_password(url) { String::new() } else { format!(" {url:?}") };
@@ -59,7 +58,7 @@ impl Url {
         InvalidInput::new(format!("unknown scheme \"{scheme}:\": use one of {known}"))
     }
 
-    /// The place as the path of a file. A leading `//` is ignored: `file:///a` is `file:/a`. Errors
+    /// The place as a file path. A leading `//` is ignored: `file:///a` is `file:/a`. Errors
     /// suggest `example`.
     ///
     /// # Errors
@@ -90,8 +89,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// A parameter has no value or is given twice, this one is not UTF-8, or a `%` starts no
-    /// escape.
+    /// As [`raw`](Self::raw), or this parameter is not UTF-8, or a `%` starts no escape.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>, InvalidInput> {
         let decode = |value: String| decoded(&value, &format!("parameter {name:?}")).map(Cow::into_owned);
         self.raw(name)?.map(decode).transpose()
@@ -169,7 +167,6 @@ impl Url {
     }
 }
 
-/// Parses names and values, still encoded.
 fn parameters(query: &str) -> Result<Vec<(String, String)>, InvalidInput> {
     let mut found: Vec<(String, String)> = Vec::new();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -207,7 +204,7 @@ pub fn decoded<'a>(part: &'a str, name: &str) -> Result<Cow<'a, str>, InvalidInp
     decoded.map_err(|_| InvalidInput::new(format!("{name} is not UTF-8 once its %XX are decoded")))
 }
 
-/// Whether the text looks like a connection string of other programs: `host=… password=…` or
+/// Whether the text looks like other programs' connection strings: `host=… password=…` or
 /// `password@host`.
 fn may_hide_a_password(text: &str) -> bool {
     text.contains(['=', '@'])

@@ -11,7 +11,7 @@ use crate::{
 
 const TAKES: u64 = 40;
 
-/// After dropped commands, a repeated take gets unique tickets and no extra tickets exist.
+/// After dropped commands, repeated takes get unique tickets and no extra tickets exist.
 pub async fn dropped_commands_leave_a_working_state(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let tickets = together([&one, &other], 4, drop_and_retry).await;

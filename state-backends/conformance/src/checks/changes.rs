@@ -16,8 +16,7 @@ async fn with_a_shard(handles: Handles) -> (Client, crate::client::Shard, Ticket
     (one, shard, ticket)
 }
 
-/// A pause stops the other handle's shards, which get no time to ask again. After a resume they
-/// start.
+/// A pause stops the other handle's shards without a time to ask again, until the resume.
 pub async fn a_pause_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     let changed = one.change(Change::Pause).await.unwrap();
@@ -29,7 +28,7 @@ pub async fn a_pause_is_seen_by_all(handles: Handles) {
     assert_eq!(shard.ask(ticket, Duration::ZERO).await.grants.len(), 1);
 }
 
-/// A hold delays the other handle's slots until its end. A shorter hold does not shorten it.
+/// A hold delays the other handle's slots. A shorter one does not shorten it.
 pub async fn a_hold_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     let hour = Micros::from_duration(Duration::from_secs(3600));
@@ -57,7 +56,7 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
     assert_eq!((record.interval(), record.max_running), (Micros::from_millis(1234), None));
 }
 
-/// A reset ends pause and hold and removes the shards. Tickets and settings stay; shards continue.
+/// A reset ends pause and hold and removes the shards, which continue. Tickets and settings stay.
 pub async fn a_reset_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     one.change(Change::Pause).await.unwrap();

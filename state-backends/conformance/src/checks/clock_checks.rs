@@ -7,8 +7,7 @@ use tokio::time::Instant;
 
 use crate::client::{Handles, Shard, opened};
 
-/// Through alternating handles time never goes back, and 50 ms take at least 40 ms and less than 20
-/// s.
+/// Time never goes back, and 50 ms measure at least 40 ms and less than 20 s.
 pub async fn the_clock_goes_forward(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let began = one.snapshot().await.at;
@@ -27,9 +26,7 @@ pub async fn the_clock_goes_forward(handles: Handles) {
 }
 
 /// The clock is read under the record's lock: of two concurrent commands, the later one happens
-/// later by about the delay of its reply.
-///
-/// Detects an early read only if a command takes longer than 200 µs.
+/// later by about the delay of its reply. Detected only if commands take over 200 µs.
 pub async fn the_clock_is_read_in_turn(handles: Handles) {
     const ROUNDS: u32 = 30;
     const WORTHWHILE: Duration = Duration::from_micros(200);
@@ -50,8 +47,7 @@ pub async fn the_clock_is_read_in_turn(handles: Handles) {
             answered_apart.push(later.answered.saturating_duration_since(earlier.answered));
         }
         answered_apart.sort_unstable();
-        // The median, because single replies may be late; the mean, because a coarse clock is right
-        // on average.
+        // The median for late replies, the mean for a coarse clock.
         told = (apart / ROUNDS, answered_apart[answered_apart.len() / 2]);
         if told.1 < WORTHWHILE || told.0 >= told.1 / 4 {
             return;

@@ -25,7 +25,7 @@ pub async fn reading_creates_nothing(handles: Handles) {
     }
 }
 
-/// All steps and changes except an open with an interval fail as `NotFound` and create nothing.
+/// Steps, and changes other than an open with an interval, fail as `NotFound` and create nothing.
 pub async fn steps_and_changes_need_a_queue(handles: Handles) {
     let (one, _) = unopened(handles);
     let step = one.shard("early").step();
@@ -79,8 +79,7 @@ pub async fn joining_keeps_the_settings(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// `OnExisting::Fail` with other settings fails as `Conflict` and changes nothing. Equal settings
-/// pass.
+/// `OnExisting::Fail` fails as `Conflict` for other settings and changes nothing.
 pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
@@ -93,7 +92,7 @@ pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// An open with a reset ends pause and hold and removes the shards. Tickets stay.
+/// An open with a reset ends pause and hold and removes the shards; tickets stay.
 pub async fn opening_can_reset(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     one.shard("forgotten").take(1, 3).await;
@@ -107,7 +106,7 @@ pub async fn opening_can_reset(handles: Handles) {
     assert!(record.shards.is_empty(), "{record:?}");
 }
 
-/// A store that can list its queues lists those opened through either handle, sorted, each once.
+/// A store that can list its queues lists all opened ones, sorted, each once.
 pub async fn opened_queues_are_listed(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     match other.state().queues().await {

@@ -24,8 +24,8 @@ async fn is_gone(clients: [&Client; 2]) {
     }
 }
 
-/// Nothing of a deleted queue remains for either handle; the reply has its settings. The next queue
-/// of that name is new, and other queues stay.
+/// Nothing of a deleted queue remains; the reply has its settings. A new queue of that name starts
+/// fresh, and other queues stay.
 pub async fn a_deleted_queue_is_gone(handles: Handles) {
     let (other_queue, _) = opened(handles.clone(), HOUR).await;
     let (one, other) = opened(handles, HOUR).await;
@@ -54,8 +54,8 @@ pub async fn a_deleted_queue_is_gone(handles: Handles) {
     other_queue.snapshot().await;
 }
 
-/// A queue with a live shard is deleted only by force; the error names the shard. The shard
-/// restores the queue from its memory, with its tickets.
+/// A queue with a live shard is deleted only by force; the error names the shard, which restores
+/// queue and tickets from its memory.
 pub async fn a_queue_in_use_is_deleted_by_force_only(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = other.shard("the one that waits");

@@ -6,7 +6,6 @@ use interval_queue_contract::{Change, MAX_NAME, Micros, OnExisting, QueueName};
 
 use crate::client::{Client, Handles, open, opened, unique};
 
-/// Beginnings of names.
 const ODD: [&str; 40] = [
     "queue", "Queue", "QUEUE", "a/b", "a\\b", "a:b", "a%3Ab", "a%2Fb", "a%b", "a b", "a+b", "a\"b", "a'b",
     "a`b", "a{b}", "{a}b", "a[b]", "a*", "a?", "$a", "#a", "@a", "a;b", "a,b", "a=b", "a&b", "a<b>", "a|b",
@@ -25,7 +24,7 @@ pub async fn queues_are_independent(handles: Handles) {
     assert_eq!(one.record().await.ticket.get(), 1000);
 }
 
-/// Names that a path, pattern, key, escape or eye could confuse are distinct queues.
+/// Names that are easily confused are distinct queues.
 pub async fn odd_names_are_distinct(handles: Handles) {
     let own = unique();
     let long = "x".repeat(MAX_NAME - own.len() - 1);

@@ -11,7 +11,7 @@ use crate::client::{Handles, LONG, Shard, ask, opened};
 const SHORT_LEASE: Micros = Micros::from_millis(150);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A shard's presence as sent is read through the other handle.
+/// A shard's presence is stored as sent.
 pub async fn a_presence_is_stored_as_sent(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = one.shard("shard \"7\" {é}");
@@ -90,8 +90,8 @@ pub async fn a_dead_shard_blocks_until_its_lease_ends(handles: Handles) {
     assert_eq!(one.record().await.shards.len(), 1, "the dead shard is gone, the other waits");
 }
 
-/// Every reply counts the shards with a presence after its command: of both handles, without shards
-/// that are idle, whose lease has ended, or that were reset.
+/// Every reply counts the shards with a presence after its command: not idle, expired or reset
+/// ones.
 pub async fn a_reply_counts_the_shards(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let (mut first, mut second, mut third) = (one.shard("first"), other.shard("second"), one.shard("third"));

@@ -19,8 +19,8 @@ const PAIRS: u32 = 9;
 /// Microseconds. Some intervals pass during a sequence.
 const INTERVALS: [u64; 4] = [1, 500, 999, 3_000];
 
-/// Random commands, valid and invalid, through either handle are answered and stored exactly as by
-/// the rules, at an instant between the reads before and after. Rejected commands change nothing.
+/// Random commands, valid and invalid, are answered and stored exactly as by the rules, at an
+/// instant between the reads before and after. Rejected commands change nothing.
 ///
 /// The sequences follow from the environment variable `INTERVAL_QUEUE_SEED` (default 0) and the
 /// store's clock.
@@ -34,8 +34,7 @@ pub async fn commands_follow_the_rules(handles: Handles) {
     }
 }
 
-/// Concurrent random commands through both handles are serialized in some order, each as by the
-/// rules.
+/// Concurrent random commands are serialized in some order, each as by the rules.
 ///
 /// The sequences follow from `INTERVAL_QUEUE_SEED` as in [`commands_follow_the_rules`].
 pub async fn commands_that_meet_follow_the_rules(handles: Handles) {
@@ -54,7 +53,6 @@ fn seeds() -> impl Iterator<Item = u64> {
     (first..=u64::MAX).take(SEQUENCES as usize)
 }
 
-/// A sequence of commands on a queue of its own.
 struct Sequence {
     seed: u64,
     sent: u32,
@@ -94,7 +92,6 @@ impl Sequence {
         self.clients[self.random.within(0..=1) as usize].clone()
     }
 
-    /// Sends a command and checks its outcome.
     async fn send(&mut self) {
         let said = self.crowd.speak(self.model.record.as_ref(), self.model.at);
         let came = outcome(self.any().apply(said.command().clone()).await);
@@ -104,7 +101,6 @@ impl Sequence {
         }
     }
 
-    /// Sends two commands concurrently, one per handle, and checks their outcomes.
     async fn send_two(&mut self) {
         let said = [(); 2].map(|()| self.crowd.speak(self.model.record.as_ref(), self.model.at));
         let mut under_way = Vec::new();

@@ -11,8 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(2);
 const SHARDS: u64 = 6;
 const JOBS: u32 = 20;
 
-/// Concurrent requests of both handles, some ahead of time, get slots at least an interval apart,
-/// one for every ticket.
+/// Concurrent requests get slots at least an interval apart, one for every ticket.
 pub async fn slots_keep_their_distance(handles: Handles) {
     let (one, other) = opened(handles, INTERVAL).await;
     let mut slots = together([&one, &other], SHARDS, work).await;
@@ -25,8 +24,7 @@ pub async fn slots_keep_their_distance(handles: Handles) {
     }
 }
 
-/// If the later ticket requests first, each still gets its own slot, unless it requests after that
-/// slot.
+/// Each ticket gets its own slot whichever is requested first, unless its slot has passed.
 pub async fn slots_follow_the_tickets(handles: Handles) {
     let interval = Micros::from_millis(400);
     let (one, other) = opened(handles, interval.to_duration()).await;

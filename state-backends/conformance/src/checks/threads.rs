@@ -6,8 +6,7 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use crate::client::{Client, Handles, opened, together};
 
-/// Many concurrent commands through both handles complete on one thread: none blocks it while
-/// waiting.
+/// Many concurrent commands complete on one thread: none blocks it while waiting.
 pub async fn one_thread_may_have_many_commands_under_way(handles: Handles) {
     const COMMANDS: u64 = 100;
     let (one, other) = opened(handles, Duration::from_secs(1)).await;

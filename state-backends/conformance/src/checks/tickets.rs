@@ -8,12 +8,12 @@ use crate::client::{Client, Handles, opened, take, together};
 
 const TAKES: u64 = 50;
 
-/// Concurrent takes of one ticket through both handles get every number from 1 exactly once.
+/// Concurrent takes of one ticket get every number from 1 exactly once.
 pub async fn tickets_are_unique_and_dense(handles: Handles) {
     take_together(handles, 8, 1).await;
 }
 
-/// A repeated take with the same request number gets the same tickets, also during other takes.
+/// A take repeated with its request number gets the same tickets, even during other takes.
 pub async fn a_retried_take_gets_the_same_tickets(handles: Handles) {
     take_together(handles, 4, 3).await;
 }

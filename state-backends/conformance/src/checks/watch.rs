@@ -27,7 +27,7 @@ async fn next(changes: &mut Changes) {
     poll_fn(|context| changes.as_mut().poll_next(context)).await.expect("the stream ended");
 }
 
-/// Consumes the pending items and returns their number.
+/// Consumes and counts the pending items.
 async fn drain(changes: &mut Changes) -> usize {
     let mut count = 0;
     while tokio::time::timeout(SOON, next(changes)).await.is_ok() {
@@ -66,7 +66,7 @@ pub async fn changes_are_told_to_all_who_watch(handles: Handles) {
     }
 }
 
-/// A change that races the start of a watch is visible to a read afterwards, or notified.
+/// A change while a watch starts is notified or visible to a later read.
 pub async fn no_change_is_missed_when_watching_begins(handles: Handles) {
     let (one, other) = opened(handles, MINUTE).await;
     for round in 0..20_u64 {

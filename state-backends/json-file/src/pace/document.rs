@@ -29,8 +29,7 @@ enum Entry<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses the file's bytes, including the record of `wanted`. `None` as `bytes`: there is no
-    /// file.
+    /// Parses the file, including the record of `wanted`. `None` as `bytes`: there is no file.
     pub(crate) fn parse(
         path: &Path,
         bytes: Option<&'a [u8]>,
@@ -93,7 +92,6 @@ impl<'a> Document<'a> {
         self.queues.into_keys().collect()
     }
 
-    /// Removes and returns the record of `queue`.
     pub(crate) fn take(&mut self, path: &Path, queue: &QueueName) -> Result<Option<Record>, StateError> {
         let record = match self.queues.remove(queue) {
             None => return Ok(None),
@@ -114,8 +112,7 @@ impl<'a> Document<'a> {
         self.queues.insert(queue, Entry::Record(Box::new(record)));
     }
 
-    /// Writes the whole text into `buffer`, pretty-printed. Unparsed records keep their
-    /// indentation.
+    /// Unparsed records keep their indentation.
     pub(crate) fn write_to(&self, buffer: &mut Vec<u8>) -> Result<(), StateError> {
         buffer.clear();
         let mut json = serde_json::Serializer::with_formatter(&mut *buffer, PrettyFormatter::new());
@@ -134,7 +131,6 @@ struct Version {
     interval_queue: u64,
 }
 
-/// The file as parsed in one pass.
 struct Frame<'a> {
     interval_queue: u64,
     /// A list, so that a repeated name is noticed.
@@ -156,7 +152,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Parses the frame and, on the way, the record of one queue.
 struct InFrame<'q> {
     wanted: Option<&'q QueueName>,
 }

@@ -15,8 +15,7 @@ pub(crate) mod document;
 
 /// Queues in one JSON file that processes share. See the [crate's documentation](crate).
 ///
-/// A clone is a handle to the same open file. One per process and file is enough; several are as
-/// safe.
+/// A clone is a handle to the same open file. One per process is enough; several are safe.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -86,7 +85,7 @@ impl JsonFileState {
 /// # Cancel safety
 ///
 /// A command that has begun completes even if its future is dropped. A command that still waits for
-/// others of this process is never begun.
+/// others of this process is then never begun.
 #[async_trait]
 impl SharedState for JsonFileState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -122,7 +121,7 @@ impl SharedState for JsonFileState {
     }
 }
 
-/// Applies a command to one queue. The text of all other queues is kept.
+/// Keeps the text of all other queues.
 fn carry_out(change: &mut Change<'_>, queue: QueueName, command: &Command) -> Result<Reply, StateError> {
     let mut document = Document::parse(change.path, change.before, Some(&queue))?;
     let mut record = document.take(change.path, &queue)?;

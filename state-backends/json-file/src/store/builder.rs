@@ -38,14 +38,14 @@ pub enum Fsync {
 /// For safety see the [crate's documentation](crate#how-a-state-is-replaced).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Replacement {
-    /// Overwrite where no killed process can damage the file: on Linux, on a local file system,
-    /// with [`Fsync::Never`] and [`Clock::Host`], for at most 4,096 bytes (a dozen shards with
-    /// work) that are no longer than the old text. Elsewhere [`Rename`](Self::Rename). The default,
-    /// and many times as fast. The file may end with blanks.
+    /// Overwrite the file where no killed process can damage it, else [`Rename`](Self::Rename): on
+    /// Linux, on a local file system, with [`Fsync::Never`] and [`Clock::Host`], for at most 4,096
+    /// bytes (a dozen shards with work) and no longer text. The default, and many times as fast.
+    /// The file may end with blanks.
     #[default]
     InPlace,
-    /// Write `<file>.tmp`, then rename it over the file. A reader without the lock, such as `cat`,
-    /// sees the old text or the new one, never a part of each.
+    /// Write `<file>.tmp`, then rename it over the file. Without the lock, readers such as `cat`
+    /// see the old text or the new one, never a part of each.
     Rename,
 }
 
@@ -91,14 +91,13 @@ impl Builder {
         self
     }
 
-    /// Whose clock decides. All processes that share the file must choose the same one. Default:
-    /// [`Clock::Host`].
+    /// Whose clock decides; the same for all processes of the file. Default: [`Clock::Host`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Maximum wait for another process to release the lock; then the command fails as
+    /// Maximum wait for the lock; then the command fails as
     /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy process
     /// holds the lock for a fraction of a millisecond. Default: 5 s.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {

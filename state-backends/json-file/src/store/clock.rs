@@ -19,24 +19,22 @@ use super::lock::Held;
 pub enum Clock {
     /// The system clock of the host. The default, and right for the processes of one host.
     ///
-    /// Several hosts must keep their clocks synchronized, as NTP does to within milliseconds. If
-    /// host A is `s` ahead of host B:
+    /// Several hosts must synchronize their clocks, as NTP does to within milliseconds. If host A
+    /// is `s` ahead of host B:
     ///
-    /// - Up to one second: B continues from the latest instant seen, and its jobs start up to `s`
-    ///   late. After a quiet period, A's first start can come up to `s` too close to the start
-    ///   before.
-    /// - Beyond one second: each change of B after one of A looks like a clock that was set back.
-    ///   Slots of A and B may lie closer than the interval.
+    /// - Up to one second: B continues from the latest instant seen and starts jobs up to `s` late.
+    ///   After a quiet period, A's first start can be up to `s` too early.
+    /// - Beyond one second: each change of B after one of A looks like a clock set back. Slots of A
+    ///   and B may be closer than the interval.
     /// - B's leases end up to `s` early.
     #[default]
     Host,
-    /// The clock of the server that holds the file: the modification time that it stamps on a
-    /// written byte.
+    /// The file server's clock: the modification time of a written byte.
     ///
-    /// Every command, including reads, then takes the lock, writes a byte and flushes it. The
-    /// resolution is that of the server's file system: on the usual ones microseconds from Linux
-    /// 6.13 on, before that a kernel tick (1 to 10 ms); two seconds on FAT. Slots keep their
-    /// distance on that clock; real starts deviate by up to one unit of it.
+    /// Every command, including reads, takes the lock, writes a byte and flushes it. The resolution
+    /// is that of the server's file system: normally microseconds from Linux 6.13 on, before that a
+    /// kernel tick (1 to 10 ms); two seconds on FAT. Slots keep their distance on that clock; real
+    /// starts deviate by up to one unit of it.
     FileServer,
 }
 
@@ -58,8 +56,8 @@ impl Clock {
 
 /// Makes the server stamp the lock file.
 ///
-/// The lock file is used because every host keeps it open and it is never replaced. NFS may let a
-/// client stamp a file locally if no other client uses it.
+/// Every host keeps the lock file open and it is never replaced. NFS may let a client stamp a file
+/// locally if no other client uses it.
 fn stamp(mut file: &File) -> io::Result<SystemTime> {
     file.rewind()?;
     file.write_all(b"\n")?;

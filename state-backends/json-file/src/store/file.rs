@@ -14,7 +14,6 @@ use super::in_place::Overwritable;
 /// Maximum reads when the file server drops the file during a read.
 const MOST_READS: u32 = 5;
 
-/// The file's path and how it is replaced.
 #[derive(Debug)]
 pub(crate) struct TextFile {
     path: PathBuf,
@@ -26,7 +25,7 @@ pub(crate) struct TextFile {
     standing: Option<Overwritable>,
 }
 
-/// The data that must reach the disk before a replacement counts as done.
+/// The data that must be on the disk before a replacement counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Flush {
     /// Nothing: the operating system decides.
@@ -141,8 +140,8 @@ impl TextFile {
         Ok(())
     }
 
-    /// Creates the temporary file. Its name is fixed, because the lock admits one writer. An
-    /// existing file was left by a killed writer.
+    /// The name is fixed, because the lock admits one writer. An existing file was left by a killed
+    /// writer.
     fn create_temporary(&self, before: Option<&Metadata>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         // `create_new`: a link planted under this name is never followed.
@@ -191,8 +190,8 @@ fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let fresh = new.metadata()?;
     if (fresh.uid(), fresh.gid()) != (old.uid(), old.gid()) {
-        // Otherwise a command of the superuser could lock the file's owner out. A process that may
-        // not change the owner may still set a group of its user.
+        // Otherwise a command of the superuser could lock the owner out. A process that may not
+        // change the owner may still set a group of its user.
         let _ = fchown(new, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(new, None, Some(old.gid())));
     }
     if fresh.mode() != old.mode() {

@@ -1,10 +1,10 @@
 //! Overwrites the open state file in place, at most a tenth of the cost of a rename. Linux only.
 //!
 //! Linux file systems copy up to a page at once and check for a kill only before or after. So the
-//! file is whole after any kill if its length is constant. A shorter text is padded with blanks; a
-//! longer one is left to a rename. A changed length could also reach the disk without its text.
+//! file is whole after any kill if its length is constant: a shorter text is padded, a longer one
+//! renamed. A changed length could also reach the disk without its text.
 //!
-//! Every command checks the file again, since people edit, replace and delete files.
+//! Every command checks the file again, because people edit, replace and delete files.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -20,7 +20,6 @@ const PAGE: usize = 4096;
 /// overlays, whose upper layer is one of these.
 const FILE_SYSTEMS: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
 
-/// A file that may be overwritten.
 #[derive(Debug)]
 pub(crate) struct Overwritable {
     file: File,
@@ -48,7 +47,7 @@ impl Overwritable {
         (known && stamp == named).then_some(Self { file, stamp })
     }
 
-    /// Reads the file into `buffer`. `None`: `path` names another file, or its length changed. The
+    /// Reads the file into `buffer`. `None`: `path` names another file, or the file grew. The
     /// caller holds the lock.
     pub(crate) fn read(&self, path: &Path, buffer: &mut Vec<u8>) -> Option<()> {
         let (stamp, length) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -64,16 +63,16 @@ impl Overwritable {
 
     /// Writes `text` over the `before` bytes just read. `false`: the caller must rename instead.
     pub(crate) fn overwrite(&self, directory: &Path, text: &mut Vec<u8>, before: usize) -> io::Result<bool> {
-        // A process without the right to create files would work until a text grows, then fail.
-        // Rename now to show the error early.
+        // Without the right to create files, a process would work until a text grows. Rename, to
+        // fail early.
         let rights = Access::WRITE_OK | Access::EXEC_OK;
         let has_room = text.len() <= before && before <= PAGE;
         if !has_room || accessat(CWD, directory, rights, AtFlags::EACCESS).is_err() {
             return Ok(false);
         }
         fill_up(text, before);
-        // An editor that overwrites the file truncates it first. Its text written after ours could
-        // be shorter and leave our end behind.
+        // An editor truncates a file before it writes. Its text, written after ours, could be
+        // shorter and leave our end behind.
         match look(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
             Some((_, length)) if length == before => self.file.write_all_at(text, 0).map(|()| true),
             _ => Ok(false),
@@ -90,8 +89,8 @@ fn fill_up(text: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Requests no times: requesting them makes the next write stamp the file, which costs more than
-/// the write.
+/// Requests no times: the next write would then stamp the file again, which costs more than the
+/// write.
 fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Stamp, usize)> {
     let wanted = StatxFlags::TYPE
         | StatxFlags::MODE
@@ -105,8 +104,8 @@ fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Optio
     (asked_for && is_ours(&stat)).then(|| (Stamp::of(&stat), usize::try_from(stat.stx_size).unwrap_or(0)))
 }
 
-/// Whether the file has one name and is not mounted by itself. Otherwise processes may reach it by
-/// another path, with another lock file.
+/// Whether the file has one name and is not mounted by itself. Otherwise another path may lead to
+/// it, with another lock file.
 fn is_ours(stat: &Statx) -> bool {
     FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile
         && stat.stx_nlink == 1

@@ -2,15 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-/// Maximum average latency on the calling thread. A hop to another thread and back costs about 20
-/// µs.
+/// Maximum average latency on the calling thread. A hop to another thread costs about 20 µs.
 const QUICK: Duration = Duration::from_micros(100);
 /// Weight of the latest command in the mean: one part in `MEMORY`.
 const MEMORY: u32 = 8;
 
 #[derive(Debug)]
 pub(crate) struct Swiftness {
-    /// Exponential mean of command durations.
     mean: Duration,
 }
 
@@ -26,7 +24,7 @@ impl Swiftness {
         self.mean < QUICK
     }
 
-    /// Runs a command and records its duration, which excludes the wait for the lock.
+    /// Runs a command and records its duration, without the wait for the lock.
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command takes, never an instant of the state"

@@ -14,8 +14,8 @@ use super::{
     lock::{LockFile, TryLock, patience},
 };
 
-/// A process that holds the lock longer is probably stopped, normally between two system calls, so
-/// the file is whole.
+/// A process that holds the lock longer is probably stopped between two system calls: the file is
+/// whole.
 const STUCK: Duration = Duration::from_millis(100);
 
 /// The constant part of an open store.
@@ -41,7 +41,6 @@ impl Location {
         self.options.clock
     }
 
-    /// The lock file, not opened yet.
     pub(crate) fn lock(&self) -> LockFile {
         LockFile::new(self.lock_path.clone(), self.try_lock)
     }
@@ -57,7 +56,7 @@ impl Location {
         look: impl Fn(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         let read = self.read(&look);
-        // Another process may be overwriting the file. If so, a lock file exists: read again under
+        // Another process may be overwriting the file. Then a lock file exists: read again under
         // it.
         if read.is_err() && self.lock_path.exists() { self.look(look) } else { read }
     }

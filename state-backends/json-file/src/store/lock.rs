@@ -1,7 +1,6 @@
 //! The lock between processes.
 //!
-//! A separate file, never renamed or deleted: the state file is replaced, and a lock on a replaced
-//! file excludes nobody.
+//! A separate file, never renamed or deleted, because a lock on a replaced file excludes nobody.
 
 use std::{
     fs::{File, OpenOptions},
@@ -31,7 +30,6 @@ pub struct LockFile {
     open: Option<Lock>,
 }
 
-/// An open lock file and its identity.
 #[derive(Debug)]
 struct Lock {
     file: File,
@@ -89,8 +87,7 @@ impl LockFile {
                 None => (Lock::open(&self.path)?, true),
             };
             match wait_for(self.try_lock, &lock.file, &patience) {
-                // If the lock file was deleted or replaced, later processes lock the new one: open
-                // it again.
+                // If the lock file was deleted or replaced, others lock the new one: open it again.
                 Ok(true) if lock.is_at(&self.path) => {
                     self.open = Some(lock);
                     return Ok(Held(self));
@@ -140,8 +137,7 @@ impl Held<'_> {
         let path = &self.0.path;
         let second = Lock::open(path)?;
         let taken = (self.0.try_lock)(&second.file).map_err(|error| unlockable(path, error))?;
-        // If the file was just replaced, the second descriptor locked another file and proves
-        // nothing.
+        // If the file was just replaced, the second descriptor proves nothing.
         let same = self.0.open.as_ref().is_some_and(|first| first.is_at(path) && second.is_at(path));
         Ok(!(taken && same))
     }
@@ -162,8 +158,8 @@ pub fn patience(limit: Duration) -> Patience {
     Patience::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
 }
 
-/// Retries until the lock is taken, or until `patience` is over: `false`. Blocking locks have no
-/// timeout and can wait far too long under contention.
+/// `false`: `patience` is over. Blocking locks have no timeout and can wait far too long under
+/// contention.
 fn wait_for(try_lock: TryLock, file: &File, patience: &Patience) -> io::Result<bool> {
     for _ in 0..QUICK_TRIES {
         if try_lock(file)? {
@@ -180,8 +176,7 @@ impl Lock {
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot("open the lock file", path, error))?;
         let metadata = file.metadata().map_err(|error| cannot("look at the lock file", path, error))?;
-        // `Clock::FileServer` writes one byte into the lock file, so it must not be a file of
-        // someone else.
+        // `Clock::FileServer` writes a byte into the lock file, so it must not be someone else's.
         if !metadata.is_file() || metadata.len() > 1 {
             return Err(StateError::new(
                 StateErrorKind::Foreign,

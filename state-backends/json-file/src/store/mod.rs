@@ -1,5 +1,5 @@
-//! A text file as a store: path, lock, clock, replacement of its text, watching. This module does
-//! not interpret the text.
+//! A text file as a store: path, lock, clock, replacement, watching. The text is not interpreted
+//! here.
 
 use std::{
     fmt,
@@ -38,8 +38,8 @@ use self::{location::Location, open::Open};
 #[derive(Clone)]
 pub struct JsonFileStore {
     location: Arc<Location>,
-    /// Serializes the threads of this process: they share the descriptor and with it the file's
-    /// lock. Async, so that waiting commands occupy no thread.
+    /// Serializes the threads of this process, which share the descriptor and so the file's lock.
+    /// Async: waiting commands occupy no thread.
     open: Arc<Mutex<Open>>,
     #[cfg(feature = "watch")]
     watchers: Arc<watch::Watchers>,
@@ -65,7 +65,7 @@ impl JsonFileStore {
         }
     }
 
-    /// Checks the text. If it is usable, creates the lock file and probes that the lock excludes.
+    /// Checks the text, then creates the lock file and probes that it excludes.
     pub(crate) async fn prepare(
         &self,
         check: impl Fn(&Path, Option<&[u8]>) -> Result<(), StateError> + Send + 'static,
@@ -89,8 +89,8 @@ impl JsonFileStore {
         &self,
         work: impl FnOnce(&mut Change<'_>) -> Result<T, StateError> + Send + 'static,
     ) -> Result<T, StateError> {
-        // The timeout includes the wait for commands of this process. Otherwise queued commands
-        // would wait one timeout each.
+        // The timeout includes the wait for this process's commands, so that queued commands share
+        // one.
         let patience = self.location.patience();
         let mut open = self.open.clone().lock_owned().await;
         if open.is_swift() {
@@ -106,7 +106,6 @@ impl JsonFileStore {
         .await
     }
 
-    /// Reads the text without changing it.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError> + Send + 'static,

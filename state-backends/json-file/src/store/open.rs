@@ -12,7 +12,7 @@ use super::{
     lock::{Held, LockFile},
 };
 
-/// The open files. One handle of the process uses them at a time.
+/// The open files, used by one handle of the process at a time.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) lock: LockFile,
@@ -25,7 +25,7 @@ pub(crate) struct Stored {
     file: TextFile,
     clock: Clock,
     swiftness: Swiftness,
-    /// Text last read and text last written. Kept to reuse their memory.
+    /// The last texts, kept to reuse their memory.
     before: Vec<u8>,
     after: Vec<u8>,
 }
@@ -48,7 +48,7 @@ impl Open {
         let options = &location.options;
         let flush = match (options.fsync, options.clock) {
             (Fsync::Always, _) => Flush::ContentsAndName,
-            // A network client reports a full disk only at the flush. An incomplete file must not
+            // A network client reports a full disk only at the flush; an incomplete file must not
             // be renamed.
             (Fsync::Never, Clock::FileServer) => Flush::Contents,
             (Fsync::Never, Clock::Host) => Flush::Nothing,
@@ -64,8 +64,7 @@ impl Open {
         Self { lock: location.lock(), stored }
     }
 
-    /// Whether a change is expected to take microseconds: nothing is flushed, and recent ones were
-    /// quick.
+    /// Whether a change probably takes microseconds.
     pub(crate) fn is_swift(&self) -> bool {
         !self.stored.file.is_flushed() && self.stored.swiftness.is_proven()
     }

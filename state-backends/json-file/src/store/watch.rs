@@ -1,8 +1,8 @@
-//! Watching the file. The operating system reports events; a read under the lock shows whether the
-//! watched part has changed.
+//! Watching the file: after each event, a read under the lock shows whether the watched part
+//! changed.
 //!
-//! The directory is watched, because the file may be missing or be replaced. All streams of one
-//! open file share a watcher, which ends with the last stream.
+//! The directory is watched, because the file may be missing or replaced. All streams of an open
+//! file share a watcher, which ends with the last stream.
 
 use std::{
     ffi::OsStr,
@@ -51,7 +51,6 @@ pub(crate) struct Watchers(Mutex<Weak<Watcher>>);
 #[derive(Debug)]
 struct Watcher {
     teller: Teller,
-    /// Watches until it is dropped.
     _directory: RecommendedWatcher,
 }
 
@@ -129,11 +128,9 @@ fn concerns(event: &Event, name: Option<&OsStr>) -> bool {
     event.need_rescan() || (is_of_file && !matches!(event.kind, EventKind::Access(_)))
 }
 
-/// The state of one stream of changes.
 struct Watched<L> {
     location: Arc<Location>,
     look: L,
-    /// The revision last read.
     revision: Option<u64>,
     told: Receiver<()>,
     watcher: Arc<Watcher>,

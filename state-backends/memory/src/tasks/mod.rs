@@ -72,8 +72,7 @@ impl MemoryTasks {
         *self.queues() = copy.0;
     }
 
-    /// Completes a run as an application does within its own transaction. Memory has no
-    /// transactions: for tests of the rules.
+    /// Completes a run as if within an application's transaction. For tests of the rules.
     #[doc(hidden)]
     #[allow(clippy::missing_errors_doc, reason = "those of the rule")]
     pub fn complete_within(

@@ -10,8 +10,7 @@ use interval_queue_task_contract::{
     TaskId, Took, WorkerId,
 };
 
-/// All rows of a queue. Public for tests that inject faults and for a proof that reads rows; only
-/// the rules change them.
+/// All rows of a queue. Public for fault injection and a proof; only the rules change them.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     /// The queue's row.
@@ -87,8 +86,7 @@ impl Tables {
         self.queue.is_none()
     }
 
-    /// Ends the command; undoes its writes unless `is_done`. Returns whether watchers are to be
-    /// notified.
+    /// Ends the command; undoes its writes unless `is_done`. Returns whether to notify watchers.
     pub fn finish(&mut self, is_done: bool) -> bool {
         let notifies = std::mem::take(&mut self.notifies) && is_done;
         if !is_done {

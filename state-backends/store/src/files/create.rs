@@ -4,8 +4,8 @@ use std::{io, path::Path};
 
 /// Creates an empty file with all rights that the umask leaves. `false`: the name is taken.
 ///
-/// For files of a library that would create them with fewer rights. On Linux the new file is not
-/// opened, because closing it would end all POSIX locks of the process on it.
+/// For files of a library that would grant fewer rights. On Linux the new file is not opened:
+/// closing it would end all POSIX locks of the process on it.
 ///
 /// # Errors
 ///

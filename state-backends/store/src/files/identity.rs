@@ -10,7 +10,7 @@ use std::{
 pub struct FileId(u64, u64);
 
 impl FileId {
-    /// The identity of the file at `path`. `None`: it cannot be read.
+    /// The identity of the file at `path`. `None`: unreadable.
     pub fn at(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|file| Self::of(&file))
     }
@@ -22,8 +22,7 @@ impl FileId {
         Self(file.dev(), file.ino())
     }
 
-    /// Other systems: the standard library gives no identity, and an open file is not easily
-    /// deleted.
+    /// Other systems: no identity is known, and an open file is not easily deleted.
     #[cfg(not(unix))]
     pub fn of(_: &Metadata) -> Self {
         Self(0, 0)

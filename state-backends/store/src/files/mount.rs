@@ -4,8 +4,8 @@ use std::path::Path;
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-/// Rejects a path that other hosts or containers see differently, for a store whose processes share
-/// memory and a log next to the file. Linux only; elsewhere nothing is detected.
+/// Rejects paths that other hosts or containers see differently, for stores whose processes share
+/// memory and a log next to the file. Detects them on Linux only.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn check_mount(path: &Path) -> Result<(), StateError> {
         let known = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
         StatxFlags::from_bits_retain(known.stx_mask).contains(StatxFlags::MNT_ID).then_some(known.stx_mnt_id)
     };
-    // The log would be outside of the file's mount, where other containers do not see it.
+    // The log would be outside of the file's mount, invisible to other containers.
     if let (Some(of_file), Some(of_directory)) = (mount(path), mount(directory))
         && of_file != of_directory
     {
@@ -49,8 +49,7 @@ pub fn check_mount(_: &Path) -> Result<(), StateError> {
 
 /// The kind of network or host mount with this number in `statfs`. `None`: a local file system.
 ///
-/// FUSE counts as remote: GlusterFS, sshfs, object stores and mounts of virtual machines have its
-/// number, like local ones.
+/// FUSE counts as remote: remote and local mounts of FUSE have the same number.
 pub fn kind_of_remote(magic: u64) -> Option<&'static str> {
     Some(match magic {
         0x6969 => "NFS",

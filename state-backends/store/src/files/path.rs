@@ -1,4 +1,4 @@
-//! Resolves paths, so that all names of a file lead to one file, one lock and one log.
+//! Resolves paths, so that all names of a file share one lock and one log.
 
 use std::{
     ffi::OsString,
@@ -18,8 +18,7 @@ const MOST_LINKS: usize = 40;
 ///
 /// # Errors
 ///
-/// The directory is missing, the path is empty or not a regular file, or the file has several
-/// names.
+/// The directory is missing, the path is empty or no regular file, or the file has several names.
 pub fn resolve(given: &Path, example: &str) -> Result<PathBuf, StateError> {
     let invalid =
         |what: &str| StateError::new(StateErrorKind::Invalid, format!("{} {what}", given.display()));
@@ -66,7 +65,7 @@ pub fn resolve(given: &Path, example: &str) -> Result<PathBuf, StateError> {
     Err(invalid("leads through too many symbolic links: give the path of a file"))
 }
 
-/// Lock and log are named after the file, so another name would lead to other ones.
+/// Lock and log are named after the file: another name would lead to others.
 fn has_other_names(path: &Path) -> StateError {
     let text = format!(
         "{path} has several names (hard links), each with a lock and a pace of its own: keep one and make the others symbolic \
