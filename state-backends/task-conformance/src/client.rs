@@ -35,9 +35,9 @@ use uuid::Uuid;
 pub struct Handles {
     /// The first handle.
     pub one: Arc<dyn TaskStore>,
-    /// The second handle; a clone if handles are cloneable.
+    /// The second handle; may be a clone.
     pub other: Arc<dyn TaskStore>,
-    /// The store's clock, if settable. `None`: checks in which hours pass are left out.
+    /// The store's clock, if settable. `None`: checks that need one are left out.
     pub clock: Option<ManualClock>,
 }
 
@@ -54,21 +54,21 @@ pub struct Client {
     clock: Option<ManualClock>,
 }
 
-/// A text that is unique across checks, processes and runs.
+/// A text unique across checks, processes and runs.
 pub fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}-{:x}", process::id(), RandomState::new().hash_one(count))
 }
 
-/// A new id. Ids rise with each call, as time-ordered ones do.
+/// A new id. Ids rise, as time-ordered ones do.
 pub fn id() -> TaskId {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let count = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
     TaskId::new(Uuid::from_u128(count << 64 | 0x7000 << 48 | 0x8000))
 }
 
-/// A new id made of a name: its order is random.
+/// A new id made of a name, in random order.
 pub fn id_of_name() -> TaskId {
     TaskId::named(&unique())
 }
@@ -83,7 +83,7 @@ pub fn keyed(name: &str) -> NewTask {
     NewTask { key: Some(key(name)), ..task() }
 }
 
-/// A task with this unique name until its end.
+/// A task with this unique name until it ends.
 pub fn named(name: &str) -> NewTask {
     NewTask { unique: Some(Unique { name: key(name), until: Until::Ended }), ..task() }
 }
@@ -110,7 +110,7 @@ pub fn in_seconds(n: u64) -> When {
     When::After(seconds(n))
 }
 
-/// A policy with this many attempts, one second apart.
+/// This many attempts, one second apart.
 pub fn attempts(max_attempts: u32) -> PolicyOverride {
     let (max_attempts, wait) = (Some(max_attempts), Some(seconds(1)));
     PolicyOverride { max_attempts, backoff: wait, max_backoff: wait, ..PolicyOverride::default() }
@@ -125,7 +125,7 @@ pub fn refusal<T: Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
     outcome.unwrap_err().kind()
 }
 
-/// Clients of both handles on one queue that does not exist yet.
+/// Clients of both handles on a queue that does not exist yet.
 pub fn unopened(handles: Handles) -> (Client, Client) {
     let queue = QueueName::new(format!("check-{}", unique())).unwrap();
     let client = |store| Client { store, queue: queue.clone(), clock: handles.clock.clone() };
@@ -158,7 +158,7 @@ impl Client {
     }
 
     pub async fn try_add(&self, tasks: Vec<NewTask>, age: Micros) -> Result<Vec<Added>, StateError> {
-        // All checks share one producer, so sequences are unique.
+        // One producer for all checks, so that sequences are unique.
         static SEQUENCE: AtomicU32 = AtomicU32::new(0);
         let sequence = SEQUENCE.fetch_add(u32::try_from(tasks.len()).unwrap(), Ordering::Relaxed);
         match self.apply(Command::Add(Add { tasks: tasks.into(), sequence, age })).await? {
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Adds tasks, which must be new, and returns their ids.
+    /// Adds new tasks.
     pub async fn add(&self, tasks: impl IntoIterator<Item = NewTask>) -> Vec<TaskId> {
         let tasks: Vec<_> = tasks.into_iter().collect();
         let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// Applies a verb to these tasks and returns the ids it affected.
+    /// Applies a verb and returns the changed ids.
     pub async fn touch(&self, verb: Verb, ids: impl IntoIterator<Item = TaskId>) -> Vec<TaskId> {
         self.try_touch(touch(verb, Selector::ids(ids))).await.unwrap().ids
     }
@@ -235,7 +235,7 @@ impl Client {
         states
     }
 
-    /// The states of the edges to a task's upstreams.
+    /// The states of a task's edges to upstreams.
     pub async fn edges(&self, down: TaskId) -> Vec<EdgeState> {
         self.stored(down).await.upstreams.iter().map(|edge: &Edge| edge.state).collect()
     }
@@ -294,7 +294,7 @@ impl Client {
         self.clock.as_ref().expect("this check needs a clock that can be set: see Handles::clock")
     }
 
-    /// Lets time pass. Keep it short: without a settable clock it is real.
+    /// Lets time pass, in real time if the clock is not settable.
     pub async fn pass(&self, time: Duration) {
         match &self.clock {
             Some(clock) => clock.advance(time),
@@ -302,7 +302,7 @@ impl Client {
         }
     }
 
-    /// Lets time pass in quarters of the witness's lease, so that the lease clock advances, too.
+    /// Lets time pass in quarters of the witness's lease, which advances the lease clock.
     pub async fn live(&self, witness: &mut Worker, time: Duration) {
         let step = Duration::from_millis(witness.lease.to_duration().as_millis() as u64 / 4);
         let mut left = time;
@@ -337,7 +337,7 @@ impl Worker {
         Self { lease, ..self }
     }
 
-    /// The next `Step`, which completes and requests nothing. The first one holds no leases.
+    /// The next `Step`: completes and requests nothing. The first one resyncs.
     pub fn step(&mut self) -> Step {
         self.sequence += 1;
         let first = self.sequence == 1;
@@ -373,7 +373,7 @@ impl Worker {
         stepped
     }
 
-    /// Sends steps until no maintenance is due. Returns their number.
+    /// Sends steps until no maintenance is due; returns their number.
     pub async fn tidy(&mut self) -> usize {
         let mut steps = 1;
         while self.beat().await.more {
@@ -383,7 +383,7 @@ impl Worker {
         steps
     }
 
-    /// Resyncs with no held leases, even after a lost lease, and [tidies](Self::tidy).
+    /// Resyncs without held leases, even after a lost lease, then [tidies](Self::tidy).
     pub async fn hello(&mut self) {
         let step = Step { holding: Some(Vec::new()), ..self.step() };
         self.send(step).await;
@@ -415,7 +415,7 @@ impl Worker {
         self.send(step).await
     }
 
-    /// Reports the outcome of a run whose token must be in force.
+    /// As [`complete`](Self::complete); the token must be in force.
     pub async fn end(&mut self, run: (TaskId, Token), outcome: Outcome) {
         let stepped = self.complete(run, outcome).await;
         assert_eq!(stepped.lost, [], "the token {} was in force", run.1);

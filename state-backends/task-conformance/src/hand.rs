@@ -1,4 +1,4 @@
-//! A worker moved by hand, and helpers for tests of stores.
+//! A worker whose steps a test sets, and helpers for tests of stores.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 pub const LEASE: Micros = Micros::from_millis(60_000);
 
-/// The queue of a hand.
+/// The queue of a [`Hand`].
 pub fn mail() -> QueueName {
     QueueName::new("mail").unwrap()
 }
@@ -37,7 +37,7 @@ pub fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
     Command::Add(Add { tasks: tasks.into_iter().collect(), sequence: 0, age: Micros::ZERO })
 }
 
-/// An add of a flow: each task has its own unique name and key, and waits for the task before it.
+/// An add of a flow: tasks with unique names and keys, each waiting for the one before.
 pub fn flow(count: u64) -> Command {
     let named = |n: u64| NewTask {
         unique: Some(Unique { name: Key::new(format!("name {n}")).unwrap(), until: Until::Ended }),
@@ -51,7 +51,7 @@ pub fn flow(count: u64) -> Command {
 /// Sizes of flows whose adds must cost linear work.
 pub const FLOWS: [u64; 4] = [2_000, 4_000, 8_000, 16_000];
 
-/// Checks that `work` is linear in [`FLOWS`], size by size as it is measured.
+/// Checks that `work`, measured size by size, is linear in [`FLOWS`].
 pub fn assert_linear(work: impl IntoIterator<Item = u64>, what: &str) {
     let mut most = u64::MAX;
     for (count, work) in FLOWS.into_iter().zip(work) {
@@ -60,7 +60,7 @@ pub fn assert_linear(work: impl IntoIterator<Item = u64>, what: &str) {
     }
 }
 
-/// A worker that sends the steps that a test sets.
+/// A worker whose steps a test sets.
 pub struct Hand<'s> {
     store: &'s dyn TaskStore,
     pub step: Step,

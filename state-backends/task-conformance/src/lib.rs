@@ -28,8 +28,8 @@
 //! - [`run`] runs the checks in a program; [`CHECKS`] lists them and [`checks`] documents them.
 //! - [`differential`] sends random commands of all kinds to a store and to the memory.
 //! - [`interleaved`] runs concurrent transactions in every order of their statements.
-//! - [`play`] fuzzes the rules: producers, workers, faults, an operator. All promises are checked
-//!   after every command.
+//! - [`play`] fuzzes the rules: producers, workers, faults, an operator; all promises checked after
+//!   every command.
 
 pub mod checks;
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! A check of counts after rows were removed by hand. Each store passes its own `remove`.
+//! A check of counts after rows were removed by hand with the store's `remove`.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a check fails by panicking")]
 
 use interval_queue_contract::QueueName;
@@ -11,7 +11,7 @@ use crate::{
     client::{Client, keyed, kind, task, usual},
 };
 
-/// Wrong counts are detected and a recount corrects them. Removed tasks block no others.
+/// Wrong counts are detected and recounted. Removed tasks block no others.
 pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce(&QueueName, &[TaskId])) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();
@@ -36,7 +36,6 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
     assert_eq!((are_wrong(&one).await, one.overview().await.miscounted), (false, false));
     assert_eq!(recount(&one).await, Recounted::default());
 
-    // The key that a removed task held goes to the next task.
     worker.tidy().await;
     for &id in &left {
         assert_eq!(worker.run().await, id);

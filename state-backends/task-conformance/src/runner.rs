@@ -37,8 +37,8 @@ impl Check {
         self.needs_clock
     }
 
-    /// Runs the check on two handles of one store, within a tokio runtime. A multi-threaded one
-    /// finds more faults.
+    /// Runs the check on two handles of one store, within a tokio runtime, best a multi-threaded
+    /// one.
     ///
     /// # Errors
     ///
@@ -52,8 +52,8 @@ impl Check {
     }
 }
 
-/// Runs all checks in turn, each on new handles, within a tokio runtime. Without a settable clock,
-/// runs those that need none.
+/// Runs all checks in turn, each on new handles, within a tokio runtime. Without a settable clock
+/// omits checks that need one.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ impl Check {
 ///
 /// # Cancel safety
 ///
-/// A dropped future leaves the current check running in the background and starts no other.
+/// A dropped future leaves the current check running in the background; no other starts.
 pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<(), Failures> {
     let mut failures = Vec::new();
     for check in CHECKS {
@@ -74,7 +74,7 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
 }
 
 /// The body of a test of [`task_conformance_tests!`](crate::task_conformance_tests). Not generic,
-/// so that checks are compiled once, not in the tests of every store.
+/// so that checks are compiled only once.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     match CHECKS.iter().find(|check| check.name == name) {

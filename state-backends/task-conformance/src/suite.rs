@@ -1,10 +1,10 @@
-//! The list of all checks, and the tests of
-//! [`task_conformance_tests!`](crate::task_conformance_tests) and [`CHECKS`] made from it.
+//! The list of all checks, as tests of [`task_conformance_tests!`](crate::task_conformance_tests)
+//! and as [`CHECKS`].
 
 use crate::{Check, checks};
 
-/// Passes the names of all checks to another macro of this crate: first those for any clock, then
-/// those that need a settable one. The only list of checks.
+/// Passes the names of all checks to another macro of this crate, those that need a settable clock
+/// last. The only list of checks.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __every_task_check {
@@ -176,16 +176,16 @@ macro_rules! __every_task_check {
 /// Expands to a test of every check.
 ///
 /// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two
-/// processes would have them, and its clock. Attributes apply to every test. For a store without a
-/// settable clock add `no clock`, which omits the checks that need one:
+/// processes would have them, and its clock. Attributes apply to every test. `no clock` omits the
+/// checks that need a settable clock:
 ///
 /// ```
 /// # async fn make() -> interval_queue_task_conformance::Handles { std::future::pending().await }
 /// interval_queue_task_conformance::task_conformance_tests!(#[ignore = "needs a server"] make, no clock);
 /// ```
 ///
-/// Each test uses its own multi-threaded tokio runtime and queues of its own, so that all can share
-/// one server. The caller needs no other dependency.
+/// Each test has its own multi-threaded tokio runtime and queues, so that all can share one server.
+/// The caller needs no other dependency.
 #[macro_export]
 macro_rules! task_conformance_tests {
     ($(#[$($attribute:tt)*])* $make:path) => {

@@ -21,7 +21,7 @@ pub async fn the_first_add_makes_the_queue(handles: Handles) {
     assert!(other.store().queues().await.unwrap().contains(other.queue()), "the queue is not listed");
 }
 
-/// A flow of thousands of tasks with names and keys is one command, and a repeat is recognized.
+/// A flow of thousands of tasks is one command, and a repeat is recognized.
 pub async fn a_large_flow_is_added_by_one_command(handles: Handles) {
     let (one, other) = usual(handles).await;
     let Command::Add(flow) = hand::flow(4_000) else { panic!("no add") };
@@ -34,7 +34,7 @@ pub async fn a_large_flow_is_added_by_one_command(handles: Handles) {
     assert_eq!(named, [Added::Kept(flow.tasks[3_999].id)]);
 }
 
-/// Existing ids stay unchanged and add nothing.
+/// Existing ids stay unchanged.
 pub async fn a_repeated_add_adds_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     let batch = vec![task(), task()];
@@ -49,7 +49,7 @@ pub async fn a_repeated_add_adds_nothing(handles: Handles) {
     assert_eq!(one.counted(Counted::EverAdded).await, 2);
 }
 
-/// A batch with one rejected task adds nothing.
+/// One rejected task rejects the batch.
 pub async fn a_batch_is_added_whole_or_not_at_all(handles: Handles) {
     let (one, other) = usual(handles).await;
     let stranger = task().id;
@@ -74,7 +74,7 @@ pub async fn a_late_add_is_refused(handles: Handles) {
     assert_eq!(other.rows().await.len(), 1);
 }
 
-/// An edge names a task of the batch or a stored one, not a purged one.
+/// Upstreams must be in the batch or stored, not purged.
 pub async fn edges_name_tasks_that_are_there(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;

@@ -1,5 +1,4 @@
-//! A large backlog of unadmitted tasks delays neither ready nor urgent tasks, and is admitted in
-//! the end.
+//! A large backlog of unadmitted tasks delays no ready or urgent tasks, and is admitted in the end.
 
 use std::time::Duration;
 
@@ -13,29 +12,26 @@ use crate::{
 
 /// More tasks than a few polls admit.
 const MANY: usize = 600;
-/// Maximum tasks admitted by a poll that gets all the tasks it requested.
+/// Maximum tasks admitted by a poll that is fully served.
 const FEW: u64 = 25;
-/// Minimum time between admissions by polls that need no tasks.
+/// Minimum time between admissions by fully served polls.
 const SWEEP: Duration = Duration::from_millis(100);
 /// Maximum time until a worker with free capacity polls again.
 const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
 
-/// Tasks of two keys.
 fn behind_two_keys(count: usize) -> impl Iterator<Item = NewTask> {
     (0..count).map(|n| keyed(["a", "b"][n % 2]))
 }
 
-/// Tasks of a kind that only one worker of the check serves.
+/// Tasks of a kind that one worker of the check serves.
 fn of_kind(name: &'static str, tasks: impl Iterator<Item = NewTask>) -> impl Iterator<Item = NewTask> {
     tasks.map(move |task| NewTask { kind: kind(name), ..task })
 }
 
-/// The number of unadmitted tasks.
 async fn backlog(queue: &Client) -> u64 {
     queue.counted(Counted::Now(State::Added)).await + queue.counted(Counted::Now(State::Scheduled)).await
 }
 
-/// A worker with a long-running task.
 async fn busy(queue: &Client) -> Worker {
     queue.add(of_kind("long", std::iter::once(task()))).await;
     let mut worker = queue.worker_of(&["long"]);
@@ -43,8 +39,8 @@ async fn busy(queue: &Client) -> Worker {
     worker
 }
 
-/// Polls as a worker with capacity for one task until the backlog is admitted. Returns the total
-/// wait that replies demanded.
+/// Polls with capacity for one task until the backlog is admitted. Returns the waits that replies
+/// demanded.
 async fn admit_all(queue: &Client, worker: &mut Worker) -> Micros {
     let mut passed = Micros::ZERO;
     for _ in 0..MANY {
@@ -66,7 +62,7 @@ async fn admit_all(queue: &Client, worker: &mut Worker) -> Micros {
     panic!("{} tasks are left", backlog(queue).await)
 }
 
-/// Checks that fully served polls, even many in a row, admit few tasks of a backlog.
+/// Fully served polls, even many in a row, admit few tasks.
 async fn is_bounded(queue: Client, worker: &mut Worker) {
     let (before, runs) = (backlog(&queue).await, 5);
     assert!(before > 2 * runs * FEW, "{before} tasks are too few");
@@ -81,7 +77,7 @@ async fn is_bounded(queue: Client, worker: &mut Worker) {
     }
 }
 
-/// A backlog of two keys does not delay ready tasks.
+/// A backlog of blocked tasks does not delay ready ones.
 pub async fn a_backlog_behind_keys_holds_up_no_ready_work(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -101,7 +97,7 @@ pub async fn a_backlog_that_is_due_holds_up_no_ready_work(handles: Handles) {
     is_bounded(one, &mut worker).await;
 }
 
-/// However many polls come, tasks are admitted once per `SWEEP`, due and added ones in equal parts.
+/// However many polls come, tasks are admitted once per `SWEEP`, due and added ones equally.
 pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -115,7 +111,7 @@ pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     let mut admitted = 0;
     for n in 1..=sweeps {
         one.pass(SWEEP).await;
-        // The second poll comes too soon to admit tasks.
+        // Too soon to admit tasks again.
         worker.run().await;
         worker.run().await;
         let scheduled = MANY as u64 - one.counted(Counted::Now(State::Scheduled)).await;
@@ -143,7 +139,7 @@ pub async fn an_urgent_task_passes_a_backlog(handles: Handles) {
     assert_eq!([worker.run().await, worker.run().await], [ready, behind_a_key]);
 }
 
-/// While no task runs, workers of other kinds admit the whole backlog without waits.
+/// While no task runs, workers of other kinds admit the backlog without waits.
 pub async fn a_backlog_is_admitted_without_its_workers(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut stranger = other.worker_of(&["other"]);
@@ -152,7 +148,7 @@ pub async fn a_backlog_is_admitted_without_its_workers(handles: Handles) {
     assert_eq!(admit_all(&one, &mut stranger).await, Micros::ZERO);
 }
 
-/// While tasks run, workers of other kinds admit the backlog slowly, one worker at a time.
+/// While tasks run, workers of other kinds admit the backlog slowly, one at a time.
 pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut busy = busy(&one).await;
@@ -178,7 +174,7 @@ pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) 
     busy.beat().await;
 }
 
-/// A worker of the same kind admits the whole backlog, but not for tasks blocked by their keys.
+/// A worker of the same kind admits the whole backlog despite blocked tasks.
 pub async fn a_worker_with_room_admits_a_backlog_in_the_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut busy = busy(&one).await;

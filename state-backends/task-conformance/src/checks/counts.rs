@@ -17,7 +17,7 @@ async fn compare(client: &Client) {
     assert_eq!(notified, there);
 }
 
-/// Counters equal rows after every command. Rejected commands count nothing.
+/// Counters equal rows after every command, also a rejected one.
 pub async fn counts_are_exact(handles: Handles) {
     let (one, other) = usual(handles).await;
     let failing = || NewTask { policy: attempts(2), kind: kind("ä"), ..task() };

@@ -53,7 +53,7 @@ pub async fn a_failed_upstream_acts_as_its_edges_say(handles: Handles) {
     for (&id, notified) in ids.iter().zip(notified) {
         assert_eq!(one.edges(id).await, [notified]);
     }
-    // Also if the task is added after the failure.
+    // A task added after the failure acts alike.
     let later =
         one.add([OnFailure::Cancel, OnFailure::Run, OnFailure::Wait].map(|mode| behind([up], mode))).await;
     worker.tidy().await;
@@ -76,7 +76,7 @@ pub async fn an_end_goes_down_the_whole_graph(handles: Handles) {
     assert_eq!(one.states(&ids).await, [State::Cancelled; 500]);
 }
 
-/// A task waits for a thousand upstreams, which are checked in parts.
+/// A task waits for a thousand upstreams, checked in parts.
 pub async fn a_task_waits_for_a_thousand_others(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add((0..1_000).map(|_| task())).await;
@@ -127,7 +127,7 @@ pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
         worker.tidy().await;
         assert_eq!(one.states(&[up, down]).await, [State::Ready, State::Waiting]);
     }
-    // So does a task that was not retried and has not started.
+    // A task that was not retried and has not started waits, too.
     let late = one.add_one(NewTask { not_before: in_seconds(99), ..behind([up], OnFailure::Run) }).await;
     assert_eq!([worker.run().await, worker.run().await], [up, down]);
     worker.tidy().await;
@@ -143,7 +143,7 @@ pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
     assert_eq!(worker.run().await, down);
 }
 
-/// A retry reopens the edges of the task and its waiting downstreams, not of cancelled ones.
+/// A retry reopens edges of the task and of its waiting downstreams, not of cancelled ones.
 pub async fn a_retry_reopens_edges(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(NewTask { policy: attempts(1), ..task() }).await;

@@ -1,4 +1,4 @@
-//! Who holds a task: tokens, late steps and silent workers.
+//! Leases: tokens, late steps and silent workers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::client::{Client, Handles, SHORT, Worker, attempts, done, refusal, task, usual};
 
-/// Lets the lease of a silent worker end. Another worker notices, and gets nothing earlier.
+/// Lets a silent worker's lease end while another worker polls.
 async fn outlive(client: &Client) -> Worker {
     let mut witness = client.worker_of(&["witness"]).with_lease(SHORT);
     for _ in 0..6 {
@@ -21,7 +21,7 @@ async fn outlive(client: &Client) -> Worker {
     witness
 }
 
-/// A write with an old token, or of another worker, changes nothing. The sender is notified.
+/// A write with an old token or by another worker changes nothing; its sender is notified.
 pub async fn a_stale_token_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
@@ -64,8 +64,7 @@ pub async fn an_older_step_changes_nothing(handles: Handles) {
     assert_eq!(other.rows().await, before);
 }
 
-/// Held leases in a resync are authoritative: other leases were lost in a reply and cost no
-/// attempt.
+/// A resync's held leases are authoritative: leases lost in a reply cost no attempt.
 pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(1), ..task() })).await;
@@ -95,8 +94,7 @@ pub async fn a_stranger_restates_first(handles: Handles) {
     assert!(!stepped.restate && stepped.leased.len() == 1, "{stepped:?}");
 }
 
-/// A dead worker's task runs again after its lease and has failed once. Its late reports change
-/// nothing.
+/// A dead worker's task runs again after its lease, with one failure. Late reports change nothing.
 pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([1, 2].map(|n| NewTask { policy: attempts(n), ..task() })).await;
@@ -117,7 +115,7 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
 }
 
-/// A late worker keeps the leases it resyncs if nobody took them. Its other runs count as failures.
+/// A late worker keeps the leases in its resync that nobody took. Its other runs have failed.
 pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(3), ..task() })).await;
@@ -129,7 +127,7 @@ pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
         one.pass(Duration::from_millis(240)).await;
         witness.beat().await;
     }
-    // The lease has ended, and the worker's own step is the first to notice.
+    // The worker's own step is the first to notice its ended lease.
     one.pass(Duration::from_millis(240)).await;
     let kept = (ids[0], runs[0].task.token);
     let step = Step { holding: Some(vec![kept]), ..worker.step() };
@@ -145,14 +143,13 @@ pub async fn a_lone_worker_that_comes_back_keeps_its_runs(handles: Handles) {
     one.add_one(NewTask { policy: attempts(1), ..task() }).await;
     let mut worker = one.worker();
     let run = worker.one().await;
-    // No worker sent anything: that is an outage, and costs no lease.
+    // Silence of all workers is an outage and costs no lease.
     one.pass(worker.lease.to_duration() * 3).await;
     worker.end(run, done()).await;
     assert_eq!(one.state(run.0).await, State::Done);
 }
 
-/// Silence of all workers counts as a quarter lease: after an outage the first worker takes no
-/// tasks of others.
+/// Silence of all workers counts as a quarter lease: after an outage no worker takes others' tasks.
 pub async fn an_outage_costs_no_lease(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add((0..3).map(|_| NewTask { policy: attempts(1), ..task() })).await;
@@ -173,13 +170,13 @@ pub async fn an_outage_costs_no_lease(handles: Handles) {
     }
 }
 
-/// A rolled-back store requests a resync, restores the runs and never reuses a token.
+/// A rolled-back store requests a resync, restores the runs and reuses no token.
 pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task()]).await;
     let mut worker = one.worker();
     worker.beat().await;
-    // As if the replies since then were lost by a roll-back.
+    // A roll-back would lose the replies since then.
     worker.sequence += 10;
     worker.acknowledged = worker.sequence;
     let token = Token { incarnation: Micros::MAX, attempt: 7 };

@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, behind, opened, task, usual};
 
-/// Names that a pattern, escape, collation or eye could confuse.
+/// Names that are easily confused.
 const ODD: [&str; 24] = [
     "a",
     "A",
@@ -36,7 +36,7 @@ const ODD: [&str; 24] = [
     "a\u{200b}",
 ];
 
-/// A reply has at most about 4 MiB of payloads. The page names where to continue.
+/// A reply has at most about 4 MiB of payloads and names where to continue.
 pub async fn a_look_at_too_much_gives_what_fits(handles: Handles) {
     let (one, other) = usual(handles).await;
     let large = Json::new(format!("\"{}\"", "x".repeat(900_000))).unwrap();
@@ -144,7 +144,7 @@ pub async fn odd_names_are_distinct(handles: Handles) {
     }
 }
 
-/// The data of runs is stored: progress, errors, worker, times, history.
+/// Progress, errors, worker, times and history are stored.
 pub async fn what_runs_leave_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let id = one.add_one(task()).await;

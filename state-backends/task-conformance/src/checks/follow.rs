@@ -22,7 +22,7 @@ fn states(events: &[Event]) -> Vec<(TaskId, Option<State>, Option<State>)> {
     events.iter().map(|event| (event.task, event.from, event.to)).collect()
 }
 
-/// Each state change is reported once, in order, with its run and error, from the first follow on.
+/// From the first follow on, each state change is reported once, in order, with run and error.
 pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     use State::{Added, Cancelled, Done, Failed, Leased, Ready, Waiting};
     let (one, other) = usual(handles).await;
@@ -64,7 +64,7 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     assert!(others.clone().all(|event| event.error.is_none()), "{notified:?}");
     assert!(notified.events.windows(2).all(|two| two[0].at <= two[1].at), "{notified:?}");
     assert_eq!(follow(&other, Some(notified.mark), 1_000).await.events, []);
-    // A mark ahead of the store's events means that the store was rolled back.
+    // A mark ahead of the events: the store was rolled back.
     let ahead = Mark { number: notified.mark.number + 1, ..notified.mark };
     let back = follow(&one, Some(ahead), 9).await;
     assert_eq!((back.events, back.mark.number, back.missed), (Vec::new(), notified.mark.number, true));
@@ -82,7 +82,7 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     assert_eq!(pages, notified.events);
 }
 
-/// Events of concurrent processes are complete, unique and in a possible order.
+/// Events of concurrent processes are complete, unique and in order.
 pub async fn events_of_many_are_told_in_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut mark = follow(&one, None, 1).await.mark;
@@ -125,7 +125,7 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
             }
             ended = crew.is_empty();
             while crew.try_join_next().transpose().unwrap().is_some() {}
-            // Lets the other tasks run if there is one thread.
+            // Lets other tasks run on a single thread.
             tokio::task::yield_now().await;
         }
     }
@@ -134,8 +134,7 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
     assert_eq!(known.len(), 200);
 }
 
-/// A follower that returns too late is notified of missed events. Events are kept for a bounded
-/// time.
+/// A late follower is notified of missed events, which are kept for a bounded time.
 pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let (one, other) = usual(handles).await;
     let minute = Duration::from_secs(60);
@@ -144,7 +143,7 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let first = one.add_one(task()).await;
     let notified = follow(&other, Some(begun), 9).await;
     assert_eq!((states(&notified.events).len(), notified.missed), (1, false));
-    // After a long time without followers, no events are recorded.
+    // Long without followers: no events are recorded.
     one.pass(minute * 3 / 2 + Duration::from_secs(1)).await;
     one.add_one(task()).await;
     let late = follow(&one, Some(notified.mark), 9).await;
@@ -152,7 +151,7 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let again = one.add_one(task()).await;
     let notified = follow(&one, Some(late.mark), 9).await;
     assert_eq!((states(&notified.events), notified.missed), (vec![(again, None, Some(State::Ready))], false));
-    // Another follower keeps events recorded, but old ones are deleted.
+    // With a follower events are recorded, but old ones deleted.
     let mut mark = notified.mark;
     for _ in 0..4 {
         one.pass(minute * 3 / 4).await;
@@ -163,7 +162,7 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     assert!(old.missed && notified.mark.at + KEEP_EVENTS < old.mark.at);
     let all = follow(&one, Some(Mark { number: 0, at: Micros::ZERO }), 9).await;
     assert_eq!(states(&all.events), [(last, None, Some(State::Ready))], "{first} and {again} were long ago");
-    // After a long time without followers, a worker deletes the rest.
+    // Long without followers: a worker deletes all events.
     one.pass(minute * 4).await;
     let mut worker = one.worker();
     worker.tidy().await;

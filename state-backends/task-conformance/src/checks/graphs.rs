@@ -7,10 +7,10 @@ use interval_queue_task_contract::{
 
 use crate::client::{Client, Handles, Worker, behind, done, task, usual};
 
-/// Tasks between the first and the last: more than a poll notifies and one command reads.
+/// More tasks than a poll notifies and one command reads.
 const WIDE: usize = 2_000;
 
-/// A first task, `wide` tasks behind it, and a last one behind these with named edges.
+/// A first task, `wide` tasks behind it, a last one behind these with named edges.
 fn graph(wide: usize) -> Vec<NewTask> {
     let first = task();
     let parts: Vec<_> = (0..wide).map(|_| behind([first.id], OnFailure::Cancel)).collect();
@@ -23,7 +23,7 @@ fn graph(wide: usize) -> Vec<NewTask> {
     [vec![first], parts, vec![last]].concat()
 }
 
-/// Completes all ready tasks, a thousand at a time. Each result is the number of earlier ones.
+/// Completes all ready tasks. Each result is the number of earlier ones.
 async fn run(worker: &mut Worker) -> Vec<TaskId> {
     let mut all = Vec::new();
     loop {
@@ -42,7 +42,6 @@ async fn run(worker: &mut Worker) -> Vec<TaskId> {
     }
 }
 
-/// The names and results of all inputs of a task.
 pub(super) async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String)> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -94,7 +93,7 @@ pub async fn a_repeated_graph_adds_nothing(handles: Handles) {
     assert_eq!(one.rows().await.len(), 7);
 }
 
-/// A task can be added behind a waiting, a running and a done task.
+/// A task is added behind a waiting, a running and a done task.
 pub async fn a_task_is_added_behind_one_in_any_state(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -116,7 +115,7 @@ pub async fn a_task_is_added_behind_one_in_any_state(handles: Handles) {
     assert_eq!(order, [waits, downs[0], downs[1], downs[2], all]);
 }
 
-/// Tasks retried by one command are not cancelled again by each other, in any order.
+/// Tasks retried by one command do not cancel each other, in any order.
 pub async fn a_broken_graph_is_retried_at_once(handles: Handles) {
     let (one, other) = usual(handles).await;
     // Downstreams have lower ids, so they are retried first.

@@ -34,7 +34,7 @@ fn texts() -> Vec<Json> {
     texts.into_iter().map(|text| Json::new(text).unwrap()).collect()
 }
 
-/// Payloads and results come back byte for byte, in every way of reading them.
+/// Payloads and results come back byte for byte, however they are read.
 pub async fn json_keeps_its_text(handles: Handles) {
     let (one, other) = usual(handles.clone()).await;
     let texts = texts();

@@ -9,8 +9,7 @@ use crate::client::{Handles, SHORT, attempts, behind, done, in_seconds, keyed, o
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Ended tasks are kept exactly as long as the queue's setting for their outcome, at least 20
-/// minutes.
+/// Ended tasks are kept as long as set for their outcome, at least 20 minutes.
 pub async fn ended_tasks_are_kept_as_long_as_said(handles: Handles) {
     let minutes = |n: u64| Micros::from_millis(n * 60_000);
     let keep = Keep { done: Micros::ZERO, failed: minutes(60), cancelled: minutes(40), ..Keep::default() };
@@ -33,7 +32,7 @@ pub async fn ended_tasks_are_kept_as_long_as_said(handles: Handles) {
     assert_eq!(left, [3, 3, 2, 2, 1, 1, 0]);
 }
 
-/// After a clock step an id is still kept for 20 minutes of the lease clock.
+/// After a clock step an id is kept for 20 minutes of the lease clock.
 pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
     let (one, other) = usual(handles).await;
     let new = task();
@@ -48,7 +47,7 @@ pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// A task is deleted only after its downstreams, which may need its result again.
+/// A task is deleted after its downstreams, which may need its result again.
 pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
     let keep = Keep { done: Micros::ZERO, failed: Micros::ZERO, cancelled: Micros::ZERO, ..Keep::default() };
     let (one, other) =
@@ -68,7 +67,7 @@ pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// A purged id is kept, so that a repeated add does not run the task again.
+/// A purged id is kept: a repeated add does not run it again.
 pub async fn the_id_of_a_purged_task_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let new = task();
@@ -84,7 +83,7 @@ pub async fn the_id_of_a_purged_task_is_kept(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// A dead worker is kept for an hour to recognize its late requests, then deleted.
+/// A dead worker is kept for an hour, to recognize late requests.
 pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
     use interval_queue_task_contract::{Read, Reply};
     let (one, other) = usual(handles).await;
@@ -101,7 +100,7 @@ pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
     assert_eq!(seen, [2, 2, 2, 1]);
 }
 
-/// Tasks whose worker's lease has ended count as lost, even before a poll.
+/// Tasks of an ended lease count as lost before any poll.
 pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..3).map(|_| task())).await;
@@ -113,7 +112,6 @@ pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     assert_eq!((overview.workers, overview.lost), (0, 2));
     assert_eq!(other.counted(Counted::Now(State::Leased)).await, 2);
     assert_eq!(one.stored(ids[1]).await.why, Some(interval_queue_task_contract::Why::Lost));
-    // A live worker keeps its tasks.
     let mut living = other.worker();
     assert_eq!(living.take(1).await, ids[2..]);
     one.live(&mut living, MINUTE * 5).await;
@@ -122,7 +120,7 @@ pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     assert_eq!(one.counted(Counted::Now(State::Leased)).await, 1);
 }
 
-/// The longest wait starts when a task could run: at its time, or at the end of its last run.
+/// A wait starts when the task could run: at its time, or after its last run.
 pub async fn a_task_is_ready_since_its_last_gate(handles: Handles) {
     let (one, other) = usual(handles).await;
     let oldest = async || {
@@ -143,13 +141,13 @@ pub async fn a_task_is_ready_since_its_last_gate(handles: Handles) {
     worker.end(run, Outcome::Released).await;
     one.live(&mut worker, Duration::from_secs(7)).await;
     assert_eq!(oldest().await, Some(7));
-    // The oldest task counts, in any order.
+    // The longest wait counts, in any order.
     one.add_one(NewTask { priority: 9, ..task() }).await;
     one.live(&mut worker, Duration::from_secs(1)).await;
     assert_eq!(oldest().await, Some(8));
 }
 
-/// For a blocked or waiting task the wait starts when its key or upstreams let it run.
+/// A wait starts when key and upstreams let the task run.
 pub async fn a_task_is_ready_since_its_key_or_its_upstreams_let_it_in(handles: Handles) {
     let (one, other) = usual(handles).await;
     let oldest = async || {

@@ -16,14 +16,14 @@ pub async fn a_key_runs_one_task_at_a_time(handles: Handles) {
     let got: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
     assert_eq!(got, [ids[0], ids[3], ids[4]]);
     assert_eq!(one.states(&ids[1..3]).await, [State::Blocked; 2]);
-    // The step requests no task: it only passes the permit on.
+    // The step requests no task, but passes the permit on.
     worker.end((ids[0], leased[0].task.token), done()).await;
     assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Ready, State::Blocked]);
     assert_eq!(one.touch(Verb::Cancel, [ids[1]]).await, [ids[1]]);
     assert_eq!(one.states(&ids[1..3]).await, [State::Cancelled, State::Ready]);
 }
 
-/// A key's limit, or the queue's default, bounds its running tasks.
+/// The key's limit, or the queue's, bounds running tasks.
 pub async fn a_key_runs_as_many_as_it_may(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -52,8 +52,7 @@ pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
     assert_eq!(one.stored(mild).await.why, Some(Why::Key(Some(most))));
 }
 
-/// Ordered tasks of a key run in the order of adding, including retries, whatever priorities and
-/// limit.
+/// Ordered tasks of a key run in the order of adding, across retries, priorities and limits.
 pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -72,7 +71,7 @@ pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
     }
 }
 
-/// An ordered task is the only running task of its key, whatever the limit.
+/// An ordered task is the only running one of its key.
 pub async fn an_ordered_task_runs_alone(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -107,7 +106,7 @@ pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[1]]);
     one.change(Change::Set(SettingsChange { key_limit: Some(3), ..SettingsChange::default() })).await;
     assert_eq!(worker.take(9).await, ids[2..]);
-    // A lowered limit: running tasks continue, and none starts until there are fewer.
+    // The limit is lowered: running tasks continue, and none starts above it.
     one.change(Change::Set(SettingsChange { key_limit: Some(1), ..SettingsChange::default() })).await;
     let later = one.add_one(keyed("k")).await;
     for &id in &ids[1..] {
@@ -136,7 +135,7 @@ pub async fn a_closed_kind_holds_no_key(handles: Handles) {
     assert_eq!(other.worker_of(&["nobody"]).take(9).await, [ids[0]]);
 }
 
-/// Also an ordered task whose kind was paused while it waited for its retry.
+/// An ordered task does not hold its key if its kind is paused before its retry.
 pub async fn a_closed_kind_gives_up_its_key_after_a_retry(handles: Handles) {
     let (one, other) = usual(handles).await;
     let of = |name: &str| NewTask { kind: kind(name), ordered: true, policy: attempts(2), ..keyed("k") };
@@ -150,7 +149,7 @@ pub async fn a_closed_kind_gives_up_its_key_after_a_retry(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[1]]);
 }
 
-/// However many workers poll, `max_running` holds, and freed permits are used.
+/// `max_running` holds for all workers together, and freed permits are used.
 pub async fn a_limit_holds_for_all_workers(handles: Handles) {
     let settings = SettingsChange { max_running: MaxRunning::AtMost(3), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;

@@ -21,8 +21,8 @@ async fn try_link(client: &Client, verb: Verb, of: impl IntoIterator<Item = Task
     (touched.ids.len(), touched.kept.len())
 }
 
-/// A task not yet running is linked in any state: it releases what it holds, waits, then keeps its
-/// time. Running and ended tasks stay unchanged.
+/// A linked task releases what it holds, waits, then keeps its time. Running and ended tasks stay
+/// unchanged.
 pub async fn a_task_is_linked_while_it_waits(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(NewTask { priority: 9, ..task() }).await;
@@ -85,8 +85,8 @@ pub async fn a_task_is_linked_to_one_that_has_ended(handles: Handles) {
     assert_eq!(refusal(purged), StateErrorKind::NotFound);
 }
 
-/// An unlinked task neither waits nor gets the result. After its last edge it waits for its time.
-/// This also rescues a task whose upstream has failed.
+/// An unlinked task neither waits nor gets the result; without edges it waits for its time.
+/// Unlinking a failed upstream lets a task continue.
 pub async fn a_task_is_unlinked(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add([task(), task()]).await;
@@ -153,7 +153,7 @@ pub async fn links_make_no_cycle(handles: Handles) {
     assert!(at(new[0]) < at(first) && at(last) < at(apart) && at(new[1]) < at(new[2]), "{order:?}");
 }
 
-/// The search for cycles visits a fixed maximum of waiting tasks.
+/// The search for cycles visits a bounded number of waiting tasks.
 pub async fn a_link_looks_so_far(handles: Handles) {
     let (one, _) = usual(handles).await;
     let first = task();

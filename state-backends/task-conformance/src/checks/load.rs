@@ -18,7 +18,7 @@ fn room(weight: u32, empty: bool) -> Option<Room> {
     Some(Room { weight, empty })
 }
 
-/// Tasks are leased in order while their weights fit. Lighter tasks do not pass a heavy one.
+/// Tasks are leased in order while their weights fit. None passes a heavier one.
 pub async fn a_worker_gets_what_fits_in_its_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([2, 1, 3, 1].map(heavy)).await;
@@ -35,7 +35,7 @@ pub async fn a_worker_gets_what_fits_in_its_order(handles: Handles) {
     assert_eq!(without.take(9).await, ids[3..], "one without a capacity takes any");
 }
 
-/// A task above the whole capacity is leased alone, to an idle worker.
+/// A task above the whole capacity runs alone.
 pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(9), heavy(1)]).await;
@@ -73,7 +73,7 @@ pub async fn a_task_is_told_of_load(handles: Handles) {
     assert_eq!(second.take(9).await, ids[1..], "load that has fallen is in nobody's way");
 }
 
-/// A task's `why` is its weight while no live worker that would take it has the capacity.
+/// A task's `why` is its weight while no live worker has the capacity.
 pub async fn a_task_is_told_of_room(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(3), heavy(2)]).await;

@@ -44,7 +44,7 @@ async fn take(client: &Client, ids: &[TaskId]) -> Vec<Imported> {
     all
 }
 
-/// An imported task keeps its order, history and remaining attempts, an ended one its outcome. A
+/// An imported task keeps order, history and remaining attempts, an ended one its outcome. A
 /// repeated import changes nothing.
 pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
     let (there, _) = usual(handles.clone()).await;
@@ -139,8 +139,7 @@ pub async fn imported_tasks_wait_for_their_upstreams(handles: Handles) {
     assert_eq!(worker.take(9).await, [down]);
 }
 
-/// A moved task is cancelled at its origin; its downstreams continue to wait. A retry brings it
-/// back.
+/// A moved task is cancelled at its origin; its downstreams wait on. A retry brings it back.
 pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), keyed("k"), keyed("k"), task(), named("n")]).await;
@@ -174,7 +173,7 @@ pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     assert_eq!((x.key, x.state), (Some(key("k")), State::Leased));
 }
 
-/// A task that arrived elsewhere is not retried at its origin: it would run twice.
+/// A task that has arrived is not retried at its origin: it would run twice.
 pub async fn a_moved_task_is_retried_there_alone(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([task(), task()]).await;
@@ -187,7 +186,7 @@ pub async fn a_moved_task_is_retried_there_alone(handles: Handles) {
     assert_eq!(one.state(ids[1]).await, State::Cancelled);
 }
 
-/// A task stays while another one of its key runs: elsewhere both would run at once.
+/// A task stays while its key runs: elsewhere it would run at the same time.
 pub async fn a_key_that_runs_is_not_moved(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([keyed("k"), keyed("k"), keyed("free"), task()]).await;

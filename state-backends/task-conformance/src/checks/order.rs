@@ -5,8 +5,8 @@ use interval_queue_task_contract::{NewTask, Read, Reply, SettingsChange, State, 
 
 use crate::client::{Handles, id_of_name, in_seconds, kind, opened, seconds, task, usual};
 
-/// Leases follow `due` across kinds and priorities, ties the order of adding; one ageing equals one
-/// priority. `Read::Line` has the same order.
+/// Leases follow `due` across kinds and priorities, then the order of adding. An ageing equals a
+/// priority. `Read::Line` agrees.
 pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = Vec::new();
@@ -78,7 +78,7 @@ pub async fn a_worker_gets_what_it_serves(handles: Handles) {
     assert_eq!(overview.unserved, [kind("b")]);
 }
 
-/// A task is not leased before its time, and replies contain the wait. A released one runs at once.
+/// A task waits for its time, which replies contain. Released, it runs at once.
 pub async fn a_task_waits_for_its_time(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one
@@ -100,7 +100,7 @@ pub async fn a_task_waits_for_its_time(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[0]]);
 }
 
-/// A task that was ready stays ready after the clock steps back.
+/// A ready task stays ready when the clock steps back.
 pub async fn a_gate_once_passed_stays_passed(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();

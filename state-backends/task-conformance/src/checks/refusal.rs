@@ -26,7 +26,7 @@ pub async fn a_refused_command_changes_nothing(handles: Handles) {
     assert_eq!(after.0, before.0);
     assert_eq!(after.1.counts, before.1.counts);
     assert_eq!(after.2, before.2, "payload and edges");
-    // No index contains the undone tasks: names, keys or ready tasks.
+    // Undone tasks are in no index: names, keys, ready tasks.
     one.add_one(named("m")).await;
     assert_eq!(one.touch(Verb::Cancel, [holder]).await, [holder]);
     let mut taken = worker.take(9).await;

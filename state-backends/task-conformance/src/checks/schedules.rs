@@ -39,7 +39,7 @@ async fn fired(client: &Client, fire: Fire) -> Fired {
     }
 }
 
-/// The first fire of an instant adds its task. A second, early or outdated one adds nothing.
+/// The first fire of an instant adds its task; a second, early or outdated one adds nothing.
 pub async fn each_instant_makes_one_task(handles: Handles) {
     let (one, other) = usual(handles).await;
     let past = Micros::new(one.overview().await.at.get() - 5_000_000);
@@ -95,7 +95,7 @@ pub async fn an_instant_is_skipped(handles: Handles) {
     assert_eq!(one.rows().await.len(), 2);
 }
 
-/// `Overlap::Keep` keeps the last instant until the task before has ended. Tasks never overlap.
+/// `Overlap::Keep` keeps the last instant until the task before has ended.
 pub async fn an_instant_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let at = Micros::new(one.overview().await.at.get() - 9_000_000);
@@ -109,7 +109,7 @@ pub async fn an_instant_is_kept(handles: Handles) {
     assert_eq!(fired(&one, nth(2)).await, Fired::Kept);
     assert_eq!(fired(&one, nth(2)).await, Fired::Kept, "it still runs");
     worker.end(run, done()).await;
-    // Another worker fires the next instant first: the last of several is kept.
+    // Another worker was quicker: the last of several instants is kept.
     assert_eq!(fired(&one, nth(3)).await, Fired::Made);
     assert_eq!(fired(&one, nth(2)).await, Fired::Stale);
     let run = worker.one().await;
@@ -128,8 +128,8 @@ pub async fn an_instant_is_kept(handles: Handles) {
     assert_eq!((made.len(), states.iter().filter(|state| state.is_ended()).count()), (3, 2));
 }
 
-/// A notified worker has one second to fire an instant; others poll soon. Neither polls at once,
-/// because the schedule may be unreadable to it.
+/// A notified worker has one second to fire an instant; others poll soon, but not at once: they may
+/// be unable to read the schedule.
 pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -148,11 +148,11 @@ pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
     assert_eq!((notified.schedules.len(), notified.next), (1, Some(crate::client::seconds(1))));
     let step = idle(worker.step());
     let unnotified = worker.send(step).await;
-    // On a slow host the worker may be notified again.
+    // On a slow host the worker is notified again.
     let soon =
         if unnotified.schedules.is_empty() { Micros::from_millis(100) } else { crate::client::seconds(1) };
     assert_eq!(unnotified.next, Some(soon));
-    // Also for a kept instant that may follow.
+    // A kept instant that may follow is also due.
     let schedule = schedules(&one).await.remove(0);
     assert_eq!(fired(&one, fire(&schedule, now)).await, Fired::Made);
     let run = worker.one().await;

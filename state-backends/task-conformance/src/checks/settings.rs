@@ -44,7 +44,7 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
     assert_eq!(one.overview().await.settings, Settings { key_limit: 2, ..retained });
 }
 
-/// A paused queue leases nothing; running tasks continue. It resumes.
+/// A paused queue leases nothing until it is resumed; running tasks continue.
 pub async fn a_paused_queue_leases_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([task(), keyed("k")]).await;
@@ -101,8 +101,8 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
     assert_eq!((one.rows().await, one.overview().await.settings), before);
 }
 
-/// Settings and pauses create the queue, so that they can precede the first task. Resuming and
-/// changing tasks need a queue.
+/// Settings and pauses create the queue before its first task. Resuming and changing tasks need
+/// one.
 pub async fn a_setting_creates_the_queue(handles: Handles) {
     let less = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let creating = [
@@ -139,7 +139,7 @@ pub async fn a_setting_creates_the_queue(handles: Handles) {
     assert_eq!(refusal(one.apply(Command::Read(Read::Clock)).await), StateErrorKind::NotFound);
 }
 
-/// Pauses are listed with their waiting tasks and start. Pausing again changes nothing.
+/// Pauses are listed with their waiting tasks and start; repeats change nothing.
 pub async fn pauses_are_listed(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([keyed("b"), keyed("b"), keyed("a"), keyed("c")]).await;

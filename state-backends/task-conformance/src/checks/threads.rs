@@ -33,7 +33,7 @@ pub async fn a_task_is_leased_to_one_worker(handles: Handles) {
         crew.spawn(async move { work(client).await });
     }
     let mut runs: Vec<_> = crew.join_all().await.into_iter().flatten().collect();
-    // The last task of a key may have become ready after all workers had stopped.
+    // The last task of a key may become ready after all workers stopped.
     let mut last = one.worker();
     while let Some(run) = last.lease(1).await.pop() {
         runs.push(run.task.id);

@@ -21,8 +21,8 @@ fn lengths(counts: &[u64]) -> Vec<(usize, u64)> {
     counts.iter().copied().enumerate().filter(|&(_, count)| count > 0).collect()
 }
 
-/// Each run is counted once by its wait, from the earliest start on, and once by its duration. A
-/// released task has a wait only.
+/// Each run is counted by its wait, from the earliest start, and by its duration. A released task
+/// has only a wait.
 pub async fn times_are_counted_by_kind_and_hour(handles: Handles) {
     let (one, other) = usual(handles).await;
     let far = |text| NewTask { kind: kind(text), policy: attempts(1), ..task() };
@@ -76,8 +76,8 @@ pub async fn times_are_kept_for_a_week(handles: Handles) {
     assert_eq!(times(&one, "default", last + Micros::from_millis(3_600_000)).await, []);
 }
 
-/// The latest ended tasks up to the queue's maximum are kept; all for 20 minutes, and longer if a
-/// downstream needs them.
+/// The latest ended tasks are kept up to the maximum; all for 20 minutes, and while a downstream
+/// needs them.
 pub async fn as_many_ended_tasks_are_kept_as_said(handles: Handles) {
     let keep = Keep { most_done: Some(2), most_cancelled: Some(0), ..Keep::default() };
     let (one, other) =

@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, attempts, behind, done, key, named, refusal, seconds, touch, usual};
 
-/// A second task of a name is kept out until the first ends. Its downstreams follow the first.
+/// A second task of a name is not added until the first ends; its downstreams follow the first.
 pub async fn a_unique_name_keeps_others_out(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();
@@ -34,7 +34,7 @@ pub async fn a_unique_name_refuses_others(handles: Handles) {
     assert_eq!(one.rows().await.len(), 1);
 }
 
-/// An unleased task is replaced under its id and in its order. The new id is remembered.
+/// An unleased task is replaced, keeping id and order. The new id is remembered.
 pub async fn a_unique_task_is_replaced_in_place(handles: Handles) {
     let (one, other) = usual(handles).await;
     let first = one.add_one(NewTask { priority: 1, policy: attempts(1), ..named("n") }).await;
@@ -61,8 +61,8 @@ pub async fn a_unique_task_is_replaced_in_place(handles: Handles) {
     assert_eq!(worker.take(9).await, []);
 }
 
-/// A name until leased admits one further run for all adds during a run; the run's retry does not
-/// reclaim it.
+/// A name until leased admits one more run for all adds during a run, whose retry does not reclaim
+/// the name.
 pub async fn a_name_until_leased_makes_one_more_run(handles: Handles) {
     let (one, other) = usual(handles).await;
     let until_leased =
@@ -78,7 +78,7 @@ pub async fn a_name_until_leased_makes_one_more_run(handles: Handles) {
     assert_eq!((run.0, holds), (first, vec![second]));
 }
 
-/// An ended task whose name is taken is not retried. A dry run agrees.
+/// An ended task whose name is taken is not retried, nor in a dry run.
 pub async fn a_retried_task_finds_its_name_taken(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();

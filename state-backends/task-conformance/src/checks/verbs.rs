@@ -9,8 +9,7 @@ use crate::client::{
     Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, seconds, task, touch, usual,
 };
 
-/// A waiting task is cancelled at once. A running one is asked to stop and ends as cancelled
-/// anyway.
+/// A waiting task is cancelled at once; a running one is notified and ends as cancelled.
 pub async fn cancelled_tasks_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), NewTask { not_before: in_seconds(99), ..task() }]).await;
@@ -40,8 +39,7 @@ pub async fn released_tasks_go_back(handles: Handles) {
     assert_eq!((x.state, x.stop, x.returns, x.failures), (State::Ready, None, 0, 0));
 }
 
-/// A delayed or reprioritized task is ordered as if added so; its key goes to the then most urgent
-/// task.
+/// A delayed or reprioritized task is ordered as if added so, and its key is reassigned.
 pub async fn reordered_tasks_take_their_places(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), keyed("k"), keyed("k"), keyed("k")]).await;
@@ -74,7 +72,7 @@ pub async fn reordered_tasks_take_their_places(handles: Handles) {
     }
 }
 
-/// A task waiting for its retry keeps that time at a new priority, an ordered one its key.
+/// A task that waits for its retry keeps its time at a new priority; an ordered one keeps its key.
 pub async fn a_reordered_retry_keeps_its_time(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ordered = || NewTask { ordered: true, ..keyed("k") };
@@ -129,7 +127,7 @@ pub(super) async fn twice(client: &Client, change: &ChangeTasks) -> interval_que
     real
 }
 
-/// A verb runs in pages up to its watermark. A dry run shows exactly the tasks that change.
+/// A verb runs in pages up to its watermark. A dry run shows exactly the changed tasks.
 pub async fn verbs_go_page_by_page(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..25).map(|n| if n % 2 == 0 { task() } else { keyed("k") })).await;

@@ -17,7 +17,7 @@ async fn watch(client: &Client) -> Option<Changes> {
     }
 }
 
-/// Consumes all pending notifications. Changes may share one, and it may be late.
+/// Consumes pending notifications, which changes may share and which may be late.
 pub(crate) async fn calm(changes: &mut Changes) {
     while tokio::time::timeout(Duration::from_millis(300), changes.next())
         .await

@@ -30,10 +30,9 @@ struct Member {
     restate: bool,
 }
 
-/// All senders of commands.
 pub(super) struct Crowd {
     rng: Rng,
-    /// Whether tasks have only a kind and a payload. Stores may have a fast path for such tasks.
+    /// Whether tasks have only kind and payload, for which stores may have a fast path.
     adds_plain: bool,
     ids: Vec<TaskId>,
     members: Vec<Member>,
@@ -87,7 +86,6 @@ impl Crowd {
         }
     }
 
-    /// Processes a reply.
     pub(super) fn hear(&mut self, reply: Option<&Reply>) {
         let Some((n, is_lost)) = self.stepped else { return };
         let member = &mut self.members[n];

@@ -1,7 +1,6 @@
 //! Sends the same random commands to a store and to the memory: replies and tasks must be equal.
 //!
-//! Finds wrong lookups and writes. Also holds stores with their own implementation of the rules to
-//! them.
+//! Finds wrong lookups and writes, and wrong implementations of the rules.
 
 mod crowd;
 
@@ -28,7 +27,7 @@ pub struct Different {
     pub what: String,
 }
 
-/// Sends `commands` commands to the store and to the memory. Returns the number of leased tasks.
+/// Sends `commands` commands to both. Returns the number of leased tasks.
 ///
 /// # Errors
 ///
@@ -72,8 +71,7 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
                 let expected = memory.apply(&queue, read.clone()).await;
                 same(notified(&stage.store.apply(&queue, read).await), notified(&expected))?;
             }
-            // A follower is active half of the time, so that paths with and without events are both
-            // used.
+            // A follower is active half of the time, because events may disable fast paths.
             if number % (16 * BETWEEN_LOOKS) < 8 * BETWEEN_LOOKS {
                 let after = Some(Mark { number: 0, at: stage.clock.now() });
                 let follow = Command::Follow(Follow { after, most: 1_000 });

@@ -1,7 +1,6 @@
-//! All orders of sessions with a bounded number of preemptions. Most faults of transactions need
-//! one or two.
+//! All orders of sessions with a bounded number of switches. Most faults need one or two.
 
-/// Iterates depth first: repeats the last choices, except the last one with an alternative.
+/// Depth first: repeats the last choices, except the last one with an alternative.
 #[derive(Debug)]
 pub(super) struct Schedules {
     most: usize,
@@ -14,8 +13,8 @@ pub(super) struct Schedules {
 }
 
 impl Schedules {
-    /// Orders with at most `most` preemptions; only every `every`-th of those that differ in the
-    /// last.
+    /// At most `most` switches from sessions that could proceed; only every `every`-th order of
+    /// those that differ in the last.
     pub(super) fn new(most: usize, every: usize) -> Self {
         Self { most, every, left: 0, path: Vec::new(), at: 0, has_begun: false }
     }
@@ -70,7 +69,6 @@ mod tests {
 
     use super::*;
 
-    /// All orders of sessions with these numbers of statements and no waits.
     fn all(statements: &[usize], most: usize, every: usize) -> BTreeSet<Vec<usize>> {
         let mut schedules = Schedules::new(most, every);
         let mut all = BTreeSet::new();
@@ -89,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_order_comes_once() {
-        // As many as the combinations: 3 of 7; 2 of 6 times 2 of 4.
+        // The numbers of combinations: 3 of 7; 2 of 6 times 2 of 4.
         assert_eq!(all(&[3, 4], 7, 1).len(), 35);
         assert_eq!(all(&[2, 2, 2], 6, 1).len(), 90);
         assert_eq!(all(&[3, 4], 0, 1).len(), 2);

@@ -67,8 +67,8 @@ meetings![
 
 macro_rules! within {
     ($($name:ident),+ $(,)?) => {
-        /// Interleavings with applications that write tasks in their own transactions. Not all
-        /// stores support that.
+        /// Interleavings with tasks written in applications' transactions. Not all stores support
+        /// that.
         pub const MEETINGS_WITHIN: &[Meeting] =
             &[$(Meeting { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
     };
@@ -130,7 +130,6 @@ fn one(command: Command) -> Member {
     Member::Commands(vec![command])
 }
 
-/// The worker's next `Step`, which requests a task.
 fn wanting(worker: &mut Hand, complete: Vec<Completion>) -> Member {
     one(Command::Step(Step { complete, want: 1, ..worker.step() }))
 }
@@ -165,7 +164,7 @@ async fn two_steps_at_two_ends_of_one_task(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, done(&ours[0])), wanting(&mut second, done(&theirs[0]))]
 }
 
-/// After the lease has ended, the end of the run races the next lease of its task.
+/// A run's end after its lease races the next lease.
 async fn a_late_step_and_its_successor(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
@@ -185,7 +184,7 @@ async fn a_step_and_a_cancellation(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut Hand::new(1), Vec::new()), verb(Verb::Cancel, id(1))]
 }
 
-/// A failure that some downstreams were notified of races the task's retry.
+/// A partly notified failure races the task's retry.
 async fn a_step_and_a_retry(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1)), task(3)]).await;
     let mut first = Hand::new(1);
@@ -200,7 +199,7 @@ fn link(of: u64, up: u64) -> Member {
     verb(Verb::Link(edge), id(of))
 }
 
-/// An upstream ends and its future downstream is leased while the edge is added.
+/// An upstream ends and the other task is leased while they are linked.
 async fn a_step_and_a_link(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2)]).await;
     let mut first = Hand::new(1);
@@ -208,7 +207,7 @@ async fn a_step_and_a_link(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, done(&leased[0])), link(2, 1)]
 }
 
-/// A task is added downstream of a task that is being linked.
+/// A task is added downstream of one that is being linked.
 async fn a_link_and_an_add_behind_its_task(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2)]).await;
     let mut first = Hand::new(1);
@@ -222,7 +221,7 @@ async fn two_links_that_cross(scene: &mut Scene) -> Vec<Member> {
     vec![link(1, 2), link(2, 1), wanting(&mut first, Vec::new())]
 }
 
-/// An upstream is purged while its downstream, which needs the result, ends.
+/// An upstream is purged while its downstream ends, which needs the result.
 async fn a_step_and_a_purge(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1))]).await;
     let mut first = Hand::new(1);
@@ -333,7 +332,8 @@ async fn two_steps_and_an_application(scene: &mut Scene) -> Vec<Member> {
     all
 }
 
-/// Commands of one process. Two are rejected: a late one, and an add whose second task is invalid.
+/// Commands of one process, two of them rejected: a late one, and an add with an invalid second
+/// task.
 async fn group(scene: &mut Scene) -> Member {
     scene.add([named(1, OnConflict::Keep), task(2), task(3)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
@@ -403,7 +403,7 @@ async fn a_step_and_an_application_that_complete_the_same_run(scene: &mut Scene)
     ]
 }
 
-/// The lease has ended, and another worker's step takes the task.
+/// The lease has ended, and another worker takes the task.
 async fn a_late_step_and_an_application_that_completes(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));

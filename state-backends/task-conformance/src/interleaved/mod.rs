@@ -1,9 +1,6 @@
-//! Concurrent transactions in every order of their statements: before each statement one session is
-//! held while another proceeds as far as the store lets it. Every result must equal that of some
-//! serial order.
-//!
-//! A store implements [`Sessions`], which run one statement at a time. The memory, running the same
-//! commands serially, gives the expected results.
+//! Concurrent transactions in every order of their statements. Before each statement one session is
+//! held while others proceed as far as the store allows. The result must equal that of some serial
+//! order, which the memory computes. A store implements [`Sessions`].
 
 mod interleaved_schedules;
 mod meetings;
@@ -83,8 +80,7 @@ pub enum End {
     Answered(Vec<Result<Reply, StateError>>),
     /// Whether the application's commit was confirmed.
     Application(bool),
-    /// The result of a committed transaction, or the error that rolled it back. `None`: rolled back
-    /// because of a conflict.
+    /// The result of a committed transaction, or the error that rolled it back. `None`: conflict.
     Within(Option<Result<Said, StateErrorKind>>),
 }
 
@@ -100,7 +96,7 @@ pub trait Session: Send {
 /// A store whose transactions can be held.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// The store, to prepare and read a queue. Calls through it are never held.
+    /// The store, to prepare and read a queue without being held.
     fn store(&self) -> &dyn TaskStore;
     /// Sets the store's clock.
     fn set_clock(&self, to: Micros);
@@ -140,11 +136,11 @@ pub struct Tangled {
 /// The orders to run, and when to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Maximum preemptions: switches from a session that could proceed.
+    /// Maximum number of switches from a session that could proceed.
     pub changes: usize,
-    /// Whether the store is also read at each switch of sessions, and not only at the end.
+    /// Whether the store is also read at each switch, not only at the end.
     pub looks_between: bool,
-    /// Runs every n-th of the orders that differ in the last preemption; 1: all.
+    /// Runs every n-th order of those that differ in the last switch; 1: all.
     pub every: usize,
 }
 
@@ -178,7 +174,6 @@ pub async fn explore(
     Ok(explored)
 }
 
-/// One schedule.
 struct Play<'a> {
     sessions: &'a dyn Sessions,
     bounds: Bounds,
@@ -194,7 +189,7 @@ impl Play<'_> {
             all.push(self.sessions.begin(n, &queue, member).await);
         }
         let mut stands: Vec<Option<Stands>> = vec![None; all.len()];
-        // A store may run a waiting statement by itself, so its effects are unknown.
+        // A store may run a waiting statement by itself: its effects are unknown.
         let mut has_waited = vec![false; all.len()];
         let mut answered = Vec::new();
         let (mut current, mut idle) = (None, 0);
@@ -203,13 +198,13 @@ impl Play<'_> {
                 (0..all.len()).filter(|&n| matches!(stands[n], None | Some(Stands::Held))).collect();
             let who = match schedules.choose(current, &can) {
                 Some(who) => who,
-                // All sessions wait: the first retries.
+                // The first waiting session retries.
                 None => match stands.iter().position(|stands| *stands == Some(Stands::Waits)) {
                     Some(who) => who,
                     None => break,
                 },
             };
-            // A read must not see anything of a held transaction.
+            // A read must see nothing of a held transaction.
             let is_known = !has_waited.contains(&true);
             if self.bounds.looks_between && is_known && current.is_some_and(|current| current != who) {
                 self.look(&queue, &answered).await?;
@@ -228,7 +223,7 @@ impl Play<'_> {
                     if idle > PATIENCE {
                         return Err(format!("nobody goes on: {stands:?}"));
                     }
-                    // The other waiting sessions retry, too.
+                    // All waiting sessions become runnable, so that another one is tried next.
                     if can.is_empty() {
                         stands.iter_mut().for_each(|stands| {
                             stands.take_if(|stands| *stands == Stands::Waits);
@@ -238,7 +233,7 @@ impl Play<'_> {
                 Stands::Over => {
                     idle = 0;
                     self.ended(who, all[who].end().await, &mut answered);
-                    // Its locks are free: waiting sessions retry.
+                    // The session's locks are free.
                     stands.iter_mut().for_each(|stands| {
                         stands.take_if(|stands| *stands == Stands::Waits);
                     });
@@ -248,7 +243,6 @@ impl Play<'_> {
         self.look(&queue, &answered).await
     }
 
-    /// Records the result of a session that changed the store.
     fn ended(&mut self, who: usize, end: End, answered: &mut Vec<(usize, Option<String>)>) {
         match end {
             End::Answered(replies) if replies.iter().all(is_refused) => self.explored.refused += 1,
@@ -264,7 +258,7 @@ impl Play<'_> {
     }
 }
 
-/// Whether the command had no effect because other sessions held the store too long.
+/// Whether the command failed because other sessions held the store too long.
 fn is_refused(reply: &Result<Reply, StateError>) -> bool {
     matches!(reply, Err(error) if error.kind() == StateErrorKind::Unreachable)
 }

@@ -14,11 +14,9 @@ use uuid::Uuid;
 
 use crate::client::{seconds, unique};
 
-/// The lease of all workers.
 pub(super) const LEASE: Micros = Micros::from_millis(60_000);
 const BEGIN: Micros = Micros::from_millis(1_700_000_000_000);
 
-/// A new queue name.
 #[allow(clippy::expect_used, reason = "the name is short")]
 pub(super) fn queue() -> QueueName {
     QueueName::new(format!("meeting-{}", unique())).expect("a name")
@@ -28,7 +26,6 @@ pub(super) fn id(n: u64) -> TaskId {
     TaskId::new(Uuid::from_u64_pair(7, n))
 }
 
-/// A memory with a settable clock.
 #[derive(Clone)]
 pub(super) struct Memory {
     pub(super) store: MemoryTasks,
@@ -100,14 +97,12 @@ impl Scene {
         }
     }
 
-    /// The worker's leased tasks.
     pub(super) async fn lease(&mut self, worker: &mut Hand, want: u32) -> Vec<Leased> {
         let step = Step { want, ..worker.step() };
         self.step(step).await.leased
     }
 }
 
-/// A worker that numbers its steps.
 pub(super) struct Hand {
     pub(super) id: WorkerId,
     sequence: u64,

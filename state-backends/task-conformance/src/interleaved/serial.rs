@@ -1,4 +1,4 @@
-//! Results of serial orders by the rules, and whether they keep the promises.
+//! Results of serial orders by the rules, checked for promises.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,12 +28,11 @@ pub(super) fn described(replies: &[Result<Reply, StateError>]) -> String {
     text.collect()
 }
 
-/// The comparable part of a transaction's result.
 pub(super) fn told_within(said: &Result<Said, StateErrorKind>) -> String {
     format!("{said:#?}\n")
 }
 
-/// A dump of all that a store returns about a queue.
+/// All that a store returns about a queue.
 async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     let page = Read::Page { selector: Selector::states(State::ALL), after: None, limit: 1_000, bodies: true };
     let mut look = String::new();
@@ -53,8 +52,8 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     look + &described(&[reply])
 }
 
-/// Removes irrelevant differences: an unadmitted task may know of its upstream's end already or
-/// look it up when admitted; an application's transaction may not know the lease clock.
+/// Removes irrelevant differences: an unadmitted task may or may not know of its upstream's end, an
+/// application's transaction the lease clock.
 fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let mut stored: Vec<_> = stored.collect();
     stored.iter_mut().for_each(|stored| stored.task.ended_lease_clock = None);
@@ -75,9 +74,7 @@ fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     }
 }
 
-/// The result of a serial order.
 struct Outcome {
-    /// The reply to each member.
     replies: Vec<String>,
     stored: String,
     /// The first broken promise, if any.
@@ -88,7 +85,7 @@ struct Outcome {
 pub struct Prepared {
     setup: Setup,
     members: Vec<Member>,
-    /// Results of orders run so far.
+    /// Results of the orders run so far.
     known: BTreeMap<Vec<usize>, Outcome>,
 }
 
@@ -154,7 +151,7 @@ impl Prepared {
         Outcome { replies, stored, judged: judged.judgement }
     }
 
-    /// Checks that rows and replies equal those of some serial order of these members.
+    /// Checks that rows and replies equal those of some serial order.
     ///
     /// # Errors
     ///
@@ -197,7 +194,6 @@ struct Judged {
 impl Judged {
     fn new() -> Self {
         let memory = Memory::new();
-        // The schedules here use `Overlap::Skip`.
         let judge = Judge::new(false, Overlap::Skip);
         Self { begun: memory.now(), memory, judge, picture: Picture::default(), judgement: Ok(()) }
     }
@@ -258,7 +254,6 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// The first line that differs.
 fn difference(what: &str, found: &str, expected: &str) -> String {
     let lines = found.lines().zip(expected.lines()).enumerate();
     let different = lines

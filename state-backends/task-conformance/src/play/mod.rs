@@ -1,9 +1,8 @@
-//! A fuzzer of the rules of stored tasks on a store with atomic commands: producers, an operator,
-//! workers that crash and stall, lost requests and replies, outages, clock steps, sometimes a
-//! roll-back. After every command all rows are checked against the promises. At the end, without
-//! faults, every task must have ended.
+//! A fuzzer of the rules of stored tasks: producers, an operator, workers that crash and stall,
+//! lost requests and replies, outages, clock steps, roll-backs. Every command is atomic. After
+//! each, all rows are checked against the promises; after the faults, every task must end.
 //!
-//! The same seed and the same rules give the same run.
+//! A seed and the rules determine a run.
 
 mod command;
 mod operator;
@@ -71,7 +70,7 @@ pub struct Broken {
     pub notified: Vec<String>,
 }
 
-/// Runs the fuzzer with this seed on a queue of its own.
+/// Runs the fuzzer with this seed on its own queue.
 ///
 /// # Errors
 ///
@@ -85,7 +84,7 @@ pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
     play_on(QueueName::new(format!("play-{seed}")).expect("a name"), seed, stage).await
 }
 
-/// As [`play`], but workers complete some runs within transactions of an application.
+/// As [`play`], but some runs complete within transactions of an application.
 ///
 /// # Errors
 ///
@@ -104,7 +103,6 @@ pub(crate) async fn play_on(queue: QueueName, seed: u64, stage: &Stage) -> Resul
     Play::new(queue, seed, stage.clone()).told_of(seed).await
 }
 
-/// A future event.
 #[derive(Debug)]
 enum Event {
     /// The producer adds the batch that starts with this task.
@@ -118,31 +116,24 @@ enum Event {
     Arrive(Message),
     /// A reply reaches its sender.
     Answer(Message, Outcome),
-    /// A worker acts.
     Tick(usize),
-    /// A run ends.
     Finish(usize, TaskId, Token),
     /// An application's transaction completes a run.
     EndWithin(usize, Completion),
-    /// A worker starts.
     Birth,
-    /// The operator acts.
     Operate,
     /// The store is copied, or restored from the copy.
     Copy,
     RollBack,
-    /// The faults end.
     Recover,
 }
 
-/// A command under way.
 #[derive(Clone, Debug)]
 struct Message {
     from: Sender,
     command: Command,
 }
 
-/// The sender of a command.
 #[derive(Clone, Copy, Debug)]
 enum Sender {
     Producer { first: usize, size: usize, with_edges: bool },
@@ -153,7 +144,7 @@ enum Sender {
 
 struct Play {
     stage: Stage,
-    /// Completes runs within transactions of the application. `None`: unsupported.
+    /// `None`: no runs complete within transactions of an application.
     within: Option<Arc<dyn Within>>,
     queue: QueueName,
     plan: Plan,
@@ -169,8 +160,7 @@ struct Play {
     picture: Picture,
     judge: Judge,
     commands: usize,
-    /// Commands that arrived, added to the clock as microseconds: no two arrive at the same
-    /// instant.
+    /// Arrived commands, added to the clock as microseconds: no two arrive at one instant.
     arrived: u64,
     last: VecDeque<(u64, Command, Outcome)>,
 }
@@ -261,7 +251,7 @@ impl Play {
         self.events.insert(self.order, event);
     }
 
-    /// Sends a command, which may be lost or duplicated.
+    /// May lose or duplicate the command.
     fn send(&mut self, from: Sender, command: Command, chance: f64) {
         let chance = self.chance(chance);
         if self.rng.f64() < chance {

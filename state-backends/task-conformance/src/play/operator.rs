@@ -16,7 +16,6 @@ pub(super) const FIRST: u64 = 35;
 pub(super) const APART: u64 = 70;
 
 impl Play {
-    /// Opens the queue and adds the schedule.
     pub(super) fn open(&mut self) {
         let max_running = self.plan.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
         let keep = Keep { done: KEEP_IDS, failed: KEEP_IDS, cancelled: KEEP_IDS, ..Keep::default() };
@@ -101,7 +100,7 @@ impl Play {
         }
     }
 
-    /// The change that later ends a pause.
+    /// The change that ends a pause later.
     fn undo(&mut self, change: &Change) -> Option<(u64, Change)> {
         let after = self.rng.u64(10..=300);
         match change {
@@ -128,7 +127,8 @@ impl Play {
         self.birth(true);
     }
 
-    /// Retries failed tasks that others wait for, and the tasks whose failure had cancelled those.
+    /// Retries failed tasks that others wait for, and the tasks that had cancelled those by
+    /// failing.
     fn retry_what_is_waited_for(&mut self) {
         let ups = |id: TaskId, state: EdgeState| {
             let edges =
@@ -152,8 +152,8 @@ impl Play {
         }
     }
 
-    /// A waiting task with the same unique name as `of`. It may wait for `of`, directly or not, so
-    /// one of them must be cancelled.
+    /// A waiting task with the unique name of `of`. It may wait for `of`, so one of them is
+    /// cancelled.
     fn waiting_holder(&self, of: TaskId) -> Option<TaskId> {
         let name = &self.picture.tasks.get(&of)?.task.unique.as_ref()?.name;
         let has_name = |x: &&Task| x.unique.as_ref().is_some_and(|unique| unique.name == *name);

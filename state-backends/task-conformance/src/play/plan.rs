@@ -15,11 +15,11 @@ pub(super) const FAULTS_END: u64 = 3_000;
 /// Everything decided before the run starts.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Only outages and clock steps forward happen: neither may cost a lease.
+    /// Only outages and forward clock steps, which must not cost a lease.
     pub(super) only_outages: bool,
     /// Start and end of each outage.
     pub(super) outages: Vec<(u64, u64)>,
-    /// Instant and size of each clock step.
+    /// Instant and size of each clock step, in seconds.
     pub(super) steps: Vec<(u64, i64)>,
     /// Instants of the copy and of the roll-back to it.
     pub(super) roll_back: Option<(u64, u64)>,
@@ -28,9 +28,7 @@ pub(super) struct Plan {
     pub(super) max_running: Option<u32>,
     pub(super) overlap: Overlap,
     pub(super) workers: u32,
-    /// Whether each worker serves all kinds.
     pub(super) all_kinds: bool,
-    /// Whether the operator acts.
     pub(super) operated: bool,
 }
 
@@ -73,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// The store's clock at second `now` of the run.
+    /// The clock at second `now` of the run.
     pub(super) fn clock(&self, now: u64) -> Micros {
         const BEGAN: i64 = 1_750_000_000;
         let stepped: i64 = self.steps.iter().filter(|&&(at, _)| at <= now).map(|&(_, by)| by).sum();
@@ -82,7 +80,7 @@ impl Plan {
     }
 
     pub(super) fn is_out(&self, now: u64) -> bool {
-        // The opening of the queue comes first, without faults.
+        // The queue is opened first.
         now > 0 && self.outages.iter().any(|&(from, until)| (from..until).contains(&now))
     }
 }
@@ -114,7 +112,7 @@ pub(super) fn tag(text: &str) -> Tag {
     Tag::new(text).expect("a name")
 }
 
-/// The id of task `n`. Ids are made of names, so their order differs from that of numbers.
+/// Ids are made of names, so their order differs from that of numbers.
 pub(super) fn id(n: usize) -> TaskId {
     TaskId::named(&n.to_string())
 }

@@ -1,4 +1,4 @@
-//! The producer: adds batch after batch, each repeatedly with the same ids until a reply comes.
+//! The producer: adds batches, each with the same ids until a reply comes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,9 @@ use interval_queue_task_contract::{Add, Command, Reply};
 
 use super::{Event, Outcome, Play, Sender, plan::seconds};
 
-/// The producer's memory.
 #[derive(Debug, Default)]
 pub(super) struct Producer {
-    /// First send of each batch, by its first task.
+    /// First send of each batch, by first task.
     made: BTreeMap<usize, u64>,
     answered: BTreeSet<(usize, bool)>,
     is_done: bool,
@@ -52,8 +51,7 @@ impl Play {
         }
         match outcome {
             Ok(Reply::Added(added)) => self.judge.accepted(&added, &self.picture),
-            // An upstream has ended and was purged, or was never added: add the batch without
-            // edges.
+            // An upstream was purged or never added: add the batch without edges.
             Err(StateErrorKind::NotFound) if with_edges => return self.produce(first, size, false, false),
             _ => {}
         }

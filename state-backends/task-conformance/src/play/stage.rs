@@ -7,7 +7,7 @@ use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_task_contract::{Completed, Completion, TaskStore, WorkerId};
 
-/// A store, empty at first, whose clock stands still until the run sets it.
+/// A store, empty at first, whose clock only the run sets.
 #[derive(Clone)]
 pub struct Stage {
     /// The store.

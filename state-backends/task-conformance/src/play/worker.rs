@@ -1,5 +1,4 @@
-//! A simple worker: runs up to three tasks, crashes, stalls, and stops its runs when its lease
-//! ends.
+//! A simple worker: runs up to three tasks, crashes, stalls, stops its runs when its lease ends.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,6 @@ pub(super) const LEASE: u64 = 60;
 const PATIENCE: u64 = 12;
 const ROOM: usize = 3;
 
-/// A process that runs tasks.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) id: WorkerId,
@@ -34,7 +32,6 @@ pub(super) struct Worker {
     results: Vec<Completion>,
     /// Whether the next step must resync its held leases.
     is_uncertain: bool,
-    /// When the current step was sent.
     sent: Option<u64>,
     /// The end of the lease, counted from the send.
     until: u64,
@@ -42,12 +39,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Whether the worker runs this task under a valid lease.
     fn runs(&self, id: TaskId, now: u64) -> bool {
         self.is_alive && now < self.until && self.running.contains_key(&id)
     }
 
-    /// Ends a run; `outcome` is what the next step reports. `None`: nothing.
+    /// Ends a run; the next step reports `outcome`, if any.
     pub(super) fn knows(&mut self, run: &Completion, outcome: Option<End>) {
         if self.running.get(&run.id) == Some(&run.token) {
             self.running.remove(&run.id);
@@ -232,7 +228,7 @@ impl Play {
     }
 }
 
-/// The fire of a due schedule: every missed instant, or only the last.
+/// Fires every missed instant, or only the last.
 fn fire(due: &DueSchedule) -> Fire {
     let schedule = &due.schedule;
     let apart = seconds(APART);

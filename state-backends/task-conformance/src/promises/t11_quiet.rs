@@ -36,7 +36,7 @@ pub async fn what_has_ended_goes_without_a_cleaner(handles: Handles) {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Each day one worker runs the tasks and leaves; no worker is alive in between.
+/// Once a day a worker runs the tasks and leaves.
 pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
     let queue = usual(handles).await.0;
     for day in 0..26 {
@@ -55,8 +55,7 @@ pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
     assert!(kept <= 6, "{kept} tasks of 26 days are kept, and a day is what the queue says");
 }
 
-/// After clock steps without held leases, an `add` repeated within ten minutes still finds its
-/// task.
+/// After clock steps without held leases, an `add` repeated within ten minutes finds its task.
 pub async fn a_stepped_clock_forgets_no_id(handles: Handles) {
     let queue = usual(handles).await.0;
     let new = task();

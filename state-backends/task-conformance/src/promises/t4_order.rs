@@ -13,7 +13,7 @@ use crate::{
     client::{Client, attempts, done, id_of_name, key, kind, opened, seconds, task, usual},
 };
 
-/// So many that a random order is never right by chance.
+/// Enough that a random order is never right.
 const MANY: usize = 12;
 
 /// `MANY` copies of a task with ids in random order.
@@ -21,7 +21,7 @@ fn like(new: &NewTask) -> Vec<NewTask> {
     (0..MANY).map(|_| NewTask { id: id_of_name(), ..new.clone() }).collect()
 }
 
-/// Adds copies by two commands, possibly at one instant of the store's clock.
+/// Adds copies by two commands, possibly at one instant.
 async fn add(queue: &Client, new: &NewTask) -> Vec<TaskId> {
     let mut ids = queue.add(like(new)).await;
     ids.extend(queue.add(like(new)).await);
@@ -48,7 +48,7 @@ pub async fn ordered_tasks_of_names_run_in_the_order_of_adding(handles: Handles)
     }
 }
 
-/// Also if a task of the key holds a permit already, and if the key has several permits.
+/// A task of the key may hold a permit already, and a key may have several permits.
 pub async fn equals_of_a_key_run_in_the_order_of_adding(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(3), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
