@@ -44,18 +44,18 @@ pub struct Faults {
     pub vary_delays: bool,
 }
 
-/// The number of calls of a [`Faulty`] store.
+/// The calls of a [`Faulty`] store, including failed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls with [`Command::Step`], including failed ones.
+    /// Calls with [`Command::Step`].
     pub steps: u64,
-    /// Calls with [`Command::Change`], including failed ones.
+    /// Calls with [`Command::Change`].
     pub changes: u64,
-    /// Calls with [`Command::Read`], including failed ones.
+    /// Calls with [`Command::Read`].
     pub reads: u64,
-    /// Calls of [`SharedState::queues`], including failed ones.
+    /// Calls of [`SharedState::queues`].
     pub lists: u64,
-    /// Calls of [`SharedState::changes`], including failed ones.
+    /// Calls of [`SharedState::changes`].
     pub watches: u64,
     /// Failed calls, by an injected error or not.
     pub errors: u64,

@@ -16,7 +16,7 @@
 //!
 //! Lock `<file>.lock`, read the file, apply the rules, replace the text, unlock. Both files stay
 //! open. A [`Read`](interval_queue_contract::Command::Read) waits at most 0.1 s for the lock, then
-//! reads without it. It creates nothing except a deleted lock file.
+//! reads without it. It creates nothing, but recreates a deleted lock file.
 //!
 //! A command on a local disk takes about 10 µs, less than waking a thread. So it runs on the
 //! calling thread if the lock is free, nothing is flushed and recent commands averaged under 100
@@ -35,7 +35,7 @@
 //! |---|---|---|
 //! | a command, on ext4 | 6 µs | 120 µs, of which the flush is 100 |
 //! | a process is killed | old text or new | old or new |
-//! | `cat` without the lock | under 1 µs maybe a part of each | old or new |
+//! | `cat` without the lock | for under 1 µs possibly a part of each | old or new |
 //!
 //! After a crash or power loss of the host, the file is:
 //!
@@ -64,8 +64,8 @@
 //! # Why there is no fsync by default
 //!
 //! A killed process loses nothing: the operating system has its writes. Only a crash of the host
-//! loses them, and its shards' jobs with them. An older file can bring at most one start early. A
-//! damaged or empty file is normally a clear error
+//! loses them, and its shards' jobs with them. An older file can bring at most one start early,
+//! because no process uses its tickets any more. A damaged or empty file is normally a clear error
 //! ([`Damaged`](interval_queue_contract::StateErrorKind::Damaged)); delete it to start over.
 //! [`Fsync::Always`] prevents all of this for two flushes per command: some hundred microseconds on
 //! a good disk, 10 ms and more on a poor one.

@@ -337,7 +337,7 @@ impl Worker {
         Self { lease, ..self }
     }
 
-    /// The next `Step`: completes and requests nothing. The first one resyncs.
+    /// The next `Step`: completes and requests nothing. The first one resyncs without leases.
     pub fn step(&mut self) -> Step {
         self.sequence += 1;
         let first = self.sequence == 1;

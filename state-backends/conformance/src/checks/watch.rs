@@ -89,7 +89,7 @@ pub async fn no_change_is_missed_when_watching_begins(handles: Handles) {
     }
 }
 
-/// Steps and reads notify nobody: watchers react with steps and reads, which would loop.
+/// Steps and reads do not notify: watchers react with steps and reads, which would loop.
 pub async fn steps_and_looks_are_not_told(handles: Handles) {
     const TIMES: u64 = 20;
     let (one, other) = opened(handles, MINUTE).await;

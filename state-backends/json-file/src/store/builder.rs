@@ -35,13 +35,12 @@ pub enum Fsync {
 
 /// How a new text replaces the old one. Processes that share a file may choose differently.
 ///
-/// For safety see the [crate's documentation](crate#how-a-state-is-replaced).
+/// For conditions and safety see the [crate's documentation](crate#how-a-state-is-replaced).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Replacement {
-    /// Overwrite the file where no killed process can damage it, else [`Rename`](Self::Rename): on
-    /// Linux, on a local file system, with [`Fsync::Never`] and [`Clock::Host`], for at most 4,096
-    /// bytes (a dozen shards with work) and no longer text. The default, and many times as fast.
-    /// The file may end with blanks.
+    /// Overwrite the file where no killed process can damage it, which needs Linux, a local file
+    /// system, [`Fsync::Never`] and [`Clock::Host`]; else [`Rename`](Self::Rename). The default,
+    /// and many times as fast. The file may end with blanks.
     #[default]
     InPlace,
     /// Write `<file>.tmp`, then rename it over the file. Without the lock, readers such as `cat`

@@ -1,10 +1,8 @@
 //! Overwrites the open state file in place, at most a tenth of the cost of a rename. Linux only.
 //!
-//! Linux file systems copy up to a page at once and check for a kill only before or after. So the
-//! file is whole after any kill if its length is constant: a shorter text is padded, a longer one
-//! renamed. A changed length could also reach the disk without its text.
-//!
-//! Every command checks the file again, because people edit, replace and delete files.
+//! The file is whole after any kill if its length is constant and at most a page: see the
+//! [crate's documentation](crate#how-a-state-is-replaced). Every command checks the file again,
+//! because people edit, replace and delete files.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 

@@ -1,6 +1,6 @@
 //! The lock between processes.
 //!
-//! A separate file, never renamed or deleted, because a lock on a replaced file excludes nobody.
+//! A separate file, never renamed or deleted, because a lock on a replaced file is useless.
 
 use std::{
     fs::{File, OpenOptions},

@@ -8,8 +8,8 @@ use std::{
 
 /// The first pause. Each further pause is twice as long, up to the limit below.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-/// Maximum pause, as a part of the wait so far. Shorter pauses of many commands slow the holder
-/// down tenfold.
+/// Maximum pause, as a part of the wait so far. Shorter pauses take processor
+/// time from the holder: many waiting commands are then served ten times slower.
 const PART_OF_WAIT: u32 = 8;
 
 /// The wait of one command and its limit.

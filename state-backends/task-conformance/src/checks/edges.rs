@@ -137,7 +137,7 @@ pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
     assert_eq!(one.states(&[up, late]).await, [State::Ready, State::Waiting]);
     assert_eq!(one.edges(late).await, [EdgeState::Open]);
     assert_eq!(one.state(down).await, State::Done, "it has run");
-    // If only the task is retried, it starts at once.
+    // A retried task whose upstreams are done starts at once.
     assert_eq!(worker.run().await, up);
     assert_eq!(one.touch(Verb::Retry, [down]).await, [down]);
     assert_eq!(worker.run().await, down);

@@ -21,7 +21,7 @@ async fn outlive(client: &Client) -> Worker {
     witness
 }
 
-/// A write with an old token or by another worker changes nothing; its sender is notified.
+/// A write whose token is not in force, or by another worker, changes nothing and is reported.
 pub async fn a_stale_token_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
@@ -115,7 +115,7 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
 }
 
-/// A late worker keeps the leases in its resync that nobody took. Its other runs have failed.
+/// A late worker keeps the leases in its resync that are not taken. Its other runs have failed.
 pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(3), ..task() })).await;

@@ -47,7 +47,7 @@ pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// A task is deleted after its downstreams, which may need its result again.
+/// A task is deleted only after its downstreams, which may need its result again.
 pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
     let keep = Keep { done: Micros::ZERO, failed: Micros::ZERO, cancelled: Micros::ZERO, ..Keep::default() };
     let (one, other) =
@@ -100,7 +100,7 @@ pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
     assert_eq!(seen, [2, 2, 2, 1]);
 }
 
-/// Tasks of an ended lease count as lost before any poll.
+/// Tasks of a dead worker count as lost even before a poll.
 pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..3).map(|_| task())).await;

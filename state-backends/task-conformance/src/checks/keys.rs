@@ -90,7 +90,7 @@ pub async fn an_ordered_task_runs_alone(handles: Handles) {
     assert_eq!(worker.take(9).await, [last]);
 }
 
-/// A paused key starts nothing and blocks nobody; running tasks continue. A raised limit applies at
+/// A paused key starts nothing and blocks no other task; running tasks continue. A raised limit applies at
 /// once.
 pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     let (one, other) = usual(handles).await;

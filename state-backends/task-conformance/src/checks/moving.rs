@@ -139,7 +139,7 @@ pub async fn imported_tasks_wait_for_their_upstreams(handles: Handles) {
     assert_eq!(worker.take(9).await, [down]);
 }
 
-/// A moved task is cancelled at its origin; its downstreams wait on. A retry brings it back.
+/// A moved task is cancelled at its origin; its downstreams still wait. A retry restores it.
 pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), keyed("k"), keyed("k"), task(), named("n")]).await;
@@ -186,7 +186,7 @@ pub async fn a_moved_task_is_retried_there_alone(handles: Handles) {
     assert_eq!(one.state(ids[1]).await, State::Cancelled);
 }
 
-/// A task stays while its key runs: elsewhere it would run at the same time.
+/// A task is not moved while another task of its key runs: both would run at once.
 pub async fn a_key_that_runs_is_not_moved(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([keyed("k"), keyed("k"), keyed("free"), task()]).await;

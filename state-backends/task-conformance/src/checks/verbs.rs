@@ -39,7 +39,7 @@ pub async fn released_tasks_go_back(handles: Handles) {
     assert_eq!((x.state, x.stop, x.returns, x.failures), (State::Ready, None, 0, 0));
 }
 
-/// A delayed or reprioritized task is ordered as if added so, and its key is reassigned.
+/// A delayed or reprioritized task is ordered as if added so; a key goes to its most urgent task.
 pub async fn reordered_tasks_take_their_places(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), keyed("k"), keyed("k"), keyed("k")]).await;

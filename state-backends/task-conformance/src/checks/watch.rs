@@ -69,7 +69,7 @@ pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
     assert_eq!(served.take(9).await.len(), 1);
 }
 
-/// A heartbeat, a read and a rejected command notify nobody.
+/// A heartbeat, a read and a rejected command do not notify.
 pub async fn a_heartbeat_nudges_nobody(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([task(), keyed("k")]).await;

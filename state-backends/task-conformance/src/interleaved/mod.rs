@@ -80,7 +80,8 @@ pub enum End {
     Answered(Vec<Result<Reply, StateError>>),
     /// Whether the application's commit was confirmed.
     Application(bool),
-    /// The result of a committed transaction, or the error that rolled it back. `None`: conflict.
+    /// The result of a committed transaction, or the error that rolled it back. `None`: rolled back
+    /// by a conflict.
     Within(Option<Result<Said, StateErrorKind>>),
 }
 

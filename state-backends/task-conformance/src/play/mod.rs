@@ -122,7 +122,7 @@ enum Event {
     EndWithin(usize, Completion),
     Birth,
     Operate,
-    /// The store is copied, or restored from the copy.
+    /// Copies the store for `RollBack`.
     Copy,
     RollBack,
     Recover,

@@ -152,8 +152,7 @@ impl Play {
         }
     }
 
-    /// A waiting task with the unique name of `of`. It may wait for `of`, so one of them is
-    /// cancelled.
+    /// A waiting task with the unique name of `of`, to cancel before a retry: it may wait for `of`.
     fn waiting_holder(&self, of: TaskId) -> Option<TaskId> {
         let name = &self.picture.tasks.get(&of)?.task.unique.as_ref()?.name;
         let has_name = |x: &&Task| x.unique.as_ref().is_some_and(|unique| unique.name == *name);

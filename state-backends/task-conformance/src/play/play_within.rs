@@ -8,7 +8,7 @@ use interval_queue_task_contract::{Completion, Outcome as End};
 use super::{Event, Play};
 
 impl Play {
-    /// Whether this run completes within a transaction, until whose commit it runs.
+    /// Whether this run completes within a transaction. It runs until the commit.
     pub(super) fn ends_within(&mut self, worker: usize, completion: &Completion) -> bool {
         let can = self.within.is_some() && matches!(completion.outcome, End::Done(_) | End::Failed(_));
         if !can || self.rng.bool() {

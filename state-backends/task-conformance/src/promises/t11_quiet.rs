@@ -1,4 +1,4 @@
-//! T11: an idle worker learns when to poll next, and ended tasks are deleted in time.
+//! T11: replies to idle workers contain the next poll, and ended tasks are deleted in time.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub async fn what_has_ended_goes_without_a_cleaner(handles: Handles) {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Once a day a worker runs the tasks and leaves.
+/// Once a day a worker runs the tasks. None lives in between.
 pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
     let queue = usual(handles).await.0;
     for day in 0..26 {

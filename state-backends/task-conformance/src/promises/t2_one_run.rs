@@ -1,4 +1,4 @@
-//! T2: a task is leased to at most one worker, and a write with an old token changes nothing.
+//! T2: a task is leased to at most one worker; a write whose token is not in force changes nothing.
 
 use std::time::Duration;
 
