@@ -156,7 +156,7 @@ impl Faulty {
 }
 
 impl Inside {
-    /// Decided when a command starts, so that a seed repeats whatever delays interleave.
+    /// Decided when a command starts, so that a seed gives the same faults with any delays.
     fn fate(&mut self) -> Option<Fate> {
         if self.faults.outage {
             return None;

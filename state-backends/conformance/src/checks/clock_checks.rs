@@ -47,7 +47,7 @@ pub async fn the_clock_is_read_in_turn(handles: Handles) {
             answered_apart.push(later.answered.saturating_duration_since(earlier.answered));
         }
         answered_apart.sort_unstable();
-        // The median for late replies, the mean for a coarse clock.
+        // The median ignores single late replies; the mean of a coarse clock is right.
         told = (apart / ROUNDS, answered_apart[answered_apart.len() / 2]);
         if told.1 < WORTHWHILE || told.0 >= told.1 / 4 {
             return;

@@ -54,8 +54,8 @@ pub async fn a_deleted_queue_is_gone(handles: Handles) {
     other_queue.snapshot().await;
 }
 
-/// A queue with a live shard is deleted only by force; the error names the shard, which restores
-/// queue and tickets from its memory.
+/// A queue with a live shard is deleted only by force; the error names the shard. Afterwards the
+/// shard restores queue and tickets from its memory.
 pub async fn a_queue_in_use_is_deleted_by_force_only(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = other.shard("the one that waits");

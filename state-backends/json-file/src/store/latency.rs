@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Maximum average latency on the calling thread. A hop to another thread costs about 20 µs.
+/// Maximum average latency on the calling thread. A hop to another thread and back: 20 µs.
 const QUICK: Duration = Duration::from_micros(100);
 /// Weight of the latest command in the mean: one part in `MEMORY`.
 const MEMORY: u32 = 8;

@@ -90,8 +90,8 @@ pub async fn an_ordered_task_runs_alone(handles: Handles) {
     assert_eq!(worker.take(9).await, [last]);
 }
 
-/// A paused key starts nothing and blocks no other task; running tasks continue. A raised limit applies at
-/// once.
+/// A paused key starts nothing and blocks no other task; running tasks continue. A raised limit
+/// applies at once.
 pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..4).map(|_| keyed("k"))).await;
