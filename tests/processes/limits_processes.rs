@@ -103,7 +103,7 @@ macro_rules! on {
         #[test]
         $(#[ignore = $needs])?
         fn $test() {
-            processes_block_nobody(concat!("limits::", stringify!($test)), Backend::$place);
+            processes_block_nobody(concat!("limits_processes::", stringify!($test)), Backend::$place);
         }
     };
 }

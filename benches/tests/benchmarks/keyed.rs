@@ -1,12 +1,10 @@
 //! `cargo bench --bench keyed` works.
 
-use std::process::Command;
-
 #[test]
 #[ignore = "needs cargo to build the benchmark: scripts/test runs it"]
 fn the_benchmark_of_many_queues_measures() {
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env!("CARGO"))
+    let output = super::cargo()
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "keyed", "--"])
         .args(["--quick", "--store", "memory"])
         .output()

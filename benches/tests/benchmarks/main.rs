@@ -46,3 +46,8 @@ mod numbers;
 mod page_tests;
 mod strict;
 mod tasks;
+
+/// The cargo that runs these tests.
+fn cargo() -> std::process::Command {
+    std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}

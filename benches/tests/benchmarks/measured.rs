@@ -1,6 +1,6 @@
 //! What `cargo bench --bench pace` makes of the notes of its workers, and that it works.
 
-use std::{collections::BTreeSet, env, fs::File, io::Write, process::Command};
+use std::{collections::BTreeSet, fs::File, io::Write};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
@@ -306,7 +306,7 @@ fn the_benchmark_measures_and_stores() {
     let directory = tempfile::tempdir().unwrap();
     let stored = directory.path().join("new").join("pace.json");
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env!("CARGO"))
+    let output = super::cargo()
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "pace", "--"])
         .args(["--quick", "--only", "saturated tmpfs 1ms", "--only", "saturated memory 1ms", "--json"])
         .arg(&stored)

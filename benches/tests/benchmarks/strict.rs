@@ -1,6 +1,6 @@
 //! The benchmark against a strict limiter: what it asks of nginx, how it counts, and that it works.
 
-use std::{env, io::Read, io::Write, net::TcpStream, process::Command, time::Duration};
+use std::{io::Read, io::Write, net::TcpStream, time::Duration};
 
 use crate::nginx::{Limit, Nginx, Verdict};
 
@@ -63,7 +63,7 @@ fn nginx_refuses_what_comes_early() {
 #[ignore = "needs cargo to build the benchmark: scripts/test runs it"]
 fn the_benchmark_against_a_strict_limiter_measures() {
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env!("CARGO"))
+    let output = super::cargo()
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "strict", "--"])
         .args(["--quick", "--ours", "--only", "burst 0 | 95 % | interval-queue by starts"])
         .output()

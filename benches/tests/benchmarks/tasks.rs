@@ -1,7 +1,5 @@
 //! `cargo bench --bench tasks` works.
 
-use std::process::Command;
-
 /// The tables of a page, with the headings above them, row by row.
 fn tables(page: &str) -> Vec<(&str, Vec<Vec<&str>>)> {
     let mut tables = Vec::new();
@@ -23,7 +21,7 @@ fn number(cell: &str) -> f64 {
 #[ignore = "needs cargo to build the benchmark: scripts/test runs it"]
 fn the_benchmark_of_stored_tasks_measures() {
     // With the features of `scripts/test`, so that little is left to be built.
-    let output = Command::new(env!("CARGO"))
+    let output = super::cargo()
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "tasks", "--"])
         .args(["--quick", "--only", "SQLite"])
         .output()

@@ -122,18 +122,23 @@ impl Database {
         Ok(Some(Self { connection, files: location.files() }))
     }
 
-    /// Fails if the file does not begin as a database does. A connection that also reads the log would not notice, if
-    /// the log has all pages that it reads.
+    /// Fails if the file does not begin as a database does. A connection that also reads the log
+    /// would not notice, if the log has all pages that it reads. Other errors are no evidence: in
+    /// the middle of a checkpoint the file alone is inconsistent.
     ///
-    /// Only SQLite may open the file: whoever else closed it again would release the locks of this process.
+    /// Only SQLite may open the file: closing it by other means would release the locks of this
+    /// process.
     pub(crate) fn check_header(location: &Location) -> Result<(), Fault> {
         let path = percent_encode(location.path().as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // Immutable: without the log and without locks.
         let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
-        connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
-        Ok(())
+        let version = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
+        match version {
+            Err(error) if code(&error) == Some(ErrorCode::NotADatabase) => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Does what may store something, in a transaction.

@@ -79,7 +79,7 @@ fn add_and_complete() {
 
 #[test]
 fn a_killed_process_loses_nothing_that_was_answered() {
-    const NAME: &str = "processes::a_killed_process_loses_nothing_that_was_answered";
+    const NAME: &str = "task_processes::a_killed_process_loses_nothing_that_was_answered";
     const ROUNDS: u64 = 12;
     if Process::is_copy() {
         return add_and_complete();
@@ -154,7 +154,7 @@ fn count_within() {
 #[test]
 fn what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills() {
     const NAME: &str =
-        "processes::what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills";
+        "task_processes::what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills";
     const ROUNDS: u64 = 25;
     const TASKS: u64 = 900;
     if Process::is_copy() {
@@ -215,7 +215,7 @@ fn step_for_ever() {
 
 #[test]
 fn four_processes_that_step_all_the_time_are_all_served() {
-    const NAME: &str = "processes::four_processes_that_step_all_the_time_are_all_served";
+    const NAME: &str = "task_processes::four_processes_that_step_all_the_time_are_all_served";
     const TOGETHER: usize = 8_000;
     if Process::is_copy() {
         return step_for_ever();
@@ -239,7 +239,8 @@ fn four_processes_that_step_all_the_time_are_all_served() {
 /// would be stale.
 #[test]
 fn an_application_is_never_refused_among_processes_that_step_all_the_time() {
-    const NAME: &str = "processes::an_application_is_never_refused_among_processes_that_step_all_the_time";
+    const NAME: &str =
+        "task_processes::an_application_is_never_refused_among_processes_that_step_all_the_time";
     const TOGETHER: u64 = 300;
     if Process::is_copy() {
         return step_for_ever();
@@ -263,7 +264,7 @@ fn an_application_is_never_refused_among_processes_that_step_all_the_time() {
 
 #[test]
 fn a_stopped_process_does_not_hang_the_others() {
-    const NAME: &str = "processes::a_stopped_process_does_not_hang_the_others";
+    const NAME: &str = "task_processes::a_stopped_process_does_not_hang_the_others";
     if Process::is_copy() {
         return step_for_ever();
     }

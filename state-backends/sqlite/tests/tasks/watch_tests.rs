@@ -77,7 +77,7 @@ fn wait_for_tasks() {
 
 #[test]
 fn another_process_is_woken() {
-    const NAME: &str = "watch::another_process_is_woken";
+    const NAME: &str = "watch_tests::another_process_is_woken";
     if Process::is_copy() {
         return wait_for_tasks();
     }
