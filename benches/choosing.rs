@@ -52,7 +52,7 @@ const TASKS_HEADER: &str = "
 ## Stored tasks
 
 What a command on stored tasks takes where nobody else is at work: to *add* one task, or 100 of them at once, with a payload of 100 bytes each; and
-to *run* one, or 100 at once, which is a step that settles what the one before has leased and leases as many. Medians, and in brackets the
+to *run* one, or 100 at once, which is a step that completes what the one before has leased and leases as many. Medians, and in brackets the
 99th percentile. What many processes reach, and what it costs the server, is in [benchmarks.md](benchmarks.md#stored-tasks).
 
 | store | add one, µs | add 100, µs a task | run one, µs | run 100, µs a task |
@@ -186,7 +186,7 @@ impl Tasks {
                 adds.push(began.elapsed());
             }
             runtime.block_on(hand.tidy());
-            // What was leased by the first is settled by the second.
+            // What was leased by the first is completed by the second.
             assert_eq!(runtime.block_on(hand.step(batch)), batch);
             for _ in 1..commands {
                 let began = Instant::now();

@@ -91,7 +91,7 @@ async fn fetch(context: Context<Crawler>, link: String) -> std::result::Result<u
     drop(turn);
     let links: Vec<Task> = text.lines().map(page_task).collect();
     let count = links.len();
-    // Before this task is settled: if the process dies in between, the links are there, and this page is fetched again.
+    // Before this task is completed: if the process dies in between, the links are there, and this page is fetched again.
     context.queue().add_all(links).await?;
     Ok(count)
 }

@@ -9,7 +9,7 @@
 use std::{error::Error, path::PathBuf, time::Duration};
 
 use interval_queue_sqlite::SqliteTasks;
-use interval_queue_tasks::{Context, Policy, Settled, Task, TaskError, TaskQueue, Worker};
+use interval_queue_tasks::{Completed, Context, Policy, Task, TaskError, TaskQueue, Worker};
 use rusqlite::Connection;
 
 const ORDERS: u32 = 60;
@@ -21,18 +21,19 @@ struct Shop {
 }
 
 /// Takes the goods of an order from the stock.
-fn book(context: &Context<Shop>, order: u32) -> Result<Settled, TaskError> {
+fn book(context: &Context<Shop>, order: u32) -> Result<Completed, TaskError> {
     let shop = context.state();
     let mut database = Connection::open(&shop.path)?;
     let transaction = database.transaction()?;
     transaction.execute("UPDATE stock SET left = left - 1", [])?;
     transaction.execute("UPDATE orders SET booked = booked + 1 WHERE number = ?1", [order])?;
     let end = context.done(&order)?;
-    let settled = shop.tasks.settle_within(&transaction, context.queue().name(), context.worker(), &end)?;
+    let completed =
+        shop.tasks.complete_within(&transaction, context.queue().name(), context.worker(), &end)?;
     accident(order.is_multiple_of(7) && context.attempt() == 1);
     transaction.commit()?;
     accident(order.is_multiple_of(5));
-    Ok(settled)
+    Ok(completed)
 }
 
 #[allow(clippy::panic, reason = "accidents happen")]
@@ -43,7 +44,7 @@ fn accident(happens: bool) {
 }
 
 /// The database blocks the thread, so it is one that may block.
-async fn booked(context: Context<Shop>, order: u32) -> Result<Settled, TaskError> {
+async fn booked(context: Context<Shop>, order: u32) -> Result<Completed, TaskError> {
     tokio::task::spawn_blocking(move || book(&context, order)).await?
 }
 

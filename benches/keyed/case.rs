@@ -113,7 +113,7 @@ impl Case {
     /// Measures it in a process of its own. None: it cannot be measured here, and why was said.
     pub(crate) fn run(&self) -> Option<Found> {
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--here", "--state", &self.kind.name(), "--queues", &self.queues.to_string()]);
+        command.args(["--here", "--store", &self.kind.name(), "--queues", &self.queues.to_string()]);
         command.args(["--every", &humantime::format_duration(self.every).to_string()]);
         command.args(self.quick.then_some("--quick"));
         let output = command.stderr(std::process::Stdio::inherit()).output().unwrap();

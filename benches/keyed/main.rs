@@ -3,7 +3,7 @@
 //!
 //!     cargo bench --bench keyed                        all of it: some minutes
 //!     cargo bench --bench keyed -- --quick             a tenth of the queues for a moment, to see that it works
-//!     cargo bench --bench keyed -- --state redis --queues 10000 --every 2s
+//!     cargo bench --bench keyed -- --store redis --queues 10000 --every 2s
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails says so")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]

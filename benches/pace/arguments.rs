@@ -27,7 +27,7 @@ use crate::{
   cargo bench --bench pace -- --quick                             a first impression: two minutes
   cargo bench --bench pace -- --list                              what there is
   cargo bench --bench pace -- --only 'saturated 10ms'             on all states
-  cargo bench --bench pace -- --state redis --only killed --repeats 3")]
+  cargo bench --bench pace -- --store redis --only killed --repeats 3")]
 pub(crate) struct Arguments {
     /// Run only what has all words of this in its name; see --list. Given several times: what fits one of
     /// them.

@@ -57,7 +57,7 @@ impl Assignment {
         ];
         let mut arguments: Vec<OsString> =
             numbers.into_iter().flat_map(|(name, value)| [name.into(), value.to_string().into()]).collect();
-        arguments.extend(["--state".into(), self.state.clone().into()]);
+        arguments.extend(["--store".into(), self.state.clone().into()]);
         arguments.extend(["--offer".into(), self.offer.name().into()]);
         arguments.extend(["--out".into(), self.out.clone().into()]);
         arguments

@@ -76,7 +76,7 @@ impl Samples {
         let notes = state::directory_for_notes()?;
         let out = notes.path().join("samples");
         let mut command = Command::new(env::current_exe()?);
-        command.arg("idle").args(["--state", state.url(), "--samples", &count.to_string()]);
+        command.arg("idle").args(["--store", state.url(), "--samples", &count.to_string()]);
         command.arg("--out").arg(&out);
         let mut crew = Crew::start([command])?;
         let patience = PAUSE * u32::try_from(count)? * 10 + Duration::from_secs(60);

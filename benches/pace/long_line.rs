@@ -71,7 +71,7 @@ impl Case {
         let notes = state::directory_for_notes()?;
         let out = notes.path().join("line");
         let mut command = Command::new(env::current_exe()?);
-        command.arg("line").args(["--state", state.url(), "--jobs", &self.jobs.to_string()]);
+        command.arg("line").args(["--store", state.url(), "--jobs", &self.jobs.to_string()]);
         command.arg("--out").arg(&out);
         let mut crew = Crew::start([command])?;
         crew.wait_for(Word::Ready, PATIENCE)?;

@@ -63,7 +63,7 @@ impl Arguments {
             ("--patience-ms", self.patience_ms),
         ];
         let numbers = numbers.into_iter().flat_map(|(name, value)| [name.into(), value.to_string().into()]);
-        let places = ["--state".into(), self.state.clone().into(), "--out".into(), self.out.clone().into()];
+        let places = ["--store".into(), self.state.clone().into(), "--out".into(), self.out.clone().into()];
         numbers.chain(places).collect()
     }
 }

@@ -29,7 +29,7 @@ const COMMANDS: usize = 200;
 const SOME: usize = 10;
 const SIZE: usize = 100;
 
-/// Microseconds of a step that settles some and leases as many.
+/// Microseconds of a step that completes some and leases as many.
 async fn look(hand: &mut Hand, scale: Scale) -> f64 {
     let (start, mut steps) = (Instant::now(), Vec::new());
     while steps.len() < COMMANDS && (steps.len() < SOME || start.elapsed() < 4 * scale.time) {

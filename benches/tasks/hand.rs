@@ -1,4 +1,4 @@
-//! One who adds, leases and settles by the commands of a worker, without one.
+//! One who adds, leases and completes by the commands of a worker, without one.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use interval_queue::{
     QueueName, connect,
     contract::Micros,
     task_contract::{
-        Add, Command, Json, Key, Kind, Leased, NewTask, Outcome, Read, Reply, Settle, Step, Stepped, TaskId,
-        TaskStore, WorkerId,
+        Add, Command, Completion, Json, Key, Kind, Leased, NewTask, Outcome, Read, Reply, Step, Stepped,
+        TaskId, TaskStore, WorkerId,
     },
 };
 use rand::distr::{Alphanumeric, SampleString};
@@ -20,7 +20,7 @@ pub(crate) struct Hand {
     store: Arc<dyn TaskStore>,
     queue: QueueName,
     step: Step,
-    held: Vec<Settle>,
+    held: Vec<Completion>,
     /// Whether the last step left something to be done.
     has_more: bool,
 }
@@ -55,12 +55,12 @@ impl Hand {
         .await;
     }
 
-    /// Settles what it has and leases as many.
+    /// Completes what it has and leases as many.
     pub(crate) async fn step(&mut self, want: usize) -> usize {
         self.step.sequence += 1;
         let step = Step {
             want: u32::try_from(want).unwrap(),
-            settle: std::mem::take(&mut self.held),
+            complete: std::mem::take(&mut self.held),
             holding: (self.step.sequence == 1).then(Vec::new),
             ..self.step.clone()
         };
@@ -70,7 +70,7 @@ impl Hand {
         assert!(lost.is_empty(), "{lost:?}");
         self.step.acknowledged = self.step.sequence;
         self.has_more = more;
-        let done = |Leased { task, .. }| Settle {
+        let done = |Leased { task, .. }| Completion {
             id: task.id,
             token: task.token,
             outcome: Outcome::Done(Json::default()),

@@ -19,7 +19,7 @@ const PARTS: &[(&str, &str)] = &[
     (
         "Burn-down",
         "Tasks are added first, which is not counted; then four processes run them, from the first start to the last end. \
-         *steps* are the commands of a worker by themselves, each of which settles and leases so many; `Worker` is the one of \
+         *steps* are the commands of a worker by themselves, each of which completes and leases so many; `Worker` is the one of \
          the library with so many jobs, and an empty handler.",
     ),
     (
@@ -33,7 +33,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "Degraded",
-        "A step that settles ten tasks and leases ten, as a multiple of the same on an empty store: with that many ready, then \
+        "A step that completes ten tasks and leases ten, as a multiple of the same on an empty store: with that many ready, then \
          with that many ended, with that many waiting for two keys, and after that many ran beside a transaction that is held open.",
     ),
     (

@@ -50,7 +50,7 @@ pub(crate) struct Adder {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Stepper {
     url: String,
-    /// So many are settled and leased at once.
+    /// So many are completed and leased at once.
     batch: usize,
 }
 

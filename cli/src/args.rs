@@ -18,7 +18,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STATE=file:/var/lib/jobs/queues.json
+  export INTERVAL_QUEUE_STORE=file:/var/lib/jobs/queues.json
   export INTERVAL_QUEUE_NAME=api
   interval-queue run --every 250ms -- curl -sS https://api.example.com/1
   interval-queue each --every 250ms -- curl -sSO {} < urls
@@ -49,19 +49,19 @@ Exit codes:
    65      what is stored is damaged, of something else, or of a newer version;
            add: a line of the input is no JSON, or too long for the queue, or the
            document of a flow cannot be used
-   66      there is no such queue or database, or no directory for the state file;
+   66      there is no such queue or database, or no directory for the store file;
            tasks: there is no such task, or none fits the selector; schedule: there is
            no such schedule
-   69      the state cannot be reached or did not answer in time
+   69      the store cannot be reached or did not answer in time
    70, 71  this program or the operating system failed
-   73      no room is left where the state is
+   73      no room is left where the store is
    74      the output cannot be written, or the items cannot be read; a stdout that
            is closed (>&-) is taken for /dev/null
    75      CMD was not started within --start-within; a queue is used and is not
            deleted;
            tasks purge, tag, link, retry, copy, move: some stay as they are; stderr says why
    77      not permitted
-   78      the place of the state cannot do what is needed, for example lock
+   78      the place of the store cannot do what is needed, for example lock
   123      each: CMD failed for some items; tasks wait: some did not end well
   124      run: CMD ran into --timeout; tasks wait: they have not ended in that time
   126      CMD cannot be executed
@@ -71,10 +71,10 @@ Exit codes:
 const RUN_EXAMPLES: &str = "\
 Examples:
   # Four calls a second, from however many shells, hosts and cron jobs:
-  interval-queue run --state redis://localhost --queue api --every 250ms \\
+  interval-queue run --store redis://localhost --queue api --every 250ms \\
     -- curl -sS https://api.example.com/1
 
-  # In a crontab that sets INTERVAL_QUEUE_STATE; gives up when the queue is long:
+  # In a crontab that sets INTERVAL_QUEUE_STORE; gives up when the queue is long:
   0 * * * * interval-queue run --queue mail --start-within 10min -- send-digest
 
   # Three backups at once, started a minute apart; with the environment set. As with env
@@ -88,8 +88,8 @@ What becomes of CMD:
   or to end it. SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that a
   process sends here are handed on. A signal that comes during the wait gives
   the place up and ends this process as it would end CMD.
-  It inherits the environment, INTERVAL_QUEUE_STATE with a password in it, too,
-  so that it can ask for slots itself: -- env -u INTERVAL_QUEUE_STATE CMD
+  It inherits the environment, INTERVAL_QUEUE_STORE with a password in it, too,
+  so that it can ask for slots itself: -- env -u INTERVAL_QUEUE_STORE CMD
   keeps that from it.
 ";
 
@@ -121,11 +121,11 @@ pub(crate) enum Command {
     /// Stop all starts, also before the first task. What runs goes on; who waits keeps the place.
     ///
     /// A start that was granted before can still come up to one second later.
-    #[command(after_help = "Examples:\n  interval-queue pause --state redis://localhost --queue api\n  \
+    #[command(after_help = "Examples:\n  interval-queue pause --store redis://localhost --queue api\n  \
         interval-queue pause --kind mail --key customer-7          # of the stored tasks only these")]
     Pause(Halt),
     /// End a pause. Every waiting `run` and `each` starts again within about a second.
-    #[command(after_help = "Examples:\n  interval-queue resume --state redis://localhost --queue api\n  \
+    #[command(after_help = "Examples:\n  interval-queue resume --store redis://localhost --queue api\n  \
         interval-queue resume --kind mail --key customer-7")]
     Resume(Halt),
     Hold(Hold),
@@ -133,7 +133,7 @@ pub(crate) enum Command {
     /// Forget pause, hold, far reservations and the shards; keep tickets, interval and running limit.
     ///
     /// For after an accident. A process that waits is found again when it next asks.
-    #[command(after_help = "Example:\n  interval-queue reset --state redis://localhost --queue api")]
+    #[command(after_help = "Example:\n  interval-queue reset --store redis://localhost --queue api")]
     Reset(Target),
     Delete(crate::delete::Delete),
     Prune(crate::delete::Prune),
@@ -144,12 +144,12 @@ pub(crate) enum Command {
     Manual(crate::documents::Manual),
 }
 
-/// Where the queues are.
+/// A store of queues.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct State {
-    /// The shared state: file:PATH, dir:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DATABASE, …
-    #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
-    #[arg(hide_env_values = true, value_parser = state_url)]
+pub(crate) struct StoreArgs {
+    /// The store: dir:PATH, file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE
+    #[arg(id = "store", long = "store", value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
+    #[arg(hide_env_values = true, value_parser = store_url)]
     pub(crate) url: String,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Target {
     #[command(flatten)]
-    pub(crate) state: State,
+    pub(crate) store: StoreArgs,
     /// The queue: 1 to 200 bytes of printable text
     #[arg(long, value_name = "NAME", env = "INTERVAL_QUEUE_NAME", allow_hyphen_values = true)]
     pub(crate) queue: QueueName,
@@ -197,7 +197,7 @@ pub(crate) struct Run {
     pub(crate) shard: Shard,
     /// Give up, with exit code 75, if CMD was not started within this time; 0s: now or never
     ///
-    /// It also makes `run` try again until then if the state cannot be reached at first.
+    /// It also makes `run` try again until then if the store cannot be reached at first.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
     pub(crate) start_within: Option<Duration>,
     /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
@@ -212,7 +212,7 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue status --state redis://localhost --queue api
+  interval-queue status --store redis://localhost --queue api
   interval-queue status --json | jq .reason    # all times in it are microseconds")]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -226,12 +226,12 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue list --state file:/var/lib/jobs/queues.json
-  interval-queue list --state postgres://user@db.internal/jobs
+  interval-queue list --store file:/var/lib/jobs/queues.json
+  interval-queue list --store postgres://user@db.internal/jobs
   interval-queue list --json | jq -r '.[] | select(.paused).queue'")]
 pub(crate) struct List {
     #[command(flatten)]
-    pub(crate) state: State,
+    pub(crate) store: StoreArgs,
     /// Print an array of the objects that `status --json` prints
     #[arg(long)]
     pub(crate) json: bool,
@@ -259,7 +259,7 @@ impl Halt {
 
 /// Start nothing for some time, for a `Retry-After`. A longer hold that is in force stays.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  interval-queue hold 30s --state redis://localhost --queue api")]
+#[command(after_help = "Example:\n  interval-queue hold 30s --store redis://localhost --queue api")]
 pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -273,7 +273,7 @@ pub(crate) struct Hold {
 #[command(group = ArgGroup::new("settings").args(["every", "rate", "max_running"]).required(true).multiple(true))]
 #[command(after_help = "\
 Examples:
-  interval-queue set --every 1s --state redis://localhost --queue api
+  interval-queue set --every 1s --store redis://localhost --queue api
   interval-queue set --rate 5/s --burst 20 --rate 10000/day
   interval-queue set --max-running none")]
 pub(crate) struct Set {
@@ -286,7 +286,7 @@ pub(crate) struct Set {
     pub(crate) max_running: Option<MaxRunning>,
 }
 
-pub(crate) fn state_url(text: &str) -> Result<String, String> {
+pub(crate) fn store_url(text: &str) -> Result<String, String> {
     if text.starts_with("memory:") || text.starts_with("sqlite::memory:") {
         let why = "it is private to one process and shares no pace";
         return Err(format!("{why}: give file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE"));

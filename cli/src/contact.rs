@@ -1,4 +1,4 @@
-//! What a process that waits for slots knows of the state: it sees every reply on its way to the shard, and
+//! What a process that waits for slots knows of the store: it sees every reply on its way to the shard, and
 //! says when they stop coming.
 
 use std::{
@@ -20,7 +20,7 @@ use crate::{
     outage::StoreOutages,
 };
 
-/// The state, as seen by the one shard of this process.
+/// The store, as seen by the one shard of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     news: Arc<Mutex<News>>,
@@ -44,7 +44,7 @@ struct News {
     stage: Stage,
     /// How the store failed last, and since when it fails; none while it answers.
     outage: Option<(String, Instant)>,
-    /// The record as the state told it last, and when.
+    /// The record as the store told it last, and when.
     memory: Option<(Memory, Instant)>,
     wait: Option<WaitReason>,
     /// When this process starts something next if every ticket before its own is used.
@@ -59,7 +59,7 @@ pub(crate) enum Stage {
     Waiting,
     /// CMD runs.
     Running,
-    /// It leaves; nobody wants to hear of the state any more.
+    /// It leaves; nobody wants to hear of the store any more.
     Leaving,
 }
 
@@ -79,7 +79,7 @@ impl Contact {
         }
     }
 
-    /// The state, watched.
+    /// The store, watched.
     pub(crate) fn watch(&self, state: Arc<dyn SharedState>) -> Watched {
         Watched { state, contact: self.clone() }
     }
@@ -136,7 +136,7 @@ impl Contact {
         }
     }
 
-    /// The record as it was told last, moved on to now. None before the state has answered.
+    /// The record as it was told last, moved on to now. None before the store has answered.
     pub(crate) fn memory(&self) -> Option<Memory> {
         let (memory, heard) = self.news().memory?;
         let since = Micros::from_duration(now().saturating_duration_since(heard));

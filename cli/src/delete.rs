@@ -14,7 +14,7 @@ use interval_queue::{
 use tokio::time::sleep;
 
 use crate::{
-    args::{State, Target},
+    args::{StoreArgs, Target},
     duration::{about, positive},
     exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, say},
     target::{bounded, look},
@@ -29,7 +29,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue delete --state redis://localhost customer-7 customer-8
+  interval-queue delete --store redis://localhost customer-7 customer-8
   interval-queue delete --yes api              # in a script: without asking
   interval-queue delete --force --yes api      # those that wait bring it back and go on
 
@@ -43,7 +43,7 @@ A command that is started meanwhile may start at once, as in any new queue, and
 needs --every.")]
 pub(crate) struct Delete {
     #[command(flatten)]
-    pub(crate) state: State,
+    pub(crate) store: StoreArgs,
     /// Delete them also while processes wait or run in them
     #[arg(long)]
     pub(crate) force: bool,
@@ -62,14 +62,14 @@ pub(crate) struct Delete {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue prune --idle-for 30days --dry-run --state postgres://user@db.internal/jobs
-  0 3 * * * interval-queue prune --idle-for 30days    # in a crontab that sets INTERVAL_QUEUE_STATE
+  interval-queue prune --idle-for 30days --dry-run --store postgres://user@db.internal/jobs
+  0 3 * * * interval-queue prune --idle-for 30days    # in a crontab that sets INTERVAL_QUEUE_STORE
 
 Redis forgets idle queues by itself, after its ?idle_expiry (7days), but not
 those that are paused.")]
 pub(crate) struct Prune {
     #[command(flatten)]
-    pub(crate) state: State,
+    pub(crate) store: StoreArgs,
     /// How long nobody used them, at least
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) idle_for: Duration,
@@ -79,11 +79,11 @@ pub(crate) struct Prune {
 }
 
 pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
-    let store = delete.state.store().await?;
+    let store = delete.store.store().await?;
     let deletion = if delete.force { Deletion::Forced } else { Deletion::Unused };
     let mut first_failure = Ok(());
     let mut plan = Vec::new();
-    let tasks = Tasks::open_place_if_kept(&delete.state).await?;
+    let tasks = Tasks::open_store_if_kept(&delete.store).await?;
     let pace = bounded(async { Ok(store.pace().await?) }).await?;
     for queue in &delete.queues {
         plan.push((queue, Plan::of(&*pace, tasks.as_ref(), queue).await));
@@ -99,7 +99,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     }
     for (queue, plan) in plan {
         let outcome = match plan {
-            Ok(plan) => plan.carry_out(&delete.state, &store, queue, deletion).await,
+            Ok(plan) => plan.carry_out(&delete.store, &store, queue, deletion).await,
             Err(failure) => Err(failure),
         };
         let outcome = outcome.and_then(|()| print(&format!("{queue}: deleted")));
@@ -154,7 +154,7 @@ impl Plan {
     /// Deletes the pace first, which is refused if a process waits or runs there.
     async fn carry_out(
         self,
-        state: &State,
+        args: &StoreArgs,
         store: &Store,
         queue: &QueueName,
         deletion: Deletion,
@@ -163,7 +163,7 @@ impl Plan {
             carry_out(store, queue, deletion).await.map_err(|failure| refused(queue, failure))?;
         }
         if self.tasks.is_some() {
-            let target = Target { state: state.clone(), queue: queue.clone() };
+            let target = Target { store: args.clone(), queue: queue.clone() };
             let deleted = open_queue(&target).await?.delete().await;
             deleted
                 .map_err(|error| Failure { message: format!("{queue}: {error}"), ..Failure::from(&error) })?;
@@ -186,7 +186,7 @@ fn is_agreed(many: usize) -> Result<bool, Failure> {
 }
 
 pub(crate) async fn prune(prune: Prune) -> Result<(), Failure> {
-    let store = prune.state.store().await?;
+    let store = prune.store.store().await?;
     let state = bounded(async { Ok(store.pace().await?) }).await?;
     let names = bounded(async { Ok(store.queues().await?) }).await?;
     let deletion = Deletion::Idle(Micros::from_duration(prune.idle_for));
@@ -224,7 +224,7 @@ async fn prune_one(
     }
 }
 
-/// What the state would say now.
+/// What the store would say now.
 fn would_refuse(snapshot: &Snapshot, deletion: Deletion) -> Option<StateError> {
     let command = Command::Change(Change::Delete(deletion), Memory::default());
     rules::apply(&mut Some(snapshot.record.clone()), &Reading::of_clock(snapshot.at), &command).err()

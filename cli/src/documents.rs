@@ -161,7 +161,7 @@ fn environment(command: &Command) -> String {
         has(command) || command.get_subcommands().any(has)
     };
     let variables = [
-        ("state", "INTERVAL_QUEUE_STATE", "Where the queues are, unless \\-\\-state is given."),
+        ("store", "INTERVAL_QUEUE_STORE", "The store of the queues, unless \\-\\-store is given."),
         (
             "queue",
             CHOSEN,

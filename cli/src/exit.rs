@@ -11,13 +11,13 @@ pub(crate) const USAGE: u8 = 64;
 pub(crate) const DATAERR: u8 = 65;
 /// There is no such queue, or no directory for its file.
 pub(crate) const NOINPUT: u8 = 66;
-/// The state cannot be reached or did not answer.
+/// The store cannot be reached or did not answer.
 pub(crate) const UNAVAILABLE: u8 = 69;
 /// This program is at fault.
 pub(crate) const SOFTWARE: u8 = 70;
 /// The operating system refused something.
 pub(crate) const OSERR: u8 = 71;
-/// No room is left where the state is.
+/// No room is left where the store is.
 pub(crate) const CANTCREAT: u8 = 73;
 /// The output cannot be written, or the items cannot be read.
 pub(crate) const IOERR: u8 = 74;
@@ -215,7 +215,7 @@ fn not_utf8() -> Option<String> {
     if let Some(argument) = argument {
         return Some(format!("the argument {argument:?}"));
     }
-    let variables = ["INTERVAL_QUEUE_STATE", "INTERVAL_QUEUE_NAME"];
+    let variables = ["INTERVAL_QUEUE_STORE", "INTERVAL_QUEUE_NAME"];
     variables
         .into_iter()
         .find(|name| std::env::var_os(name).is_some_and(|value| value.to_str().is_none()))

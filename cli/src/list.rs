@@ -63,8 +63,8 @@ impl Listed {
 }
 
 pub(crate) async fn list(list: List) -> Result<(), Failure> {
-    let tasks = Tasks::open_place_if_kept(&list.state).await?;
-    let state = match list.state.open().await {
+    let tasks = Tasks::open_store_if_kept(&list.store).await?;
+    let state = match list.store.shared_state().await {
         Ok(state) => Some(state),
         // What keeps tasks alone has no pace, and what keeps neither is an error.
         Err(failure) if tasks.is_some() && [CONFIG, NOINPUT].contains(&failure.code) => None,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::{
-    args::State,
+    args::StoreArgs,
     exit::{Failure, print_as_it_is, say},
     place::without_secrets,
 };
@@ -15,19 +15,19 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue migrate --state postgres://owner@db.internal/jobs
-  interval-queue migrate --print --state postgres://app@db.internal/jobs > tables.sql")]
+  interval-queue migrate --store postgres://owner@db.internal/jobs
+  interval-queue migrate --print --store postgres://app@db.internal/jobs > tables.sql")]
 pub(crate) struct Migrate {
     #[command(flatten)]
-    state: State,
+    store: StoreArgs,
     /// Print the SQL, and change nothing
     #[arg(long)]
     print: bool,
 }
 
 pub(crate) async fn migrate(migrate: Migrate) -> Result<(), Failure> {
-    let place = without_secrets(&migrate.state.url);
-    let store = migrate.state.store().await?;
+    let place = without_secrets(&migrate.store.url);
+    let store = migrate.store.store().await?;
     match store.missing_tables().await? {
         None => say(&format!("nothing to do: {place} has no SQL tables")),
         Some(missing) if missing.is_empty() => {

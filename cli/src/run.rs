@@ -16,7 +16,7 @@ use crate::{
     target::close_stores,
 };
 
-/// How long the state may take to hear that this process has left, while CMD waits for it. There is nothing
+/// How long the store may take to hear that this process has left, while CMD waits for it. There is nothing
 /// to tell then, as a rule.
 const BECOME_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -30,7 +30,7 @@ enum Waited {
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     let program = Program::find(&run.command)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new(&run.shard.target.state.url);
+    let contact = Contact::new(&run.shard.target.store.url);
     let opened = OnceCell::new();
 
     let waited = tokio::select! {

@@ -17,7 +17,7 @@ use crate::{
     target::{bounded, look},
 };
 
-/// How long the state may take to hear that this process has left. If it does not, the lease ends by itself.
+/// How long the store may take to hear that this process has left. If it does not, the lease ends by itself.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// About how often a paused queue, or a state that did not answer at first, is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl Shard {
 
     async fn try_open(&self, label: String, contact: &Contact) -> Result<IntervalQueue, Failure> {
         let target = &self.target;
-        let state = target.state.open().await?;
+        let state = target.store.shared_state().await?;
         let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
         let before = if may_change { look(&*state, &target.queue).await? } else { None };
 
@@ -156,7 +156,7 @@ pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
     1 + (1..MOST_PLACES).take_while(soon).count()
 }
 
-/// How a process goes on whose requests for a place the state refuses, one after the other.
+/// How a process goes on whose requests for a place the store refuses, one after the other.
 #[derive(Debug)]
 pub(crate) struct Refusals(ExponentialBackoff);
 
@@ -191,7 +191,7 @@ impl Refusals {
     }
 }
 
-/// Tells the state that this process has left, if it can be told soon.
+/// Tells the store that this process has left, if it can be told soon.
 pub(crate) async fn leave(queue: &IntervalQueue) {
     let _ = timeout(LEAVE_PATIENCE, queue.close()).await;
 }

@@ -14,7 +14,7 @@ use interval_queue::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    args::{State, Target},
+    args::{StoreArgs, Target},
     clock::now,
     exit::{Failure, NOINPUT, UNAVAILABLE, say},
     outage::StoreOutages,
@@ -44,9 +44,9 @@ pub(crate) async fn close_stores(limit: Duration) {
     let _ = timeout(limit, close).await;
 }
 
-impl State {
-    /// Opens the state.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn SharedState>, Failure> {
+impl StoreArgs {
+    /// Opens the shared state of rate limits.
+    pub(crate) async fn shared_state(&self) -> Result<Arc<dyn SharedState>, Failure> {
         bounded(async { Ok(self.opened().await?.pace().await?) }).await
     }
 
@@ -55,7 +55,7 @@ impl State {
         bounded(async { Ok(self.opened().await?.tasks().await?) }).await
     }
 
-    /// Opens the store that has it.
+    /// Opens the store.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
         bounded(self.opened()).await
     }
@@ -74,9 +74,9 @@ impl State {
 }
 
 impl Target {
-    /// Opens the state and looks at the queue; none if it is not there.
+    /// Opens the store and looks at the queue; none if it is not there.
     pub(crate) async fn look(&self) -> Result<Option<Snapshot>, Failure> {
-        let state = self.state.open().await?;
+        let state = self.store.shared_state().await?;
         look(&*state, &self.queue).await
     }
 
@@ -89,7 +89,7 @@ impl Target {
 
     /// Changes something for all shards.
     pub(crate) async fn change(&self, change: Change) -> Result<Changed, Failure> {
-        let state = self.state.open().await?;
+        let state = self.store.shared_state().await?;
         match self::change(&*state, &self.queue, change).await {
             Err(failure) if failure.code == NOINPUT => Err(self.missing()),
             other => other,
@@ -127,7 +127,7 @@ async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Re
 /// The result, or a failure after [`PATIENCE`]: a mount that hangs must not hang the program.
 pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     timeout(PATIENCE, work).await.unwrap_or_else(|_| {
-        let message = format!("the state did not answer within {PATIENCE:?}");
+        let message = format!("the store did not answer within {PATIENCE:?}");
         Err(Failure { passes: true, ..Failure::new(UNAVAILABLE, message) })
     })
 }

@@ -3,7 +3,7 @@
 // `interval-queue turns` runs beside this program for as long as it does, and prints a line at each turn:
 // no process a call, no package to install.
 //
-//     INTERVAL_QUEUE_STATE=file:pace.json INTERVAL_QUEUE_NAME=api node examples/node/paced_calls.js
+//     INTERVAL_QUEUE_STORE=file:pace.json INTERVAL_QUEUE_NAME=api node examples/node/paced_calls.js
 //
 // Arguments: how many calls to make, 5 unless given. It prints the ticket and the time of each.
 

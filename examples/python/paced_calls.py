@@ -3,7 +3,7 @@
 `interval-queue turns` runs beside this program for as long as it does, and prints a line at each turn:
 no process a call, no library to install.
 
-    INTERVAL_QUEUE_STATE=file:pace.json INTERVAL_QUEUE_NAME=api python3 examples/python/paced_calls.py
+    INTERVAL_QUEUE_STORE=file:pace.json INTERVAL_QUEUE_NAME=api python3 examples/python/paced_calls.py
 
 Arguments: how many calls to make, 5 unless given. It prints the ticket and the time of each.
 """

@@ -93,9 +93,9 @@ pub use following::Follower;
 pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, Pace, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Corrected, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, NewEdge,
-    OnConflict, OnFailure, Overlap, Overview, Page, Policy, Recounted, Selector, Settings, SettingsChange,
-    Settle, Settled, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
+    Add, Added, Completed, Completion, Corrected, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep,
+    Key, Kind, NewEdge, OnConflict, OnFailure, Overlap, Overview, Page, Policy, Recounted, Selector,
+    Settings, SettingsChange, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};

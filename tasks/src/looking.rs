@@ -80,15 +80,15 @@ impl TaskQueue {
     pub async fn wait_end(&self, id: TaskId) -> Result<Stored, Error> {
         let mut look = LOOK.0;
         loop {
-            let mut settled = std::pin::pin!(self.shared.settled.notified());
-            settled.as_mut().enable();
+            let mut completed = std::pin::pin!(self.shared.completed.notified());
+            completed.as_mut().enable();
             let stored = self.task(id).await?.filter(|stored| stored.task.state != State::Purged);
             let stored = stored.ok_or_else(|| Error::missing(id))?;
             if stored.task.state.is_ended() {
                 return Ok(stored);
             }
             tokio::select! {
-                () = settled => {}
+                () = completed => {}
                 () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(LOOK.1),
             }
         }

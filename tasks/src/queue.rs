@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
     /// Told when a worker here has heard that tasks have ended.
-    pub(crate) settled: Notify,
+    pub(crate) completed: Notify,
     patience: Duration,
     settings: Mutex<Settings>,
     /// How many tasks were added here.
@@ -88,7 +88,7 @@ impl Shared {
             rate,
             host,
             telemetry,
-            settled: Notify::new(),
+            completed: Notify::new(),
             patience,
             settings: Mutex::default(),
             sequence: AtomicU32::new(0),

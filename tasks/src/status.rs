@@ -4,7 +4,7 @@ use interval_queue::{Micros, Snapshot, Standing};
 use interval_queue_task_contract::{Counted, Key, Kind, Overview, State};
 
 /// States of tasks that a worker could take but for what [`Condition`]s say.
-const CANDIDATES: [State; 3] = [State::Added, State::Keyed, State::Ready];
+const CANDIDATES: [State; 3] = [State::Added, State::Blocked, State::Ready];
 
 /// How a queue stands.
 ///
@@ -282,7 +282,7 @@ impl Facts<'_> {
         let of_closed = self.count(|kind, state| is_closed(kind) && CANDIDATES.contains(&state));
         let behind_keys: u64 = self.overview.paused_keys.iter().map(|paused| paused.tasks).sum();
         let left = candidates - of_closed;
-        let keyed = self.count(|kind, state| !is_closed(kind) && state == State::Keyed);
+        let keyed = self.count(|kind, state| !is_closed(kind) && state == State::Blocked);
         if left > 0 && (keyed < left || behind_keys < left) {
             return None;
         }
@@ -372,7 +372,7 @@ mod tests {
             paused_at: Some(Micros::new(7)),
             served_until: Micros::MAX,
             open: false,
-            uneven: false,
+            needs_rebalancing: false,
         }
     }
 
@@ -382,11 +382,11 @@ mod tests {
 
     #[test]
     fn the_first_reason_is_what_holds_for_all() {
-        use State::{Done, Keyed, Leased, Ready, Scheduled, Waiting};
+        use State::{Blocked, Done, Leased, Ready, Scheduled, Waiting};
         assert_eq!(words(&overview(vec![now("a", Done, 3)])), ["empty"]);
         assert_eq!(words(&overview(vec![now("a", Ready, 3)])), ["next"]);
         assert_eq!(words(&overview(vec![now("a", Leased, 1), now("a", Ready, 1)])), ["running"]);
-        assert_eq!(words(&overview(vec![now("a", Keyed, 1)])), ["key"]);
+        assert_eq!(words(&overview(vec![now("a", Blocked, 1)])), ["key"]);
         assert_eq!(words(&overview(vec![now("a", Waiting, 1)])), ["upstreams"]);
         let next = Some(Micros::new(103));
         let later = Overview { next, ..overview(vec![now("a", Scheduled, 1)]) };
@@ -419,14 +419,14 @@ mod tests {
         assert_eq!(words(&Overview { lost: 2, ..overview(counts) }), ["next", "lost"]);
         assert_eq!(words(&Overview { lost: 2, ..overview(vec![now("a", State::Leased, 2)]) }), ["lost"]);
         // It has the key that the others wait for.
-        let keyed = overview(vec![now("a", State::Leased, 1), now("a", State::Keyed, 4)]);
+        let keyed = overview(vec![now("a", State::Leased, 1), now("a", State::Blocked, 4)]);
         assert_eq!(words(&Overview { lost: 1, ..keyed }), ["lost"]);
     }
 
     #[test]
     fn pauses_of_parts_are_told_whatever_else_holds() {
         let kinds = vec![paused_kind("a"), paused_kind("b")];
-        let all = Overview { kinds: kinds.clone(), ..overview(vec![now("a", State::Keyed, 2)]) };
+        let all = Overview { kinds: kinds.clone(), ..overview(vec![now("a", State::Blocked, 2)]) };
         let status = QueueStatus::of(&all, None);
         let paused = |name: &str, tasks| Condition::KindPaused {
             kind: kind(name),
@@ -438,9 +438,9 @@ mod tests {
         let counts = vec![now("a", State::Ready, 2), now("c", State::Leased, 1)];
         assert_eq!(words(&Overview { kinds, ..overview(counts) }), ["running", "kind_paused", "kind_paused"]);
         let keys = vec![paused_key(45)];
-        let only = Overview { paused_keys: keys.clone(), ..overview(vec![now("a", State::Keyed, 45)]) };
+        let only = Overview { paused_keys: keys.clone(), ..overview(vec![now("a", State::Blocked, 45)]) };
         assert_eq!(words(&only), ["key_paused"]);
-        let some = Overview { paused_keys: keys.clone(), ..overview(vec![now("a", State::Keyed, 46)]) };
+        let some = Overview { paused_keys: keys.clone(), ..overview(vec![now("a", State::Blocked, 46)]) };
         assert_eq!(words(&some), ["key", "key_paused"]);
         let none = Overview { paused_keys: keys, ..overview(Vec::new()) };
         assert_eq!(words(&none), ["empty", "key_paused"]);

@@ -8,7 +8,7 @@ fn the_benchmark_of_many_queues_measures() {
     // With the features of `scripts/test`, so that little is left to be built.
     let output = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--workspace", "--all-features", "--bench", "keyed", "--"])
-        .args(["--quick", "--state", "memory"])
+        .args(["--quick", "--store", "memory"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

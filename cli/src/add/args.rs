@@ -8,7 +8,7 @@ use crate::args::{EXIT_CODES, Target};
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
   interval-queue add '{\"to\": \"ada@example.com\"}'
   interval-queue add --kind digest --delay 1h --unique 'digest of ada' '\"ada\"'
   interval-queue add --key 'customer 7' --ordered 1 2 3    # strictly one after the other

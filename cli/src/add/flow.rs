@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let entries = read(file)?;
-    let url = &args.target.state.url;
+    let url = &args.target.store.url;
     let queue = insist(url, PATIENCE, async || open_queue(&args.target).await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
     let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {

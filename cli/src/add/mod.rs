@@ -43,9 +43,9 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
         return Err(Failure::new(USAGE, text));
     }
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
-    let url = &add.target.state.url;
+    let url = &add.target.store.url;
     let mut adder =
-        insist(url, PATIENCE, async || Adder::new(&add, add.target.state.tasks().await?).await).await?;
+        insist(url, PATIENCE, async || Adder::new(&add, add.target.store.tasks().await?).await).await?;
     if !from_stdin {
         let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
         return adder.add(lines).await;
@@ -179,7 +179,7 @@ impl<'a> Adder<'a> {
 async fn sent(store: &dyn TaskStore, target: &Target, add: Add) -> Result<Vec<Added>, Failure> {
     let began = now();
     let mut may_have_happened = false;
-    let reply = insist(&target.state.url, PATIENCE, async || {
+    let reply = insist(&target.store.url, PATIENCE, async || {
         let age = Micros::from_duration(now().saturating_duration_since(began));
         let add = Command::Add(Add { age, ..add.clone() });
         // Unless its answer comes.

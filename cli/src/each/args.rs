@@ -13,7 +13,7 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   # One download a second, from this and every other host that does the same:
-  cat urls | interval-queue each --state redis://localhost --queue api --every 1s -- curl -sSO
+  cat urls | interval-queue each --store redis://localhost --queue api --every 1s -- curl -sSO
 
   # Names with spaces or newlines; `{}` is the item wherever it stands:
   find . -name '*.flac' -print0 | interval-queue each -0 --every 250ms -- encode {} --to {}.opus
@@ -44,7 +44,7 @@ Output:
   stderr. If it is tried again, only the stdout of the last attempt is. Past 64 KiB it waits
   in an unnamed file of TMPDIR. What processes that a command left behind print later than a second
   after its end is dropped. The input of commands is empty. They inherit the environment, and
-  INTERVAL_QUEUE_STATE with a password in it, too: -- env -u INTERVAL_QUEUE_STATE CMD keeps
+  INTERVAL_QUEUE_STORE with a password in it, too: -- env -u INTERVAL_QUEUE_STORE CMD keeps
   that from them.
 
 Interruption:
@@ -104,7 +104,7 @@ pub(crate) struct Each {
     pub(crate) quiet: bool,
     /// Give up, with exit code 75, once an item was next for this time and nothing could be started
     ///
-    /// It also makes `each` try again until then if the state cannot be reached at first.
+    /// It also makes `each` try again until then if the store cannot be reached at first.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) start_within: Option<Duration>,
     /// End a command after this time: SIGTERM, 5 s later SIGKILL; it has failed then. Default: never

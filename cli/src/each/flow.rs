@@ -73,7 +73,7 @@ pub(crate) struct Flow<'a> {
     taken: u64,
     /// Since when nothing was started although an item was next.
     idle_since: Instant,
-    /// Until when no place is asked for, as the state refused one.
+    /// Until when no place is asked for, as the store refused one.
     refused_until: Option<Instant>,
     refusals: Refusals,
     stop: Option<Stop>,

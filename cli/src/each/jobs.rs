@@ -7,7 +7,7 @@ use crate::exit::say;
 
 /// Unless told otherwise.
 const DEFAULT: usize = 64;
-/// Open files for everything else: the state, the streams, what a start needs for a moment.
+/// Open files for everything else: the store, the streams, what a start needs for a moment.
 const RESERVED: u64 = 40;
 
 /// As many as the command line says, and the limit of open files allows.

@@ -59,7 +59,7 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     child::expect_children()?;
     let mut output = Output::start(each.grouping())?;
-    let contact = Contact::speaking(&each.shard.target.state.url, output.voice());
+    let contact = Contact::speaking(&each.shard.target.store.url, output.voice());
 
     let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
     let name = template.program().base_name();

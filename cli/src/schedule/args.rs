@@ -14,7 +14,7 @@ use crate::{
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=jobs
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=jobs
   interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin --kind backup
   interval-queue schedule add poll --every 5min --overlap skip --kind poll '{\"feed\": 7}'
   interval-queue schedule add sweep --after-end 1h --kind sweep

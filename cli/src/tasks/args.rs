@@ -20,14 +20,14 @@ use super::{
 };
 use crate::{
     add::{key, kind, tag},
-    args::{EXIT_CODES, State as Place, Target, state_url},
+    args::{EXIT_CODES, StoreArgs, Target, store_url},
     duration::positive,
     exit::{Failure, USAGE},
 };
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
   interval-queue tasks                                        # how they stand
   interval-queue tasks list --state failed --error timeout    # of all that are stored
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
@@ -42,13 +42,10 @@ Examples:
   interval-queue tasks retry --flow import-7                  # what failed and what was cancelled for it
   interval-queue tasks purge --state done --older-than 7days
 
---state before a subcommand is where the queue is. Behind it it may be that or the state of
-tasks: interval-queue tasks list --state sqlite:queues.db --queue mail --state failed
-
 States of a task, in the order of its life:
   added       stored; the next step of a worker lets it through its gates
   waiting     for other tasks        scheduled   for its time
-  keyed       for its key            ready       for a worker
+  blocked     for its key            ready       for a worker
   leased      a worker runs it       done, failed, cancelled   it has ended
   purged      forgotten but for its id, which is kept for a while
 ";
@@ -70,7 +67,7 @@ that nothing starts, or is cancelled again, before it is its turn.";
 #[command(after_help = "`--help` shows examples, states and exit codes.")]
 pub(crate) struct TasksArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    queue: QueueArgs,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
@@ -81,15 +78,15 @@ pub(crate) struct TasksArgs {
     pub(super) action: Option<Action>,
 }
 
-/// Where the queue is.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct PlaceArgs {
-    /// The shared state: dir:PATH, sqlite:PATH, …
-    #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
-    #[arg(hide_env_values = true, value_parser = state_url)]
-    state: Option<String>,
+/// The queue, before or after the subcommand.
+#[derive(Debug, Args)]
+struct QueueArgs {
+    /// The store of the queue: dir:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE
+    #[arg(long, global = true, value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
+    #[arg(hide_env_values = true, value_parser = store_url)]
+    store: Option<String>,
     /// The queue: 1 to 200 bytes of printable text
-    #[arg(long, value_name = "NAME", env = "INTERVAL_QUEUE_NAME", allow_hyphen_values = true)]
+    #[arg(long, global = true, value_name = "NAME", env = "INTERVAL_QUEUE_NAME", allow_hyphen_values = true)]
     queue: Option<QueueName>,
 }
 
@@ -181,8 +178,6 @@ pub(super) struct List {
 /// One task.
 #[derive(Debug, Args)]
 pub(super) struct One {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// The id of the task
     #[arg(value_name = "ID")]
     pub(super) id: TaskId,
@@ -198,8 +193,6 @@ pub(super) struct One {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue tasks workers")]
 pub(super) struct Workers {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
@@ -232,8 +225,6 @@ pub(super) struct Failures {
     interval-queue tasks wait --flow import-7 --timeout 1h && echo 'all is done'\n  \
     result=$(interval-queue tasks wait \"$(interval-queue add '\"ada\"')\")")]
 pub(super) struct Wait {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// The ids of the tasks
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<TaskId>,
@@ -279,12 +270,9 @@ pub(super) struct SelectorArgs {
     /// These
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<TaskId>,
-    /// In this state, see `tasks --help`; may be given several times. Or where the queue is, as a URL
-    #[arg(id = "state", long = "state", value_name = "STATE|URL", value_parser = state_or_place)]
-    pub(super) states: Vec<StateOrPlace>,
-    /// The queue
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
-    pub(super) queue: Option<QueueName>,
+    /// In this state, see `tasks --help`; may be given several times
+    #[arg(id = "state", long = "state", value_name = "STATE", value_parser = state)]
+    pub(super) states: Vec<State>,
     /// Of this kind; may be given several times
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(super) kinds: Vec<Kind>,
@@ -311,37 +299,11 @@ pub(super) struct SelectorArgs {
     pub(super) older_than: Option<Duration>,
 }
 
-/// A state of tasks, or where the queue is: only that has a colon.
-#[derive(Clone, Debug)]
-pub(super) enum StateOrPlace {
-    State(State),
-    Place(String),
-}
-
-fn state_or_place(text: &str) -> Result<StateOrPlace, String> {
+fn state(text: &str) -> Result<State, String> {
     if text.contains(':') {
-        return state_url(text).map(StateOrPlace::Place);
+        return Err("this is no state of a task; a store is given by --store".into());
     }
-    text.parse().map(StateOrPlace::State).map_err(|error: interval_queue::InvalidInput| error.to_string())
-}
-
-impl SelectorArgs {
-    /// The states of tasks that were named.
-    pub(super) fn states(&self) -> Vec<State> {
-        let states = self.states.iter().filter_map(|one| match one {
-            StateOrPlace::State(state) => Some(*state),
-            StateOrPlace::Place(_) => None,
-        });
-        states.collect()
-    }
-
-    fn place(&self) -> PlaceArgs {
-        let state = self.states.iter().find_map(|one| match one {
-            StateOrPlace::Place(url) => Some(url.clone()),
-            StateOrPlace::State(_) => None,
-        });
-        PlaceArgs { state, queue: self.queue.clone() }
-    }
+    text.parse().map_err(|error: interval_queue::InvalidInput| error.to_string())
 }
 
 impl Action {
@@ -402,37 +364,15 @@ impl Action {
     pub(super) fn is_rerun(&self) -> bool {
         matches!(self, Self::Retry(retry) if retry.done)
     }
-
-    fn place(&self) -> PlaceArgs {
-        match self {
-            Self::List(list) => list.selector.place(),
-            Self::Show(one) | Self::Why(one) => one.place.clone(),
-            Self::Workers(workers) => workers.place.clone(),
-            Self::Times(times) => times.place.clone(),
-            Self::Follow(follow) => follow.place.clone(),
-            Self::Tags(tags) => tags.selector.place(),
-            Self::Set(set) => set.place.clone(),
-            Self::Recount(recount) => recount.place.clone(),
-            Self::Failures(failures) => failures.selector.place(),
-            Self::Wait(wait) => wait.place.clone(),
-            Self::Copy(copy) => copy.carry.selector.place(),
-            Self::Move(args) => args.carry.selector.place(),
-            verb => verb.verb().map(|(_, change)| change.selector.place()).unwrap_or_default(),
-        }
-    }
 }
 
 impl TasksArgs {
-    /// The queue that is meant: what stands behind the subcommand wins.
     pub(super) fn target(&self) -> Result<Target, Failure> {
-        let own = self.action.as_ref().map(Action::place).unwrap_or_default();
         let missing = |what: &str, variable: &str| {
             Failure::new(USAGE, format!("{what} is missing: give it, or set {variable}"))
         };
-        let url = own.state.or_else(|| self.place.state.clone());
-        let queue = own.queue.or_else(|| self.place.queue.clone());
-        let url = url.ok_or_else(|| missing("--state URL", "INTERVAL_QUEUE_STATE"))?;
-        let queue = queue.ok_or_else(|| missing("--queue NAME", "INTERVAL_QUEUE_NAME"))?;
-        Ok(Target { state: Place { url }, queue })
+        let url = self.queue.store.clone().ok_or_else(|| missing("--store URL", "INTERVAL_QUEUE_STORE"))?;
+        let queue = self.queue.queue.clone().ok_or_else(|| missing("--queue NAME", "INTERVAL_QUEUE_NAME"))?;
+        Ok(Target { store: StoreArgs { url }, queue })
     }
 }

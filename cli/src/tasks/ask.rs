@@ -13,7 +13,7 @@ use interval_queue_tasks::TaskQueue;
 
 use super::args::SelectorArgs;
 use crate::{
-    args::{State, Target},
+    args::{StoreArgs, Target},
     exit::{CONFIG, Failure, NOINPUT, SOFTWARE},
     target::bounded,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub(crate) async fn open(target: &Target) -> Result<Self, Failure> {
-        Ok(Self { store: target.state.tasks().await?, queue: target.queue.clone() })
+        Ok(Self { store: target.store.tasks().await?, queue: target.queue.clone() })
     }
 
     /// The same if the store keeps tasks.
@@ -42,9 +42,9 @@ impl Tasks {
     }
 
     /// The same of no queue in particular, see [`of`](Self::of).
-    pub(crate) async fn open_place_if_kept(state: &State) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn open_store_if_kept(store: &StoreArgs) -> Result<Option<Self>, Failure> {
         let queue = QueueName::new("-").unwrap_or_else(|_| unreachable!("it is a name"));
-        Self::open_if_kept(&Target { state: state.clone(), queue }).await
+        Self::open_if_kept(&Target { store: store.clone(), queue }).await
     }
 
     /// The queues that have tasks in this place.
@@ -204,7 +204,7 @@ impl Tasks {
     pub(super) async fn selector(&self, args: &SelectorArgs) -> Result<(Selector, Micros), Failure> {
         let now = self.now().await?;
         let before = args.older_than.map(|age| now - Micros::from_duration(age));
-        let states = args.states();
+        let states = args.states.clone();
         // Those that have ended are as old as their end.
         let ended = !states.is_empty() && states.iter().all(|state| state.is_ended());
         let selector = Selector {
@@ -234,13 +234,13 @@ fn no_tasks(queue: &QueueName) -> Failure {
 pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
     match reply {
         Err(failure) => failure,
-        Ok(_) => Failure::new(SOFTWARE, "the state gave an answer of another kind than it was asked for"),
+        Ok(_) => Failure::new(SOFTWARE, "the store gave an answer of another kind than it was asked for"),
     }
 }
 
 /// Opens the queue as a library does, which makes it if it is not there.
 pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
-    let store = target.state.store().await?;
+    let store = target.store.store().await?;
     let builder = TaskQueue::builder(target.queue.as_str()).patience(PATIENCE);
     builder.open(&store).await.map_err(|error| Failure::from(&error))
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{args::SelectorArgs, ask::Tasks, open_queue, wait::bar};
 use crate::{
-    args::{State as Place, Target, state_url},
+    args::{StoreArgs, Target, store_url},
     exit::{Failure, TEMPFAIL, USAGE, print, say},
     place::without_secrets,
 };
@@ -53,7 +53,7 @@ pub(super) struct Move {
 #[command(group = ArgGroup::new("destination").args(["to", "to_queue"]).required(true).multiple(true))]
 pub(super) struct Carry {
     /// The place: dir:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DB. Default: where they are
-    #[arg(long, value_name = "URL", value_parser = state_url)]
+    #[arg(long, value_name = "URL", value_parser = store_url)]
     to: Option<String>,
     /// The queue there. Default: of the same name
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
@@ -91,9 +91,9 @@ async fn carry(
 ) -> Result<(), Failure> {
     let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
     check(tasks, &selector, moves).await?;
-    let url = args.to.clone().unwrap_or_else(|| target.state.url.clone());
+    let url = args.to.clone().unwrap_or_else(|| target.store.url.clone());
     let queue = args.to_queue.clone().unwrap_or_else(|| target.queue.clone());
-    let to = Target { state: Place { url }, queue };
+    let to = Target { store: StoreArgs { url }, queue };
     let (from, there) = (open_queue(target).await?, made_like(&to, &overview).await?);
     let bar = bar(args.quiet);
     let tell = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
@@ -170,7 +170,7 @@ async fn made_like(to: &Target, like: &Overview) -> Result<interval_queue_tasks:
 
 /// What moved tasks say of where they are, in as many bytes as may be.
 fn name_of(to: &Target) -> String {
-    let whole = format!("{} in {}", to.queue.as_str(), without_secrets(&to.state.url));
+    let whole = format!("{} in {}", to.queue.as_str(), without_secrets(&to.store.url));
     if whole.len() <= MAX_LABEL {
         return whole;
     }

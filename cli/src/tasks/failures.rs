@@ -8,7 +8,7 @@ use interval_queue_tasks::{Failure as Group, Failures};
 use serde_json::{Value, json};
 
 use super::{
-    args::{self, SelectorArgs, StateOrPlace},
+    args::{self, SelectorArgs},
     ask::{Tasks, open_queue},
     words::{self, quoted},
 };
@@ -23,11 +23,11 @@ use crate::{
 const SHOWN: usize = 300;
 
 pub(super) async fn failures(target: &Target, tasks: &Tasks, args: &args::Failures) -> Result<(), Failure> {
-    if let Some(other) = args.selector.states().into_iter().find(|state| *state != State::Failed) {
+    if let Some(other) = args.selector.states.iter().find(|state| **state != State::Failed) {
         let text = format!("--state {other}: what failed is in the state failed; leave it out");
         return Err(Failure::new(USAGE, text));
     }
-    let failed = vec![StateOrPlace::State(State::Failed)];
+    let failed = vec![State::Failed];
     let (selector, _) = tasks.selector(&SelectorArgs { states: failed, ..args.selector.clone() }).await?;
     let failures =
         open_queue(target).await?.failures(&selector).await.map_err(|error| Failure::from(&error))?;
@@ -108,10 +108,10 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     let Some(common) = &group.common else {
         return "their texts have nothing in common to select them by: retry them by their ids".into();
     };
-    let place = quoted(&without_secrets(&target.state.url));
+    let place = quoted(&without_secrets(&target.store.url));
     let queue = quoted(target.queue.as_str());
     let mut command =
-        format!("again: interval-queue tasks retry --state={place} --queue={queue} --state failed");
+        format!("again: interval-queue tasks retry --store={place} --queue={queue} --state failed");
     for id in &selector.ids {
         let _ = write!(command, " {id}");
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use interval_queue::task_contract::{Event, Kind, State, TaskId};
 use serde_json::{Value, json};
 
-use super::{args::PlaceArgs, ask::Tasks, open_queue};
+use super::{ask::Tasks, open_queue};
 use crate::{
     add::kind,
     args::Target,
@@ -22,8 +22,6 @@ use crate::{
     interval-queue tasks follow --kind mail | while read -r event; do notify \"$event\"; done\n\n\
     `interval-queue schema tasks` describes the lines.")]
 pub(super) struct Follow {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// Of these
     #[arg(value_name = "ID")]
     ids: Vec<TaskId>,

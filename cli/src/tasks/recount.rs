@@ -5,7 +5,6 @@ use interval_queue::task_contract::{Corrected, Kind};
 use serde_json::json;
 
 use super::{
-    args::PlaceArgs,
     ask::open_queue,
     words::{self, number, quoted},
 };
@@ -23,8 +22,6 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue tasks recount")]
 pub(super) struct Recount {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     json: bool,
@@ -61,9 +58,9 @@ fn line(one: &Corrected) -> String {
 
 /// The advice about wrong counts, with a command that works wherever it is pasted.
 pub(super) fn advice(target: &Target) -> String {
-    let (place, queue) = (quoted(&without_secrets(&target.state.url)), quoted(target.queue.as_str()));
+    let (place, queue) = (quoted(&without_secrets(&target.store.url)), quoted(target.queue.as_str()));
     format!(
         "the counts are wrong, since rows were removed or added by hand: \
-         `interval-queue tasks recount --state={place} --queue={queue}` counts again"
+         `interval-queue tasks recount --store={place} --queue={queue}` counts again"
     )
 }

@@ -9,7 +9,6 @@ use interval_queue::{
 };
 
 use super::{
-    args::PlaceArgs,
     ask::{Tasks, unexpected},
     settings::{dump, load},
 };
@@ -31,8 +30,6 @@ use crate::{
     interval-queue tasks set --json > settings.json                  # all of them\n  \
     interval-queue tasks set --queue other --from settings.json      # some or all of them")]
 pub(super) struct Set {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// How many tasks of the queue run at once, over all workers, or none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     max_running: Option<MaxRunning>,

@@ -87,7 +87,7 @@ fn hint(condition: &Condition) -> Option<String> {
         Condition::KindPaused { kind, .. } => format!("`{}` ends it", resume_kind(kind)),
         Condition::KeyPaused { key, .. } => format!("`{}` ends it", resume_key(key)),
         Condition::NoWorker => "`interval-queue work` is one".into(),
-        Condition::Key => "`interval-queue tasks list --state keyed` lists them".into(),
+        Condition::Key => "`interval-queue tasks list --state blocked` lists them".into(),
         Condition::Upstreams => "`interval-queue tasks list --state waiting` lists them".into(),
         Condition::Miscounted => "`interval-queue tasks recount` counts again".into(),
         _ => return None,

@@ -10,7 +10,7 @@ use interval_queue::{
 };
 use serde_json::{Value, json};
 
-use super::{args::PlaceArgs, ask::Tasks, words};
+use super::{ask::Tasks, words};
 use crate::{
     add::kind,
     duration::{positive, show},
@@ -27,8 +27,6 @@ use crate::{
 #[command(after_help = "Examples:\n  interval-queue tasks times\n  \
     interval-queue tasks times --since 7days --kind mail --by-hour")]
 pub(super) struct Times {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
     /// Of this kind; may be given several times. Default: all
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     kinds: Vec<Kind>,

@@ -16,7 +16,7 @@ Answers, one a line on stdout, for each request one:
   back      the request was taken back. If `turn` came instead, it was too late: the slot is
             gone, and the turn counts as done
 
-An idle program costs nothing: without a request nothing is asked of the state, and a
+An idle program costs nothing: without a request nothing is asked of the store, and a
 request that waits holds no place that others could use sooner: this program holds no more
 places than slots pass in half a second, or one. What it says otherwise goes to stderr.
 
@@ -25,7 +25,7 @@ any more they are given up. So when the program ends that started this one, this
 
 Examples:
   # From a shell: three turns, a line for each.
-  yes '' | head -n 3 | interval-queue turns --state file:pace.json --queue api --every 250ms
+  yes '' | head -n 3 | interval-queue turns --store file:pace.json --queue api --every 250ms
 
   # From Python; examples/python and examples/node in the repository have more of it:
   import subprocess

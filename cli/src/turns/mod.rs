@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new(&turns.shard.target.state.url);
+    let contact = Contact::new(&turns.shard.target.store.url);
     let queue = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
@@ -74,7 +74,7 @@ struct Desk<'a> {
     asked: u64,
     /// Turns that count as running until the program is done with them.
     taken: Vec<Turn>,
-    /// Until when no place is asked for, as the state refused one.
+    /// Until when no place is asked for, as the store refused one.
     refused_until: Option<Instant>,
     refusals: Refusals,
 }

@@ -1,4 +1,4 @@
-//! The clock of this host, for how long ago something was seen. Instants of the queue are the state's own.
+//! The clock of this host, for how long ago something was seen. Instants of the queue are the store's own.
 
 use std::time::{Duration, Instant};
 

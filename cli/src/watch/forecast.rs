@@ -10,7 +10,7 @@ pub(crate) struct Next {
     pub(crate) ticket: Ticket,
     pub(crate) shard: ShardId,
     pub(crate) label: Label,
-    /// Its slot on the state's clock if nothing comes between; none while nobody can say.
+    /// Its slot on the store's clock if nothing comes between; none while nobody can say.
     pub(crate) slot: Option<Micros>,
     /// Whether it missed its own slot and takes the next free one.
     pub(crate) late: bool,

@@ -22,7 +22,7 @@ pub(crate) struct History {
     snapshot: Snapshot,
     /// When, on the clock of the host, the snapshot came.
     seen_at: Duration,
-    /// Since when starts have been seen, on the state's clock.
+    /// Since when starts have been seen, on the store's clock.
     since: Micros,
     starts: VecDeque<Start>,
     /// The ticket that is next, and since when it has been so.
@@ -99,12 +99,12 @@ impl History {
         now.saturating_sub(self.seen_at)
     }
 
-    /// The time on the state's clock.
+    /// The time on the store's clock.
     pub(crate) fn state_now(&self, now: Duration) -> Micros {
         self.snapshot.at + Micros::from_duration(self.age(now))
     }
 
-    /// Since when starts have been seen, on the state's clock.
+    /// Since when starts have been seen, on the store's clock.
     pub(crate) fn since(&self) -> Micros {
         self.since
     }

@@ -1,6 +1,6 @@
 //! `watch`: queues as they are, on a terminal.
 //!
-//! `reader` talks to the state when `rounds` says so. What it finds is `news` to the `model`: a `history` of
+//! `reader` talks to the store when `rounds` says so. What it finds is `news` to the `model`: a `history` of
 //! each queue, in which two looks tell a `start`, and from which `forecast` and `reason` follow. `stored` is the same
 //! of its stored tasks. `keys` act on the model. `draw` draws it and knows nothing else; `screen` is the terminal,
 //! `plain` what is left of it on one that is dumb.
@@ -75,9 +75,9 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
         .map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let scope = if watch.queue.is_some() { Scope::One } else { Scope::All };
     let mut watching = LiveView {
-        model: Model::new(place::without_secrets(&watch.state.url), watch.queue),
+        model: Model::new(place::without_secrets(&watch.store.url), watch.queue),
         rounds: Rounds::new(watch.refresh, scope),
-        reader: Reader::new(watch.state),
+        reader: Reader::new(watch.store),
         clock: Clock::start(),
         first: if scope == Scope::All {
             env::var(CHOSEN).ok().and_then(|name| QueueName::new(name).ok())

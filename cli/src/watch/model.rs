@@ -52,7 +52,7 @@ pub(crate) struct Model {
     /// The task that is marked, while keys are about tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
-    /// What the state said since it stopped answering.
+    /// What the store said since it stopped answering.
     pub(crate) outage: Option<Outage>,
     /// Since when a read has been under way that takes long.
     pub(crate) asking_since: Option<Duration>,
@@ -158,7 +158,7 @@ impl Model {
         }
     }
 
-    /// Whether the state has ever answered.
+    /// Whether the store has ever answered.
     pub(crate) fn has_answered(&self) -> bool {
         self.answered
     }
@@ -187,7 +187,7 @@ impl Model {
         rows.filter(move |name| Some(*name) != chosen)
     }
 
-    /// Takes in what came of talking to the state, at `now` on the clock of the host.
+    /// Takes in what came of talking to the store, at `now` on the clock of the host.
     pub(crate) fn hear(&mut self, news: News, now: Duration) {
         self.now = now;
         match news {
@@ -260,7 +260,7 @@ impl Model {
         self.answered = true;
         if let Some(outage) = self.outage.take() {
             let gone = super::reason::span(now.saturating_sub(outage.since));
-            self.say(format!("the state answers again, after {gone}"));
+            self.say(format!("the store answers again, after {gone}"));
         }
     }
 
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(model.outage, Some(outage));
         model.hear(News::Look(name("a"), None), Duration::from_secs(5));
         assert_eq!(model.outage, None);
-        assert_eq!(model.note(), Some("the state answers again, after 4.00s"));
+        assert_eq!(model.note(), Some("the store answers again, after 4.00s"));
         assert_eq!(model.reason().word, "NOT THERE");
         model.now = Duration::from_secs(60);
         assert_eq!(model.note(), None);

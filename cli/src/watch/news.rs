@@ -22,7 +22,7 @@ pub(crate) enum Known {
     Unreadable(String),
 }
 
-/// The state does not answer.
+/// The store does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     /// On the clock of the host.
@@ -54,7 +54,7 @@ impl Wanted {
     }
 }
 
-/// What came of talking to the state.
+/// What came of talking to the store.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are few at a time, and most are looks")]
 pub(crate) enum News {
@@ -65,9 +65,9 @@ pub(crate) enum News {
     /// A look, and how the stored tasks of the queue stand; none: it has none. Or what the store said that cannot read
     /// them.
     WithTasks(QueueName, Result<Option<Box<Summary>>, String>, Box<News>),
-    /// A look at a queue that cannot be read, with what the state said.
+    /// A look at a queue that cannot be read, with what the store said.
     Unreadable(QueueName, String),
-    /// The state does not answer, and what was said of that.
+    /// The store does not answer, and what was said of that.
     Outage(String),
     /// What was to be opened, or a note that says why it cannot be.
     Opened(Result<TextPage, String>),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use interval_queue::QueueName;
 
-use crate::{args::State, duration::positive};
+use crate::{args::StoreArgs, duration::positive};
 
 /// Watch queues live: what starts, who is next, and why nothing does.
 ///
@@ -13,14 +13,14 @@ use crate::{args::State, duration::positive};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue watch --state redis://localhost
+  interval-queue watch --store redis://localhost
   interval-queue watch --queue api --refresh 1s
 
 Keys: up and down choose a queue, p pauses and resumes it, ? shows help, q ends.")]
 pub(crate) struct Watch {
     #[command(flatten)]
-    pub(crate) state: State,
-    /// Only this queue. Default: all of the state, with that of INTERVAL_QUEUE_NAME chosen at first
+    pub(crate) store: StoreArgs,
+    /// Only this queue. Default: all of the store, with that of INTERVAL_QUEUE_NAME chosen at first
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) queue: Option<QueueName>,
     /// How often the chosen queue is looked at; 20ms to 1h

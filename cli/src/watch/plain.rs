@@ -50,7 +50,7 @@ mod tests {
         let mail = QueueName::new("mail").unwrap();
         let mut model = Model::new("file:queues.json", Some(mail.clone()));
         let mut lines = Lines::default();
-        assert_eq!(lines.next(&model).unwrap(), "mail: ○ NOT READ YET: the state has not answered yet");
+        assert_eq!(lines.next(&model).unwrap(), "mail: ○ NOT READ YET: the store has not answered yet");
         assert_eq!(lines.next(&model), None);
         let look = |scene: Scene| News::Look(mail.clone(), Some(scene.build()));
         model.hear(look(Scene::new(1000)), Duration::from_secs(1));

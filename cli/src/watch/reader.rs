@@ -1,4 +1,4 @@
-//! Talks to the state: reads what the rounds ask for, and makes the one change that a key can ask for.
+//! Talks to the store: reads what the rounds ask for, and makes the one change that a key can ask for.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use super::{
     rounds::Task,
 };
 use crate::{
-    args::{State, Target},
+    args::{StoreArgs, Target},
     exit::{Failure, NOINPUT},
     target::{bounded, change, look},
     tasks::{Summary, Tasks, TextPage, pause_or_resume, what_failed},
 };
 
-/// The state, opened when it is first needed and can be reached.
+/// The store, opened when it is first needed and can be reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
-    place: State,
+    store: StoreArgs,
     opened: Arc<OnceCell<Arc<dyn SharedState>>>,
     /// The stored tasks; none: the store keeps none.
     tasks: Arc<OnceCell<Option<Tasks>>>,
 }
 
 impl Reader {
-    pub(crate) fn new(place: State) -> Self {
-        Self { place, opened: Arc::default(), tasks: Arc::default() }
+    pub(crate) fn new(store: StoreArgs) -> Self {
+        Self { store, opened: Arc::default(), tasks: Arc::default() }
     }
 
     async fn state(&self) -> Result<&dyn SharedState, Failure> {
-        Ok(&**self.opened.get_or_try_init(|| self.place.open()).await?)
+        Ok(&**self.opened.get_or_try_init(|| self.store.shared_state()).await?)
     }
 
-    /// Reads. That the state cannot be reached is news; what will not pass by itself is a failure, unless it
+    /// Reads. That the store cannot be reached is news; what will not pass by itself is a failure, unless it
     /// concerns one queue alone.
     pub(crate) async fn read(self, task: Task) -> Result<News, Failure> {
         let state = match self.state().await {
@@ -71,7 +71,7 @@ impl Reader {
 
     /// The stored tasks, if the store keeps any.
     async fn tasks(&self) -> Result<Option<&Tasks>, Failure> {
-        let open = || Tasks::open_place_if_kept(&self.place);
+        let open = || Tasks::open_store_if_kept(&self.store);
         Ok(self.tasks.get_or_try_init(open).await?.as_ref())
     }
 
@@ -92,7 +92,7 @@ impl Reader {
 
     /// All that is to be said of a task.
     pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> News {
-        let target = Target { state: self.place.clone(), queue: queue.clone() };
+        let target = Target { store: self.store.clone(), queue: queue.clone() };
         let page = match self.tasks().await {
             Ok(Some(tasks)) => {
                 TextPage::of(&target, &tasks.of(&queue), id).await.map_err(|failure| failure.message)
@@ -105,7 +105,7 @@ impl Reader {
 
     /// What failed, by what the errors say.
     pub(crate) async fn failures(self, queue: QueueName) -> News {
-        let target = Target { state: self.place.clone(), queue };
+        let target = Target { store: self.store.clone(), queue };
         let page = match what_failed(&target).await {
             Ok(Some(about)) => Ok(TextPage { about, ..TextPage::default() }),
             Ok(None) => Err("nothing that is stored has failed".into()),
@@ -116,7 +116,7 @@ impl Reader {
 
     /// Pauses or resumes a queue.
     pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> News {
-        let target = Target { state: self.place.clone(), queue: queue.clone() };
+        let target = Target { store: self.store.clone(), queue: queue.clone() };
         let changed = async {
             let state = self.state().await?;
             let tasks = pause_or_resume(&target, wanted.of_tasks()).await?;

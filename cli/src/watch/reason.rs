@@ -45,7 +45,7 @@ impl Reason {
             return Self::new(Tone::Bad, "UNREACHABLE", text);
         }
         match known {
-            None => Self::new(Tone::Idle, "NOT READ YET", "the state has not answered yet"),
+            None => Self::new(Tone::Idle, "NOT READ YET", "the store has not answered yet"),
             Some(Known::Missing) => {
                 Self::new(Tone::Idle, "NOT THERE", "nobody has made this queue yet: `run --every` does")
             }
@@ -83,9 +83,9 @@ impl Reason {
         )
     }
 
-    /// The state is asked and says nothing.
+    /// The store is asked and says nothing.
     pub(crate) fn silence(silent: Duration) -> Self {
-        Self::new(Tone::Bad, "NO ANSWER", format!("the state has been silent for {}", span(silent)))
+        Self::new(Tone::Bad, "NO ANSWER", format!("the store has been silent for {}", span(silent)))
     }
 
     fn of_queue(history: &History, now: Duration) -> Self {

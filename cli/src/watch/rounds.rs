@@ -95,7 +95,7 @@ impl Rounds {
         self.look_at = self.look_at.min(soon);
     }
 
-    /// The state did not answer.
+    /// The store did not answer.
     pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
         self.other = false;
         self.look_at = self.look_at.max(now + AGAIN);

@@ -1,4 +1,4 @@
-//! Snapshots for the tests of this folder, in microseconds of the state's clock.
+//! Snapshots for the tests of this folder, in microseconds of the store's clock.
 
 #![allow(clippy::unwrap_used, reason = "only tests make scenes")]
 

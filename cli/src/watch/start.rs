@@ -12,7 +12,7 @@ const TOLD_APART: u64 = 4096;
 /// A start, or several that are told as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
-    /// Its slot, on the state's clock. That of the last one is exact, those before it keep the interval.
+    /// Its slot, on the store's clock. That of the last one is exact, those before it keep the interval.
     pub(crate) slot: Micros,
     /// Whose job it was; none: of a shard that came and went between the looks.
     pub(crate) who: Option<Who>,

@@ -19,7 +19,7 @@ use crate::{
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
   interval-queue work -- send-mail
   interval-queue work --kind mail --kind digest --jobs 4 --timeout 1min -- send-mail
   interval-queue work --every 250ms -- sh -c 'curl -sS --json @- https://api.example.com/1'

@@ -132,9 +132,9 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
 /// Opens all queues. The answers of each tell of the lease of its worker.
 async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
     let names = work.queues()?;
-    let store = work.target.state.store().await?;
+    let store = work.target.store.store().await?;
     let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
-    let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.state.url)));
+    let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.store.url)));
     let opened = names.into_iter().map(async |name| {
         let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
         let mut builder = TaskQueue::builder(name.as_str());

@@ -132,7 +132,7 @@ pub(crate) struct Seen {
 impl Seen {
     fn look(&mut self, reader: &mut Reader, forgets: &AtomicU64) -> Result<(), Error> {
         const LEFT: [State; 6] =
-            [State::Added, State::Waiting, State::Scheduled, State::Keyed, State::Ready, State::Leased];
+            [State::Added, State::Waiting, State::Scheduled, State::Blocked, State::Ready, State::Leased];
         let before = reader.overview()?;
         let page = reader.page(&LEFT, None)?;
         let after = reader.overview()?;

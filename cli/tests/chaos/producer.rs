@@ -26,7 +26,7 @@ use crate::{
 const BACKLOG: u64 = 30;
 const READY: [Counted; 4] = [
     Counted::Now(State::Added),
-    Counted::Now(State::Keyed),
+    Counted::Now(State::Blocked),
     Counted::Now(State::Ready),
     Counted::Now(State::Leased),
 ];

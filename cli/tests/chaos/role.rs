@@ -11,7 +11,7 @@ pub(crate) const ROLE: &str = "INTERVAL_QUEUE_TEST_ROLE";
 /// What of its choices are random.
 pub(crate) const SEED: &str = "INTERVAL_QUEUE_TEST_SEED";
 /// Where the program and all copies find the store and the queue.
-pub(crate) const STATE: &str = "INTERVAL_QUEUE_STATE";
+pub(crate) const STATE: &str = "INTERVAL_QUEUE_STORE";
 pub(crate) const NAME: &str = "INTERVAL_QUEUE_NAME";
 
 /// Plays the part that the environment says.

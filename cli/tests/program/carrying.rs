@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn counts(place: &Backend, url: &str) -> Value {
-    let overview = place.ok(&["tasks", "--json", "--over", "0s", "--state", url]);
+    let overview = place.ok(&["tasks", "--json", "--over", "0s", "--store", url]);
     serde_json::from_str::<Value>(&overview).unwrap()["counts"].clone()
 }
 
@@ -23,7 +23,7 @@ fn add(place: &Backend, url: &str, many: usize) {
     let numbers: String = (0..many).map(|n| format!("{n}\n")).collect();
     let file = place.path("numbers");
     fs::write(&file, numbers).unwrap();
-    let mut add = place.command(&["add", "-q", "--state", url, "-"]);
+    let mut add = place.command(&["add", "-q", "--store", url, "-"]);
     assert!(add.stdin(fs::File::open(file).unwrap()).status().unwrap().success());
 }
 
@@ -44,11 +44,11 @@ fn a_queue_moves_while_workers_run_and_the_program_is_killed() {
     let script = format!("read n; echo $n >> '{}'; sleep 0.05", place.path("runs").display());
     let mut workers: Vec<_> = [&from, &to]
         .iter()
-        .map(|url| place.spawn(&["work", "--jobs", "2", "--state", url, "--", "sh", "-c", &script]))
+        .map(|url| place.spawn(&["work", "--jobs", "2", "--store", url, "--", "sh", "-c", &script]))
         .collect();
     wait_until("some have run", || runs(&place).len() > 10);
     let mut killed = 0;
-    let moves = ["tasks", "move", "--state", &from, "--to", &to, "--all"];
+    let moves = ["tasks", "move", "--store", &from, "--to", &to, "--all"];
     for after in [40, 80, 120, 200, 300] {
         let mut mover = place.spawn(&moves);
         thread::sleep(Duration::from_millis(after));
@@ -62,7 +62,7 @@ fn a_queue_moves_while_workers_run_and_the_program_is_killed() {
     workers.clear();
     let (here, there) = (counts(&place, &from), counts(&place, &to));
     assert_eq!(runs(&place), (0..400).collect::<Vec<_>>(), "each once; killed {killed}: {here} {there}");
-    for live in ["added", "waiting", "scheduled", "keyed", "ready", "leased"] {
+    for live in ["added", "waiting", "scheduled", "blocked", "ready", "leased"] {
         assert_eq!((&here[live], &there[live]), (&0.into(), &0.into()), "{live}");
     }
     assert_eq!(here["cancelled"], there["done"]);
@@ -85,7 +85,7 @@ fn a_copy_says_what_is_new_and_what_was_there() {
     assert!(object["to"].as_str().unwrap().starts_with("mail in dir:"), "{object}");
     assert_eq!(counts(&place, &to)["failed"], 10);
     assert_eq!(counts(&place, &to)["done"], 20);
-    let back = place.run(&["tasks", "move", "--state", &to, "--to-queue", "again", "--all"]);
+    let back = place.run(&["tasks", "move", "--store", &to, "--to-queue", "again", "--all"]);
     assert!(back.status.success(), "{back:?}");
     assert_eq!(text(&back.stderr), "interval-queue: 0 tasks moved\n");
 }

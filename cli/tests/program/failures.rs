@@ -32,7 +32,7 @@ fn add_up(counts: &Value) -> bool {
         "added",
         "waiting",
         "scheduled",
-        "keyed",
+        "blocked",
         "ready",
         "leased",
         "done",
@@ -118,7 +118,7 @@ fn a_group_says_what_it_is_and_how_it_is_run_again() {
     for part in [
         "2 failed: ",
         "\n  2 a; ",
-        "tasks retry --state=sqlite:",
+        "tasks retry --store=sqlite:",
         " --queue=mail --state failed --tag=t --error=",
         "This takes 3 tasks, since other errors have that text, too",
     ] {
@@ -151,7 +151,7 @@ fn a_failure_that_is_retried_is_told_too() {
     let again =
         again.lines().find_map(|line| line.strip_prefix("  again: interval-queue ")).unwrap().to_owned();
     // The command is about this queue, whatever the environment names.
-    let env = "INTERVAL_QUEUE_STATE=sqlite:other.db INTERVAL_QUEUE_NAME=other";
+    let env = "INTERVAL_QUEUE_STORE=sqlite:other.db INTERVAL_QUEUE_NAME=other";
     let output = place.shell(&format!("{env} \"$IQ\" {again} --dry-run")).finish();
     assert!(text(&output.stderr).contains("dry run: 1 task would be retried"), "{output:?}");
 }

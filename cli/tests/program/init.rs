@@ -61,7 +61,7 @@ fn each_command_ends_by_signals_as_process_1() {
         &["tasks", "follow"],
         &["tasks", "wait", task.trim()],
         &["add", "-"],
-        &["status", "--state", &silent],
+        &["status", "--store", &silent],
     ];
     for args in commands {
         for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {

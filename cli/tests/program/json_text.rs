@@ -30,9 +30,9 @@ fn count(lines: &str, name: &str, text: &str) -> usize {
 }
 
 fn every_door(place: &Backend, url: &str) {
-    place.ok(&[&["add", "-q", "--state", url, "--"], &TEXTS[..]].concat());
+    place.ok(&[&["add", "-q", "--store", url, "--"], &TEXTS[..]].concat());
     let lines = TEXTS.map(|text| text.replace('\n', " ")).join("\r\n");
-    let added = with_input(place, &["add", "-q", "--state", url, "-"], &lines);
+    let added = with_input(place, &["add", "-q", "--store", url, "-"], &lines);
     assert!(added.status.success(), "{added:?}");
     let ups: Vec<_> =
         TEXTS.iter().zip(0..).map(|(text, n)| format!("\"t{n}\": {{\"payload\": {text}}}")).collect();
@@ -40,12 +40,12 @@ fn every_door(place: &Backend, url: &str) {
         (0..TEXTS.len()).map(|n| format!("{{\"name\": \"t{n}\", \"as\": \"i{n}\"}}")).collect();
     let join = format!("\"join\": {{\"kind\": \"join\", \"after\": [{}]}}", edges.join(", "));
     let flow = format!("{{{}, {join}}}", ups.join(", "));
-    let added = with_input(place, &["add", "--json", "--state", url, "--flow", "-"], &flow);
+    let added = with_input(place, &["add", "--json", "--store", url, "--flow", "-"], &flow);
     assert!(added.status.success(), "{added:?}");
     let ids = serde_json::from_slice::<Value>(&added.stdout).unwrap()["tasks"].clone();
 
     let work = |kind, script| {
-        place.ok(&["work", "--state", url, "--until-empty", "--kind", kind, "--", "sh", "-c", script])
+        place.ok(&["work", "--store", url, "--until-empty", "--kind", kind, "--", "sh", "-c", script])
     };
     work("default", "tee payload; { cat payload; echo '|'; } >> payloads");
     work("join", "cat $INTERVAL_QUEUE_TASK_INPUTS > inputs");
@@ -58,9 +58,9 @@ fn every_door(place: &Backend, url: &str) {
     }
 
     let to = format!("dir:{}", place.path("copied").display());
-    place.ok(&["tasks", "copy", "--state", url, "--to", &to]);
+    place.ok(&["tasks", "copy", "--store", url, "--to", &to]);
     for url in [url, &to] {
-        let lines = place.ok(&["tasks", "--state", url, "list", "--json", "--payloads"]);
+        let lines = place.ok(&["tasks", "--store", url, "list", "--json", "--payloads"]);
         assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{lines}");
         for text in TEXTS {
             assert_eq!(
@@ -71,29 +71,29 @@ fn every_door(place: &Backend, url: &str) {
         }
     }
     let ids: Vec<_> = (0..TEXTS.len()).map(|n| ids[format!("t{n}")].as_str().unwrap()).collect();
-    let waited = place.ok(&[&["tasks", "wait", "--state", url], &ids[..]].concat());
+    let waited = place.ok(&[&["tasks", "wait", "--store", url], &ids[..]].concat());
     assert_eq!(waited, TEXTS.map(|text| text.replace('\n', " ") + "\n").concat());
-    let waited = place.ok(&[&["tasks", "wait", "--json", "--state", url], &ids[..]].concat());
+    let waited = place.ok(&[&["tasks", "wait", "--json", "--store", url], &ids[..]].concat());
     for ((text, id), line) in TEXTS.iter().zip(ids).zip(waited.lines()) {
         assert_eq!(count(line, "result", text), 1, "{text} in {line}");
-        let shown = place.ok(&["tasks", "show", "--state", url, "--json", id]);
+        let shown = place.ok(&["tasks", "show", "--store", url, "--json", id]);
         assert!(shown.contains(&format!("\"payload\": {text},")), "{text} in {shown}");
         assert!(shown.contains(&format!("\"result\": {text},")), "{text} in {shown}");
-        place.ok(&["schedule", "add", "--state", url, &format!("of {id}"), "--every", "1h", text]);
+        place.ok(&["schedule", "add", "--store", url, &format!("of {id}"), "--every", "1h", text]);
     }
-    let listed = place.ok(&["schedule", "list", "--state", url, "--json"]);
+    let listed = place.ok(&["schedule", "list", "--store", url, "--json"]);
     assert_eq!(listed.lines().count(), TEXTS.len(), "{listed}");
     for text in TEXTS {
         assert_eq!(count(&listed, "payload", text), 1, "{text} in {listed}");
     }
 
     let digits = "1".repeat(1_000_000);
-    let refused = with_input(place, &["add", "--state", url, "-"], &digits);
+    let refused = with_input(place, &["add", "--store", url, "-"], &digits);
     assert_eq!(refused.status.code(), Some(65), "{refused:?}");
     let error = text(&refused.stderr);
     assert!(error.contains("line 1: ") && error.contains("out of range at line 1 column 1000000"), "{error}");
-    let long = with_input(place, &["add", "--state", url, "-"], &format!("0.{digits}"));
-    let shown = place.ok(&["tasks", "show", "--state", url, "--json", text(&long.stdout).trim()]);
+    let long = with_input(place, &["add", "--store", url, "-"], &format!("0.{digits}"));
+    let shown = place.ok(&["tasks", "show", "--store", url, "--json", text(&long.stdout).trim()]);
     assert!(shown.contains(&format!("\"payload\": 0.{digits},")));
 }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::process::Process;
 
-/// Where the state is, and a directory to work in. The queue is `mail`.
+/// Where the store is, and a directory to work in. The queue is `mail`.
 pub(crate) struct Backend {
     directory: TempDir,
     state: State,
@@ -60,7 +60,7 @@ impl Backend {
         Self { state: State::Postgres(PostgresServer::start()), ..Self::file() }
     }
 
-    /// Makes the state useless: a server is killed, a file is damaged, a directory is moved away.
+    /// Makes the store useless: a server is killed, a file is damaged, a directory is moved away.
     pub(crate) fn take_away(&mut self) {
         let (file, kept) = (self.state_file(), self.path("kept"));
         match &mut self.state {
@@ -128,7 +128,7 @@ impl Backend {
         let mut command = command(program.as_ref());
         command
             .current_dir(self.directory.path())
-            .env("INTERVAL_QUEUE_STATE", self.url())
+            .env("INTERVAL_QUEUE_STORE", self.url())
             .env("INTERVAL_QUEUE_NAME", "mail")
             .env("IQ", env!("CARGO_BIN_EXE_interval-queue"))
             // Terminals of the tests know colours, whatever the tests are started from.

@@ -33,7 +33,7 @@ fn wrong_counts_are_reported_and_counted_again() {
     assert_eq!(reason_of_miscounted(&place), Some(json!(reason)));
     assert!(place.ok(&["tasks"]).contains(reason));
     let list = place.run(&["tasks", "list"]);
-    assert!(text(&list.stderr).contains("interval-queue tasks recount --state=sqlite:"), "{list:?}");
+    assert!(text(&list.stderr).contains("interval-queue tasks recount --store=sqlite:"), "{list:?}");
     assert_eq!(
         place.ok(&["tasks", "recount"]),
         "ready: 0 counted, 3 before\nmail ready: 2 counted, 3 before\n"

@@ -48,7 +48,7 @@ impl Shared {
             .args(ids)
             .args(["--", "sh", "-c", &script])
             .current_dir(self.path("data"))
-            .env("INTERVAL_QUEUE_STATE", state)
+            .env("INTERVAL_QUEUE_STORE", state)
             .env("INTERVAL_QUEUE_NAME", "mail")
             .output()
             .unwrap()

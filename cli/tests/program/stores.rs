@@ -10,7 +10,7 @@ use crate::place::Backend;
 fn in_copy(place: &Backend, args: &[&str]) -> String {
     fs::copy(place.path("data/queues.db"), place.path("copy.db")).unwrap();
     let mut command = place.command(args);
-    let output = command.env("INTERVAL_QUEUE_STATE", "sqlite:copy.db").output().unwrap();
+    let output = command.env("INTERVAL_QUEUE_STORE", "sqlite:copy.db").output().unwrap();
     assert!(output.status.success(), "{args:?} in the copy: {output:?}");
     fs::remove_file(place.path("copy.db")).unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -25,7 +25,7 @@ fn has_log(place: &Backend) -> bool {
 fn a_server_that_evicts_is_warned_of_once() {
     let place = Backend::file();
     let server = RedisServer::with_args(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]);
-    let output = place.command(&["list"]).env("INTERVAL_QUEUE_STATE", server.url()).output().unwrap();
+    let output = place.command(&["list"]).env("INTERVAL_QUEUE_STORE", server.url()).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(stderr.matches("maxmemory-policy noeviction").count(), 1, "{stderr}");
 }

@@ -207,8 +207,8 @@ fn selectors_select() {
     assert!(list.starts_with("ID ") && list.contains("no connection") && !list.contains("payload"), "{list}");
     // A URL behind the subcommand is where the queue is.
     let output = place
-        .command(&["tasks", "list", "--state", &place.url(), "--queue", "mail", "--state", "failed"])
-        .env_remove("INTERVAL_QUEUE_STATE")
+        .command(&["tasks", "list", "--store", &place.url(), "--queue", "mail", "--state", "failed"])
+        .env_remove("INTERVAL_QUEUE_STORE")
         .env_remove("INTERVAL_QUEUE_NAME")
         .output()
         .unwrap();
@@ -536,7 +536,7 @@ fn a_bare_path_is_a_directory_of_files() {
     let place = Backend::file();
     let ok = |args: &[&str]| {
         let output =
-            crate::process::Process::spawn(place.command(args).env("INTERVAL_QUEUE_STATE", "./jobs 100%"))
+            crate::process::Process::spawn(place.command(args).env("INTERVAL_QUEUE_STORE", "./jobs 100%"))
                 .finish();
         assert!(output.status.success(), "{args:?}: {output:?}");
         text(&output.stdout)

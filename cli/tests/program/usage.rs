@@ -40,20 +40,20 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
         run(&["--every", "1s", "--start-within", "5"], &["'5'", "5s"]),
         run(&["--every", "1s", "--timeout", "0s"], &["0s", "more than zero"]),
         run(&["--every", "1s", "--label", "a\u{7}"], &["control character"]),
-        run(&["--every", "1s", "--state", "memory:"], &["memory:", "private to one process", "file:PATH"]),
-        run(&["--every", "1s", "--state", "sqlite::memory:"], &["private to one process", "sqlite:PATH"]),
-        run(&["--every", "1s", "--state", "http://x"], &["http:", "file:", "sqlite:", "redis:", "postgres:"]),
-        run(&["--every", "1s", "--state", "queues.json"], &["queues.json", "file:", "redis:"]),
-        run(&["--every", "1s", "--state", "file:queues.json?colour=red"], &["colour", "fsync"]),
-        run(&["--every", "1s", "--state", "sqlite:q.db?mode=rwc"], &["\"mode\"", "durability"]),
+        run(&["--every", "1s", "--store", "memory:"], &["memory:", "private to one process", "file:PATH"]),
+        run(&["--every", "1s", "--store", "sqlite::memory:"], &["private to one process", "sqlite:PATH"]),
+        run(&["--every", "1s", "--store", "http://x"], &["http:", "file:", "sqlite:", "redis:", "postgres:"]),
+        run(&["--every", "1s", "--store", "queues.json"], &["queues.json", "file:", "redis:"]),
+        run(&["--every", "1s", "--store", "file:queues.json?colour=red"], &["colour", "fsync"]),
+        run(&["--every", "1s", "--store", "sqlite:q.db?mode=rwc"], &["\"mode\"", "durability"]),
         run(
-            &["--every", "1s", "--state", "postgres://h?durability=no"],
+            &["--every", "1s", "--store", "postgres://h?durability=no"],
             &["durability=no", "full or relaxed"],
         ),
-        run(&["--every", "1s", "--state", "postgres:jobs"], &["postgres://HOST/DATABASE"]),
-        run(&["--every", "1s", "--state", "file:."], &["directory"]),
+        run(&["--every", "1s", "--store", "postgres:jobs"], &["postgres://HOST/DATABASE"]),
+        run(&["--every", "1s", "--store", "file:."], &["directory"]),
         run(
-            &["--every", "1s", "--state", "file:missing/"],
+            &["--every", "1s", "--store", "file:missing/"],
             &["missing/ names a directory", "missing/queue.json"],
         ),
         plain(&["run", "--every", "1s"], &["CMD"]),
@@ -101,7 +101,7 @@ fn an_existing_queue_is_not_touched_by_what_cannot_be_used() {
 #[test]
 fn state_and_queue_must_be_named_somewhere() {
     let place = Backend::file();
-    for (variable, option) in [("INTERVAL_QUEUE_STATE", "--state"), ("INTERVAL_QUEUE_NAME", "--queue")] {
+    for (variable, option) in [("INTERVAL_QUEUE_STORE", "--store"), ("INTERVAL_QUEUE_NAME", "--queue")] {
         let output = place.command(&["status"]).env_remove(variable).output().unwrap();
         assert_eq!(output.status.code(), Some(64));
         assert!(text(&output.stderr).contains(option), "{output:?}");
@@ -113,7 +113,7 @@ fn state_and_queue_must_be_named_somewhere() {
 fn an_option_wins_over_the_environment() {
     let place = Backend::file();
     let other = format!("file:{}", place.path("other.json").display());
-    place.ok(&["run", "--state", &other, "--queue", "post", "--every", "10ms", "--", "true"]);
+    place.ok(&["run", "--store", &other, "--queue", "post", "--every", "10ms", "--", "true"]);
     assert!(!place.state_file().exists());
     assert!(fs::read_to_string(place.path("other.json")).unwrap().contains("\"post\""));
 }
@@ -128,7 +128,7 @@ fn help_and_version_are_no_errors_and_teach() {
         "Exit codes:",
         "124",
         "127",
-        "INTERVAL_QUEUE_STATE",
+        "INTERVAL_QUEUE_STORE",
         "file:",
         "sqlite:",
         "redis:",
@@ -186,7 +186,7 @@ fn a_queue_that_is_not_there_has_a_code_of_its_own() {
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(!place.state_file().exists(), "{args:?}");
     }
-    let output = place.run(&["run", "--state", "file:missing/queues.json", "--every", "1s", "--", "true"]);
+    let output = place.run(&["run", "--store", "file:missing/queues.json", "--every", "1s", "--", "true"]);
     assert_eq!(output.status.code(), Some(66), "{output:?}");
     assert!(text(&output.stderr).contains("create it"), "{output:?}");
 }
@@ -213,7 +213,7 @@ fn a_state_that_cannot_be_reached_is_told_at_once() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("redis://127.0.0.1:{port}");
     for args in [&["status"][..], &["list"], &["resume"], &["run", "--every", "1s", "--", "true"]] {
-        let output = place.command(args).env("INTERVAL_QUEUE_STATE", &url).output().unwrap();
+        let output = place.command(args).env("INTERVAL_QUEUE_STORE", &url).output().unwrap();
         assert_eq!(output.status.code(), Some(69), "{args:?}: {output:?}");
         let error = text(&output.stderr);
         assert_eq!(error.lines().count(), 1, "{error}");
@@ -270,13 +270,13 @@ fn what_is_not_utf8_is_named() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
     let odd = OsStr::from_bytes(b"odd\xff");
     let place = Backend::file();
-    for option in ["--queue", "--state", "--label", "--every"] {
+    for option in ["--queue", "--store", "--label", "--every"] {
         let output = place.command(&["run", option]).arg(odd).args(RUN).output().unwrap();
         let error = text(&output.stderr);
         assert_eq!((output.status.code(), error.lines().count()), (Some(64), 1), "{error}");
         assert!(error.contains("the argument \"odd\\xFF\" is not UTF-8"), "{option}: {error}");
     }
-    for variable in ["INTERVAL_QUEUE_STATE", "INTERVAL_QUEUE_NAME"] {
+    for variable in ["INTERVAL_QUEUE_STORE", "INTERVAL_QUEUE_NAME"] {
         let output = place.command(&["run"]).args(RUN).env(variable, odd).output().unwrap();
         assert!(text(&output.stderr).contains(&format!("{variable} is not UTF-8")), "{output:?}");
     }
@@ -291,7 +291,7 @@ fn a_command_can_use_the_state_of_the_program_that_started_it() {
     let inner = ["run", "--every", "10ms", "--", "sh", "-c", "\"$IQ\" hold 30s && \"$IQ\" status"];
     assert!(place.ok(&inner).contains("held for another"));
     let kept =
-        ["run", "--", "env", "-u", "INTERVAL_QUEUE_STATE", "sh", "-c", "echo ${INTERVAL_QUEUE_STATE-none}"];
+        ["run", "--", "env", "-u", "INTERVAL_QUEUE_STORE", "sh", "-c", "echo ${INTERVAL_QUEUE_STORE-none}"];
     place.ok(&["reset"]);
     assert_eq!(place.ok(&kept), "none\n");
 }

@@ -95,7 +95,7 @@ fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Backend) {
     place.ok(&["run", "--", "true"]);
 }
 
-/// In a pause the program asks about every second, so that it soon meets what was done to the state.
+/// In a pause the program asks about every second, so that it soon meets what was done to the store.
 fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Backend) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
@@ -128,7 +128,7 @@ fn with_a_deadline_the_first_contact_is_tried_again() {
     let place = Backend::file();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("redis://127.0.0.1:{port}");
-    let args = ["run", "--every", "1s", "--start-within", "2s", "--state", &url, "--", "echo", "started"];
+    let args = ["run", "--every", "1s", "--start-within", "2s", "--store", &url, "--", "echo", "started"];
     let output = place.run(&args);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
     let said = text(&output.stderr);

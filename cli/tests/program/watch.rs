@@ -96,7 +96,7 @@ fn an_outage_is_told_and_waited_out(place: &mut Backend) {
     let left = place.bring_back();
     terminal.shows(if left == Left::Everything { "EMPTY" } else { "NOT THERE" });
     if place.is_a_server() {
-        terminal.shows("the state answers again, after");
+        terminal.shows("the store answers again, after");
     }
     match left {
         Left::Everything => place.ok(&["set", "--every", "1h"]),
@@ -140,7 +140,7 @@ fn a_state_that_does_not_answer_yet_is_waited_for() {
         format!("postgres://user:secret@127.0.0.1:{port}/jobs"),
         format!("postgres:///jobs?host=127.0.0.1&port={port}&user=user&password=secret"),
     ] {
-        let mut terminal = Terminal::start(100, 30, &mut watch(&place, &["--state", &url]));
+        let mut terminal = Terminal::start(100, 30, &mut watch(&place, &["--store", &url]));
         terminal.shows("UNREACHABLE");
         assert!(!terminal.text().contains("secret"), "{}", terminal.text());
         terminal.key("q");

@@ -74,7 +74,7 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
     asked.wait_for(&keyed[0], "leased");
     let runs = asked.why(&keyed[0], "leased", &["it runs for", "the busy", "by then", "it runs again"]);
     assert!(runs["by_us"].is_u64() && runs["workers"][0]["label"] == "the busy", "{runs:#}");
-    asked.wait_for(&keyed[2], "keyed");
+    asked.wait_for(&keyed[2], "blocked");
     let has = format!("task {} has its key", keyed[0]);
     let why = asked.why(&keyed[1], "key", &["it is the first in the line", &has, "k, leased, for"]);
     assert_eq!((ids(&why["behind"]), &why["all_behind"]), (vec![keyed[0].as_str()], &json!(1)));

@@ -7,8 +7,8 @@
 use interval_queue::{
     contract::{Micros, OnExisting, QueueName, StateErrorKind},
     task_contract::{
-        Add, Change, ChangeTasks, Command, Json, Key, Kind, MAX_PAGE, NewEdge, NewSchedule, NewTask,
-        OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, Settle, State,
+        Add, Change, ChangeTasks, Command, Completion, Json, Key, Kind, MAX_PAGE, NewEdge, NewSchedule,
+        NewTask, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, State,
         Step, Tag, TaskId, Unique, Until, Verb, When, WorkerId,
     },
 };
@@ -97,14 +97,17 @@ impl Filled {
         filled.must(at(4), Command::Change(Change::Kind(Kind::new("other").unwrap(), true)));
         filled.must(at(200), Command::Step(Step { holding: Some(Vec::new()), ..step(1, 1, 0) }));
         let Reply::Stepped(stepped) = filled.must(at(400), Command::Step(step(1, 2, 4))) else { panic!() };
-        let settle = stepped.leased.iter().take(2).zip([Outcome::Done(long), Outcome::Error("no".into())]);
-        let settle =
-            settle.map(|(leased, outcome)| Settle { id: leased.task.id, token: leased.task.token, outcome });
-        let settle = Step { settle: settle.collect(), ..step(1, 3, 1) };
+        let complete = stepped.leased.iter().take(2).zip([Outcome::Done(long), Outcome::Error("no".into())]);
+        let complete = complete.map(|(leased, outcome)| Completion {
+            id: leased.task.id,
+            token: leased.task.token,
+            outcome,
+        });
+        let complete = Step { complete: complete.collect(), ..step(1, 3, 1) };
         let running = stepped.leased.last().unwrap();
         let progress = Progress { done: 1, total: 2, text: "half".into() };
         let progress = vec![(running.task.id, running.task.token, progress)];
-        filled.must(at(600), Command::Step(Step { progress, ..settle }));
+        filled.must(at(600), Command::Step(Step { progress, ..complete }));
         filled
     }
 

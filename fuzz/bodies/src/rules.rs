@@ -53,27 +53,27 @@ fn answered(
     before: Option<&Record>,
     after: Option<&Record>,
 ) -> Option<Memory> {
-    let told =
+    let described =
         || format!("{command:?}\n at {reading:?}\n on {before:?}\n left {after:?}\n and said {reply:?}");
     if let Reply::Read(snapshot) = reply {
-        assert_eq!(before, after, "{}", told());
-        assert_eq!(snapshot.is_some(), before.is_some(), "{}", told());
+        assert_eq!(before, after, "{}", described());
+        assert_eq!(snapshot.is_some(), before.is_some(), "{}", described());
         let sound = snapshot.as_ref().is_none_or(|snapshot| snapshot.record.check().is_ok());
-        assert!(sound, "{}", told());
+        assert!(sound, "{}", described());
         return None;
     }
     if let (Command::Change(Change::Delete(_), _), Reply::Changed(changed)) = (command, reply) {
-        assert_eq!((after, changed.before), (None, before.map(Record::settings)), "{}", told());
-        assert!(changed.memory.is_empty() && changed.memory.at >= reading.now, "{}", told());
+        assert_eq!((after, changed.before), (None, before.map(Record::settings)), "{}", described());
+        assert!(changed.memory.is_empty() && changed.memory.at >= reading.now, "{}", described());
         return None;
     }
     let after = after.unwrap();
     is_sound(after);
     if let Some(before) = before {
-        assert!(after.ticket >= before.ticket && after.current >= before.current, "{}", told());
-        assert!(after.line_from >= before.line_from, "{}", told());
+        assert!(after.ticket >= before.ticket && after.current >= before.current, "{}", described());
+        assert!(after.line_from >= before.line_from, "{}", described());
         let least = if reading.now + TOLERANCE < before.seen_at { reading.now } else { before.seen_at };
-        assert!(after.seen_at >= least && after.seen_at >= reading.now, "{}", told());
+        assert!(after.seen_at >= least && after.seen_at >= reading.now, "{}", described());
     }
     let memory = match (command, reply) {
         (Command::Step(step), Reply::Stepped(stepped)) => {
@@ -81,20 +81,20 @@ fn answered(
             let new = stepped.taken.iter().flat_map(|taken| (0..5).map(|n| taken.first.after(n)));
             let leading =
                 stepped.grants.iter().zip(asked.chain(new)).all(|(grant, asked)| grant.ticket == asked);
-            assert!(leading && grants_are_sound(step, stepped, before, after), "{}", told());
-            assert_eq!(stepped.present, after.shards.contains_key(&step.shard), "{}", told());
-            assert_eq!(stepped.memory.sequence, step.sequence, "{}", told());
-            assert!(stepped.taken.is_none_or(|taken| taken.first <= after.ticket), "{}", told());
+            assert!(leading && grants_are_sound(step, stepped, before, after), "{}", described());
+            assert_eq!(stepped.present, after.shards.contains_key(&step.shard), "{}", described());
+            assert_eq!(stepped.memory.sequence, step.sequence, "{}", described());
+            assert!(stepped.taken.is_none_or(|taken| taken.first <= after.ticket), "{}", described());
             stepped.memory
         }
         (Command::Change(..), Reply::Changed(changed)) => {
-            assert_eq!(changed.memory, Memory::of(after), "{}", told());
+            assert_eq!(changed.memory, Memory::of(after), "{}", described());
             changed.memory
         }
-        _ => panic!("{}", told()),
+        _ => panic!("{}", described()),
     };
     let echo = Command::Change(Change::Pause, memory);
-    assert!(echo.check().is_ok(), "{:?} of what is to be echoed: {}", echo.check(), told());
+    assert!(echo.check().is_ok(), "{:?} of what is to be echoed: {}", echo.check(), described());
     Some(memory)
 }
 

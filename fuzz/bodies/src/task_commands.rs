@@ -6,9 +6,9 @@ use interval_queue::{
     MaxRunning,
     contract::{Label, Micros, OnExisting},
     task_contract::{
-        Add, Change, ChangeTasks, Command, Fire, Follow, Json, Keep, Key, Kind, MAX_DELAY, MAX_LEASE,
-        MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy,
-        PolicyOverride, Progress, Read, Room, Selector, Settings, SettingsChange, Settle, State, Step, Tag,
+        Add, Change, ChangeTasks, Command, Completion, Fire, Follow, Json, Keep, Key, Kind, MAX_DELAY,
+        MAX_LEASE, MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap,
+        Policy, PolicyOverride, Progress, Read, Room, Selector, Settings, SettingsChange, State, Step, Tag,
         TaskId, Token, Unique, Until, Verb, When, WorkerId,
     },
 };
@@ -225,9 +225,9 @@ fn step(u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<Step> {
         step.lease = within(u, MIN_LEASE, MAX_LEASE)?;
     }
     let of_this: Vec<_> = seen.leased.iter().copied().filter(|(who, ..)| *who == step.worker).collect();
-    step.settle = several(u, 3, |u| {
+    step.complete = several(u, 3, |u| {
         let (id, token) = lease(u, &of_this)?;
-        Ok(Settle { id, token, outcome: outcome(u)? })
+        Ok(Completion { id, token, outcome: outcome(u)? })
     })?;
     step.holding = some(u, |u| several(u, 3, |u| lease(u, &seen.leased)))?;
     step.progress = several(u, 1, |u| {

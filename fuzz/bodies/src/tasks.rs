@@ -80,12 +80,12 @@ fn counts(overview: &Reply, tasks: &[Stored]) -> std::result::Result<(), String>
     for stored in tasks {
         *real.entry((stored.task.kind.clone(), stored.task.state)).or_default() += 1;
     }
-    let told = overview.counts.iter().filter_map(|(kind, counted, number)| match counted {
+    let notified = overview.counts.iter().filter_map(|(kind, counted, number)| match counted {
         Counted::Now(state) => Some(((kind.clone(), *state), *number)),
         _ => None,
     });
-    let told: BTreeMap<_, _> = told.collect();
-    if told == real { Ok(()) } else { Err(format!("T10: {told:?} are told, and there are {real:?}")) }
+    let notified: BTreeMap<_, _> = notified.collect();
+    if notified == real { Ok(()) } else { Err(format!("T10: {notified:?} are told, and there are {real:?}")) }
 }
 
 /// What holds for each row by itself.
@@ -95,8 +95,8 @@ fn is_sound(look: &Reply) {
         let is_ended = x.state.is_ended();
         assert!(x.state != State::Leased || x.worker.is_some() && x.leased.is_some(), "T2: {x:?}");
         assert_eq!(is_ended, x.ended.is_some(), "T3: {x:?}");
-        assert!(!is_ended || !x.holds_key && !x.holds_name && !x.parked && x.stop.is_none(), "T6: {x:?}");
-        assert!(x.key.is_some() || !x.holds_key && !x.parked, "T6: {x:?}");
+        assert!(!is_ended || !x.holds_key && !x.holds_name && !x.unserved && x.stop.is_none(), "T6: {x:?}");
+        assert!(x.key.is_some() || !x.holds_key && !x.unserved, "T6: {x:?}");
         assert!(
             !matches!(x.state, State::Ready | State::Leased) || x.key.is_none() || x.holds_key,
             "T6: {x:?}"

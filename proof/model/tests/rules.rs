@@ -19,7 +19,7 @@ fn holds(name: &str, what: &str, setup: Setup, sights: &[Sight]) {
     }
 }
 
-fn told(setup: Setup) -> Setup {
+fn notified(setup: Setup) -> Setup {
     Setup { asking: Asking::WhenTold, ..setup }
 }
 
@@ -48,13 +48,18 @@ fn three_shards() {
 
 #[test]
 fn shards_that_act_when_told() {
-    let setup = told(Setup::new([&[1], &[1], &[1]]));
-    holds("told", "three shards with a job each that ask when told, or later", setup, &[Sight::LeaseEnded]);
+    let setup = notified(Setup::new([&[1], &[1], &[1]]));
+    holds(
+        "notified",
+        "three shards with a job each that ask when told, or later",
+        setup,
+        &[Sight::LeaseEnded],
+    );
 }
 
 #[test]
 fn asks_that_cross() {
-    let setup = Setup { leads: vec![0, 2], ..fine(told(Setup::new([&[1, 1], &[1]]))) };
+    let setup = Setup { leads: vec![0, 2], ..fine(notified(Setup::new([&[1, 1], &[1]]))) };
     let what = "two shards with three jobs in half intervals, of which one asks an interval early: asks overtake each other";
     holds("crossing", what, setup, &[Sight::OwnSlot, Sight::LeaseEnded]);
 }
@@ -86,7 +91,7 @@ fn a_death() {
 
 #[test]
 fn the_death_of_one_with_two_jobs() {
-    let setup = told(Setup::new([&[1, 1], &[1]])).trouble(Trouble { crashes: 1, ..NONE });
+    let setup = notified(Setup::new([&[1, 1], &[1]])).trouble(Trouble { crashes: 1, ..NONE });
     holds(
         "death-of-two",
         "a shard with two jobs dies, the other acts when told",
@@ -133,13 +138,13 @@ fn a_record_that_is_gone() {
 
 #[test]
 fn a_record_that_is_rewound() {
-    let setup = told(lossy(Setup::new([&[1], &[1]]), Loss::Rewound));
+    let setup = notified(lossy(Setup::new([&[1], &[1]]), Loss::Rewound));
     holds("rewound", "an old copy of the record is put back", setup, &[Sight::Lifted, Sight::Early]);
 }
 
 #[test]
 fn a_failover() {
-    let setup = told(lossy(Setup::new([&[1], &[1]]), Loss::FailedOver));
+    let setup = notified(lossy(Setup::new([&[1], &[1]]), Loss::FailedOver));
     holds("failover", "another server takes over with an old copy of the record", setup, &[Sight::Lifted]);
 }
 
@@ -155,13 +160,13 @@ fn heavy_jobs_and_a_burst() {
 
 #[test]
 fn a_lost_answer_and_a_burst() {
-    let setup = told(bursts(Setup::new([&[2], &[1]]))).lead(0).trouble(Trouble { timeouts: 1, ..NONE });
+    let setup = notified(bursts(Setup::new([&[2], &[1]]))).lead(0).trouble(Trouble { timeouts: 1, ..NONE });
     holds("burst-lost-answer", "one answer is lost where two slots may come at once", setup, &[]);
 }
 
 #[test]
 fn a_lost_answer_that_is_given_again() {
-    let setup = limited(told(bursts(Setup::new([&[1], &[1]])))).trouble(Trouble { timeouts: 1, ..NONE });
+    let setup = limited(notified(bursts(Setup::new([&[1], &[1]])))).trouble(Trouble { timeouts: 1, ..NONE });
     holds(
         "burst-again",
         "one answer is lost, and light jobs are granted the same slots again",
@@ -178,7 +183,7 @@ fn a_hold_and_a_burst() {
 
 #[test]
 fn a_burst_in_a_record_that_is_gone() {
-    let setup = told(lossy(bursts(Setup::new([&[1], &[1]])), Loss::Gone));
+    let setup = notified(lossy(bursts(Setup::new([&[1], &[1]])), Loss::Gone));
     holds("burst-gone", "the record of a queue with bursts is lost", setup, &[Sight::Lifted]);
 }
 

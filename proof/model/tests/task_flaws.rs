@@ -42,9 +42,9 @@ fn named(number: u32) -> NewTask {
 }
 
 #[test]
-fn a_late_settle_needs_the_token_in_force() {
+fn a_late_complete_needs_the_token_in_force() {
     let setup = Setup::new(2, [task(1)]);
-    let what = "rules that obey a settle whatever its token";
+    let what = "rules that obey a completion whatever its token";
     let way = [Action::End(0, 1, End::Done), Action::Act(0)];
     refutes("no-fence", what, setup, Flaw::NoFence, Promise::Fence, &way);
 }
@@ -77,7 +77,7 @@ fn ends_are_told() {
     let setup = Setup::new(1, [task(1), behind(2, 1)]);
     let what = "rules that tell nobody of an end";
     let way = [Action::End(0, 1, End::Done), Action::Act(0)];
-    refutes("ends-not-told", what, setup, Flaw::EndsNotTold, Promise::Told, &way);
+    refutes("ends-not-told", what, setup, Flaw::EndsNotNotified, Promise::Told, &way);
 }
 
 #[test]

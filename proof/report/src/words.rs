@@ -26,7 +26,7 @@ pub(crate) fn words(layer: Layer) -> &'static Words {
 
 static PACE: Words = Words {
     title: "The pace",
-    lead: "G1 to G10, see the [README](../README.md).",
+    lead: "G1 to G10, see [guarantees.md](guarantees.md).",
     simulation: "Shards, as applications use them, run in virtual time against a state, a network and clocks that fail at random, and \
         every promise is checked after every event. Each schedule is another mixture of the faults below, and a seed \
         repeats it exactly. A schedule goes on until all is healed; then every job of the living must have started and \

@@ -63,7 +63,7 @@ impl Scene {
     /// Whether all has been added, has ended and was told, and nothing runs.
     fn is_done(&self) -> bool {
         let picture = self.picture();
-        let is_ended = picture.rows().all(|x| x.state.is_ended() && x.told);
+        let is_ended = picture.rows().all(|x| x.state.is_ended() && x.notified);
         // Besides the worker with its watch and the shard of the pace, that still add or operate.
         is_ended && !self.is_busy() && self.world.inside(|inside| inside.tasks.watch.running()) == 0
     }
@@ -99,17 +99,18 @@ impl Scene {
     async fn retry_what_is_waited_for(&self, queue: &TaskQueue) -> Result<(), interval_queue_tasks::Error> {
         let picture = self.picture();
         let waiting = picture.rows().filter(|x| x.state == State::Waiting);
-        let mut wanted: Vec<TaskId> = waiting.flat_map(|x| ups(&picture, x.id, &[EdgeState::Held])).collect();
+        let mut retained: Vec<TaskId> =
+            waiting.flat_map(|x| ups(&picture, x.id, &[EdgeState::Held])).collect();
         let mut at = 0;
-        while let Some(&id) = wanted.get(at) {
+        while let Some(&id) = retained.get(at) {
             let more = ups(&picture, id, &[EdgeState::Cut, EdgeState::Held]);
-            let more: Vec<_> = more.into_iter().filter(|up| !wanted.contains(up)).collect();
-            wanted.extend(more);
+            let more: Vec<_> = more.into_iter().filter(|up| !retained.contains(up)).collect();
+            retained.extend(more);
             at += 1;
         }
         // A task that has ended well by now would only take its unique name again.
         let has_failed = |id: &TaskId| picture.task(*id).is_some_and(|x| x.state != State::Done);
-        for id in wanted.into_iter().rev().filter(has_failed) {
+        for id in retained.into_iter().rev().filter(has_failed) {
             let retry = queue.change_at_most(1, &Selector::ids([id]), Verb::Retry, false).await?;
             // A waiting task can have the name of the task that it waits for, directly or not: one of them has to give
             // way.

@@ -102,8 +102,8 @@ async fn stray(
     let process = service.process.clone();
     service.process.run(async move {
         process.sleep(takes).await;
-        let wanted = done.send(()).is_ok();
-        if !wanted {
+        let retained = done.send(()).is_ok();
+        if !retained {
             process.sleep(longer).await;
         }
         drop(going);

@@ -15,20 +15,20 @@ pub(super) struct Opened {
 
 impl Opened {
     pub(super) fn set(&self, queue: TaskQueue) {
-        let (opened, told) = &*self.shared;
+        let (opened, notified) = &*self.shared;
         *locked(opened) = Some(queue);
-        told.notify_waiters();
+        notified.notify_waiters();
     }
 
     pub(super) async fn queue(&self) -> TaskQueue {
-        let (opened, told) = &*self.shared;
+        let (opened, notified) = &*self.shared;
         loop {
-            let told = told.notified();
+            let notified = notified.notified();
             let queue = locked(opened).clone();
             if let Some(queue) = queue {
                 return queue;
             }
-            told.await;
+            notified.await;
         }
     }
 }

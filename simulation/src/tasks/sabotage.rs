@@ -22,11 +22,11 @@ pub struct Sabotage {
 
 /// All of them.
 pub const SABOTAGES: [Sabotage; 12] = [
-    sabotage("no-fence", "any token settles a task, from any worker", no_fence),
+    sabotage("no-fence", "any token completes a task, from any worker", no_fence),
     sabotage("no-sequence", "a step that arrives again is carried out again", no_sequence),
     sabotage("no-restate", "what a worker says that it holds is not believed", no_restate),
     sabotage("no-hand-over", "a key that gets free goes to nobody", no_hand_over),
-    sabotage("ends-not-told", "nobody downstream hears of an end", ends_not_told),
+    sabotage("ends-not-told", "nobody downstream hears of an end", ends_not_notified),
     sabotage("deaths-not-counted", "a run whose worker died is no failure", deaths_not_counted),
     sabotage("no-limit", "as many run as like", no_limit),
     sabotage("retry-needs-name", "a task whose name is taken cannot be retried", retry_needs_name),
@@ -63,9 +63,9 @@ fn change_presence(
 
 fn no_fence(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     if let Command::Step(step) = command {
-        for settle in &step.settle {
-            if let Some(x) = tables.task(settle.id)?.filter(|x| x.state == State::Leased) {
-                tables.put(&x, &Task { worker: Some(step.worker), token: settle.token, ..x.clone() })?;
+        for completion in &step.complete {
+            if let Some(x) = tables.task(completion.id)?.filter(|x| x.state == State::Leased) {
+                tables.put(&x, &Task { worker: Some(step.worker), token: completion.token, ..x.clone() })?;
             }
         }
     }
@@ -87,8 +87,8 @@ fn no_restate(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     if let Command::Step(step) = &mut command
         && let Some(holding) = &mut step.holding
     {
-        let settled: Vec<_> = step.settle.iter().map(|settle| settle.id).collect();
-        let held = tables.held_by(step.worker, MAX_HELD)?.into_iter().filter(|x| !settled.contains(&x.id));
+        let completed: Vec<_> = step.complete.iter().map(|completion| completion.id).collect();
+        let held = tables.held_by(step.worker, MAX_HELD)?.into_iter().filter(|x| !completed.contains(&x.id));
         holding.extend(held.map(|x| (x.id, x.token)));
         holding.sort();
         holding.dedup();
@@ -101,20 +101,21 @@ fn no_hand_over(tables: &mut Tables, now: Micros, command: &Command) -> Applied 
     let reply = rules::apply(tables, now, command)?;
     let ended =
         |key: &_| before.iter().any(|was| was.key.as_ref() == Some(key) && was.state == State::Leased);
-    for was in before.iter().filter(|was| was.state == State::Keyed && was.key.as_ref().is_some_and(ended)) {
+    for was in before.iter().filter(|was| was.state == State::Blocked && was.key.as_ref().is_some_and(ended))
+    {
         if let Some(x) = tables.task(was.id)?.filter(|x| x.state == State::Ready) {
-            tables.put(&x, &Task { state: State::Keyed, holds_key: false, ..x.clone() })?;
+            tables.put(&x, &Task { state: State::Blocked, holds_key: false, ..x.clone() })?;
             tables.count(&x.kind, interval_queue_task_contract::Counted::Now(State::Ready), -1)?;
-            tables.count(&x.kind, interval_queue_task_contract::Counted::Now(State::Keyed), 1)?;
+            tables.count(&x.kind, interval_queue_task_contract::Counted::Now(State::Blocked), 1)?;
         }
     }
     Ok(reply)
 }
 
-fn ends_not_told(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
+fn ends_not_notified(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     let reply = rules::apply(tables, now, command)?;
-    for x in tables.untold(u32::MAX)? {
-        tables.put(&x, &Task { told: true, ..x.clone() })?;
+    for x in tables.unnotified(u32::MAX)? {
+        tables.put(&x, &Task { notified: true, ..x.clone() })?;
     }
     Ok(reply)
 }
@@ -185,8 +186,8 @@ fn old_tokens(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
 
 fn no_forgiveness(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     if let Some(queue) = tables.queue()? {
-        let ticks = queue.ticks + (now - queue.seen);
-        tables.put_queue(&Queue { ticks, seen: queue.seen.max(now), ..queue })?;
+        let lease_clock = queue.lease_clock + (now - queue.seen);
+        tables.put_queue(&Queue { lease_clock, seen: queue.seen.max(now), ..queue })?;
     }
     rules::apply(tables, now, command)
 }

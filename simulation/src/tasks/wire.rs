@@ -54,16 +54,16 @@ impl TaskStore for Process {
         if !self.world.inside(|inside| inside.lines[self.id].wakes) {
             return Err(StateError::new(StateErrorKind::Unsupported, "this store cannot be watched"));
         }
-        let told = self.send(queue, Begin).await?;
+        let notified = self.send(queue, Begin).await?;
         let process = self.clone();
-        Ok(Box::pin(stream::unfold((process, told), async |(process, mut told)| {
+        Ok(Box::pin(stream::unfold((process, notified), async |(process, mut notified)| {
             loop {
-                told.recv().await?;
+                notified.recv().await?;
                 let arrives = process.message_arrives();
                 sleep_until(arrives).await;
                 // What cannot get through is lost.
                 if !process.world.is_cut(process.id) {
-                    return Some(((), (process, told)));
+                    return Some(((), (process, notified)));
                 }
             }
         })))
@@ -74,11 +74,16 @@ impl TaskStore for Process {
 pub(crate) fn words(command: &Command) -> String {
     match command {
         Command::Step(step) => {
-            let settle: Vec<_> = step
-                .settle
+            let complete: Vec<_> = step
+                .complete
                 .iter()
-                .map(|settle| {
-                    format!("{}:{} {:?}", super::ids::short(settle.id), settle.token, settle.outcome)
+                .map(|completion| {
+                    format!(
+                        "{}:{} {:?}",
+                        super::ids::short(completion.id),
+                        completion.token,
+                        completion.outcome
+                    )
                 })
                 .collect();
             let holding = step.holding.as_ref().map(|holding| {
@@ -86,11 +91,11 @@ pub(crate) fn words(command: &Command) -> String {
                 format!(" holding [{}]", held.collect::<Vec<_>>().join(" "))
             });
             format!(
-                "step {} ({}) want {} settle [{}]{}",
+                "step {} ({}) want {} complete [{}]{}",
                 step.sequence,
                 step.acknowledged,
                 step.want,
-                settle.join(", "),
+                complete.join(", "),
                 holding.unwrap_or_default()
             )
         }

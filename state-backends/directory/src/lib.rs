@@ -7,7 +7,7 @@
 //! jobs/README          what a person has to know
 //! jobs/pace.json       the pace of the queues
 //! jobs/mail/ready/000012/01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d.json
-//! jobs/mail/leased/…  added/…  waiting/…  scheduled/…  keyed/…  done/…  failed/…  cancelled/…
+//! jobs/mail/leased/…  added/…  waiting/…  scheduled/…  blocked/…  done/…  failed/…  cancelled/…
 //! jobs/mail/drop/      a file that is renamed into it becomes a task
 //! jobs/mail/set-aside/ NAME and NAME.reason: what is no task, and why
 //! jobs/mail/queue.json settings, pauses, limits of keys, schedules

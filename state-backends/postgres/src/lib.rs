@@ -77,7 +77,7 @@
 //! none.
 //!
 //! A usual step of a worker is a transaction of two round trips, and steps go beside one another: each locks what it
-//! settles and leases, and skips what others have locked. What concerns others (keys, limits, upstreams, verbs, and a
+//! completes and leases, and skips what others have locked. What concerns others (keys, limits, upstreams, verbs, and a
 //! sweep every 100 ms) is done by one transaction of a queue at a time, under an advisory lock. An `add` takes no lock,
 //! so an open transaction of the application with tasks in it holds nobody up, once its queue is there.
 //!
@@ -126,7 +126,7 @@
 //! `interval-queue work` runs has it in `INTERVAL_QUEUE_TASK_TOKEN`. **The commit fails if the token is not in force.**
 //!
 //! The schema is made by the first command that stores something. To make it before, run
-//! `interval-queue migrate --state postgres://…`, or let `migrate --print` print the SQL; in Rust, call
+//! `interval-queue migrate --store postgres://…`, or let `migrate --print` print the SQL; in Rust, call
 //! [`PostgresStore::make_tables`].
 //!
 //! A user who may not make tables needs, for tasks, these once somebody else has made them:

@@ -119,7 +119,7 @@
 //! Commands wait for the application's transactions and it waits for theirs, so keep transactions that write
 //! shorter than the interval, and set a `busy_timeout` in the application. Jobs are not part of its
 //! transactions; tasks can be, see [`add_within`](SqliteTasks::add_within) and
-//! [`settle_within`](SqliteTasks::settle_within).
+//! [`complete_within`](SqliteTasks::complete_within).
 //!
 //! **One copy of SQLite a process.** POSIX takes the locks of a whole process away when it closes any
 //! descriptor of the file. SQLite knows how to live with that, two copies of it in one process do not know of

@@ -9,7 +9,9 @@ use interval_queue_contract::{StateError, StateErrorKind};
 pub struct Component {
     /// The name of its main table.
     pub name: &'static str,
-    /// Each makes a version out of the one before. The first one makes the tables and stores version 1.
+    /// The version that the first migration makes. Tables of an earlier version are refused: it was never released.
+    pub first: usize,
+    /// Each makes a version out of the one before. The first one makes the tables.
     pub migrations: &'static [&'static str],
     /// What a user needs who may not make the tables, as in `grant it …`.
     pub grants: &'static str,
@@ -34,6 +36,11 @@ impl Component {
         format!("{}_schema", self.name)
     }
 
+    /// The version that this program works on.
+    pub fn known(&self) -> usize {
+        self.first + self.migrations.len() - 1
+    }
+
     /// The version of the tables that were found; 0: there are none.
     ///
     /// # Errors
@@ -43,13 +50,21 @@ impl Component {
     /// | `Foreign` | something else made the tables |
     /// | `Damaged` | a table is missing |
     /// | `NewerVersion` | a newer version of this software made them |
+    /// | `Unsupported` | a version before the first release made them |
     pub fn version(&self, found: &Found<'_>) -> Result<usize, StateError> {
         let Found { place, advice, .. } = found;
-        let (name, known) = (self.name, self.migrations.len());
+        let (name, known) = (self.name, self.known());
         let (kind, text) = match (found.table, found.versions.as_deref()) {
             (false, None) => return Ok(0),
             (true, Some(&[version])) if version > 0 => match usize::try_from(version) {
-                Ok(version) if version <= known => return Ok(version),
+                Ok(version) if (self.first..=known).contains(&version) => return Ok(version),
+                Ok(version) if version < self.first => (
+                    StateErrorKind::Unsupported,
+                    format!(
+                        "{place} has tables {name} of version {version}, this program works on {known}: finish the work with \
+                         the program that stored it, or {advice}"
+                    ),
+                ),
                 _ => (
                     StateErrorKind::NewerVersion,
                     format!(
@@ -78,9 +93,9 @@ impl Component {
     /// What makes tables of this program's version out of those of another one, to be carried out in one
     /// transaction; none: they are up to date.
     pub fn steps(&self, version: usize) -> Option<String> {
-        let missing = self.migrations.get(version..).filter(|missing| !missing.is_empty())?;
-        let known = self.migrations.len();
-        Some(format!("{}\nUPDATE {}_schema SET version = {known};\n", missing.join("\n"), self.name))
+        let missing = self.migrations.get((version + 1).saturating_sub(self.first)..);
+        let missing = missing.filter(|missing| !missing.is_empty())?.join("\n");
+        Some(format!("{missing}\nUPDATE {}_schema SET version = {};\n", self.name, self.known()))
     }
 
     /// The error of a user who may not use tables that are there.
@@ -91,7 +106,7 @@ impl Component {
 
     /// The error of a user who may not carry out the [`steps`](Self::steps) from this version.
     pub fn may_not_migrate(&self, user: &str, place: &str, version: usize) -> StateError {
-        let Self { name, migrations, grants } = self;
+        let Self { name, grants, .. } = self;
         let text = match version {
             0 => format!(
                 "user {user} may not create the tables {name} in {place}: let an owner open a queue once or run `interval-queue migrate`, then grant {user} {grants}"
@@ -99,7 +114,7 @@ impl Component {
             _ => format!(
                 "the tables {name} in {place} have version {version}, this program needs {}, and user {user} may not change \
                  them: let their owner open a queue once",
-                migrations.len()
+                self.known()
             ),
         };
         StateError::new(StateErrorKind::Denied, text)

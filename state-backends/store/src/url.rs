@@ -25,7 +25,7 @@ impl Url {
     pub fn parse(url: &str, known: &str) -> Result<Self, InvalidInput> {
         let Some((scheme, rest)) = url.split_once(':') else {
             let what = if may_hide_a_password(url) { String::new() } else { format!(" {url:?}") };
-            return Err(InvalidInput::new(format!("the state{what} has no scheme: use one of {known}")));
+            return Err(InvalidInput::new(format!("the store{what} has no scheme: use one of {known}")));
         };
         if may_hide_a_password(scheme) {
             let text = format!("what is before the first \":\" is no scheme: use one of {known}");

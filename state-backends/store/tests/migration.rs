@@ -2,7 +2,8 @@
 
 use interval_queue_store::{Component, Found};
 
-const COLOURS: Component = Component { name: "colours", migrations: &["A;", "B;"], grants: "SELECT" };
+const COLOURS: Component =
+    Component { name: "colours", first: 1, migrations: &["A;", "B;"], grants: "SELECT" };
 
 #[test]
 fn what_is_found_tells_a_version_or_what_is_wrong() {
@@ -38,4 +39,20 @@ fn only_what_is_missing_is_made() {
     assert_eq!(COLOURS.steps(0).as_deref(), Some(all));
     assert_eq!(COLOURS.steps(1).as_deref(), Some(&all[3..]));
     assert_eq!(COLOURS.steps(2), None);
+}
+
+#[test]
+fn tables_from_before_the_first_release_are_refused() {
+    let third = Component { first: 3, ..COLOURS };
+    let version = |version| {
+        third.version(&Found { place: "here", advice: "move", table: true, versions: Some(vec![version]) })
+    };
+    let error = version(2).unwrap_err();
+    assert_eq!(format!("{:?}", error.kind()), "Unsupported");
+    let words = "here has tables colours of version 2, this program works on 4: finish the work with the program that";
+    assert!(error.to_string().contains(words), "{error}");
+    assert_eq!([version(3).unwrap(), version(4).unwrap()], [3, 4]);
+    assert_eq!(third.steps(0).as_deref(), Some("A;\nB;\nUPDATE colours_schema SET version = 4;\n"));
+    assert_eq!(third.steps(3).as_deref(), Some("B;\nUPDATE colours_schema SET version = 4;\n"));
+    assert_eq!(third.steps(4), None);
 }

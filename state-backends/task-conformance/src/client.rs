@@ -23,10 +23,10 @@ use std::{
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Label, Micros, OnExisting, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Add, Added, Change, ChangeTasks, Command, Counted, Edge, EdgeState, Json, Key, Kind, Leased, NewEdge,
-    NewTask, OnFailure, Outcome, Overview, Page, PolicyOverride, Read, Reply, Selector, SettingsChange,
-    Settle, State, Step, Stepped, Stored, Task, TaskId, TaskStore, Token, Touched, Unique, Until, Verb, When,
-    WorkerId,
+    Add, Added, Change, ChangeTasks, Command, Completion, Counted, Edge, EdgeState, Json, Key, Kind, Leased,
+    NewEdge, NewTask, OnFailure, Outcome, Overview, Page, PolicyOverride, Read, Reply, Selector,
+    SettingsChange, State, Step, Stepped, Stored, Task, TaskId, TaskStore, Token, Touched, Unique, Until,
+    Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -337,7 +337,7 @@ impl Worker {
         Self { lease, ..self }
     }
 
-    /// Its next step, which settles and wants nothing. The first one says that it holds nothing.
+    /// Its next step, which completes and wants nothing. The first one says that it holds nothing.
     pub fn step(&mut self) -> Step {
         self.sequence += 1;
         let first = self.sequence == 1;
@@ -409,15 +409,15 @@ impl Worker {
     }
 
     /// Says how a run ended.
-    pub async fn settle(&mut self, (id, token): (TaskId, Token), outcome: Outcome) -> Stepped {
-        let settle = vec![Settle { id, token, outcome }];
-        let step = Step { settle, ..self.step() };
+    pub async fn complete(&mut self, (id, token): (TaskId, Token), outcome: Outcome) -> Stepped {
+        let complete = vec![Completion { id, token, outcome }];
+        let step = Step { complete, ..self.step() };
         self.send(step).await
     }
 
     /// The same, which must be obeyed.
     pub async fn end(&mut self, run: (TaskId, Token), outcome: Outcome) {
-        let stepped = self.settle(run, outcome).await;
+        let stepped = self.complete(run, outcome).await;
         assert_eq!(stepped.lost, [], "the token {} was in force", run.1);
     }
 

@@ -9,8 +9,8 @@
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_task_contract::{
-    Add, Command, Json, Key, Kind, Leased, NewEdge, NewTask, Outcome, Page, Read, Reply, Selector, Settle,
-    State, Step, Stepped, Stored, TaskId, TaskStore, Unique, Until, WorkerId,
+    Add, Command, Completion, Json, Key, Kind, Leased, NewEdge, NewTask, Outcome, Page, Read, Reply,
+    Selector, State, Step, Stepped, Stored, TaskId, TaskStore, Unique, Until, WorkerId,
 };
 use uuid::Uuid;
 
@@ -76,9 +76,9 @@ impl<'s> Hand<'s> {
         Self { store, step: Step { sequence: 0, ..Step::first(worker(n), [kind], LEASE) } }
     }
 
-    pub async fn try_step(&mut self, settle: Vec<Settle>, want: u32) -> Result<Stepped, StateError> {
+    pub async fn try_step(&mut self, complete: Vec<Completion>, want: u32) -> Result<Stepped, StateError> {
         self.step.sequence += 1;
-        (self.step.settle, self.step.want) = (settle, want);
+        (self.step.complete, self.step.want) = (complete, want);
         let reply = self.store.apply(&mail(), Command::Step(self.step.clone())).await?;
         let Reply::Stepped(stepped) = reply else { panic!("{reply:?}") };
         self.step.acknowledged = self.step.sequence;
@@ -86,20 +86,20 @@ impl<'s> Hand<'s> {
         Ok(stepped)
     }
 
-    pub async fn step(&mut self, settle: Vec<Settle>, want: u32) -> Stepped {
-        self.try_step(settle, want).await.unwrap()
+    pub async fn step(&mut self, complete: Vec<Completion>, want: u32) -> Stepped {
+        self.try_step(complete, want).await.unwrap()
     }
 }
 
 /// All of them end well, with their payloads as results.
-pub fn done(leased: &[Leased]) -> Vec<Settle> {
+pub fn done(leased: &[Leased]) -> Vec<Completion> {
     ended(leased, |leased| Outcome::Done(leased.payload.clone()))
 }
 
-pub fn ended(leased: &[Leased], how: impl Fn(&Leased) -> Outcome) -> Vec<Settle> {
-    let settle =
-        |leased: &Leased| Settle { id: leased.task.id, token: leased.task.token, outcome: how(leased) };
-    leased.iter().map(settle).collect()
+pub fn ended(leased: &[Leased], how: impl Fn(&Leased) -> Outcome) -> Vec<Completion> {
+    let complete =
+        |leased: &Leased| Completion { id: leased.task.id, token: leased.task.token, outcome: how(leased) };
+    leased.iter().map(complete).collect()
 }
 
 /// All that is stored, with payloads and results.

@@ -23,7 +23,7 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
     left.push(one.add_one(keyed("k")).await);
     removed.push(one.add_one(NewTask { kind: kind("mail"), ..task() }).await);
     worker.tidy().await;
-    assert_eq!(one.states(&left).await, [State::Ready, State::Ready, State::Ready, State::Keyed]);
+    assert_eq!(one.states(&left).await, [State::Ready, State::Ready, State::Ready, State::Blocked]);
     assert_eq!((are_wrong(&one).await, recount(&other).await), (false, Recounted::default()));
 
     remove(one.queue(), &removed).await;
@@ -43,7 +43,7 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
         assert_eq!(worker.run().await, id);
     }
     assert_eq!((are_wrong(&one).await, recount(&one).await), (false, Recounted::default()));
-    let now = [State::Ready, State::Keyed, State::Leased, State::Done].map(Counted::Now);
+    let now = [State::Ready, State::Blocked, State::Leased, State::Done].map(Counted::Now);
     let mut counts = Vec::new();
     for counted in now {
         counts.push(one.counted(counted).await);

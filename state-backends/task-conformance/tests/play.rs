@@ -11,7 +11,7 @@ use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{QueueName, StateError};
 use interval_queue_memory::{MemoryCopy, MemoryTasks};
 use interval_queue_task_conformance::play::{Copies, Stage, Within, play, play_within};
-use interval_queue_task_contract::{Settle, Settled, WorkerId};
+use interval_queue_task_contract::{Completed, Completion, WorkerId};
 
 struct Kept(MemoryTasks, Mutex<MemoryCopy>);
 
@@ -29,8 +29,13 @@ struct Transactions(MemoryTasks);
 
 #[async_trait]
 impl Within for Transactions {
-    async fn end(&self, queue: &QueueName, worker: WorkerId, settle: &Settle) -> Result<Settled, StateError> {
-        self.0.settle_within(queue, worker, settle)
+    async fn end(
+        &self,
+        queue: &QueueName,
+        worker: WorkerId,
+        completion: &Completion,
+    ) -> Result<Completed, StateError> {
+        self.0.complete_within(queue, worker, completion)
     }
 }
 

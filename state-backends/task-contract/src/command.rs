@@ -267,8 +267,8 @@ pub struct Step {
     /// What it can do, sorted.
     pub kinds: Vec<Kind>,
     /// What has ended, or was given back.
-    pub settle: Vec<Settle>,
-    /// All that it holds beside what it settles; none: as the store knows. A worker says it in its first step, after a
+    pub complete: Vec<Completion>,
+    /// All that it holds beside what it completes; none: as the store knows. A worker says it in its first step, after a
     /// step whose fate it does not know, and when it is told to restate.
     pub holding: Option<Vec<(TaskId, Token)>>,
     /// How far its runs are, of those of which there is news.
@@ -294,7 +294,7 @@ impl Step {
             acknowledged: 0,
             lease,
             kinds,
-            settle: Vec::new(),
+            complete: Vec::new(),
             holding: Some(Vec::new()),
             progress: Vec::new(),
             want: 0,
@@ -306,7 +306,7 @@ impl Step {
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settle {
+pub struct Completion {
     /// The task.
     pub id: TaskId,
     /// The token of the run.
@@ -449,7 +449,7 @@ impl Command {
                 if step.kinds.len() > MAX_KINDS {
                     return wrong(format!("{} kinds: serve at most {MAX_KINDS}", step.kinds.len()));
                 }
-                let held = step.holding.as_ref().map_or(0, Vec::len) + step.settle.len();
+                let held = step.holding.as_ref().map_or(0, Vec::len) + step.complete.len();
                 if held > MAX_HELD as usize || step.want > MAX_HELD {
                     return wrong(format!("{held} tasks held and {} wanted: at most {MAX_HELD}", step.want));
                 }

@@ -19,7 +19,7 @@ pub struct Edge {
     /// What was told of the upstream.
     pub state: EdgeState,
     /// In which life of the upstream that was.
-    pub life: u32,
+    pub generation: u32,
 }
 
 /// What becomes of a task whose upstream failed or was cancelled.
@@ -94,10 +94,10 @@ impl std::str::FromStr for OnFailure {
 
 impl Edge {
     /// Whether its downstream has to be told of the end of an upstream in this life.
-    pub fn is_untold(&self, life: u32) -> bool {
+    pub fn is_unnotified(&self, generation: u32) -> bool {
         match self.state {
             EdgeState::New | EdgeState::Open => true,
-            EdgeState::Held => self.life < life,
+            EdgeState::Held => self.generation < generation,
             EdgeState::Met | EdgeState::Failed | EdgeState::Cut => false,
         }
     }

@@ -22,9 +22,9 @@ pub enum Entry {
     ReadyHolderOfKind(Kind, TaskId),
     Line(Key, Rank),
     KeyInUse(Key, TaskId),
-    Parked(Kind, TaskId),
+    Unserved(Kind, TaskId),
     Deadline(Micros, TaskId),
-    Untold(TaskId),
+    Unnotified(TaskId),
     Ended(State, Micros, TaskId),
 }
 
@@ -57,14 +57,14 @@ impl Entry {
             if x.state == State::Leased {
                 entries.push(Self::LeasedOfKey(key.clone(), id));
             }
-            if x.state == State::Keyed && !x.parked {
+            if x.state == State::Blocked && !x.unserved {
                 entries.push(Self::Line(key.clone(), x.line()));
             }
-            if x.holds_key || x.state == State::Keyed {
+            if x.holds_key || x.state == State::Blocked {
                 entries.push(Self::KeyInUse(key.clone(), id));
             }
-            if x.parked {
-                entries.push(Self::Parked(x.kind.clone(), id));
+            if x.unserved {
+                entries.push(Self::Unserved(x.kind.clone(), id));
             }
         }
         if let (Some(worker), Some(_), State::Leased) = (x.worker, x.stop, x.state) {
@@ -76,9 +76,9 @@ impl Entry {
             entries.push(Self::Deadline(deadline, id));
         }
         if x.state.is_ended() {
-            if !x.told {
-                entries.push(Self::Untold(id));
-            } else if !x.wanted {
+            if !x.notified {
+                entries.push(Self::Unnotified(id));
+            } else if !x.retained {
                 entries.extend(x.ended.map(|ended| Self::Ended(x.state, ended, id)));
             }
         }
@@ -101,9 +101,9 @@ impl Entry {
             | Self::OrderedHolder(_, id)
             | Self::ReadyHolderOfKind(_, id)
             | Self::KeyInUse(_, id)
-            | Self::Parked(_, id)
+            | Self::Unserved(_, id)
             | Self::Deadline(_, id)
-            | Self::Untold(id)
+            | Self::Unnotified(id)
             | Self::Ended(_, _, id) => id,
         }
     }

@@ -1,7 +1,7 @@
 //! The contract between stored tasks and the places where they can be stored.
 //!
 //! A **task** is a unit of work that outlives its process. Producers add tasks to a queue; workers in any number of
-//! processes lease them, run them and settle them. This crate holds the rows, the commands, and every rule, as pure
+//! processes lease them, run them and complete them. This crate holds the rows, the commands, and every rule, as pure
 //! functions over the rows that a store finds: [`rules::apply`]. A store implements [`Rows`] and [`TaskStore`], and
 //! adds no rule of its own.
 //!

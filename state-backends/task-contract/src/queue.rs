@@ -21,15 +21,15 @@ pub struct Queue {
     /// When the store of it was made, or found to have forgotten something. No token tells an earlier time.
     pub incarnation: Micros,
     /// The clock of leases: it never goes back, and silence counts for a quarter of a lease at most.
-    pub ticks: Micros,
-    /// The store's clock when `ticks` was read.
+    pub lease_clock: Micros,
+    /// The store's clock when `lease_clock` was read.
     pub seen: Micros,
     /// The latest that the store's clock was ever seen at; nothing is added before.
     pub latest: Micros,
     /// Whether the next step is to sweep: the last sweep has left something to do, or something was changed.
-    pub unswept: bool,
+    pub maintenance_due: bool,
     /// The limit of keys was changed: those behind this one are still to be levelled.
-    pub level_after: Option<Level>,
+    pub rebalance_after: Option<Level>,
     /// Whether events are noted; none: and none is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Following>,
@@ -91,8 +91,8 @@ pub struct KindRow {
     pub served_until: Micros,
     /// Whether its tasks may hold keys: it is served and not paused, as far as the last sweep knows.
     pub open: bool,
-    /// Whether tasks of it are still to be parked, or to be let into their lines.
-    pub uneven: bool,
+    /// Whether tasks of it are still to be unserved, or to be let into their lines.
+    pub needs_rebalancing: bool,
 }
 
 /// What is said of one key. There is no row of a key of which nothing is to be said.
@@ -106,7 +106,7 @@ pub struct KeyRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
     /// Whether places of it are still to be given or taken.
-    pub uneven: bool,
+    pub needs_rebalancing: bool,
 }
 
 /// A template and a rule that adds one task per nominal instant. When the next one is, the worker computes.

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Corrected, Counted, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule,
-    Settings, Settle, State, Stop, Task, TaskId, Times, Token,
+    Completion, Corrected, Counted, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy, Presence,
+    Schedule, Settings, State, Stop, Task, TaskId, Times, Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -120,7 +120,7 @@ pub struct Stepped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[must_use = "commit the transaction, and return it from the handler"]
 #[non_exhaustive]
-pub struct Settled {
+pub struct Completed {
     /// The task.
     pub id: TaskId,
     /// The token of the run.
@@ -129,10 +129,10 @@ pub struct Settled {
     pub state: State,
 }
 
-impl Settled {
-    /// What a store says that has settled a run so.
-    pub fn new(settle: &Settle, state: State) -> Self {
-        Self { id: settle.id, token: settle.token, state }
+impl Completed {
+    /// What a store says that has completed a run so.
+    pub fn new(completion: &Completion, state: State) -> Self {
+        Self { id: completion.id, token: completion.token, state }
     }
 }
 

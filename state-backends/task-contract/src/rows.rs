@@ -65,14 +65,14 @@ pub trait Rows {
     /// The one of them that is ready and the last by [`Task::line`]:
     /// `key, line, added, position, id where holds_key and state = ready`.
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// The first in the line of this key: `key, line, added, position, id where state = keyed and not parked`.
+    /// The first in the line of this key: `key, line, added, position, id where state = blocked and not unserved`.
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// How many tasks wait for this key, parked or not, at most `most`: `key where state = keyed`.
-    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, Self::Error>;
-    /// The first key behind this one that somebody holds or waits for: `key where holds_key or state = keyed`.
+    /// How many tasks wait for this key, unserved or not, at most `most`: `key where state = blocked`.
+    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Self::Error>;
+    /// The first key behind this one that somebody holds or waits for: `key where holds_key or state = blocked`.
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Self::Error>;
-    /// Those of this kind that are kept out of their lines: `kind where parked`.
-    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// Those of this kind that are kept out of their lines: `kind where unserved`.
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Those of this kind that are ready and hold a key: `kind where holds_key and state = ready`.
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Those that have not ended, are not asked to stop, and whose deadline has passed: `deadline where …`.
@@ -80,7 +80,7 @@ pub trait Rows {
     /// When the next deadline is, of the same.
     fn next_deadline(&mut self) -> Result<Option<Micros>, Self::Error>;
     /// Ended ones whose end is to be told: `where ended and not told`.
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Those that ended so before this instant, were told and are not wanted, the oldest first:
     /// `state, ended where told and not wanted`.
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
@@ -101,7 +101,7 @@ pub trait Rows {
     /// Edges from a task to those behind this downstream, by downstream.
     fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Self::Error>;
     /// Those that [are untold](Edge::is_untold) in this life, by downstream.
-    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Self::Error>;
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, Self::Error>;
     /// Edges to a task behind this upstream, by upstream: only those in this state, if one is given.
     fn edges_to(
         &mut self,
@@ -187,5 +187,5 @@ pub trait Rows {
     fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), Self::Error>;
 
     /// Nudges those who [watch](crate::TaskStore::changes) the queue, once the command is stored.
-    fn nudge(&mut self) -> Result<(), Self::Error>;
+    fn notify(&mut self) -> Result<(), Self::Error>;
 }

@@ -49,8 +49,8 @@ pub struct Task {
     pub state: State,
     /// Whether it holds a place of its key: it is ready, leased, or an ordered one that waits for its retry.
     pub holds_key: bool,
-    /// Whether it is `keyed` and not in the line, since nobody serves its kind or the kind is paused.
-    pub parked: bool,
+    /// Whether it is `blocked` and not in the line, since nobody serves its kind or the kind is paused.
+    pub unserved: bool,
     /// The token of the last lease.
     pub token: Token,
     /// Runs that count against `max_attempts`.
@@ -60,7 +60,7 @@ pub struct Task {
     /// Uncounted returns in a row.
     pub returns: u32,
     /// Rises when it is retried after its end.
-    pub life: u32,
+    pub generation: u32,
     /// The worker that has it, or had it last.
     pub worker: Option<WorkerId>,
     /// When it became ready after it had waited for upstreams or for a place of its key, on the store's clock.
@@ -74,11 +74,11 @@ pub struct Task {
     /// When it ended, on the store's clock.
     pub ended: Option<Micros>,
     /// When it ended, on the clock of leases.
-    pub ended_tick: Option<Micros>,
+    pub ended_lease_clock: Option<Micros>,
     /// Whether its end was told to all who wait for it. Only of an ended one.
-    pub told: bool,
+    pub notified: bool,
     /// Whether it is kept past its time for those downstream.
-    pub wanted: bool,
+    pub retained: bool,
     /// Why the last run failed, or why it cannot go on.
     pub error: Option<String>,
     /// Earlier runs, the oldest first: at most [`MAX_HISTORY`](crate::MAX_HISTORY), the last ones.
@@ -96,7 +96,7 @@ pub enum State {
     /// It waits for its time.
     Scheduled,
     /// It waits for a place of its key.
-    Keyed,
+    Blocked,
     /// It can be leased.
     Ready,
     /// A worker has it.
@@ -118,7 +118,7 @@ impl State {
         Self::Added,
         Self::Waiting,
         Self::Scheduled,
-        Self::Keyed,
+        Self::Blocked,
         Self::Ready,
         Self::Leased,
         Self::Done,
@@ -138,7 +138,7 @@ impl State {
             Self::Added => "added",
             Self::Waiting => "waiting",
             Self::Scheduled => "scheduled",
-            Self::Keyed => "keyed",
+            Self::Blocked => "blocked",
             Self::Ready => "ready",
             Self::Leased => "leased",
             Self::Done => "done",
@@ -290,21 +290,21 @@ impl Task {
             schedule: None,
             state: State::Added,
             holds_key: false,
-            parked: false,
+            unserved: false,
             token: Token::default(),
             failures: 0,
             retries: 0,
             returns: 0,
-            life: 0,
+            generation: 0,
             worker: None,
             admitted: None,
             leased: None,
             stop: None,
             progress: None,
             ended: None,
-            ended_tick: None,
-            told: false,
-            wanted: false,
+            ended_lease_clock: None,
+            notified: false,
+            retained: false,
             error: None,
             history: Vec::new(),
         }

@@ -54,12 +54,12 @@ pub struct UnderWay {
     pub sent: Instant,
     /// How many tasks it asked for.
     pub want: u32,
-    /// What it settles.
-    pub settled: BTreeSet<RunId>,
+    /// What it completes.
+    pub completed: BTreeSet<RunId>,
     /// How many exchanges were asked for when it was made.
     pub exchange: u64,
     /// Whether something might have changed in the store before it.
-    pub nudged: bool,
+    pub notified: bool,
     /// Whether nothing is held after it, by a worker that stops.
     pub last: bool,
     /// Whether it asks only for some priorities, under load.
@@ -89,7 +89,7 @@ pub struct Contact {
     /// Whether the store has more to do before it knows what it can lease. Only a worker with room steps again for it.
     pub more: bool,
     /// Whether something may have changed in the store.
-    pub nudged: bool,
+    pub notified: bool,
     /// How many nudges in a row brought no task: others were faster.
     pub in_vain: u32,
     /// Whether the store had less than the last step asked for.
@@ -116,7 +116,7 @@ impl Contact {
             lease_ends: None,
             again: false,
             more: false,
-            nudged: false,
+            notified: false,
             in_vain: 0,
             dry: false,
             poll: POLL.0,

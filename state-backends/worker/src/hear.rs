@@ -39,12 +39,12 @@ impl Worker {
         self.contact.acknowledged = sequence;
         heard.refused = stepped.refused;
         heard.refused.append(&mut self.held.unstored);
-        let is_settled = |id: &TaskId, token| under_way.settled.contains(&RunId { id: *id, token });
+        let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
         if stepped.restate {
-            // What it settled and was not obeyed may be of a time that the store has forgotten: said again with all
+            // What it completed and was not obeyed may be of a time that the store has forgotten: said again with all
             // that is held, it counts.
             let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
-            self.held.ended.retain(|id, settle| lost.contains(id) || !is_settled(id, settle.token));
+            self.held.ended.retain(|id, completion| lost.contains(id) || !is_completed(id, completion.token));
             self.unknown();
             self.contact.again = true;
             return Some(heard);
@@ -52,9 +52,9 @@ impl Worker {
         self.contact.exchange.1 = under_way.exchange;
         heard.schedules = stepped.schedules;
         heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
-        self.held
-            .ended
-            .retain(|id, settle| !under_way.settled.contains(&RunId { id: *id, token: settle.token }));
+        self.held.ended.retain(|id, completion| {
+            !under_way.completed.contains(&RunId { id: *id, token: completion.token })
+        });
         if let Some(stopping) = &mut self.stopping {
             stopping.parted |= under_way.last;
         }
@@ -106,7 +106,7 @@ impl Worker {
         contact.more = more;
         contact.dry = step.want as usize > leased;
         contact.in_vain = match leased {
-            0 => contact.in_vain.saturating_add(u32::from(step.nudged && step.want > 0)),
+            0 => contact.in_vain.saturating_add(u32::from(step.notified && step.want > 0)),
             _ => 0,
         };
         contact.poll = match leased {
@@ -149,9 +149,10 @@ impl Worker {
         self.held.end_all();
         if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
             let results = self.held.ended.values_mut();
-            for settle in results.filter(|settle| matches!(settle.outcome, Outcome::Done(_))) {
-                settle.outcome = Outcome::Error(format!("its result could not be stored: {}", failing.error));
-                self.held.unstored.push(settle.id);
+            for completion in results.filter(|completion| matches!(completion.outcome, Outcome::Done(_))) {
+                completion.outcome =
+                    Outcome::Error(format!("its result could not be stored: {}", failing.error));
+                self.held.unstored.push(completion.id);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use interval_queue_task_contract::{Leased, Outcome, Progress, Rank, Settle, Stop, Task, TaskId, Token};
+use interval_queue_task_contract::{Completion, Leased, Outcome, Progress, Rank, Stop, Task, TaskId, Token};
 
 /// Names one run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +74,7 @@ pub struct Held {
     /// Begun.
     pub running: BTreeMap<TaskId, Running>,
     /// Ended, and the store has not answered that it knows.
-    pub ended: BTreeMap<TaskId, Settle>,
+    pub ended: BTreeMap<TaskId, Completion>,
     /// Runs that are still to end and whose tokens are not in force, with their weights. They take up places.
     pub void: BTreeMap<RunId, u32>,
     /// How heavy those in hand and all runs are together.
@@ -101,12 +101,13 @@ impl Held {
         self.running.len() + self.void.len()
     }
 
-    /// Every token that counts as in force, but for those of these settled ones.
-    pub(crate) fn tokens(&self, settled: &BTreeSet<RunId>) -> Vec<(TaskId, Token)> {
+    /// Every token that counts as in force, but for those of these completed ones.
+    pub(crate) fn tokens(&self, completed: &BTreeSet<RunId>) -> Vec<(TaskId, Token)> {
         let hand = self.hand.values().map(|leased| (leased.task.id, leased.task.token));
         let running = self.running.iter().map(|(id, run)| (*id, run.token));
-        let ended = self.ended.values().map(|settle| RunId { id: settle.id, token: settle.token });
-        let ended = ended.filter(|run| !settled.contains(run)).map(|run| (run.id, run.token));
+        let ended =
+            self.ended.values().map(|completion| RunId { id: completion.id, token: completion.token });
+        let ended = ended.filter(|run| !completed.contains(run)).map(|run| (run.id, run.token));
         hand.chain(running).chain(ended).collect()
     }
 
@@ -114,7 +115,7 @@ impl Held {
     pub(crate) fn give_back(&mut self, order: Rank) {
         if let Some(leased) = self.take(order) {
             let (id, token) = (leased.task.id, leased.task.token);
-            self.ended.insert(id, Settle { id, token, outcome: Outcome::Exchanged });
+            self.ended.insert(id, Completion { id, token, outcome: Outcome::Exchanged });
         }
     }
 
@@ -180,8 +181,8 @@ impl Held {
             self.orders.push_back(Order { run, because: Because::Lost });
             return Some(run);
         }
-        if let Some(settle) = self.ended.remove(&id) {
-            return Some(RunId { id, token: settle.token });
+        if let Some(completion) = self.ended.remove(&id) {
+            return Some(RunId { id, token: completion.token });
         }
         let order = self.in_hand(id)?;
         let leased = self.take(order)?;

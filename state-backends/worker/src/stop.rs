@@ -15,7 +15,7 @@ impl Worker {
     pub fn stop(&mut self, by: Instant) {
         match &mut self.stopping {
             Some(stopping) => stopping.by = stopping.by.min(by),
-            None => self.stopping = Some(Stopping { by, told: false, parted: false }),
+            None => self.stopping = Some(Stopping { by, notified: false, parted: false }),
         }
         let hand: Vec<_> = self.held.hand.keys().copied().collect();
         hand.into_iter().for_each(|order| self.held.give_back(order));
@@ -23,9 +23,10 @@ impl Worker {
 
     /// Tells runs that the grace is over.
     pub(crate) fn hurry(&mut self, now: Instant) {
-        if let Some(stopping) = self.stopping.as_mut().filter(|stopping| !stopping.told && stopping.by <= now)
+        if let Some(stopping) =
+            self.stopping.as_mut().filter(|stopping| !stopping.notified && stopping.by <= now)
         {
-            stopping.told = true;
+            stopping.notified = true;
             let running: Vec<_> = self.held.running.keys().copied().collect();
             running.into_iter().for_each(|id| self.held.end(id, Because::Stopping));
         }
@@ -42,8 +43,8 @@ impl Worker {
         let contact = &self.contact;
         let is_quiet = self.held.is_empty() && contact.under_way.is_none();
         let in_vain = contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
-        let is_told = stopping.parted || contact.sequence == 0 || in_vain;
-        is_quiet && is_told || self.gives_up_at().is_some_and(|at| at <= now)
+        let is_notified = stopping.parted || contact.sequence == 0 || in_vain;
+        is_quiet && is_notified || self.gives_up_at().is_some_and(|at| at <= now)
     }
 
     /// Lets go of all that is held when the worker [is done](crate::Next::Done): nobody tells the store of it any more.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_task_contract::{MAX_REPLY, MIN_LEASE, Outcome, Room, Settle, Step};
+use interval_queue_task_contract::{Completion, MAX_REPLY, MIN_LEASE, Outcome, Room, Step};
 
 use crate::{
     contact::{POLL, UnderWay},
@@ -64,7 +64,7 @@ impl Worker {
             return Next::Send(Box::new(self.step(now)));
         }
         let ends = self.contact.lease_ends.filter(|_| !self.held.is_free());
-        let hurry = self.stopping.as_ref().filter(|stopping| !stopping.told).map(|stopping| stopping.by);
+        let hurry = self.stopping.as_ref().filter(|stopping| !stopping.notified).map(|stopping| stopping.by);
         Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
     }
 
@@ -91,9 +91,9 @@ impl Worker {
             (_, 0) => Duration::ZERO,
             (_, times) => IN_VAIN.0.saturating_mul(1 << (times - 1).min(10)).min(IN_VAIN.1),
         };
-        let nudged = contact.nudged.then(|| sent + gap);
+        let notified = contact.notified.then(|| sent + gap);
         let next_at = contact.next_at.filter(|_| want > 0);
-        [Some(sent + self.rest(want)), nudged, next_at].into_iter().flatten().min()
+        [Some(sent + self.rest(want)), notified, next_at].into_iter().flatten().min()
     }
 
     /// Whether it would ask for tasks, had it a place for one: it shares its places with other workers.
@@ -105,7 +105,7 @@ impl Worker {
             return Asks::Not;
         }
         let is_under_way = contact.under_way.is_some();
-        if contact.acknowledged == 0 || is_under_way && (!contact.dry || contact.nudged) {
+        if contact.acknowledged == 0 || is_under_way && (!contact.dry || contact.notified) {
             return Asks::Soon;
         }
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
@@ -124,7 +124,7 @@ impl Worker {
         }
     }
 
-    /// How many tasks there is room for when those that have ended are settled.
+    /// How many tasks there is room for when those that have ended are completed.
     pub(crate) fn want(&self, now: Instant) -> u32 {
         if self.stopping.is_some() || self.contact.acknowledged == 0 {
             return 0;
@@ -161,18 +161,18 @@ impl Worker {
                 self.held.give_back(last);
             }
         }
-        let settle = self.to_settle();
-        let settled: BTreeSet<_> =
-            settle.iter().map(|settle| RunId { id: settle.id, token: settle.token }).collect();
-        let all = settled.len() == self.held.ended.len();
+        let complete = self.to_complete();
+        let completed: BTreeSet<_> =
+            complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();
+        let all = completed.len() == self.held.ended.len();
         let last = self.stopping.is_some() && self.held.hand.is_empty() && self.held.busy() == 0 && all;
-        // What is left to settle keeps its room.
-        let left = u32::try_from(self.held.ended.len() - settled.len()).unwrap_or(u32::MAX);
+        // What is left to complete keeps its room.
+        let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
         let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
         let stated = self.contact.stated.map(|stated| stated + self.identity.lease());
         let unsure = std::mem::take(&mut self.contact.unsure) || stated.is_none_or(|again| again <= now);
-        let holding = unsure.then(|| self.held.tokens(&settled));
+        let holding = unsure.then(|| self.held.tokens(&completed));
         if unsure {
             self.contact.stated = Some(now);
         }
@@ -184,11 +184,19 @@ impl Worker {
         }
         let contact = &mut self.contact;
         contact.sequence += 1;
-        let nudged = std::mem::take(&mut contact.nudged);
+        let notified = std::mem::take(&mut contact.notified);
         (contact.sent, contact.again, contact.more) = (Some(now), false, false);
         let (sequence, exchange) = (contact.sequence, contact.exchange.0);
-        contact.under_way =
-            Some(UnderWay { sequence, sent: now, want, settled, exchange, nudged, last, restricted: false });
+        contact.under_way = Some(UnderWay {
+            sequence,
+            sent: now,
+            want,
+            completed,
+            exchange,
+            notified,
+            last,
+            restricted: false,
+        });
         Step {
             worker: self.identity.worker,
             label: self.identity.label.clone(),
@@ -196,7 +204,7 @@ impl Worker {
             acknowledged: contact.acknowledged,
             lease: if last { MIN_LEASE } else { self.identity.lease },
             kinds: self.identity.kinds.clone(),
-            settle,
+            complete,
             holding,
             progress,
             want,
@@ -219,11 +227,11 @@ impl Worker {
     }
 
     /// The results of one step: at least one, and as many as are not too large together.
-    fn to_settle(&self) -> Vec<Settle> {
+    fn to_complete(&self) -> Vec<Completion> {
         let mut bytes = 0;
-        let fits = |settle: &&Settle| {
+        let fits = |completion: &&Completion| {
             let before = bytes;
-            bytes += size(&settle.outcome);
+            bytes += size(&completion.outcome);
             before == 0 || bytes <= MAX_RESULTS
         };
         self.held.ended.values().take_while(fits).cloned().collect()

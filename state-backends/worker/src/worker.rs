@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use interval_queue_task_contract::{
-    Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, Settle, WorkerId,
+    Completion, Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, WorkerId,
 };
 
 use crate::{
@@ -75,7 +75,7 @@ pub struct Stopping {
     /// Until when its runs may take.
     pub by: Instant,
     /// Whether they were told to end.
-    pub told: bool,
+    pub notified: bool,
     /// Whether the store knows that nothing comes any more.
     pub parted: bool,
 }
@@ -120,7 +120,7 @@ impl Worker {
     pub fn ended(&mut self, run: RunId, outcome: Outcome) -> bool {
         self.held.orders.retain(|order| order.run != run);
         if self.held.finish_void(run) {
-            // Nothing is settled, and yet there may be room now for what did not fit.
+            // Nothing is completed, and yet there may be room now for what did not fit.
             self.contact.dry &= self.identity.capacity.is_none();
             return false;
         }
@@ -128,13 +128,13 @@ impl Worker {
         if !self.held.finish(run) {
             return false;
         }
-        self.held.ended.insert(id, Settle { id, token, outcome });
+        self.held.ended.insert(id, Completion { id, token, outcome });
         true
     }
 
-    /// A run has ended, and the store knows it already: it was settled within a transaction of the
+    /// A run has ended, and the store knows it already: it was completed within a transaction of the
     /// application. Were that not so, the store would hear it when the worker says again what it holds.
-    pub fn settled(&mut self, run: RunId) {
+    pub fn completed(&mut self, run: RunId) {
         self.held.orders.retain(|order| order.run != run);
         self.held.finish_void(run);
         self.held.finish(run);
@@ -155,7 +155,7 @@ impl Worker {
         if let Err(at) = self.identity.kinds.binary_search(&kind) {
             self.identity.kinds.insert(at, kind);
             // Some may be ready.
-            self.contact.nudged = true;
+            self.contact.notified = true;
         }
     }
 
@@ -168,8 +168,8 @@ impl Worker {
     }
 
     /// Something may have become ready, or is to be stopped.
-    pub fn nudge(&mut self) {
-        self.contact.nudged = true;
+    pub fn notify(&mut self) {
+        self.contact.notified = true;
     }
 
     /// Wants the choice of now: the next step gives a task in hand back and asks for the most urgent one. Done when
@@ -184,7 +184,7 @@ impl Worker {
         self.contact.exchange.1
     }
 
-    /// What is free of its capacity when those that have ended are settled; none: it has none.
+    /// What is free of its capacity when those that have ended are completed; none: it has none.
     pub(crate) fn room(&self) -> Option<Room> {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);

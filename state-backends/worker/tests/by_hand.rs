@@ -154,7 +154,7 @@ impl Bench {
 }
 
 fn outcomes(step: &Step) -> Vec<(TaskId, Outcome)> {
-    step.settle.iter().map(|settle| (settle.id, settle.outcome.clone())).collect()
+    step.complete.iter().map(|completion| (completion.id, completion.outcome.clone())).collect()
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn one_step_is_under_way_at_a_time_and_what_ends_meanwhile_rides_along_the_next(
     let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1), task(3, 1)]);
     bench.worker.ended(runs[0], done());
     let step = bench.sends();
-    assert_eq!((step.settle.len(), step.want), (1, 1), "refilled at once");
+    assert_eq!((step.complete.len(), step.want), (1, 1), "refilled at once");
     bench.worker.ended(runs[1], done());
     bench.worker.ended(runs[2], Outcome::Error("why".into()));
     bench.sleeps();
@@ -207,7 +207,7 @@ fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
     bench.now += ms(50);
     let again = bench.sends();
     assert_eq!((again.sequence, again.acknowledged), (lost.sequence + 1, lost.sequence - 1));
-    assert_eq!(again.settle, lost.settle);
+    assert_eq!(again.complete, lost.complete);
     assert_eq!(again.progress, lost.progress);
     assert_eq!(again.holding, Some(vec![(runs[1].id, runs[1].token)]));
     assert!(
@@ -275,11 +275,11 @@ fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
     let step = bench.sends();
     bench.answers(&step, Stepped::default());
     bench.now += ms(500);
-    bench.worker.nudge();
+    bench.worker.notify();
     let step = bench.sends();
     let mut answered = step;
     for wait in [1, 2, 4, 8, 16, 20, 20] {
-        bench.worker.nudge();
+        bench.worker.notify();
         bench.answers(&answered, Stepped::default());
         assert_eq!(
             bench.sleeps(),
@@ -293,7 +293,7 @@ fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
     bench.answers(&step, gives([task(1, 1)]));
     bench.starts();
     assert_eq!(bench.sleeps(), Some(LEASE / 5));
-    bench.worker.nudge();
+    bench.worker.notify();
     assert_eq!(bench.sleeps(), Some(secs(1)), "it may be asked to stop something");
 }
 
@@ -302,7 +302,7 @@ fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
     let (mut bench, _) = Bench::running(1, [task(1, 1)]);
     bench.now += LEASE / 5;
     let step = bench.sends();
-    assert_eq!((step.want, step.holding.as_ref(), step.settle.len()), (0, None, 0));
+    assert_eq!((step.want, step.holding.as_ref(), step.complete.len()), (0, None, 0));
     bench.now += secs(2);
     bench.answers(&step, Stepped::default());
     assert_eq!(bench.sleeps(), Some(LEASE / 5 - secs(2)));
@@ -336,7 +336,7 @@ fn what_is_prefetched_waits_in_hand_and_starts_without_a_round_trip() {
     bench.worker.ended(runs[0], done());
     assert_eq!(bench.starts().iter().map(|run| run.id).collect::<Vec<_>>(), [id(3)]);
     let step = bench.sends();
-    assert_eq!((step.want, step.settle.len()), (1, 1));
+    assert_eq!((step.want, step.complete.len()), (1, 1));
 
     let mut limited =
         Bench::with(2, |identity| (identity.prefetch, identity.limited) = (2, true)).introduced();
@@ -355,7 +355,7 @@ fn a_task_with_a_key_is_not_kept_in_hand() {
     bench.answers(&step, Stepped::default());
     bench.now += LEASE / 5;
     let heartbeat = bench.sends();
-    assert_eq!((heartbeat.want, heartbeat.settle.len()), (0, 0));
+    assert_eq!((heartbeat.want, heartbeat.complete.len()), (0, 0));
 }
 
 #[test]
@@ -466,15 +466,18 @@ fn a_lost_run_has_to_end_and_one_leased_anew_is_another_run() {
     assert_eq!((again[0].id, again[0].token.attempt), (id(1), 2));
     assert!(!bench.worker.ended(runs[0], done()));
     assert!(bench.worker.ended(again[0], done()));
-    assert_eq!(bench.sends().settle.iter().map(|settle| settle.token.attempt).collect::<Vec<_>>(), [2]);
+    assert_eq!(
+        bench.sends().complete.iter().map(|completion| completion.token.attempt).collect::<Vec<_>>(),
+        [2]
+    );
 }
 
 #[test]
-fn a_run_that_was_settled_within_a_transaction_is_said_no_more() {
+fn a_run_that_was_completed_within_a_transaction_is_said_no_more() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     let beat = bench.sleeps();
     assert!(beat > Some(Duration::ZERO));
-    bench.worker.settled(runs[0]);
+    bench.worker.completed(runs[0]);
     // At once: what waits for the task or its key goes on with it.
     let step = bench.sends();
     assert_eq!((outcomes(&step), step.want, step.holding.clone()), (vec![], 1, None));
@@ -485,7 +488,7 @@ fn a_run_that_was_settled_within_a_transaction_is_said_no_more() {
     bench.answers(&step, Stepped { lost: vec![id(2)], ..Stepped::default() });
     assert_eq!(bench.orders(), [(runs[1], Because::Lost)]);
     assert_eq!(bench.worker.free(), 1);
-    bench.worker.settled(runs[1]);
+    bench.worker.completed(runs[1]);
     assert!(bench.worker.held.is_empty());
     assert_eq!(bench.worker.free(), 2);
     // Nor is an order of before given to a later run of the task.
@@ -649,7 +652,7 @@ fn large_results_travel_in_several_steps() {
     runs.iter().for_each(|run| assert!(bench.worker.ended(*run, Outcome::Done(large.clone()))));
     for left in [2, 1, 0] {
         let step = bench.sends();
-        assert_eq!((step.settle.len(), step.want), (1, 3 - left));
+        assert_eq!((step.complete.len(), step.want), (1, 3 - left));
         bench.answers(&step, gives([]));
     }
     bench.sleeps();

@@ -325,7 +325,7 @@ impl World {
                 self.apply(Command::Add(Add { tasks: [task].into(), sequence: 0, age: Micros::ZERO }))
                     .unwrap();
                 if self.rng.bool() {
-                    (0..self.processes.len()).for_each(|number| self.processes[number].worker.nudge());
+                    (0..self.processes.len()).for_each(|number| self.processes[number].worker.notify());
                     (0..self.processes.len()).for_each(|number| self.at(self.now, Event::Wake(number)));
                 }
             }

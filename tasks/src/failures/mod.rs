@@ -194,7 +194,7 @@ impl TaskQueue {
         let all = |group: &Group| group.failure.count + group.failure.retrying;
         ungrouped += groups.iter().skip(TOLD).map(|(_, group)| all(group)).sum::<u64>();
         groups.truncate(TOLD);
-        let mut told: Vec<(Parts, Failure, Candidates)> = groups
+        let mut notified: Vec<(Parts, Failure, Candidates)> = groups
             .into_iter()
             .map(|(parts, group)| {
                 let candidates = group.candidates(&parts);
@@ -204,7 +204,7 @@ impl TaskQueue {
         if !is_alone {
             self.each(&failed, |task| {
                 let own = parts(task);
-                for (_, _, candidates) in told.iter_mut().filter(|(parts, ..)| *parts != own) {
+                for (_, _, candidates) in notified.iter_mut().filter(|(parts, ..)| *parts != own) {
                     for (candidate, others) in candidates {
                         *others += u64::from(text(task).contains(candidate.as_str()));
                     }
@@ -212,7 +212,7 @@ impl TaskQueue {
             })
             .await?;
         }
-        let groups = told.into_iter().map(|(_, mut failure, candidates)| {
+        let groups = notified.into_iter().map(|(_, mut failure, candidates)| {
             // Of those that select as few others the first one is the longest.
             if let Some((common, others)) = candidates.into_iter().min_by_key(|(_, others)| *others) {
                 (failure.common, failure.selects) = (Some(common), failure.count + others);

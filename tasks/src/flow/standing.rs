@@ -139,27 +139,27 @@ impl TaskQueue {
     pub async fn wait_flow(
         &self,
         flow: &FlowId,
-        mut told: impl FnMut(&FlowStanding),
+        mut progress: impl FnMut(&FlowStanding),
     ) -> Result<FlowStanding, Error> {
         let mut look = LOOK.0;
         let mut seen = Seen::default();
         let mut last = None;
         loop {
-            let mut settled = std::pin::pin!(self.shared.settled.notified());
-            settled.as_mut().enable();
+            let mut completed = std::pin::pin!(self.shared.completed.notified());
+            completed.as_mut().enable();
             self.see_again(flow, &mut seen).await?;
             if last.as_ref() != Some(&seen.standing) {
-                told(&seen.standing);
+                progress(&seen.standing);
                 last = Some(seen.standing.clone());
             }
             if seen.left.is_empty() || seen.waits && self.is_stuck(&seen.left).await? {
                 return seen.standing.outcome(flow);
             }
-            // Of a worker that settles all the time not every word is worth a look, the less the more there is to see.
+            // Of a worker that completes all the time not every word is worth a look, the less the more there is to see.
             let pages = u32::try_from(seen.left.len()).unwrap_or(u32::MAX).div_ceil(MAX_PAGE);
             let pause = LOOK.0.saturating_mul(pages).min(LOOK.1);
             tokio::select! {
-                () = settled => host::sleep(&*self.shared.host, pause).await,
+                () = completed => host::sleep(&*self.shared.host, pause).await,
                 () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(LOOK.1),
             }
         }

@@ -82,12 +82,12 @@ use crate::totals::Totals;
 
 /// Tells an event of this crate: of whose telemetry, its level and name, what it says to people, and its fields.
 macro_rules! tell {
-    ($told:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
+    ($telemetry:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
         tracing::event!(
             name: $name,
             target: name::TARGET,
             tracing::Level::$level,
-            queue = %$told.queue,
+            queue = %$telemetry.queue,
             $($($field)+,)?
             $text
         )

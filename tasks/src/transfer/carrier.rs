@@ -28,17 +28,17 @@ pub(super) struct Carrier<'a, F> {
     batch: Vec<Imported>,
     bytes: usize,
     pub(super) done: Transferred,
-    told: F,
+    progress: F,
 }
 
 impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
-    pub(super) fn new(from: &'a TaskQueue, to: &'a TaskQueue, moved: Option<String>, told: F) -> Self {
+    pub(super) fn new(from: &'a TaskQueue, to: &'a TaskQueue, moved: Option<String>, progress: F) -> Self {
         let (there, batch, done) = (HashSet::new(), Vec::new(), Transferred::default());
-        Self { from, to, moved, there, taken: BTreeMap::new(), batch, bytes: 0, done, told }
+        Self { from, to, moved, there, taken: BTreeMap::new(), batch, bytes: 0, done, progress }
     }
 
     pub(super) fn tell(&mut self) {
-        (self.told)(&self.done);
+        (self.progress)(&self.done);
     }
 
     /// Carries all that is selected. What is left runs, or waits for what is not there.

@@ -33,7 +33,7 @@ pub struct Transferred {
 impl TaskQueue {
     /// Copies selected tasks to another queue, which may be in another store: with their ids, payloads, results, order,
     /// times, runs so far and what they wait for. Without states in the selector that is all but purged ones. Those
-    /// that run follow when their runs have ended: their state of then. `told` hears how far it is.
+    /// that run follow when their runs have ended: their state of then. `progress` hears how far it is.
     ///
     /// A task whose id is there stays as it is, so a copy that was interrupted is done again, and goes on. A task whose
     /// unique name another one has there is not copied, and what waits for it waits there for the other one. Settings,
@@ -65,10 +65,10 @@ impl TaskQueue {
         &self,
         to: &Self,
         selector: &Selector,
-        told: impl FnMut(&Transferred) + Send,
+        progress: impl FnMut(&Transferred) + Send,
     ) -> Result<Transferred, Error> {
         self.must_differ(to, selector).await?;
-        let mut carrier = Carrier::new(self, to, None, told);
+        let mut carrier = Carrier::new(self, to, None, progress);
         let mut left = carrier.round(selector).await?;
         while !left.is_empty() {
             let (before, has_running) = (left.len(), carrier.done.running > 0);
@@ -113,7 +113,7 @@ impl TaskQueue {
         to: &Self,
         selector: &Selector,
         name: &str,
-        told: impl FnMut(&Transferred) + Send,
+        progress: impl FnMut(&Transferred) + Send,
     ) -> Result<Transferred, Error> {
         let name = Label::new(name)?;
         let mut live = selector.clone();
@@ -133,7 +133,7 @@ impl TaskQueue {
             error: Some(error.clone()),
             ..Selector::default()
         };
-        let mut carrier = Carrier::new(self, to, Some(error), told);
+        let mut carrier = Carrier::new(self, to, Some(error), progress);
         let mut leaving = Leaving::new(self, live, name);
         let moved = self.move_all(&mut carrier, &mut leaving, &under_way).await;
         leaving.open().await?;

@@ -92,7 +92,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// An error makes the run a failed one, see [`TaskError`]; so does a panic. A payload that does not fit is a
     /// failure for good. The function runs at least once for each task; what it does outside should bear that, or
     /// refuse what comes with an old [token](Context::token). One that ends its run
-    /// [within a transaction](crate::_guide::together) returns [`Settled`](crate::Settled).
+    /// [within a transaction](crate::_guide::together) returns [`Completed`](crate::Completed).
     pub fn handler<P, R, E, F, Fut>(self, kind: impl AsRef<str>, f: F) -> Self
     where
         P: DeserializeOwned + Send + 'static,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use interval_queue_task_contract::{
-    Input, Json, Kind, Leased, Outcome, Policy, Progress, Settle, State, TaskId, Token, WorkerId,
+    Completion, Input, Json, Kind, Leased, Outcome, Policy, Progress, State, TaskId, Token, WorkerId,
 };
 use interval_queue_worker::{Because, RunId};
 use serde::{Serialize, de::DeserializeOwned};
@@ -155,23 +155,23 @@ impl<S> Context<S> {
         self.run.core.machine().identity.worker
     }
 
-    /// That the run is done, with this result: to settle it within a transaction of one's own. What settling gives is
+    /// That the run is done, with this result: to complete it within a transaction of one's own. What completing gives is
     /// what the handler returns once that is committed. See [together with your own rows](crate::_guide::together).
     ///
     /// # Errors
     ///
     /// [`Invalid`](ErrorKind::Invalid) for a result that is no JSON.
-    pub fn done<R: Serialize + ?Sized>(&self, result: &R) -> Result<Settle, Error> {
+    pub fn done<R: Serialize + ?Sized>(&self, result: &R) -> Result<Completion, Error> {
         Ok(self.end(Outcome::Done(Json::of(result)?)))
     }
 
-    /// That the task has failed for good, to be settled as what is [`done`](Self::done).
-    pub fn failed(&self, why: impl fmt::Display) -> Settle {
+    /// That the task has failed for good, to be completed as what is [`done`](Self::done).
+    pub fn failed(&self, why: impl fmt::Display) -> Completion {
         self.end(Outcome::Failed(why.to_string()))
     }
 
-    fn end(&self, outcome: Outcome) -> Settle {
-        Settle { id: self.id(), token: self.token(), outcome }
+    fn end(&self, outcome: Outcome) -> Completion {
+        Completion { id: self.id(), token: self.token(), outcome }
     }
 
     /// How long the run may take, if its policy says so.

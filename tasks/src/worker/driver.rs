@@ -48,13 +48,13 @@ impl Drop for Driver {
 struct Answer {
     sequence: u64,
     /// Whether it said that something has ended.
-    settles: bool,
+    completes: bool,
     sent: Instant,
     reply: Result<Stepped, StateError>,
 }
 
 async fn send(core: Arc<Core>, step: Step) -> Answer {
-    let (sequence, settles, sent) = (step.sequence, !step.settle.is_empty(), core.now());
+    let (sequence, completes, sent) = (step.sequence, !step.complete.is_empty(), core.now());
     let reply = match core.queue.shared.command(Command::Step(step)).await {
         Ok(Reply::Stepped(stepped)) => Ok(stepped),
         Ok(other) => {
@@ -62,7 +62,7 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
         }
         Err(error) => Err(error),
     };
-    Answer { sequence, settles, sent, reply }
+    Answer { sequence, completes, sent, reply }
 }
 
 /// Runs the worker until it is stopped, or nothing is left: as a task of its own, beside the connections to the store
@@ -161,7 +161,7 @@ impl Driver {
     }
 
     async fn hear(&mut self, answer: Answer) -> Result<(), Error> {
-        let Answer { sequence, settles, sent, reply } = answer;
+        let Answer { sequence, completes, sent, reply } = answer;
         let core = &self.core;
         let shared = &core.queue.shared;
         let now = core.now();
@@ -195,8 +195,8 @@ impl Driver {
         heard.refused.iter().for_each(|id| shared.telemetry.refused(*id));
         core.outages().answered(&shared.telemetry, now);
         self.schedules.hear(core, sequence, heard.schedules);
-        if settles {
-            shared.settled.notify_waiters();
+        if completes {
+            shared.completed.notify_waiters();
         }
         core.answered.notify_waiters();
         if is_idle {
@@ -221,7 +221,7 @@ impl Driver {
 
     async fn end_if_empty(&mut self) {
         if self.until_empty.is_some() {
-            if self.schedules.is_settled() && is_empty(&self.core).await {
+            if self.schedules.is_completed() && is_empty(&self.core).await {
                 self.core.stop_within(Duration::ZERO);
             }
             self.until_empty = Some(self.core.now());

@@ -3,7 +3,7 @@
 use std::{any::Any, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
-use interval_queue_task_contract::{Json, Settled};
+use interval_queue_task_contract::{Completed, Json};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{context::Run, task_error::TaskError};
@@ -17,8 +17,8 @@ pub(super) type Handler =
 pub(super) enum Output {
     /// The result.
     Result(Json),
-    /// It has settled its run within a transaction of its own.
-    Settled(Settled),
+    /// It has completed its run within a transaction of its own.
+    Completed(Completed),
 }
 
 /// One that is given a typed payload.
@@ -40,8 +40,8 @@ where
                 TaskError::permanent(format!("the payload is not one of kind {:?}: {error}", kind.as_str()))
             })?;
             let result = f(Context::new(state, run), payload).await.map_err(Into::into)?;
-            if let Some(settled) = (&result as &dyn Any).downcast_ref() {
-                return Ok(Output::Settled(*settled));
+            if let Some(completed) = (&result as &dyn Any).downcast_ref() {
+                return Ok(Output::Completed(*completed));
             }
             Json::of(&result)
                 .map(Output::Result)

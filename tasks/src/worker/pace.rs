@@ -79,7 +79,7 @@ fn failed(core: &Core, error: &Error) {
     }
     if is_of_the_store(error) {
         // A step finds out.
-        core.machine().nudge();
+        core.machine().notify();
         core.wake.notify_one();
     }
     if core.unpaced().failed(is_of_the_store(error), now, now) {

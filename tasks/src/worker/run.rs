@@ -13,7 +13,7 @@ use futures::{
     future::{AbortHandle, abortable},
 };
 use interval_queue::Host;
-use interval_queue_task_contract::{Json, Leased, Outcome, Settled, State};
+use interval_queue_task_contract::{Completed, Json, Leased, Outcome, State};
 use interval_queue_worker::{Because, RunId};
 use tokio::sync::watch;
 use tracing::Instrument;
@@ -84,17 +84,17 @@ enum End {
     /// As the store is to be told.
     Told(Outcome),
     /// As the store knows.
-    Stored(Settled),
+    Stored(Completed),
 }
 
 impl End {
     fn of(output: Output, id: RunId) -> Self {
         match output {
             Output::Result(result) => Self::Told(Outcome::Done(result)),
-            Output::Settled(settled) if (settled.id, settled.token) == (id.id, id.token) => {
-                Self::Stored(settled)
+            Output::Completed(completed) if (completed.id, completed.token) == (id.id, id.token) => {
+                Self::Stored(completed)
             }
-            Output::Settled(other) => {
+            Output::Completed(other) => {
                 let text =
                     format!("its handler returned the end of another run: {} ({})", other.id, other.token);
                 Self::Told(Outcome::Error(text))
@@ -158,7 +158,9 @@ impl Ending {
     fn end(&mut self, end: End) {
         (self.outcome, self.is_stored) = match end {
             End::Told(outcome) => (outcome, false),
-            End::Stored(settled) if settled.state == State::Done => (Outcome::Done(Json::default()), true),
+            End::Stored(completed) if completed.state == State::Done => {
+                (Outcome::Done(Json::default()), true)
+            }
             End::Stored(_) => (Outcome::Failed("within its transaction".into()), true),
         };
     }
@@ -181,8 +183,8 @@ impl Drop for Ending {
         // A worker whose last run this is may end as soon as the machine knows, and reads the totals then.
         let mut totals = core.totals();
         let counted = if self.is_stored {
-            core.machine().settled(self.id);
-            core.queue.shared.settled.notify_waiters();
+            core.machine().completed(self.id);
+            core.queue.shared.completed.notify_waiters();
             true
         } else {
             core.machine().ended(self.id, outcome.clone())

@@ -20,7 +20,7 @@ pub(super) struct Schedules {
     /// The last step that was sent before the last firing ended: what it found may have changed.
     fired_after: u64,
     /// Whether the last step that was answered shows that no schedule is due, and the tasks of those that were.
-    is_settled: bool,
+    is_completed: bool,
 }
 
 /// What became of one.
@@ -38,15 +38,15 @@ impl Schedules {
             |due: &DueSchedule| self.broken.get(&due.schedule.name) == Some(&due.schedule.revision);
         // Not each step looks at schedules, so a firing under way counts. One that can never be fired is no reason to wait.
         let has_fired = self.under_way.is_none() && sequence > self.fired_after;
-        self.is_settled = has_fired && due.iter().all(is_broken);
+        self.is_completed = has_fired && due.iter().all(is_broken);
         if self.under_way.is_none() && !due.is_empty() {
             self.under_way = Some(fire_all(core.clone(), due).boxed());
         }
     }
 
     /// Whether all schedules that were due have made their tasks, and the worker has asked for tasks since.
-    pub(super) fn is_settled(&self) -> bool {
-        self.is_settled
+    pub(super) fn is_completed(&self) -> bool {
+        self.is_completed
     }
 
     /// Ends when something was under way and is done.
@@ -64,12 +64,12 @@ impl Schedules {
                     if let Some((_, outages)) = self.failing.get_mut(&row.name) {
                         outages.answered(core.now());
                     }
-                    self.is_settled = false;
+                    self.is_completed = false;
                     self.broken.remove(&row.name);
                     let made = if fired == Fired::Made { made } else { 0 };
                     core.queue.shared.telemetry.fired(&row.name, due.at, fired, made);
                     // The store knows when the next one is.
-                    core.machine().nudge();
+                    core.machine().notify();
                 }
                 Err(error) => {
                     let new = || (row.revision, Outages::default());

@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(super) async fn keep_watching(core: Arc<Core>) {
     let shared = &core.queue.shared;
     let mut delays = None;
-    let mut is_told = false;
+    let mut is_notified = false;
     loop {
         let begin = shared.store.changes(&shared.name);
         let begun = host::timeout(&**core.host(), COMMAND_TIMEOUT, begin).await;
@@ -27,24 +27,24 @@ pub(super) async fn keep_watching(core: Arc<Core>) {
             Err(error) => error,
             Ok(mut changes) => {
                 // What was changed before is not told.
-                nudge(&core);
+                notify(&core);
                 while changes.next().await.is_some() {
-                    (delays, is_told) = (None, false);
-                    nudge(&core);
+                    (delays, is_notified) = (None, false);
+                    notify(&core);
                 }
                 StateError::new(StateErrorKind::Unreachable, "the watching ended")
             }
         };
-        if !is_told {
+        if !is_notified {
             shared.telemetry.watch_failed(&error);
-            is_told = true;
+            is_notified = true;
         }
         let delay = delays.get_or_insert_with(|| retries(LONGEST, core.host().random())).next();
         host::sleep(&**core.host(), delay.unwrap_or(LONGEST)).await;
     }
 }
 
-fn nudge(core: &Core) {
-    core.machine().nudge();
+fn notify(core: &Core) {
+    core.machine().notify();
     core.wake.notify_one();
 }

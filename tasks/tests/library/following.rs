@@ -36,14 +36,17 @@ async fn what_becomes_of_a_task_is_told_from_then_on() {
     assert!(none.is_err(), "nothing happens: {none:?}");
     queue.add(Task::new("work", &1)).await.unwrap();
     runs(&queue).await;
-    let told = follower.next().await.unwrap();
-    assert_eq!((steps(&told.events), told.missed), (DONE.to_vec(), false));
+    let notified = follower.next().await.unwrap();
+    assert_eq!((steps(&notified.events), notified.missed), (DONE.to_vec(), false));
     let id = queue.add(Task::new("work", &0)).await.unwrap().id();
     runs(&queue).await;
     queue.change(&Selector::ids([id]), Verb::Purge, false).await.unwrap();
-    let told = follower.next().await.unwrap().events;
-    assert_eq!(told[2].error.as_deref(), Some("it was nothing"));
-    assert_eq!(steps(&told[2..]), [(Some(State::Leased), Some(State::Failed)), (Some(State::Failed), None)]);
+    let notified = follower.next().await.unwrap().events;
+    assert_eq!(notified[2].error.as_deref(), Some("it was nothing"));
+    assert_eq!(
+        steps(&notified[2..]),
+        [(Some(State::Leased), Some(State::Failed)), (Some(State::Failed), None)]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,8 +69,8 @@ async fn a_follower_that_sleeps_for_long_is_told() {
     let mut follower = queue.follow().await.unwrap();
     tokio::time::sleep(secs(91)).await;
     queue.add(Task::new("work", &1)).await.unwrap();
-    let told = follower.next().await.unwrap();
-    assert!(told.missed && told.events.is_empty(), "{told:?}");
+    let notified = follower.next().await.unwrap();
+    assert!(notified.missed && notified.events.is_empty(), "{notified:?}");
     runs(&queue).await;
     assert_eq!(steps(&follower.next().await.unwrap().events), DONE[1..]);
     let faulty = Faulty::new();

@@ -146,8 +146,8 @@ async fn a_run_that_takes_too_long_has_failed_unless_it_ends_well_when_it_is_tol
     assert_eq!((task.state, task.error.as_deref()), (State::Failed, Some("timed out after 3s")));
     assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
 
-    let told = Task::new("a", &1).timeout(secs(3));
-    let task = ends(&queue, told, |context| async move {
+    let notified = Task::new("a", &1).timeout(secs(3));
+    let task = ends(&queue, notified, |context| async move {
         assert_eq!(context.timeout(), Some(Duration::from_secs(3)));
         context.cancelled().await;
         tokio::time::sleep(ms(100)).await;

@@ -44,10 +44,10 @@ fn quoted(code: &str, mark: &str) -> BTreeSet<String> {
 #[test]
 fn every_event_is_on_the_page_and_every_one_on_the_page_is_told() {
     let code = PAGE.split("pub(crate) mod name;").nth(1).unwrap();
-    let told: BTreeSet<_> =
+    let notified: BTreeSet<_> =
         code.split("tell!(").skip(1).filter_map(|rest| rest.split('"').nth(1)).map(str::to_owned).collect();
-    let told: BTreeSet<_> = told.into_iter().filter(|name| name.contains('.')).collect();
-    assert_eq!(told, table("Events").into_keys().collect());
+    let notified: BTreeSet<_> = notified.into_iter().filter(|name| name.contains('.')).collect();
+    assert_eq!(notified, table("Events").into_keys().collect());
 }
 
 #[test]

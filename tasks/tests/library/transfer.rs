@@ -57,13 +57,13 @@ async fn a_queue_is_moved_while_workers_run_at_both_ends() {
     let other = worker(&to, &runs).build().unwrap();
     let (there, also_ended) = (other.handle(), spawned(other));
     sleep(secs(20)).await;
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     let moved = from
-        .move_to(&to, &Selector::default(), "there", |so_far| told.push((so_far.new, so_far.running)))
+        .move_to(&to, &Selector::default(), "there", |so_far| notified.push((so_far.new, so_far.running)))
         .await
         .unwrap();
     assert_eq!(counted(&from, [State::Added, State::Scheduled, State::Ready, State::Leased]).await, [0; 4]);
-    assert!(told.iter().any(|(_, running)| *running > 0), "what ran has followed: {told:?}");
+    assert!(notified.iter().any(|(_, running)| *running > 0), "what ran has followed: {notified:?}");
     assert_eq!((moved.again, moved.running, moved.kept.as_slice()), (0, 0, [].as_slice()));
     here.stop();
     ended.await.unwrap();
@@ -183,7 +183,7 @@ async fn a_copy_has_all_that_is_stored() {
     for (mut here, mut there) in here.into_iter().zip(there) {
         assert_eq!((&here.payload, &here.result), (&there.payload, &there.result));
         for x in [&mut here.task, &mut there.task] {
-            (x.ended_tick, x.told) = (None, true);
+            (x.ended_lease_clock, x.notified) = (None, true);
             if !x.state.is_ended() {
                 x.state = State::Added;
             }
@@ -324,7 +324,7 @@ async fn a_move_that_was_interrupted_leaves_a_paused_key_that_can_be_opened() {
     first.notify_one();
     sleep(secs(5)).await;
     let page = from.page(&Selector::default(), None, 10, false).await.unwrap();
-    let waiting: Vec<_> = page.tasks.iter().filter(|stored| stored.task.state == State::Keyed).collect();
+    let waiting: Vec<_> = page.tasks.iter().filter(|stored| stored.task.state == State::Blocked).collect();
     assert_eq!(waiting.len(), 2);
     assert_eq!(stored(&from, waiting[0].task.id).await.why, Some(Why::KeyPaused), "it says why");
     // It goes on where it was, or back.

@@ -14,8 +14,8 @@ use interval_queue::{QueueName, StateError, StateErrorKind, contract::Changes};
 use interval_queue_memory::MemoryState;
 use interval_queue_sqlite::SqliteTasks;
 use interval_queue_tasks::{
-    Context, Error, ErrorKind, Policy, Settled, State, Task, TaskError, TaskId, TaskQueue, TaskStore, Totals,
-    Worker, WorkerBuilder,
+    Completed, Context, Error, ErrorKind, Policy, State, Task, TaskError, TaskId, TaskQueue, TaskStore,
+    Totals, Worker, WorkerBuilder,
     contract::{Command, Reply},
 };
 use rusqlite::Connection;
@@ -65,17 +65,18 @@ impl Shop {
     }
 
     /// Stores the effect and the end of the run, and commits that unless `end` says otherwise.
-    fn count(&self, context: &Context<Self>, end: impl FnOnce() -> End) -> Result<Settled, TaskError> {
+    fn count(&self, context: &Context<Self>, end: impl FnOnce() -> End) -> Result<Completed, TaskError> {
         let mut database = Connection::open(&self.path)?;
         let transaction = database.transaction()?;
         transaction.execute("INSERT INTO effect VALUES (1)", [])?;
         let (queue, worker) = (self.queue.name(), context.worker());
-        let settled = self.tasks.settle_within(&transaction, queue, worker, &context.done(&"counted")?)?;
+        let completed =
+            self.tasks.complete_within(&transaction, queue, worker, &context.done(&"counted")?)?;
         match end() {
             End::Commits => transaction.commit()?,
             End::RollsBack => transaction.rollback()?,
         }
-        Ok(settled)
+        Ok(completed)
     }
 
     fn calls(&self) -> u32 {
@@ -97,7 +98,7 @@ async fn finish(worker: WorkerBuilder<Shop>) -> Totals {
 }
 
 #[tokio::test]
-async fn a_run_that_was_settled_is_told_no_more() {
+async fn a_run_that_was_completed_is_told_no_more() {
     let shop = Shop::new().await;
     let ids = [shop.add().await, shop.add().await];
     let handler = async |context: Context<Shop>, _: u32| {
@@ -119,7 +120,7 @@ async fn a_transaction_that_is_rolled_back_leaves_an_ordinary_run() {
     let shop = Shop::new().await;
     let id = shop.add().await;
     let handler = async |context: Context<Shop>, n: u32| {
-        let _settled = context.state().count(&context, || End::RollsBack)?;
+        let _completed = context.state().count(&context, || End::RollsBack)?;
         Ok::<_, TaskError>(n)
     };
     let totals = finish(shop.worker().handler("count", handler)).await;
@@ -133,12 +134,12 @@ async fn a_panic_before_or_after_the_commit_has_the_effect_once() {
     let id = shop.add().await;
     let handler = async |context: Context<Shop>, _: u32| {
         let call = called(&context);
-        let settled = context.state().count(&context, || {
+        let completed = context.state().count(&context, || {
             assert!(call > 1, "before the commit");
             End::Commits
         })?;
         assert!(call > 2, "after the commit");
-        Ok::<_, TaskError>(settled)
+        Ok::<_, TaskError>(completed)
     };
     let totals = finish(shop.worker().handler("count", handler)).await;
     assert_eq!((shop.effects(), shop.calls()), (1, 2));
@@ -174,9 +175,9 @@ async fn the_end_of_another_run_is_an_error() {
             let mut other = other.lock().unwrap();
             match *other {
                 None => {
-                    let settled = context.state().count(&context, || End::Commits)?;
-                    *other = Some(settled);
-                    Ok::<_, TaskError>(settled)
+                    let completed = context.state().count(&context, || End::Commits)?;
+                    *other = Some(completed);
+                    Ok::<_, TaskError>(completed)
                 }
                 Some(other) if context.attempt() == 1 => Ok(other),
                 Some(_) => context.state().count(&context, || End::Commits),
@@ -251,9 +252,9 @@ async fn a_run_whose_task_another_worker_has_done_is_refused() {
     let refused = Arc::new(std::sync::Mutex::new(None));
     let (begun, begins) = tokio::sync::oneshot::channel();
     let begun = Arc::new(std::sync::Mutex::new(Some(begun)));
-    let (down, told) = (store.now.clone(), refused.clone());
+    let (down, notified) = (store.now.clone(), refused.clone());
     let stalls = move |context: Context<Shop>, _: u32| {
-        let (down, told, begun) = (down.clone(), told.clone(), begun.clone());
+        let (down, notified, begun) = (down.clone(), notified.clone(), begun.clone());
         async move {
             // Its worker is not heard of any more, and another one does the task meanwhile.
             let thread = spawn_blocking(move || {
@@ -262,9 +263,9 @@ async fn a_run_whose_task_another_worker_has_done_is_refused() {
                 while context.state().effects() == 0 {
                     std::thread::sleep(ms(20));
                 }
-                let settled = context.state().count(&context, || End::Commits);
-                *told.lock().unwrap() = Some(settled.as_ref().map_err(ToString::to_string).copied());
-                settled
+                let completed = context.state().count(&context, || End::Commits);
+                *notified.lock().unwrap() = Some(completed.as_ref().map_err(ToString::to_string).copied());
+                completed
             });
             thread.await?
         }

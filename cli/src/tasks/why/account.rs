@@ -188,9 +188,9 @@ impl Asked<'_> {
     async fn key(&self, task: &Task, reason: String) -> Result<Account, Failure> {
         let of_key =
             |states: &[State]| Selector { key: task.key.clone(), ..Selector::states(states.to_vec()) };
-        let (line, is_all) = self.select(of_key(&[State::Keyed])).await?;
+        let (line, is_all) = self.select(of_key(&[State::Blocked])).await?;
         let mut ahead: Vec<_> =
-            line.into_iter().filter(|one| !one.parked && one.line() < task.line()).collect();
+            line.into_iter().filter(|one| !one.unserved && one.line() < task.line()).collect();
         // The one just ahead of it comes first.
         ahead.sort_by_key(|one| std::cmp::Reverse(one.line()));
         let places = ahead.len();

@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use super::theme::Theme;
 use crate::watch::{forecast::Next, history::History};
 
-/// Time as columns: all of the same length, whose borders stay where they are on the state's clock.
+/// Time as columns: all of the same length, whose borders stay where they are on the store's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
     /// The time of a column: as many intervals, or parts of one, as make it an eighth of a second to a

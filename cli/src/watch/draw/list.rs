@@ -1,4 +1,4 @@
-//! The queues of the state, one a row.
+//! The queues of the store, one a row.
 
 use indicatif::HumanCount;
 use ratatui::{
@@ -70,7 +70,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
                 let text = format!("{} {}: {}", sign(reason.tone), reason.word.to_lowercase(), reason.text);
-                // It is as it was when the state last answered.
+                // It is as it was when the store last answered.
                 let style = if model.outage.is_some() { theme.dim() } else { theme.tone(reason.tone) };
                 Span::styled(fit(&text, room), style)
             }

@@ -31,7 +31,7 @@ fn letter(state: State) -> char {
         State::Added => 'a',
         State::Waiting => 'w',
         State::Scheduled => 's',
-        State::Keyed => 'k',
+        State::Blocked => 'k',
         State::Ready => 'r',
         State::Leased => 'L',
         State::Done => 'd',
@@ -45,7 +45,7 @@ fn style(state: State, theme: Theme) -> Style {
     match state {
         State::Leased => theme.tone(Tone::Good),
         State::Failed => theme.tone(Tone::Bad),
-        State::Ready | State::Keyed => theme.tone(Tone::Waiting),
+        State::Ready | State::Blocked => theme.tone(Tone::Waiting),
         State::Added | State::Waiting | State::Scheduled => theme.part(Color::Cyan),
         _ => theme.dim(),
     }

@@ -323,7 +323,7 @@ fn stored_tasks_fit_any_screen_and_need_no_colours() {
     let run = many.runs[0].clone();
     many.runs = (0..300).map(|_| run.clone()).collect();
     let none = tasks(&[]);
-    let huge = tasks(&[(Counted::Now(State::Scheduled), 10_000_000), (Counted::Now(State::Keyed), 1)]);
+    let huge = tasks(&[(Counted::Now(State::Scheduled), 10_000_000), (Counted::Now(State::Blocked), 1)]);
     for standing in [many, none, huge] {
         for paced in [false, true] {
             let model = with_tasks(standing.clone(), paced);

@@ -22,7 +22,7 @@ impl<'a> Watched<'a> {
     fn start(place: &'a Backend, url: String) -> Self {
         let mut command = place.command(&["work", "--lease", "1s", "--", "sh", "-c", "cat; echo >> runs"]);
         let stderr = fs::File::create(place.path("stderr")).unwrap();
-        let worker = command.env("INTERVAL_QUEUE_STATE", &url).stderr(stderr).spawn().unwrap();
+        let worker = command.env("INTERVAL_QUEUE_STORE", &url).stderr(stderr).spawn().unwrap();
         let watched = Self { place, url, worker: Process::adopt(worker) };
         watched.runs(1);
         watched
@@ -30,7 +30,7 @@ impl<'a> Watched<'a> {
 
     fn run(&self, args: &[&str]) -> std::process::Output {
         let mut command = self.place.command(args);
-        Process::spawn(command.env("INTERVAL_QUEUE_STATE", &self.url)).finish()
+        Process::spawn(command.env("INTERVAL_QUEUE_STORE", &self.url)).finish()
     }
 
     /// Adds a task and waits until it has run.

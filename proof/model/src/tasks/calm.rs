@@ -33,10 +33,10 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
         (contact.next_at, contact.poll) = (None, POLL.1);
     }
     let mut way = Vec::new();
-    let mut ticks = loop {
+    let mut lease_clock = loop {
         let state = hash::of_calm(&world);
-        if let Some(&ticks) = known.get(&state) {
-            break ticks;
+        if let Some(&lease_clock) = known.get(&state) {
+            break lease_clock;
         }
         if has_ended(&world) {
             break 0;
@@ -51,10 +51,10 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
         way.push((state, go_on(setup, &mut world)));
     };
     for (state, passed) in way.into_iter().rev() {
-        ticks += u64::from(passed);
-        known.insert(state, ticks);
+        lease_clock += u64::from(passed);
+        known.insert(state, lease_clock);
     }
-    if ticks <= setup.bound() { Ok(ticks) } else { Err(Promise::Liveness) }
+    if lease_clock <= setup.bound() { Ok(lease_clock) } else { Err(Promise::Liveness) }
 }
 
 /// One thing happens. Whether it is that time passes.
@@ -110,7 +110,7 @@ impl World {
         };
         let mut once = setup.once.iter().enumerate();
         let may_come = once.any(|(n, once)| self.happened & 1 << n == 0 && !once.is_end());
-        let has_ended = self.stored.tasks.values().all(|x| x.state.is_ended() && x.told);
+        let has_ended = self.stored.tasks.values().all(|x| x.state.is_ended() && x.notified);
         has_ended && !may_come && self.members.iter().all(is_quiet)
     }
 }
@@ -118,8 +118,8 @@ impl World {
 /// Whether every task has ended, or visibly waits.
 fn has_ended(world: &World) -> bool {
     let tables = &world.stored;
-    let is_told = |state: State, told| state.is_ended() && told;
-    tables.tasks.values().all(|x| is_told(x.state, x.told) || is_held(tables, x.id))
+    let is_notified = |state: State, notified| state.is_ended() && notified;
+    tables.tasks.values().all(|x| is_notified(x.state, x.notified) || is_held(tables, x.id))
 }
 
 /// Whether a task waits for an upstream that has failed, until somebody retries that one, or for such a task.

@@ -17,7 +17,7 @@ use super::{
 /// What is wrong with the rules or the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// Rules: a settle is obeyed whatever its token.
+    /// Rules: a completion is obeyed whatever its token.
     NoFence,
     /// Rules: a step that was overtaken by a later one is obeyed.
     NoSequence,
@@ -26,7 +26,7 @@ pub enum Flaw {
     /// Rules: a key that got free lets nobody in.
     NoHandOver,
     /// Rules: nobody downstream is told of an end.
-    EndsNotTold,
+    EndsNotNotified,
     /// Rules: a task does not wait for its upstreams.
     EdgesForgotten,
     /// Rules: a lease that ended with its worker does not count.

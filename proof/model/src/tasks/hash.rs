@@ -9,7 +9,7 @@ use std::{
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Edge, KeyRow, KindRow, Outcome, Presence, Queue, Settle, State, Step, Stepped, Task, TaskId, Token,
+    Completion, Edge, KeyRow, KindRow, Outcome, Presence, Queue, State, Step, Stepped, Task, TaskId, Token,
     WorkerId,
 };
 use interval_queue_worker::{Contact, Held, Identity, Running, Stopping, UnderWay, Worker};
@@ -85,19 +85,19 @@ impl<'w> Canon<'w> {
     fn member(&self, member: &Member) -> (u64, WorkerId) {
         let mut hasher = DefaultHasher::new();
         let state = &mut hasher;
-        let Member { life, worker, wire, strays, stale } = member;
+        let Member { generation, worker, wire, strays, stale } = member;
         // The rate is looked at before each start, so nothing is left of it.
         let Worker { identity, contact, held, pace: _, no_prefetch, stopping } = &**worker;
         let Identity { worker: id, label: _, kinds, lease, places, prefetch, limited, capacity } = identity;
-        (life, kinds, lease, places, prefetch, limited, capacity).hash(state);
+        (generation, kinds, lease, places, prefetch, limited, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
         self.contact(contact, &numbers, state);
         self.held(held, state);
         no_prefetch.map(|until| self.until(until)).hash(state);
         let stopping = stopping.as_ref();
-        let stopping =
-            stopping.map(|Stopping { by, told, parted }| (self.until(*by), self.since(*by), told, parted));
+        let stopping = stopping
+            .map(|Stopping { by, notified, parted }| (self.until(*by), self.since(*by), notified, parted));
         stopping.hash(state);
         match wire {
             Wire::Idle => 0.hash(state),
@@ -148,7 +148,7 @@ impl<'w> Canon<'w> {
             lease_ends,
             again,
             more,
-            nudged,
+            notified,
             in_vain,
             dry,
             poll,
@@ -159,11 +159,19 @@ impl<'w> Canon<'w> {
         debug_assert!(failing.is_none() && *exchange == (0, 0), "the next try may come at once");
         // Rules compare what was acknowledged only with what they know of, which is no less: `judge.rs` looks at it.
         (numbers.rank(*sequence), *acknowledged == 0, unsure).hash(state);
-        if let Some(UnderWay { sequence, sent, want, settled, exchange: _, nudged: _, last, restricted: _ }) =
-            under_way
+        if let Some(UnderWay {
+            sequence,
+            sent,
+            want,
+            completed,
+            exchange: _,
+            notified: _,
+            last,
+            restricted: _,
+        }) = under_way
         {
             (numbers.rank(*sequence), self.since(*sent), want, last).hash(state);
-            settled.iter().for_each(|run| self.run(run.id, run.token).hash(state));
+            completed.iter().for_each(|run| self.run(run.id, run.token).hash(state));
         }
         lease_ends.map(|ends| self.until(ends)).hash(state);
         sent.is_some().hash(state);
@@ -172,7 +180,7 @@ impl<'w> Canon<'w> {
             let rest = LEASE.to_duration() / 2;
             let (sent, next) = (sent.map(|sent| self.since(sent)), next_at.map(|at| self.until(at)));
             (again, more, dry, poll.min(&rest), sent.map(|sent| sent.min(rest))).hash(state);
-            (next.filter(|next| *next < rest), nudged, in_vain).hash(state);
+            (next.filter(|next| *next < rest), notified, in_vain).hash(state);
         }
     }
 
@@ -184,11 +192,11 @@ impl<'w> Canon<'w> {
         for (id, Running { token, asked, weight: _, progress: _, news: _, over }) in &held.running {
             (self.run(*id, *token), asked, over).hash(state);
         }
-        held.ended.values().for_each(|settle| self.settle(settle, state));
+        held.ended.values().for_each(|completion| self.complete(completion, state));
         held.void.keys().for_each(|run| self.run(run.id, run.token).hash(state));
     }
 
-    fn settle<H: Hasher>(&self, Settle { id, token, outcome }: &Settle, state: &mut H) {
+    fn complete<H: Hasher>(&self, Completion { id, token, outcome }: &Completion, state: &mut H) {
         self.run(*id, *token).hash(state);
         match outcome {
             Outcome::Done(result) => (0, result.as_str()).hash(state),
@@ -209,7 +217,7 @@ impl<'w> Canon<'w> {
             acknowledged,
             lease,
             kinds,
-            settle,
+            complete,
             holding,
             progress: _,
             want,
@@ -217,8 +225,8 @@ impl<'w> Canon<'w> {
             room,
         } = step;
         (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, room).hash(state);
-        settle.len().hash(state);
-        settle.iter().for_each(|settle| self.settle(settle, state));
+        complete.len().hash(state);
+        complete.iter().for_each(|completion| self.complete(completion, state));
         holding.as_ref().map(Vec::len).hash(state);
         holding.iter().flatten().for_each(|(id, token)| self.run(*id, *token).hash(state));
     }
@@ -255,11 +263,11 @@ impl<'w> Canon<'w> {
             at_least: _,
             room: _,
         } = presence;
-        (numbers.rank(*sequence), *lease, *ends - self.ticks(), *busy, *cleared)
+        (numbers.rank(*sequence), *lease, *ends - self.lease_clock(), *busy, *cleared)
     }
 
-    fn ticks(&self) -> Micros {
-        self.world.stored.queue.as_ref().map_or(Micros::ZERO, |queue| queue.ticks)
+    fn lease_clock(&self) -> Micros {
+        self.world.stored.queue.as_ref().map_or(Micros::ZERO, |queue| queue.lease_clock)
     }
 
     fn rows<H: Hasher>(&self, members: &[(u64, WorkerId)], state: &mut H) {
@@ -270,18 +278,18 @@ impl<'w> Canon<'w> {
                 paused,
                 paused_at: _,
                 incarnation: _,
-                ticks,
+                lease_clock,
                 seen,
                 latest: _,
-                unswept,
-                level_after,
+                maintenance_due,
+                rebalance_after,
                 followed: _,
             } = queue;
             // Attempts rise with every lease, so that tokens do whatever their incarnation.
-            let alive = stored.presences.values().any(|presence| presence.ends > *ticks);
+            let alive = stored.presences.values().any(|presence| presence.ends > *lease_clock);
             let silence = (self.world.now - *seen).min(if alive { TICK } else { LONG });
-            (settings.max_running, settings.key_limit, paused, silence, unswept).hash(state);
-            level_after.is_some().hash(state);
+            (settings.max_running, settings.key_limit, paused, silence, maintenance_due).hash(state);
+            rebalance_after.is_some().hash(state);
         }
         let mut order: Vec<_> = stored.tasks.values().map(Task::order).collect();
         order.sort_unstable();
@@ -296,18 +304,18 @@ impl<'w> Canon<'w> {
             self.task(x, state);
         }
         for edge in stored.edges.values() {
-            let Edge { up, down, name: _, on_failure, state: is, life } = edge;
-            (number(*up), number(*down), on_failure, is, life).hash(state);
+            let Edge { up, down, name: _, on_failure, state: is, generation } = edge;
+            (number(*up), number(*down), on_failure, is, generation).hash(state);
         }
         // Whether somebody serves a kind is asked for keys alone.
         let has_keys = stored.tasks.values().any(|x| x.key.is_some());
         for row in stored.kinds.values().filter(|_| has_keys) {
-            let KindRow { kind, paused, paused_at: _, served_until, open, uneven } = row;
-            (kind, paused, *served_until - self.ticks(), open, uneven).hash(state);
+            let KindRow { kind, paused, paused_at: _, served_until, open, needs_rebalancing } = row;
+            (kind, paused, *served_until - self.lease_clock(), open, needs_rebalancing).hash(state);
         }
         for row in stored.keys.values() {
-            let KeyRow { key, limit, paused_at: _, uneven } = row;
-            (key, limit, uneven).hash(state);
+            let KeyRow { key, limit, paused_at: _, needs_rebalancing } = row;
+            (key, limit, needs_rebalancing).hash(state);
         }
     }
 
@@ -333,12 +341,12 @@ impl<'w> Canon<'w> {
             schedule: _,
             state: is,
             holds_key,
-            parked,
+            unserved,
             token,
             failures,
             retries,
             returns: _,
-            life,
+            generation,
             worker: _,
             // For people alone.
             admitted: _,
@@ -346,9 +354,9 @@ impl<'w> Canon<'w> {
             stop,
             progress: _,
             ended: _,
-            ended_tick: _,
-            told,
-            wanted,
+            ended_lease_clock: _,
+            notified,
+            retained,
             error: _,
             history: _,
         } = x;
@@ -359,7 +367,7 @@ impl<'w> Canon<'w> {
         is_of_now.hash(state);
         (deadline.map(|at| self.ticks_until(at)), self.ticks_until(*not_before)).hash(state);
         // Twenty returns in a row make a task wait; a state is told as of the way with the fewest things.
-        (is, holds_key, parked, failures, retries, life).hash(state);
-        (leased.is_some(), stop, told, wanted).hash(state);
+        (is, holds_key, unserved, failures, retries, generation).hash(state);
+        (leased.is_some(), stop, notified, retained).hash(state);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Key, OnFailure, Outcome, Settle, Settled, State, Step, Stepped, Stop, Task,
-    Until, WorkerId,
+    Completed, Completion, Counted, Edge, EdgeState, Key, OnFailure, Outcome, State, Step, Stepped, Stop,
+    Task, Until, WorkerId,
 };
 use interval_queue_worker::RunId;
 
@@ -42,8 +42,8 @@ pub(crate) fn start(world: &mut World, x: &Task) {
     let is_new = world.begun.insert(RunId { id: x.id, token: x.token });
     world.ensure(Promise::Once, is_new);
     let runs = world.runs.entry(number(x.id)).or_default();
-    if runs.0 != x.life {
-        *runs = (x.life, 0);
+    if runs.0 != x.generation {
+        *runs = (x.generation, 0);
     }
     runs.1 += 1;
     // Each run before has counted.
@@ -62,21 +62,22 @@ pub(crate) fn rows(world: &mut World, before: &Tables) {
             world.ensure(Promise::Unique, names.insert(&unique.name));
         }
         if let Some(unique) = &x.unique {
-            let lost = unique.until == Until::Ended && !x.state.is_ended() && x.life == 0 && !x.holds_name;
+            let lost =
+                unique.until == Until::Ended && !x.state.is_ended() && x.generation == 0 && !x.holds_name;
             let kept = unique.until == Until::Leased && x.state == State::Leased && x.holds_name;
             world.ensure(Promise::Unique, !lost && !kept);
         }
         // One that has ended within a transaction until that is told.
         let may_hold = matches!(x.state, State::Ready | State::Leased)
             || x.ordered && x.state == State::Scheduled
-            || x.state.is_ended() && !x.told;
+            || x.state.is_ended() && !x.notified;
         let must_hold = x.key.is_some() && matches!(x.state, State::Ready | State::Leased);
         world.ensure(Promise::Limit, !x.holds_key || x.key.is_some() && may_hold);
         world.ensure(Promise::Limit, !must_hold || x.holds_key);
         if let Some(was) = before.tasks.get(&x.id) {
-            let (was_at, is_at) = ((was.life, was.token), (x.life, x.token));
+            let (was_at, is_at) = ((was.generation, was.token), (x.generation, x.token));
             world.ensure(Promise::Forward, was_at <= is_at);
-            world.seen.extend((was.life < x.life).then_some(Sight::Retried));
+            world.seen.extend((was.generation < x.generation).then_some(Sight::Retried));
             if was.state != x.state {
                 seen(world, was, x);
             }
@@ -105,8 +106,8 @@ fn seen(world: &mut World, was: &Task, x: &Task) {
         (_, State::Done) => Sight::Done,
         (_, State::Failed) => Sight::Failed,
         (_, State::Cancelled) => Sight::Cancelled,
-        (State::Ready, State::Keyed) => Sight::Displaced,
-        (State::Keyed, State::Ready | State::Leased) => Sight::HandOver,
+        (State::Ready, State::Blocked) => Sight::Displaced,
+        (State::Blocked, State::Ready | State::Leased) => Sight::HandOver,
         _ => return,
     };
     world.seen.push(sight);
@@ -118,10 +119,10 @@ fn edge_is_right(edge: &Edge, before: &Tables, after: &Tables) -> bool {
     let (Some(up), Some(down)) = (after.tasks.get(&edge.up), after.tasks.get(&edge.down)) else {
         return false;
     };
-    let is_past = matches!(down.state, State::Scheduled | State::Keyed | State::Ready | State::Leased);
+    let is_past = matches!(down.state, State::Scheduled | State::Blocked | State::Ready | State::Leased);
     let may_pass = matches!(edge.state, EdgeState::Met | EdgeState::Failed);
     let failed = matches!(up.state, State::Failed | State::Cancelled);
-    let is_told = match edge.state {
+    let is_notified = match edge.state {
         EdgeState::New | EdgeState::Open => true,
         EdgeState::Met => up.state == State::Done,
         EdgeState::Failed => failed && edge.on_failure == OnFailure::Run,
@@ -129,11 +130,13 @@ fn edge_is_right(edge: &Edge, before: &Tables, after: &Tables) -> bool {
         EdgeState::Cut => failed && edge.on_failure == OnFailure::Cancel,
     };
     let was = before.edges.get(&(edge.down, edge.up));
-    let same_life = before.tasks.get(&edge.down).is_some_and(|was| was.life == down.life);
+    let same_life = before.tasks.get(&edge.down).is_some_and(|was| was.generation == down.generation);
     let was_told = was
         .filter(|was| same_life && matches!(was.state, EdgeState::Met | EdgeState::Failed | EdgeState::Cut));
     // The upstream was retried since: what was told of its earlier life stands.
-    (is_told || up.life > edge.life) && (!is_past || may_pass) && was_told.is_none_or(|was| was == edge)
+    (is_notified || up.generation > edge.generation)
+        && (!is_past || may_pass)
+        && was_told.is_none_or(|was| was == edge)
 }
 
 /// No more live leases than may be; more only where the limit was lowered under them.
@@ -151,7 +154,7 @@ fn limits(world: &mut World, before: &Tables, after: &Tables) {
         world.ensure(Promise::Limit, is <= of_key(before).max(limit));
         let ordered = leased_of(after, key).any(|x| x.ordered);
         world.ensure(Promise::Limit, is < 2 || !ordered);
-        let waits = after.tasks.values().any(|x| x.key.as_ref() == Some(key) && x.state == State::Keyed);
+        let waits = after.tasks.values().any(|x| x.key.as_ref() == Some(key) && x.state == State::Blocked);
         world.seen.extend((is >= limit && waits).then_some(Sight::Full));
     }
 }
@@ -177,7 +180,7 @@ pub(crate) fn others(world: &mut World, before: &Tables) {
         world.ensure(Promise::Lease, goes_on);
         world.ensure(
             Promise::Failures,
-            was.failures == x.failures || x.life > was.life || was.unique != x.unique,
+            was.failures == x.failures || x.generation > was.generation || was.unique != x.unique,
         );
         world.ensure(Promise::Fence, was.state == x.state || !matches!(x.state, State::Done | State::Leased));
     }
@@ -188,19 +191,19 @@ pub(crate) fn within(
     world: &mut World,
     before: &Tables,
     worker: WorkerId,
-    settle: &Settle,
-    settled: Result<&Settled, StateErrorKind>,
+    completion: &Completion,
+    completed: Result<&Completed, StateErrorKind>,
 ) {
     let after = world.stored.clone();
-    let run = RunId { id: settle.id, token: settle.token };
-    let is_mine = before.tasks.get(&settle.id).filter(|x| is_of(x, worker, run));
+    let run = RunId { id: completion.id, token: completion.token };
+    let is_mine = before.tasks.get(&completion.id).filter(|x| is_of(x, worker, run));
     // One that was cancelled meanwhile is refused, so that the application rolls back.
     let in_force = is_mine.is_some_and(|x| x.stop != Some(Stop::Cancel));
-    world.ensure(Promise::Fence, settled.is_ok() == in_force);
+    world.ensure(Promise::Fence, completed.is_ok() == in_force);
     world.seen.push(if in_force { Sight::Within } else { Sight::Refused });
-    let is_alone = pairs(before, &after).all(|(was, x)| was == x || x.id == settle.id && in_force);
+    let is_alone = pairs(before, &after).all(|(was, x)| was == x || x.id == completion.id && in_force);
     world.ensure(Promise::Fence, is_alone);
-    let has_ended = after.tasks.get(&settle.id).is_some_and(|x| x.state.is_ended());
+    let has_ended = after.tasks.get(&completion.id).is_some_and(|x| x.state.is_ended());
     world.ensure(Promise::Fence, has_ended || !in_force);
 }
 
@@ -220,7 +223,7 @@ pub(crate) fn step(world: &mut World, before: &Tables, step: &Step, stepped: &St
     world.seen.extend((!stepped.stop.is_empty()).then_some(Sight::Stop));
     let known = before.presences.get(&step.worker).map_or(0, |presence| presence.sequence);
     world.ensure(Promise::Forward, known >= step.acknowledged);
-    let ticks = after.queue.as_ref().map_or(Micros::ZERO, |queue| queue.ticks);
+    let lease_clock = after.queue.as_ref().map_or(Micros::ZERO, |queue| queue.lease_clock);
     for (was, x) in pairs(before, &after) {
         if was.state != State::Leased {
             let stands = x.state != State::Done || was.state == State::Done;
@@ -229,7 +232,7 @@ pub(crate) fn step(world: &mut World, before: &Tables, step: &Step, stepped: &St
         } else if is_of_same_run(was, x) {
             world.ensure(Promise::Failures, was.failures == x.failures);
         } else {
-            lease_ended(world, before, ticks, step, was, x);
+            lease_ended(world, before, lease_clock, step, was, x);
         }
     }
     for leased in &stepped.leased {
@@ -242,24 +245,27 @@ pub(crate) fn step(world: &mut World, before: &Tables, step: &Step, stepped: &St
             .is_some_and(|stored| is_of(stored, step.worker, RunId { id: x.id, token: x.token }));
         world.ensure(Promise::Lease, is_stored);
     }
-    for Settle { id, token, .. } in &step.settle {
+    for Completion { id, token, .. } in &step.complete {
         let in_force =
             before.tasks.get(id).is_some_and(|x| is_of(x, step.worker, RunId { id: *id, token: *token }));
-        let told = stepped.lost.contains(id);
-        world.ensure(Promise::Fence, in_force != told);
+        let notified = stepped.lost.contains(id);
+        world.ensure(Promise::Fence, in_force != notified);
     }
     housekeeping(world, &after, step, stepped);
 }
 
 /// A lease that was there is not there any more: whose word was that, and what counts?
-fn lease_ended(world: &mut World, before: &Tables, ticks: Micros, step: &Step, was: &Task, x: &Task) {
+fn lease_ended(world: &mut World, before: &Tables, lease_clock: Micros, step: &Step, was: &Task, x: &Task) {
     let is_own = was.worker == Some(step.worker);
     let holder = was.worker.and_then(|worker| before.presences.get(&worker));
-    let was_alive = holder.is_some_and(|presence| presence.ends > ticks);
-    let settle = step.settle.iter().find(|settle| is_own && (settle.id, settle.token) == (was.id, was.token));
+    let was_alive = holder.is_some_and(|presence| presence.ends > lease_clock);
+    let complete = step
+        .complete
+        .iter()
+        .find(|completion| is_own && (completion.id, completion.token) == (was.id, was.token));
     // One that was to be cancelled is cancelled.
     let goes_on = was.stop != Some(Stop::Cancel);
-    let counts = match settle.map(|settle| &settle.outcome) {
+    let counts = match complete.map(|completion| &completion.outcome) {
         Some(Outcome::Done(_)) => {
             world.ensure(Promise::Lease, x.state == State::Done || !goes_on);
             false
@@ -288,7 +294,7 @@ fn lease_ended(world: &mut World, before: &Tables, ticks: Micros, step: &Step, w
 /// A run that was given back does not count.
 fn give_back(world: &mut World, was: &Task) {
     if world.begun.remove(&RunId { id: was.id, token: was.token })
-        && let Some(runs) = world.runs.get_mut(&number(was.id)).filter(|runs| runs.0 == was.life)
+        && let Some(runs) = world.runs.get_mut(&number(was.id)).filter(|runs| runs.0 == was.generation)
     {
         runs.1 -= 1;
     }
@@ -297,24 +303,26 @@ fn give_back(world: &mut World, was: &Task) {
 /// After a step that leaves nothing to do at once, nothing is left that could go on.
 fn housekeeping(world: &mut World, after: &Tables, step: &Step, stepped: &Stepped) {
     let Some(queue) = &after.queue else { return };
-    let uneven = queue.unswept || queue.level_after.is_some() || after.keys.values().any(|row| row.uneven);
-    if stepped.restate || stepped.more || uneven {
+    let needs_rebalancing = queue.maintenance_due
+        || queue.rebalance_after.is_some()
+        || after.keys.values().any(|row| row.needs_rebalancing);
+    if stepped.restate || stepped.more || needs_rebalancing {
         return;
     }
     // A step that is given all that it wants may leave tasks that were added, and so may one whose worker comes back soon.
-    let has_all = stepped.leased.len() == step.want as usize && (step.want > 0 || !step.settle.is_empty());
+    let has_all = stepped.leased.len() == step.want as usize && (step.want > 0 || !step.complete.is_empty());
     let comes_back = stepped.next.is_some_and(|next| next <= TICK);
     let is_left = |x: &Task| x.state == State::Added && !has_all && !comes_back;
-    let untold = after.tasks.values().any(|x| is_left(x) || x.state.is_ended() && !x.told);
+    let unnotified = after.tasks.values().any(|x| is_left(x) || x.state.is_ended() && !x.notified);
     let waits_for_nothing = after.tasks.values().any(|x| {
         let pending = || after.edges.values().any(|edge| edge.down == x.id && edge.state.is_pending());
         x.state == State::Waiting && !pending()
     });
-    world.ensure(Promise::Told, !untold && !waits_for_nothing);
+    world.ensure(Promise::Told, !unnotified && !waits_for_nothing);
     let is_open = |x: &Task| after.kinds.get(&x.kind).is_some_and(|row| row.open);
     for key in keys(after) {
         let of_key = || after.tasks.values().filter(move |x| x.key.as_ref() == Some(key));
-        let line = of_key().filter(|x| x.state == State::Keyed && !x.parked && is_open(x));
+        let line = of_key().filter(|x| x.state == State::Blocked && !x.unserved && is_open(x));
         let Some(first) = line.min_by_key(|x| x.line()) else { continue };
         let held = of_key().filter(|x| x.holds_key).count();
         let limit = limit_of(after, key);

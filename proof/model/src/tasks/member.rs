@@ -34,7 +34,7 @@ pub(crate) enum Wire {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub(crate) life: Life,
+    pub(crate) generation: Life,
     pub(crate) worker: Arc<Worker>,
     pub(crate) wire: Wire,
     /// Requests that nobody waits for any more and that may arrive all the same.
@@ -56,11 +56,11 @@ impl Member {
             capacity: None,
         };
         let worker = Arc::new(Worker::new(identity));
-        Self { life: Life::New, worker, wire: Wire::Idle, strays: Vec::new(), stale: None }
+        Self { generation: Life::New, worker, wire: Wire::Idle, strays: Vec::new(), stale: None }
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.life != Life::Gone
+        self.generation != Life::Gone
     }
 
     /// Whether its lease lasts by its own clock.
@@ -87,7 +87,7 @@ impl Member {
         if let Wire::Sent(step) = std::mem::take(&mut self.wire) {
             strays.push(step);
         }
-        *self = Self { life: Life::Gone, strays, ..Self::new(setup, n) };
+        *self = Self { generation: Life::Gone, strays, ..Self::new(setup, n) };
     }
 }
 

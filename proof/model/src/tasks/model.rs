@@ -82,8 +82,8 @@ impl Queue {
     fn is_live(&self, world: &World) -> bool {
         let mut known = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
         self.found().keeps(|found| match calm::settle(&self.setup, world, &mut known) {
-            Ok(ticks) => {
-                found.slowest = found.slowest.max(ticks);
+            Ok(lease_clock) => {
+                found.slowest = found.slowest.max(lease_clock);
                 None
             }
             Err(broken) => Some(broken),
@@ -93,18 +93,18 @@ impl Queue {
     fn actions_of(&self, world: &World, n: usize, actions: &mut Vec<Action>) {
         let (setup, left) = (&self.setup, &world.left);
         let member = &world.members[n];
-        let Member { life, worker, wire, strays, stale } = member;
+        let Member { generation, worker, wire, strays, stale } = member;
         actions.extend((0..strays.len()).map(|which| Action::Stray(n, which)));
         // Workers differ only by name: they come in the order of their names.
-        let its_turn = n == 0 || world.members[n - 1].life != Life::New;
-        if *life == Life::Gone || *life == Life::New && !its_turn {
+        let its_turn = n == 0 || world.members[n - 1].generation != Life::New;
+        if *generation == Life::Gone || *generation == Life::New && !its_turn {
             return;
         }
         if stale.is_some() {
             actions.push(Action::ReceiveLate(n));
         }
         actions.push(Action::Act(n));
-        if *life == Life::New {
+        if *generation == Life::New {
             return;
         }
         match wire {
@@ -146,12 +146,12 @@ impl Queue {
 impl World {
     /// Whether a worker has nothing left to do within this tick but to wait for its runs.
     fn is_on_time(&self, member: &Member) -> bool {
-        if member.life != Life::Alive {
+        if member.generation != Life::Alive {
             return true;
         }
-        let ticks = self.stored.queue.as_ref().map_or_else(Default::default, |queue| queue.ticks);
+        let lease_clock = self.stored.queue.as_ref().map_or_else(Default::default, |queue| queue.lease_clock);
         let presence = self.stored.presences.get(&member.worker.identity.worker);
-        let has_stepped = presence.is_some_and(|presence| presence.ends >= ticks + LEASE);
+        let has_stepped = presence.is_some_and(|presence| presence.ends >= lease_clock + LEASE);
         matches!(member.wire, Wire::Idle) && !member.worker.contact.unsure && has_stepped
     }
 }
@@ -208,8 +208,8 @@ impl Explored for Queue {
         promise.text()
     }
 
-    fn calm(&self, ticks: u64) -> String {
-        format!("all tasks end within {} leases", ticks as f64 / 4.0)
+    fn calm(&self, lease_clock: u64) -> String {
+        format!("all tasks end within {} leases", lease_clock as f64 / 4.0)
     }
 
     fn story(&self, actions: &[Action]) -> Vec<String> {

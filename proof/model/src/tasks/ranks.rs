@@ -18,12 +18,12 @@ impl Tokens {
         for member in &world.members {
             tokens.extend(member.holds().map(|run| (run.id, run.token)));
             let held = &member.worker.held;
-            tokens.extend(held.ended.values().map(|settle| (settle.id, settle.token)));
+            tokens.extend(held.ended.values().map(|completion| (completion.id, completion.token)));
             tokens.extend(held.void.keys().map(|run| (run.id, run.token)));
             let under_way = member.worker.contact.under_way.iter();
-            tokens.extend(under_way.flat_map(|step| &step.settled).map(|run| (run.id, run.token)));
+            tokens.extend(under_way.flat_map(|step| &step.completed).map(|run| (run.id, run.token)));
             for step in member.steps() {
-                tokens.extend(step.settle.iter().map(|settle| (settle.id, settle.token)));
+                tokens.extend(step.complete.iter().map(|completion| (completion.id, completion.token)));
                 tokens.extend(step.holding.iter().flatten().copied());
             }
             let answered = if let Wire::Answered(_, answer) = &member.wire { Some(answer) } else { None };

@@ -40,16 +40,16 @@ impl Rows for Flawed<'_> {
 
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, StateError> {
         let mut found = self.tables.task(id)?;
-        let settle = self.step().and_then(|step| {
-            let settle = step.settle.iter().find(|settle| settle.id == id)?;
-            Some((step.worker, settle.token))
+        let complete = self.step().and_then(|step| {
+            let completion = step.complete.iter().find(|completion| completion.id == id)?;
+            Some((step.worker, completion.token))
         });
-        if let (Flaw::NoFence, Some(x), Some((worker, token))) = (self.flaw, &mut found, settle)
+        if let (Flaw::NoFence, Some(x), Some((worker, token))) = (self.flaw, &mut found, complete)
             && x.state == State::Leased
         {
             (x.worker, x.token) = (Some(worker), token);
         }
-        if let (Flaw::StopForgotten, Some(x), Some(_)) = (self.flaw, &mut found, settle) {
+        if let (Flaw::StopForgotten, Some(x), Some(_)) = (self.flaw, &mut found, complete) {
             x.stop = None;
         }
         Ok(found)
@@ -91,9 +91,9 @@ impl Rows for Flawed<'_> {
         Ok(first.filter(|_| self.flaw != Flaw::NoHandOver))
     }
 
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        let untold = self.tables.untold(most)?;
-        Ok(if self.flaw == Flaw::EndsNotTold { Vec::new() } else { untold })
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        let unnotified = self.tables.unnotified(most)?;
+        Ok(if self.flaw == Flaw::EndsNotNotified { Vec::new() } else { unnotified })
     }
 
     fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
@@ -139,9 +139,9 @@ impl Rows for Flawed<'_> {
         holders(key: &Key) -> u64;
         has_ordered_holder(key: &Key) -> bool;
         last_ready_holder(key: &Key) -> Option<Task>;
-        keyed(key: &Key, most: u32) -> u64;
+        blocked(key: &Key, most: u32) -> u64;
         next_key(after: Option<&Key>) -> Option<Key>;
-        parked(kind: &Kind, most: u32) -> Vec<Task>;
+        unserved(kind: &Kind, most: u32) -> Vec<Task>;
         ready_holders(kind: &Kind, most: u32) -> Vec<Task>;
         overdue(until: Micros, most: u32) -> Vec<Task>;
         next_deadline() -> Option<Micros>;
@@ -151,7 +151,7 @@ impl Rows for Flawed<'_> {
         remove_edge(edge: &Edge) -> ();
         put_edge(edge: &Edge) -> ();
         edges_from(up: TaskId, after: Option<TaskId>, most: u32) -> Vec<Edge>;
-        untold_from(up: TaskId, life: u32, most: u32) -> Vec<Edge>;
+        unnotified_from(up: TaskId, generation: u32, most: u32) -> Vec<Edge>;
         edges_to(down: TaskId, state: Option<EdgeState>, after: Option<TaskId>, most: u32) -> Vec<Edge>;
         put_presence(presence: &Presence) -> ();
         remove_presence(worker: WorkerId) -> ();
@@ -181,6 +181,6 @@ impl Rows for Flawed<'_> {
         events(after: u64, most: u32) -> Vec<(u64, Event)>;
         last_event() -> u64;
         forget_events(before: Micros, most: u32) -> ();
-        nudge() -> ();
+        notify() -> ();
     }
 }

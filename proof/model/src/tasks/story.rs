@@ -119,10 +119,10 @@ fn token((id, token): (TaskId, Token)) -> String {
 
 fn step(step: &Step) -> String {
     let mut said = vec![format!("step {}", step.sequence)];
-    let settled = step.settle.iter();
-    said.extend(
-        settled.map(|settle| format!("{} {}", token((settle.id, settle.token)), ends(&settle.outcome))),
-    );
+    let completed = step.complete.iter();
+    said.extend(completed.map(|completion| {
+        format!("{} {}", token((completion.id, completion.token)), ends(&completion.outcome))
+    }));
     if let Some(holding) = &step.holding {
         let held: Vec<_> = holding.iter().copied().map(token).collect();
         said.push(if held.is_empty() {

@@ -9,7 +9,7 @@ use std::{
 use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Add, Added, Change, ChangeTasks, Command, Outcome, Reply, Selector, Settle, Step, rules,
+    Add, Added, Change, ChangeTasks, Command, Completion, Outcome, Reply, Selector, Step, rules,
 };
 use interval_queue_worker::{Because, Next, RunId, Worker};
 
@@ -137,22 +137,22 @@ impl World {
     }
 
     /// A worker looks what is to do: told to by what may have changed, or when it is time.
-    pub(crate) fn act(&mut self, setup: &Setup, n: usize, nudged: bool) {
+    pub(crate) fn act(&mut self, setup: &Setup, n: usize, notified: bool) {
         let now = instant(self.now);
         let is_idle = matches!(self.members[n].wire, Wire::Idle);
         let worker = self.worker(n);
-        if nudged && is_idle {
-            worker.nudge();
+        if notified && is_idle {
+            worker.notify();
             // How long it rests after a nudge that came for nothing is short of a tick.
             let contact = &mut worker.contact;
             (contact.in_vain, contact.sent) = (0, contact.sent.map(|_| long_ago()));
         }
         let next = flaw::next(setup.flaw, worker, now);
-        worker.contact.nudged = false;
+        worker.contact.notified = false;
         match next {
             Next::Send(step) => {
                 let member = &mut self.members[n];
-                (member.life, member.wire) = (Life::Alive, Wire::Sent(Arc::from(step)));
+                (member.generation, member.wire) = (Life::Alive, Wire::Sent(Arc::from(step)));
                 if setup.requests == Requests::Quick {
                     self.arrive(setup, n);
                 }
@@ -306,14 +306,15 @@ impl World {
         let worker = &self.members[n].worker;
         let Some(running) = worker.held.running.get(&id(task)) else { return };
         let run = RunId { id: id(task), token: running.token };
-        let (worker, settle) = (worker.identity.worker, Settle { id: run.id, token: run.token, outcome });
+        let (worker, completion) =
+            (worker.identity.worker, Completion { id: run.id, token: run.token, outcome });
         let tables = Arc::make_mut(&mut self.stored);
-        let settled = rules::settle_within(tables, self.now, worker, &settle);
-        tables.finish(settled.is_ok());
+        let completed = rules::complete_within(tables, self.now, worker, &completion);
+        tables.finish(completed.is_ok());
         judge::rows(self, &before);
-        judge::within(self, &before, worker, &settle, settled.as_ref().map_err(StateError::kind));
-        if settled.is_ok() && is_heard {
-            self.worker(n).settled(run);
+        judge::within(self, &before, worker, &completion, completed.as_ref().map_err(StateError::kind));
+        if completed.is_ok() && is_heard {
+            self.worker(n).completed(run);
         } else {
             self.worker(n)
                 .ended(run, Outcome::Error("it was rolled back, as far as its handler knows".into()));

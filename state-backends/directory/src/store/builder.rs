@@ -89,6 +89,7 @@ impl Builder {
     /// | `Invalid` | the path names a file or anything else than a directory |
     /// | `Foreign` | it has other files |
     /// | `NewerVersion` | a newer version of this software has made it |
+    /// | `Unsupported` | a version before the first release has made it |
     /// | `Denied` | no right to write to it |
     /// | `Unreachable` | the file system failed |
     ///

@@ -14,7 +14,7 @@ use interval_queue_store::files::{FileId, Patience, cannot, lock::try_lock};
 use super::{Builder, Files};
 
 /// The version of what lies where.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 const MARK: &str = "layout.json";
 const EXPLAINED: &str = include_str!("explained.txt");
 
@@ -117,7 +117,15 @@ impl Place {
             Err(error) => return Err(cannot("read", &self.files.at(MARK), error)),
         };
         match serde_json::from_slice::<Mark>(&text) {
-            Ok(mark) if mark.interval_queue_directory <= LAYOUT => Ok(true),
+            Ok(mark) if mark.interval_queue_directory == LAYOUT => Ok(true),
+            Ok(mark) if mark.interval_queue_directory < LAYOUT => Err(self.error(
+                StateErrorKind::Unsupported,
+                format_args!(
+                    "has the layout {}, and this program reads {LAYOUT}: finish the work with the program that stored it, or \
+                     choose an empty directory",
+                    mark.interval_queue_directory
+                ),
+            )),
             Ok(mark) => Err(self.error(
                 StateErrorKind::NewerVersion,
                 format_args!(

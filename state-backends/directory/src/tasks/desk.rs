@@ -191,7 +191,7 @@ pub(super) fn shows(before: &Task, after: &Task) -> bool {
         && before.failures == after.failures
         && before.retries == after.retries
         && before.returns == after.returns
-        && before.life == after.life
+        && before.generation == after.generation
         && before.ended == after.ended
         && before.error == after.error
         && before.history.len() == after.history.len()

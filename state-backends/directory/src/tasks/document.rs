@@ -169,21 +169,21 @@ impl Document {
             schedule: schedule.map(|schedule| Nominal { schedule, at: instant }),
             state,
             holds_key: false,
-            parked: false,
+            unserved: false,
             token: self.token()?,
             failures: self.or_default("failures")?,
             retries: self.or_default("retries")?,
             returns: self.or_default("returns")?,
-            life: self.or_default("life")?,
+            generation: self.or_default("generation")?,
             worker: self.get("worker")?,
             admitted: None,
             leased: self.get("leased_us")?,
             stop: None,
             progress: None,
             ended: self.get("ended_us")?,
-            ended_tick: None,
-            told: false,
-            wanted: false,
+            ended_lease_clock: None,
+            notified: false,
+            retained: false,
             error: self.get("error")?,
             history: history.into_iter().map(Run::attempt).collect::<Result<_, _>>()?,
         })
@@ -230,7 +230,7 @@ impl Document {
         text.say_unless("failures", &task.failures, task.failures == 0)?;
         text.say_unless("retries", &task.retries, task.retries == 0)?;
         text.say_unless("returns", &task.returns, task.returns == 0)?;
-        text.say_unless("life", &task.life, task.life == 0)?;
+        text.say_unless("generation", &task.generation, task.generation == 0)?;
         text.some("error", task.error.as_ref())?;
         text.raw("payload", payload.map(Json::as_str).or(self.raw("payload")).or(Some("null")))?;
         let kept = self.raw("result");
@@ -272,12 +272,12 @@ const KNOWN: [&str; 30] = [
     "failures",
     "retries",
     "returns",
-    "life",
+    "generation",
     "error",
     "payload",
     "result",
     "attempts",
-    "wanted",
+    "retained",
 ];
 
 fn wrong(name: &str, value: &str, error: &serde_json::Error) -> Wrong {

@@ -202,7 +202,7 @@ fn bring_up(place: &Place, on: &Connection) -> Result<(), Trouble> {
         0 => 0,
         _ => on.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?,
     };
-    let known = TASKS.migrations.len() as u32;
+    let known = TASKS.known() as u32;
     if version > known {
         let what =
             format!("has an index.db of version {version}, and this one knows {known}: upgrade the program");

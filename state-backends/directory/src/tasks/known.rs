@@ -1,4 +1,4 @@
-//! Files that were read when their tasks were leased: most are settled by the same process soon, which need not read
+//! Files that were read when their tasks were leased: most are completed by the same process soon, which need not read
 //! them again.
 
 use std::{cell::RefCell, collections::HashMap, time::SystemTime};

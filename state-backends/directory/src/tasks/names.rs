@@ -19,7 +19,7 @@ pub(super) const STATES: [State; 9] = [
     State::Added,
     State::Waiting,
     State::Scheduled,
-    State::Keyed,
+    State::Blocked,
     State::Ready,
     State::Leased,
     State::Done,

@@ -141,11 +141,11 @@ impl<'a> Rebuilding<'a> {
             paused: self.file.paused,
             paused_at: None,
             incarnation,
-            ticks: self.now,
+            lease_clock: self.now,
             seen: self.now,
             latest: self.latest,
-            unswept: true,
-            level_after: None,
+            maintenance_due: true,
+            rebalance_after: None,
             followed: None,
         })?;
         for kind in &self.file.paused_kinds {
@@ -156,11 +156,11 @@ impl<'a> Rebuilding<'a> {
                 paused_at: None,
                 served_until,
                 open: false,
-                uneven: true,
+                needs_rebalancing: true,
             })?;
         }
         for (key, limit) in self.file.limits() {
-            rows.put_key(&KeyRow { key, limit: Some(limit), paused_at: None, uneven: true })?;
+            rows.put_key(&KeyRow { key, limit: Some(limit), paused_at: None, needs_rebalancing: true })?;
         }
         for schedule in &self.file.schedules {
             rows.put_schedule(schedule)?;
@@ -201,8 +201,8 @@ impl<'a> Rebuilding<'a> {
         found.sort_by_key(|(task, ..)| (task.added, task.position, task.id));
         // Rows take the numbers behind the highest one there is.
         let sql = "INSERT OR IGNORE INTO interval_queue_task \
-                   (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, parked, holds_name, \
-                    weight, has_edges, incarnation, attempt, failures, retries, returns, life, told, wanted) \
+                   (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, unserved, holds_name, \
+                    weight, has_edges, incarnation, attempt, failures, retries, returns, generation, notified, retained) \
                    VALUES (?1, -1, printf('%036d', ?1), 'purged', '', 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
         self.index.on.prepare_cached(sql)?.execute([shard * SHARD - 1])?;
         self.latest = found.iter().map(|(task, ..)| task.added).fold(self.latest, Micros::max);
@@ -284,13 +284,13 @@ impl<'a> Rebuilding<'a> {
         task.due = due.min(Micros::MAX.get().cast_signed());
         if state.is_ended() {
             task.ended = task.ended.or(Some(self.now));
-            task.ended_tick = Some(self.now);
-            task.told = true;
+            task.ended_lease_clock = Some(self.now);
+            task.notified = true;
         } else {
             task.ended = None;
         }
         // The rules let through all gates what waits at one.
-        let waits = matches!(state, State::Waiting | State::Keyed)
+        let waits = matches!(state, State::Waiting | State::Blocked)
             || state == State::Ready && task.key.is_some()
             || state == State::Scheduled && task.has_edges && task.leased.is_none();
         if waits {
@@ -302,7 +302,7 @@ impl<'a> Rebuilding<'a> {
             name: edge.name,
             on_failure: edge.on_failure,
             state: EdgeState::New,
-            life: 0,
+            generation: 0,
         };
         Ok((task, new.edges.into_iter().map(edge).collect()))
     }
@@ -321,8 +321,8 @@ impl<'a> Rebuilding<'a> {
         };
         // Those that have passed this gate have been told; of the others the next step looks upstream.
         run(format!(
-            "UPDATE interval_queue_task_edge SET life = \
-             (SELECT life FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up), state = CASE \
+            "UPDATE interval_queue_task_edge SET generation = \
+             (SELECT generation FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up), state = CASE \
              WHEN {up} = 'done' THEN 'met' WHEN on_failure = 'run' AND {up} IN ('failed', 'cancelled') THEN 'failed' \
              WHEN {down} IN ('done', 'failed', 'cancelled') THEN 'cut' ELSE 'met' END \
              WHERE queue = {number} AND {down} <> 'added'",

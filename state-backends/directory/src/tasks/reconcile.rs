@@ -102,8 +102,8 @@ impl Hand<'_, '_> {
     /// Tells of something that a person may not do.
     fn tell(&mut self, id: TaskId, what: &str) -> Result<(), Trouble> {
         let name = format!("{}/{}/{id}.json.reason", self.folder, names::ASIDE);
-        let told = self.round.files().replace(&name, &format!("{what}\n"));
-        told.map_err(|error| self.failed("write", Path::new(&name), error))
+        let notified = self.round.files().replace(&name, &format!("{what}\n"));
+        notified.map_err(|error| self.failed("write", Path::new(&name), error))
     }
 
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, Trouble> {
@@ -272,8 +272,8 @@ impl Hand<'_, '_> {
 
     /// A person has moved the file of a task to the directory of another state.
     fn move_task(&mut self, task: &Task, to: Option<State>, document: &Document) -> Result<(), Trouble> {
-        use State::{Added, Cancelled, Keyed, Ready, Scheduled, Waiting};
-        let waits = matches!(to, None | Some(Added | Ready | Keyed | Scheduled | Waiting));
+        use State::{Added, Blocked, Cancelled, Ready, Scheduled, Waiting};
+        let waits = matches!(to, None | Some(Added | Ready | Blocked | Scheduled | Waiting));
         let verb = match task.state {
             state if state.is_ended() => Some(Verb::Retry).filter(|_| waits),
             _ if to == Some(Cancelled) => Some(Verb::Cancel),

@@ -309,16 +309,16 @@ impl Rows for Filed<'_> {
         Ok(self.tables.first_in_line(key)?)
     }
 
-    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, Trouble> {
-        Ok(self.tables.keyed(key, most)?)
+    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Trouble> {
+        Ok(self.tables.blocked(key, most)?)
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Trouble> {
         Ok(self.tables.next_key(after)?)
     }
 
-    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Trouble> {
-        Ok(self.tables.parked(kind, most)?)
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Trouble> {
+        Ok(self.tables.unserved(kind, most)?)
     }
 
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Trouble> {
@@ -333,8 +333,8 @@ impl Rows for Filed<'_> {
         Ok(self.tables.next_deadline()?)
     }
 
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, Trouble> {
-        Ok(self.tables.untold(most)?)
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Trouble> {
+        Ok(self.tables.unnotified(most)?)
     }
 
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Trouble> {
@@ -363,8 +363,8 @@ impl Rows for Filed<'_> {
         Ok(self.tables.edges_from(up, after, most)?)
     }
 
-    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Trouble> {
-        Ok(self.tables.untold_from(up, life, most)?)
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, Trouble> {
+        Ok(self.tables.unnotified_from(up, generation, most)?)
     }
 
     fn edges_to(
@@ -477,7 +477,7 @@ impl Rows for Filed<'_> {
         Ok(self.tables.forget_events(before, most)?)
     }
 
-    fn nudge(&mut self) -> Result<(), Trouble> {
-        Ok(self.tables.nudge()?)
+    fn notify(&mut self) -> Result<(), Trouble> {
+        Ok(self.tables.notify()?)
     }
 }

@@ -49,20 +49,20 @@ impl Watchers {
                 .make_directory(&drop_box)
                 .map_err(|error| watchers.place.failed("make", &drop_box, error))?;
             let directory = files.at(&folder);
-            let told = {
+            let notified = {
                 let mut queues = locked(&watchers.queues);
                 // Otherwise queues that nobody watches any more would gather.
-                queues.retain(|_, told| !told.is_closed());
+                queues.retain(|_, notified| !notified.is_closed());
                 queues.entry(directory.clone()).or_default().subscribe()
             };
             watchers.listen(&directory)?;
-            let next = async |mut told: tokio::sync::watch::Receiver<()>| {
-                told.changed().await.ok().map(|()| ((), told))
+            let next = async |mut notified: tokio::sync::watch::Receiver<()>| {
+                notified.changed().await.ok().map(|()| ((), notified))
             };
             let kept = watchers.clone();
-            let stream = stream::unfold((told, kept), move |(told, kept)| async move {
-                let (item, told) = next(told).await?;
-                Some((item, (told, kept)))
+            let stream = stream::unfold((notified, kept), move |(notified, kept)| async move {
+                let (item, notified) = next(notified).await?;
+                Some((item, (notified, kept)))
             });
             Ok(Box::pin(stream) as Changes)
         })
@@ -92,7 +92,7 @@ impl Watchers {
 }
 
 fn tell_all(queues: &Mutex<Watched>) {
-    locked(queues).values().for_each(|told| told.send_replace(()));
+    locked(queues).values().for_each(|notified| notified.send_replace(()));
 }
 
 fn hear(queues: &Mutex<Watched>, event: &Event) {
@@ -116,8 +116,8 @@ fn hear(queues: &Mutex<Watched>, event: &Event) {
             && !matches!(event.kind, EventKind::Remove(_));
         let of_queue =
             if is_dropped { directory.parent() } else { Some(directory).filter(|_| name == "news") };
-        if let Some(told) = of_queue.and_then(|directory| queues.get(directory)) {
-            told.send_replace(());
+        if let Some(notified) = of_queue.and_then(|directory| queues.get(directory)) {
+            notified.send_replace(());
         }
     }
 }

@@ -44,7 +44,7 @@ impl Request {
             Command::Add(add) => {
                 1 + add.tasks.iter().map(|task| 1 + task.payload.as_str().len() / HEAVY).sum::<usize>()
             }
-            Command::Step(step) => 1 + step.settle.len() + step.want as usize,
+            Command::Step(step) => 1 + step.complete.len() + step.want as usize,
             Command::Change(_) => 100,
             _ => 1,
         }

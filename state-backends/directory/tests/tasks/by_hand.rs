@@ -164,11 +164,14 @@ async fn a_file_that_is_moved_changes_its_state() {
     assert_eq!(state_of(&store, 4).await, Some(State::Ready), "nobody leases by hand");
     assert_eq!(state_of(&store, 5).await, Some(State::Ready));
     agree(&store).await;
-    let told = reasons(&store);
-    assert!(told.len() == 2 && told.iter().all(|told| told.contains("put back")), "{told:?}");
+    let notified = reasons(&store);
+    assert!(
+        notified.len() == 2 && notified.iter().all(|notified| notified.contains("put back")),
+        "{notified:?}"
+    );
     // The retried one has all its attempts again, and its history.
     let retried = all(&store, &mail()).await.swap_remove(0).task;
-    assert_eq!((retried.failures, retried.life, retried.history.len()), (0, 1, 1));
+    assert_eq!((retried.failures, retried.generation, retried.history.len()), (0, 1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -299,7 +302,7 @@ async fn what_is_no_task_is_set_aside_and_in_nobodys_way() {
     let leased = Hand::new(&store, 1).step(Vec::new(), 20).await.leased;
     let ids: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
     assert_eq!(ids, [4, 7, 8].map(id));
-    let told = reasons(&store);
+    let notified = reasons(&store);
     for what in [
         "is empty",
         "no JSON",
@@ -312,9 +315,9 @@ async fn what_is_no_task_is_set_aside_and_in_nobodys_way() {
         "its name is no text",
         "no regular file",
     ] {
-        assert!(told.iter().any(|told| told.contains(what)), "{what}: {told:#?}");
+        assert!(notified.iter().any(|notified| notified.contains(what)), "{what}: {notified:#?}");
     }
-    assert_eq!(told.len(), 12, "{told:#?}");
+    assert_eq!(notified.len(), 12, "{notified:#?}");
     assert_eq!(fs::read_dir(&drop_box).unwrap().count(), 0);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "{\"payload\": \"secret\"}");
     agree(&store).await;
@@ -379,8 +382,8 @@ async fn a_lost_index_is_made_again() {
     );
     let taken = other.step(Vec::new(), 5).await.leased;
     assert_eq!(taken.iter().map(|leased| leased.task.id).collect::<Vec<_>>(), [id(4)]);
-    let settled = hand.step(done(&leased[2..]), 0).await;
-    assert!(settled.lost.is_empty(), "{settled:?}");
+    let completed = hand.step(done(&leased[2..]), 0).await;
+    assert!(completed.lost.is_empty(), "{completed:?}");
     assert!(taken[0].task.token > leased[0].task.token);
     other.step(done(&taken), 0).await;
     // Those downstream run one after the other.
@@ -444,16 +447,25 @@ async fn a_directory_of_something_else_stays_as_it_is() {
     refused(&directory.path().join("a/b"), StateErrorKind::NotFound, "does not exist").await;
     let newer = directory.path().join("newer");
     fs::create_dir(&newer).unwrap();
-    fs::write(newer.join("layout.json"), "{\"interval_queue_directory\": 2}").unwrap();
-    refused(&newer, StateErrorKind::NewerVersion, "upgrade the program").await;
+    for (layout, kind, says) in [
+        (3, StateErrorKind::NewerVersion, "upgrade the program"),
+        (
+            1,
+            StateErrorKind::Unsupported,
+            "has the layout 1, and this program reads 2: finish the work with the program",
+        ),
+    ] {
+        fs::write(newer.join("layout.json"), format!("{{\"interval_queue_directory\": {layout}}}")).unwrap();
+        refused(&newer, kind, says).await;
+    }
     fs::write(newer.join("layout.json"), "{}").unwrap();
     refused(&newer, StateErrorKind::Damaged, "layout.json").await;
     let lost = directory.path().join("lost");
     open(&lost).await.apply(&mail(), add([task(1)])).await.unwrap();
     fs::remove_file(lost.join("layout.json")).unwrap();
-    let says = "has lost its layout.json: put {\"interval_queue_directory\": 1} there";
+    let says = "has lost its layout.json: put {\"interval_queue_directory\": 2} there";
     refused(&lost, StateErrorKind::Damaged, says).await;
-    fs::write(lost.join("layout.json"), "{\"interval_queue_directory\": 1}").unwrap();
+    fs::write(lost.join("layout.json"), "{\"interval_queue_directory\": 2}").unwrap();
     assert_eq!(open(&lost).await.queues().await.unwrap(), [mail()]);
     // A look leaves nothing behind, and an empty directory will do.
     let missing = directory.path().join("missing");

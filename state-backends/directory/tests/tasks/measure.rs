@@ -26,7 +26,7 @@ fn used() -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// Adds, leases and settles so many at a time, for a while.
+/// Adds, leases and completes so many at a time, for a while.
 #[allow(clippy::disallowed_methods, reason = "measures")]
 fn work() {
     let mut orders = io::stdin().lock().lines().map_while(Result::ok);
@@ -145,7 +145,7 @@ async fn tell(
     let begun = Instant::now();
     super::support::overview(store).await;
     println!(
-        "{waiting} wait: added in {added:?}; 45 steps of 10 in {took:?}, {cpu} ticks of CPU; a look {look:?}; the index is made again \
+        "{waiting} wait: added in {added:?}; 45 steps of 10 in {took:?}, {cpu} lease_clock of CPU; a look {look:?}; the index is made again \
          in {:?}",
         begun.elapsed()
     );

@@ -59,8 +59,8 @@ fn in_directory() -> (tempfile::TempDir, PathBuf) {
 
 const BATCH: u64 = 5;
 
-/// Adds and settles for ever, and tells what was answered.
-fn add_and_settle() {
+/// Adds and completes for ever, and tells what was answered.
+fn add_and_complete() {
     let (path, n) = orders();
     block_on(async {
         let store = open(&path).await;
@@ -70,9 +70,9 @@ fn add_and_settle() {
             let first = n * 1_000_000 + at * BATCH;
             store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
             say(&format!("added {first}"));
-            let settled: Vec<_> = held.iter().map(|leased| leased.task.id).collect();
+            let completed: Vec<_> = held.iter().map(|leased| leased.task.id).collect();
             held = hand.step(done(&held), 3).await.leased;
-            settled.iter().for_each(|id| say(&format!("settled {id}")));
+            completed.iter().for_each(|id| say(&format!("completed {id}")));
         }
     });
 }
@@ -82,10 +82,10 @@ fn a_killed_process_loses_nothing_that_was_answered() {
     const NAME: &str = "processes::a_killed_process_loses_nothing_that_was_answered";
     const ROUNDS: u64 = 10;
     if Process::is_copy() {
-        return add_and_settle();
+        return add_and_complete();
     }
     let (_directory, path) = in_directory();
-    let (mut added, mut settled) = (BTreeSet::new(), BTreeSet::<TaskId>::new());
+    let (mut added, mut completed) = (BTreeSet::new(), BTreeSet::<TaskId>::new());
     for round in 0..ROUNDS {
         let mut crowd: Vec<_> = (0..3).map(|n| Copy::start(NAME, &path, 1 + round * 3 + n)).collect();
         let mut heard = Vec::new();
@@ -99,12 +99,12 @@ fn a_killed_process_loses_nothing_that_was_answered() {
         for word in heard {
             match word.split_once(' ').unwrap() {
                 ("added", first) => added.extend((0..BATCH).map(|n| id(first.parse::<u64>().unwrap() + n))),
-                ("settled", id) => _ = settled.insert(id.parse().unwrap()),
+                ("completed", id) => _ = completed.insert(id.parse().unwrap()),
                 other => panic!("{other:?}"),
             }
         }
     }
-    assert!(added.len() > 100 && settled.len() > 50, "{} and {}", added.len(), settled.len());
+    assert!(added.len() > 100 && completed.len() > 50, "{} and {}", added.len(), completed.len());
     block_on(async {
         let store = open(&path).await;
         Hand::new(&store, 1_000).step(Vec::new(), 0).await;
@@ -117,13 +117,13 @@ fn a_killed_process_loses_nothing_that_was_answered() {
         assert_eq!(there.len() as u64 % BATCH, 0);
         for stored in &stored {
             let is_done = stored.task.state == State::Done;
-            assert!(is_done || !settled.contains(&stored.task.id), "{}", stored.task.id);
+            assert!(is_done || !completed.contains(&stored.task.id), "{}", stored.task.id);
             assert_eq!(stored.result.is_some(), is_done, "{}", stored.task.id);
         }
     });
 }
 
-/// Leases and settles until there is nothing left, and tells of both.
+/// Leases and completes until there is nothing left, and tells of both.
 fn work() {
     let (path, n) = orders();
     block_on(async {

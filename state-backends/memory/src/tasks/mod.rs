@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue_contract::{Changes, Micros, QueueName, StateError};
-use interval_queue_task_contract::{Command, Reply, Settle, Settled, TaskStore, WorkerId, rules};
+use interval_queue_task_contract::{Command, Completed, Completion, Reply, TaskStore, WorkerId, rules};
 
 use crate::{clock::wall_clock, watchers::Watchers};
 
@@ -76,13 +76,13 @@ impl MemoryTasks {
     /// the rules.
     #[doc(hidden)]
     #[allow(clippy::missing_errors_doc, reason = "those of the rule")]
-    pub fn settle_within(
+    pub fn complete_within(
         &self,
         queue: &QueueName,
         worker: WorkerId,
-        settle: &Settle,
-    ) -> Result<Settled, StateError> {
-        self.carry_out(queue, |tables, now| rules::settle_within(tables, now, worker, settle))
+        completion: &Completion,
+    ) -> Result<Completed, StateError> {
+        self.carry_out(queue, |tables, now| rules::complete_within(tables, now, worker, completion))
     }
 
     fn carry_out<T>(
@@ -95,12 +95,12 @@ impl MemoryTasks {
         let is_there = queues.contains_key(queue);
         let tables = queues.entry(queue.clone()).or_default();
         let done = work(tables, now);
-        let nudges = tables.finish(done.is_ok());
+        let notifies = tables.finish(done.is_ok());
         if !is_there && tables.is_empty() {
             queues.remove(queue);
         }
         drop(queues);
-        if nudges {
+        if notifies {
             self.shared.watchers.tell(queue);
         }
         done

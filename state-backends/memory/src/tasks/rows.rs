@@ -143,9 +143,9 @@ impl Rows for Tables {
         Ok(self.range(all).next().cloned())
     }
 
-    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
+    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
         let all = self.range(Entry::KeyInUse(key.clone(), FIRST)..=Entry::KeyInUse(key.clone(), LAST));
-        Ok(all.filter(|x| x.state == State::Keyed).take(most as usize).count() as u64)
+        Ok(all.filter(|x| x.state == State::Blocked).take(most as usize).count() as u64)
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
@@ -160,8 +160,8 @@ impl Rows for Tables {
         }))
     }
 
-    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Parked(kind.clone(), FIRST)..=Entry::Parked(kind.clone(), LAST)), most)
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Unserved(kind.clone(), FIRST)..=Entry::Unserved(kind.clone(), LAST)), most)
     }
 
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
@@ -179,8 +179,8 @@ impl Rows for Tables {
         Ok(all.next().and_then(|x| x.deadline))
     }
 
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Untold(FIRST)..=Entry::Untold(LAST)), most)
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Unnotified(FIRST)..=Entry::Unnotified(LAST)), most)
     }
 
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
@@ -226,10 +226,10 @@ impl Rows for Tables {
         Ok(behind.take(most as usize).cloned().collect())
     }
 
-    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, StateError> {
         Ok(self
             .edges_behind(up, None)
-            .filter(|edge| edge.is_untold(life))
+            .filter(|edge| edge.is_unnotified(generation))
             .take(most as usize)
             .cloned()
             .collect())
@@ -243,8 +243,8 @@ impl Rows for Tables {
         most: u32,
     ) -> Result<Vec<Edge>, StateError> {
         let edges = self.edges.range((down, FIRST)..=(down, LAST)).map(|(_, edge)| edge);
-        let wanted = edges.filter(|edge| state.is_none_or(|state| edge.state == state));
-        Ok(wanted
+        let retained = edges.filter(|edge| state.is_none_or(|state| edge.state == state));
+        Ok(retained
             .filter(|edge| after.is_none_or(|after| edge.up > after))
             .take(most as usize)
             .cloned()
@@ -335,7 +335,7 @@ impl Rows for Tables {
     }
 
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        Ok(self.keys.values().filter(|row| row.uneven).take(most as usize).cloned().collect())
+        Ok(self.keys.values().filter(|row| row.needs_rebalancing).take(most as usize).cloned().collect())
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, StateError> {
@@ -425,8 +425,8 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn nudge(&mut self) -> Result<(), StateError> {
-        self.nudges = true;
+    fn notify(&mut self) -> Result<(), StateError> {
+        self.notifies = true;
         Ok(())
     }
 }

@@ -41,7 +41,7 @@ pub struct Tables {
     last_number: u64,
     pub(super) leased: u64,
     undo: Vec<Undo>,
-    pub(super) nudges: bool,
+    pub(super) notifies: bool,
 }
 
 /// What was there before a write.
@@ -89,7 +89,7 @@ impl Tables {
 
     /// The command was carried out, or is undone. Gives whether it nudges those who watch.
     pub fn finish(&mut self, is_done: bool) -> bool {
-        let nudges = std::mem::take(&mut self.nudges) && is_done;
+        let notifies = std::mem::take(&mut self.notifies) && is_done;
         if !is_done {
             for undo in std::mem::take(&mut self.undo).into_iter().rev() {
                 match undo {
@@ -111,7 +111,7 @@ impl Tables {
             }
         }
         self.undo.clear();
-        nudges
+        notifies
     }
 
     /// What the command under way has written so far.

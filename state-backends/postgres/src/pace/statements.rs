@@ -7,6 +7,7 @@ use crate::store::{literal, quoted};
 /// The tables, with what makes each version of them out of the one before.
 pub(crate) const PACE: Component = Component {
     name: "interval_queue",
+    first: 1,
     migrations: &[include_str!("migrations/1.sql")],
     grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",
 };

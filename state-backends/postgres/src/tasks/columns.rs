@@ -81,7 +81,7 @@ columns! { task;
     key Text: key => task.key.as_ref().map(|key| key.as_str().to_owned()),
     ordered Truth: ordered => task.ordered,
     holds_key Truth: holds_key => task.holds_key,
-    parked Truth: parked => task.parked,
+    unserved Truth: unserved => task.unserved,
     unique_name Text: unique => task.unique.as_ref().map(|unique| unique.name.as_str().to_owned()),
     unique_until Text: unique => task.unique.as_ref().map(|unique| until(unique.until)),
     holds_name Truth: holds_name => task.holds_name,
@@ -97,16 +97,16 @@ columns! { task;
     failures Int: failures => i64::from(task.failures),
     retries Int: retries => i64::from(task.retries),
     returns Int: returns => i64::from(task.returns),
-    life Int: life => i64::from(task.life),
+    generation Int: generation => i64::from(task.generation),
     worker Id: worker => task.worker.map(WorkerId::uuid),
     admitted Int: admitted => task.admitted.map(micros),
     leased Int: leased => task.leased.map(micros),
     stop Text: stop => task.stop.map(|stop| stop.as_str()),
     progress Json: progress => task.progress.as_ref().map(json),
     ended Int: ended => task.ended.map(micros),
-    ended_tick Int: ended_tick => task.ended_tick.map(micros),
-    told Truth: told => task.told,
-    wanted Truth: wanted => task.wanted,
+    ended_lease_clock Int: ended_lease_clock => task.ended_lease_clock.map(micros),
+    notified Truth: notified => task.notified,
+    retained Truth: retained => task.retained,
     error Text: error => task.error.as_deref().map(printable),
     history Json: history => some(&task.history),
 }
@@ -164,7 +164,7 @@ pub(super) fn read(cells: &mut Cells<'_>) -> Result<Task, StateError> {
         key: cells.some("no key")?,
         ordered: cells.truth()?,
         holds_key: cells.truth()?,
-        parked: cells.truth()?,
+        unserved: cells.truth()?,
         unique: {
             let name = cells.some("no unique name")?;
             let until = cells.word()?.unwrap_or_default();
@@ -185,7 +185,7 @@ pub(super) fn read(cells: &mut Cells<'_>) -> Result<Task, StateError> {
         failures: cells.number()?,
         retries: cells.number()?,
         returns: cells.number()?,
-        life: cells.number()?,
+        generation: cells.number()?,
         worker: cells.some_id()?.map(WorkerId::new),
         admitted: cells.some_micros()?,
         leased: cells.some_micros()?,
@@ -199,9 +199,9 @@ pub(super) fn read(cells: &mut Cells<'_>) -> Result<Task, StateError> {
             }
             ended
         },
-        ended_tick: cells.some_micros()?,
-        told: cells.truth()?,
-        wanted: cells.truth()?,
+        ended_lease_clock: cells.some_micros()?,
+        notified: cells.truth()?,
+        retained: cells.truth()?,
         error: cells.some_text()?.map(Into::into),
         history: cells.json()?,
     })

@@ -28,7 +28,7 @@ const DETERRED: u32 = 16;
 
 /// What the last command of this handle has seen of a queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Glimpse {
+pub(super) struct QueueHeader {
     pub(super) number: i64,
     /// When the next step is to sweep, and the server's clock when that was read.
     sweeps: Micros,
@@ -44,7 +44,7 @@ pub(super) struct Glimpse {
     pub(super) has_floors: bool,
 }
 
-impl Glimpse {
+impl QueueHeader {
     /// About the server's clock.
     pub(super) fn now(&self, clock: Option<Micros>) -> Micros {
         clock.unwrap_or_else(|| self.now + Micros::from_duration(self.read.elapsed()))
@@ -58,14 +58,14 @@ impl Glimpse {
 
 /// What this handle has seen of its queues.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Glimpses(Arc<Mutex<HashMap<QueueName, Glimpse>>>);
+pub(super) struct QueueHeaders(Arc<Mutex<HashMap<QueueName, QueueHeader>>>);
 
-impl Glimpses {
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<QueueName, Glimpse>) -> T) -> T {
+impl QueueHeaders {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<QueueName, QueueHeader>) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn of(&self, name: &QueueName) -> Option<Glimpse> {
+    pub(super) fn of(&self, name: &QueueName) -> Option<QueueHeader> {
         self.with(|known| known.get(name).copied())
     }
 
@@ -78,33 +78,33 @@ impl Glimpses {
     pub(super) fn note(&self, name: &QueueName, number: i64, queue: &Queue, now: Micros) {
         self.with(|known| {
             let before = known.get(name);
-            let glimpse = Glimpse {
+            let header = QueueHeader {
                 number,
                 sweeps: queue.seen + SWEEP,
                 now,
                 read: tokio::time::Instant::now(),
                 keep: queue.settings.keep,
-                is_plain: queue.settings.max_running.is_none() && !queue.unswept && queue.seen <= now,
+                is_plain: queue.settings.max_running.is_none() && !queue.maintenance_due && queue.seen <= now,
                 is_idle: before.is_some_and(|before| before.is_idle),
                 deterred: before.map_or(0, |before| before.deterred),
                 has_floors: before.is_some_and(|before| before.has_floors),
             };
-            known.insert(name.clone(), glimpse);
+            known.insert(name.clone(), header);
         });
     }
 
     pub(super) fn note_idle(&self, name: &QueueName, is_idle: bool) {
         self.with(|known| {
-            if let Some(glimpse) = known.get_mut(name) {
-                glimpse.is_idle = is_idle;
+            if let Some(header) = known.get_mut(name) {
+                header.is_idle = is_idle;
             }
         });
     }
 
     pub(super) fn note_floors(&self, name: &QueueName, has_floors: bool) {
         self.with(|known| {
-            if let Some(glimpse) = known.get_mut(name) {
-                glimpse.has_floors = has_floors;
+            if let Some(header) = known.get_mut(name) {
+                header.has_floors = has_floors;
             }
         });
     }
@@ -112,8 +112,8 @@ impl Glimpses {
     /// A step could not go beside others. If that is since a sweep is due, the next ones may.
     pub(super) fn deter(&self, name: &QueueName, clock: Option<Micros>) {
         self.with(|known| {
-            if let Some(glimpse) = known.get_mut(name).filter(|glimpse| glimpse.allows_others(clock)) {
-                glimpse.deterred = DETERRED;
+            if let Some(header) = known.get_mut(name).filter(|header| header.allows_others(clock)) {
+                header.deterred = DETERRED;
             }
         });
     }
@@ -121,23 +121,23 @@ impl Glimpses {
     /// Whether a step may try to go beside others: what it does is nothing that concerns them.
     pub(super) fn is_plain(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
         self.with(|known| {
-            let Some(glimpse) = known.get_mut(name) else { return false };
-            if glimpse.deterred > 0 {
-                glimpse.deterred -= 1;
+            let Some(header) = known.get_mut(name) else { return false };
+            if header.deterred > 0 {
+                header.deterred -= 1;
                 return false;
             }
             // Of an idle queue it would get less than it wants.
-            step.holding.is_none() && !glimpse.is_idle && glimpse.allows_others(clock)
+            step.holding.is_none() && !header.is_idle && header.allows_others(clock)
         })
     }
 }
 
 /// The looks that a command is known to make; a step that goes beside others does not sweep.
-pub(super) fn asks(command: &Command, mode: Mode, glimpse: &Glimpse, clock: Option<Micros>) -> Vec<Ask> {
+pub(super) fn asks(command: &Command, mode: Mode, header: &QueueHeader, clock: Option<Micros>) -> Vec<Ask> {
     match command {
         Command::Step(step) => {
-            let until = glimpse.now(clock) + LATER;
-            of_step(step, glimpse, until, mode != Mode::Beside && until >= glimpse.sweeps)
+            let until = header.now(clock) + LATER;
+            of_step(step, header, until, mode != Mode::Beside && until >= header.sweeps)
         }
         Command::Add(add) => {
             let ups = add.tasks.iter().flat_map(|task| task.edges.iter().map(|edge| edge.up));
@@ -178,17 +178,17 @@ fn distinct(asks: impl Iterator<Item = Ask>) -> impl Iterator<Item = Ask> {
     asks.filter(move |ask| known.insert(ask.look.clone()))
 }
 
-fn of_step(step: &Step, glimpse: &Glimpse, until: Micros, sweeps: bool) -> Vec<Ask> {
-    let settled = step.settle.iter().map(|settle| settle.id);
+fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Vec<Ask> {
+    let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
     let holding = step.holding.iter().flatten().map(|(id, _)| *id);
     // The worker first, then its tasks, then those that are ready: all lock in this order.
     let mut asks = vec![Ask::one(Look::Presence(step.worker))];
-    asks.extend(each(settled.clone().chain(progress).chain(holding)));
-    asks.extend(distinct(settled.map(|id| Ask::one(Look::UntoldFrom(id, 0)))));
-    asks.push(Ask::some(Look::Untold, SHARE));
+    asks.extend(each(completed.clone().chain(progress).chain(holding)));
+    asks.extend(distinct(completed.map(|id| Ask::one(Look::UnnotifiedFrom(id, 0)))));
+    asks.push(Ask::some(Look::Unnotified, SHARE));
     // Any other step finds as many ready tasks as it may lease, and admits none.
-    if sweeps || glimpse.is_idle || step.want == 0 && step.settle.is_empty() {
+    if sweeps || header.is_idle || step.want == 0 && step.complete.is_empty() {
         let most = step.want.clamp(ADMITTED, SHARE);
         asks.push(Ask::until(Look::Scheduled, most, until));
         asks.push(Ask::some(Look::Added, most));
@@ -200,10 +200,10 @@ fn of_step(step: &Step, glimpse: &Glimpse, until: Micros, sweeps: bool) -> Vec<A
     asks.push(Ask::some(Look::ToStop(step.worker), MAX_HELD));
     let held = match &step.holding {
         Some(_) => MAX_HELD,
-        None => u32::try_from(step.settle.len()).unwrap_or(MAX_HELD) + 1,
+        None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
     // What one has that is given something is asked for by nobody.
-    if step.want == 0 || step.holding.is_some() || glimpse.is_idle {
+    if step.want == 0 || step.holding.is_some() || header.is_idle {
         asks.push(Ask::some(Look::HeldBy(step.worker), held));
     }
     if !sweeps {
@@ -213,12 +213,12 @@ fn of_step(step: &Step, glimpse: &Glimpse, until: Micros, sweeps: bool) -> Vec<A
         asks.push(Ask::until(Look::Overdue, SHARE, until));
         asks.push(Ask::some(Look::UnevenKeys, SHARE));
         let ends = [State::Done, State::Failed, State::Cancelled, State::Purged];
-        asks.extend(ends.map(|end| Ask::until(Look::Ended(end), SHARE, until - glimpse.keep.of(end))));
+        asks.extend(ends.map(|end| Ask::until(Look::Ended(end), SHARE, until - header.keep.of(end))));
     }
-    if sweeps || glimpse.is_idle {
+    if sweeps || header.is_idle {
         asks.push(Ask::some(Look::Schedules, u32::MAX));
     }
-    if glimpse.is_idle {
+    if header.is_idle {
         asks.extend([Look::NextScheduled, Look::NextDeadline].map(|look| Ask::some(look, 10)));
     }
     asks

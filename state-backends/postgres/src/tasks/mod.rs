@@ -2,12 +2,12 @@
 
 mod cells;
 mod columns;
+mod completion;
 mod find;
-mod floors;
 mod guess;
+mod low_marks;
 mod news;
 mod overlay;
-mod settling;
 mod transaction;
 mod within;
 mod write;
@@ -23,7 +23,7 @@ use tokio_postgres::Row;
 
 use self::{
     cells::Cells,
-    guess::Glimpses,
+    guess::QueueHeaders,
     news::News,
     overlay::{Ask, Found, Known, Look, Outcome},
     transaction::{Attempt, Mode},
@@ -40,6 +40,7 @@ const TRIES: u32 = 6;
 /// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
+    first: 4,
     migrations: &[include_str!("migrations/1.sql")],
     grants: "USAGE on the schema, SELECT on interval_queue_task_schema, and SELECT, INSERT, UPDATE, DELETE on all other tables \
              interval_queue_task…",
@@ -54,7 +55,7 @@ pub struct PostgresTasks {
     store: PostgresStore,
     tables: Tables,
     clock: Option<Clock>,
-    glimpses: Glimpses,
+    headers: QueueHeaders,
     news: News,
 }
 
@@ -81,7 +82,7 @@ impl PostgresTasks {
             store: store.clone(),
             tables,
             clock: None,
-            glimpses: Glimpses::default(),
+            headers: QueueHeaders::default(),
             news: News::new(store),
         })
     }
@@ -163,15 +164,15 @@ impl PostgresTasks {
                 Err(trouble) => Err(trouble),
             };
             match attempt {
-                Ok(Attempt::Over(reply, is_untold)) => {
-                    if is_untold {
+                Ok(Attempt::Over(reply, is_unnotified)) => {
+                    if is_unnotified {
                         self.news.tell(queue);
                     }
                     return reply;
                 }
                 Ok(Attempt::Alone) => {
                     if mode == Mode::Beside {
-                        self.glimpses.deter(queue, self.clock());
+                        self.headers.deter(queue, self.clock());
                     }
                     mode = Mode::Alone;
                 }

@@ -19,49 +19,49 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Clone)]
 pub(super) struct News {
     store: PostgresStore,
-    untold: Arc<Mutex<Untold>>,
+    unnotified: Arc<Mutex<Unnotified>>,
 }
 
 #[derive(Default)]
-struct Untold {
+struct Unnotified {
     queues: BTreeSet<String>,
     /// Whether somebody tells it after the pause.
-    is_told: bool,
+    is_notified: bool,
 }
 
 impl News {
     pub(super) fn new(store: &PostgresStore) -> Self {
-        Self { store: store.clone(), untold: Arc::default() }
+        Self { store: store.clone(), unnotified: Arc::default() }
     }
 
     /// The notification that follows a commit. `None`: one was sent just now, and this one is to be [sent](Self::tell)
     /// later, once the command is stored. If it gets lost, watchers poll all the same.
     pub(super) fn notice(&self, queue: &QueueName) -> Option<String> {
-        let is_first = self.begin(&mut self.untold());
+        let is_first = self.begin(&mut self.unnotified());
         is_first.then(|| self.store.telling_tasks(&[queue.as_str().to_owned()]))
     }
 
     /// Has it told soon.
     pub(super) fn tell(&self, queue: &QueueName) {
-        let mut untold = self.untold();
-        untold.queues.insert(queue.as_str().to_owned());
-        self.begin(&mut untold);
+        let mut unnotified = self.unnotified();
+        unnotified.queues.insert(queue.as_str().to_owned());
+        self.begin(&mut unnotified);
     }
 
     /// Whether there is a pause from now on, and what is untold by then is told.
-    fn begin(&self, untold: &mut Untold) -> bool {
-        if untold.is_told {
+    fn begin(&self, unnotified: &mut Unnotified) -> bool {
+        if unnotified.is_notified {
             return false;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
-        untold.is_told = true;
+        unnotified.is_notified = true;
         let news = Telling(self.clone());
         drop(runtime.spawn(async move { news.run().await }));
         true
     }
 
-    fn untold(&self) -> MutexGuard<'_, Untold> {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unnotified(&self) -> MutexGuard<'_, Unnotified> {
+        self.unnotified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,14 +80,14 @@ impl Telling {
     }
 
     fn take(&self) -> Option<Vec<String>> {
-        let mut untold = self.0.untold();
-        untold.is_told = !untold.queues.is_empty();
-        untold.is_told.then(|| take(&mut untold.queues).into_iter().collect())
+        let mut unnotified = self.0.unnotified();
+        unnotified.is_notified = !unnotified.queues.is_empty();
+        unnotified.is_notified.then(|| take(&mut unnotified.queues).into_iter().collect())
     }
 }
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.0.untold().is_told = false;
+        self.0.unnotified().is_notified = false;
     }
 }

@@ -12,8 +12,8 @@ use super::{
     PostgresTasks, TASKS,
     cells::Cells,
     find::{self, Locks, Place, Question, others},
-    floors::{self, Floors},
     guess,
+    low_marks::{self, LowMarks},
     overlay::{Ask, Found, Known, Look, Outcome, Written, decide},
     write,
 };
@@ -60,7 +60,7 @@ pub(super) struct Begun {
     pub(super) number: i64,
     pub(super) now: Micros,
     pub(super) ageing: Micros,
-    floors: Floors,
+    low_marks: LowMarks,
     /// The process of the server that carries the transaction out, if something may be prepared there.
     process: Option<i32>,
 }
@@ -70,7 +70,7 @@ impl PostgresTasks {
         match command {
             Command::Read(_) => Mode::Read,
             Command::Add(_) => Mode::Add,
-            Command::Step(step) if self.glimpses.is_plain(queue, step, self.clock()) => Mode::Beside,
+            Command::Step(step) if self.headers.is_plain(queue, step, self.clock()) => Mode::Beside,
             _ => Mode::Alone,
         }
     }
@@ -85,13 +85,14 @@ impl PostgresTasks {
     ) -> Result<Attempt, Trouble> {
         let mut known = Known::default();
         let begun = self.begin(on, mode, queue, command, &mut known).await?;
-        let are_left_out = mode == Mode::Alone && begun.floors.are_left_out(command, begun.now, &mut known);
+        let are_left_out =
+            mode == Mode::Alone && begun.low_marks.are_left_out(command, begun.now, &mut known);
         let place = Place {
             queue: begun.number,
             locks: locks(mode, command),
             writes: mode != Mode::Read,
             is_ahead: false,
-            has_floors: begun.floors.are_there() && !are_left_out,
+            has_floors: begun.low_marks.are_there() && !are_left_out,
         };
         let decided = self.decide(on, place, mode, begun.now, command, &mut known).await?;
         let (reply, written) = match decided {
@@ -111,26 +112,27 @@ impl PostgresTasks {
             on.end("COMMIT");
             return Ok(Attempt::Over(Ok(reply), false));
         }
-        let floors = match (mode, command) {
+        let low_marks = match (mode, command) {
             (Mode::Read | Mode::Add, _) => Vec::new(),
             (Mode::Alone, Command::Step(_)) => {
-                begun.floors.after_step(&begun, are_left_out, &known, &written)
+                begun.low_marks.after_step(&begun, are_left_out, &known, &written)
             }
-            _ => begun.floors.lowered(&begun, &written).into_iter().collect(),
+            _ => begun.low_marks.lowered(&begun, &written).into_iter().collect(),
         };
-        let Some(statements) = self.statements(on, mode, queue, begun.number, &written, floors).await? else {
+        let Some(statements) = self.statements(on, mode, queue, begun.number, &written, low_marks).await?
+        else {
             return Ok(undone(on, Attempt::Again));
         };
-        let notice = written.nudges.then(|| self.news.notice(queue)).flatten();
-        let is_untold = written.nudges && notice.is_none();
+        let notice = written.notifies.then(|| self.news.notice(queue)).flatten();
+        let is_unnotified = written.notifies && notice.is_none();
         on.store(begun.process, &statements, notice).await?;
         if let Some(row) = &written.queue {
-            self.glimpses.note(queue, begun.number, row, begun.now);
+            self.headers.note(queue, begun.number, row, begun.now);
         }
         if let (Command::Step(step), Reply::Stepped(stepped)) = (command, &reply) {
-            self.glimpses.note_idle(queue, stepped.leased.len() < step.want as usize);
+            self.headers.note_idle(queue, stepped.leased.len() < step.want as usize);
         }
-        Ok(Attempt::Over(Ok(reply), is_untold))
+        Ok(Attempt::Over(Ok(reply), is_unnotified))
     }
 
     /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
@@ -144,19 +146,19 @@ impl PostgresTasks {
     ) -> Result<Begun, Trouble> {
         let begin = mode.beginning();
         let mut settings = Query::new(self.settings(command));
-        let glimpse = self.glimpses.of(queue);
+        let header = self.headers.of(queue);
         let lock = match mode {
             Mode::Alone => Some("pg_advisory_xact_lock"),
             Mode::Beside => Some("pg_advisory_xact_lock_shared"),
             Mode::Read | Mode::Add => None,
         };
-        let lock = match (lock, glimpse) {
+        let lock = match (lock, header) {
             // Where its number is known, the settings ask for the lock, too.
-            (Some(lock), Some(glimpse)) => {
+            (Some(lock), Some(header)) => {
                 let lock =
                     format!(", pg_catalog.{lock}(pg_catalog.hashtext({}), $1)", literal(self.schema()));
                 settings.sql.to_mut().push_str(&lock);
-                settings = settings.with((glimpse.number % i64::from(i32::MAX)) as i32, Type::INT4);
+                settings = settings.with((header.number % i64::from(i32::MAX)) as i32, Type::INT4);
                 None
             }
             (Some(lock), None) => {
@@ -170,16 +172,14 @@ impl PostgresTasks {
             (None, _) => None,
         };
         let look = Self::look_at(queue, command);
-        let ahead =
-            glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, mode, &glimpse, self.clock()));
-        let number = glimpse.map_or(0, |glimpse| glimpse.number);
+        let ahead = header.map_or_else(Vec::new, |header| guess::asks(command, mode, &header, self.clock()));
+        let number = header.map_or(0, |header| header.number);
         let place = Place {
             queue: number,
             locks: locks(mode, command),
             writes: mode != Mode::Read,
             is_ahead: true,
-            has_floors: matches!(command, Command::Step(_))
-                && glimpse.is_some_and(|glimpse| glimpse.has_floors),
+            has_floors: matches!(command, Command::Step(_)) && header.is_some_and(|header| header.has_floors),
         };
         let questions = find::questions(place, ahead);
         let locked = async {
@@ -198,16 +198,16 @@ impl PostgresTasks {
         let row = rows.first().ok_or_else(Trouble::moved)?;
         let begun = Begun { process, ..self.begun(queue, row, known)? };
         if !matches!(mode, Mode::Read | Mode::Add) {
-            self.glimpses.note_floors(queue, begun.floors.are_there());
+            self.headers.note_floors(queue, begun.low_marks.are_there());
         }
         let found = found.map_err(Trouble::of_question)?;
         if begun.number == number {
             for (question, rows) in questions.iter().zip(found) {
                 question.learn(&rows, known)?;
             }
-        } else if glimpse.is_some() && matches!(mode, Mode::Beside | Mode::Alone) {
+        } else if header.is_some() && matches!(mode, Mode::Beside | Mode::Alone) {
             // The tables are others than those in which the queue had this number: something else was locked.
-            self.glimpses.forget(queue);
+            self.headers.forget(queue);
             return Err(Trouble::moved());
         }
         Ok(begun)
@@ -215,10 +215,10 @@ impl PostgresTasks {
 
     /// Looks at the row of a queue, and at the clock, once it is locked.
     pub(super) fn look_at(queue: &QueueName, command: &Command) -> Query {
-        floors::with_column(command, |floors| {
+        low_marks::with_column(command, |low_marks| {
             let sql = format!(
                 "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
-                 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {floors}, {} \
+                 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {low_marks}, {} \
                  FROM (VALUES (0)) AS one LEFT JOIN interval_queue_task_queue AS q ON q.name = $1",
                 others::QUEUE
             );
@@ -229,24 +229,24 @@ impl PostgresTasks {
     pub(super) fn begun(&self, name: &QueueName, row: &Row, known: &mut Known) -> Result<Begun, Trouble> {
         let mut cells = Cells::of(row);
         let version: usize = cells.number()?;
-        if version != TASKS.migrations.len() {
+        if version != TASKS.known() {
             return Err(Trouble::moved());
         }
         let server = cells.micros()?;
         let now = self.clock().unwrap_or(server);
         let number: Option<i64> = cells.some_number()?;
-        let floors = Floors::new(cells.some_number()?);
+        let low_marks = LowMarks::new(cells.some_number()?);
         let queue = match number {
             Some(number) => {
                 let queue = others::read_queue(&mut cells)?;
-                self.glimpses.note(name, number, &queue, now);
+                self.headers.note(name, number, &queue, now);
                 Some(Box::new(queue))
             }
             None => None,
         };
         let ageing = queue.as_ref().map_or(Micros::ZERO, |queue| queue.settings.ageing);
         known.learn(Ask::one(Look::Queue), Found::Queue(queue));
-        Ok(Begun { number: number.unwrap_or(0), now, ageing, floors, process: None })
+        Ok(Begun { number: number.unwrap_or(0), now, ageing, low_marks, process: None })
     }
 
     /// Runs the rules until they lack nothing. None: they lack what cannot be found in this mode.
@@ -286,7 +286,7 @@ impl PostgresTasks {
         queue: &QueueName,
         number: i64,
         written: &Written,
-        floors: Vec<Query>,
+        low_marks: Vec<Query>,
     ) -> Result<Option<Vec<Query>>, Trouble> {
         let (mut number, mut statements) = (number, Vec::new());
         if let Some(row) = &written.queue {
@@ -302,7 +302,7 @@ impl PostgresTasks {
         let folds = mode == Mode::Alone && written.queue.is_some();
         statements.extend(write::statements(number, written, folds));
         statements.extend(write::events(number, written, mode != Mode::Add));
-        statements.extend(floors);
+        statements.extend(low_marks);
         // Of rows that are there each is written once, so that the order is all the same.
         Ok(Some(match mode {
             Mode::Beside => vec![write::at_once(statements)],
@@ -349,7 +349,7 @@ fn concerns_nobody(ask: &Ask) -> bool {
     matches!(
         ask.look,
         Look::Payload(_)
-            | Look::UntoldFrom(..)
+            | Look::UnnotifiedFrom(..)
             | Look::HeldBy(_)
             | Look::ToStop(_)
             | Look::NextScheduled
@@ -364,7 +364,7 @@ fn concerns_nobody(ask: &Ask) -> bool {
 /// the same time. And whether it has got what it wanted: of less than that nobody knows whether others have it locked.
 fn is_own(step: &Step, reply: &Reply, written: &Written, known: &Known) -> bool {
     let Reply::Stepped(stepped) = reply else { return false };
-    let mut locked: HashSet<TaskId> = step.settle.iter().map(|settle| settle.id).collect();
+    let mut locked: HashSet<TaskId> = step.complete.iter().map(|completion| completion.id).collect();
     locked.extend(step.progress.iter().map(|(id, ..)| *id));
     let ready = Look::Ready(step.kinds.clone(), step.at_least);
     if let Some(Found::Tasks(ready)) = known.get(&ready) {

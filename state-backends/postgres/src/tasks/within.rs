@@ -53,7 +53,7 @@ impl PostgresTasks {
         let command = Command::Add(add);
         command.check()?;
         // A queue that is made within the transaction would have every worker of it wait for its end.
-        if self.glimpses.of(queue).is_none() {
+        if self.headers.of(queue).is_none() {
             self.store(Mode::Add, queue, &Command::Add(Add::default())).await?;
         }
         let mut left = TRIES;
@@ -102,9 +102,9 @@ impl PostgresTasks {
             is_ahead: true,
             has_floors: false,
         };
-        let glimpse = self.glimpses.of(queue);
+        let header = self.headers.of(queue);
         let mut asks =
-            glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, Mode::Add, &glimpse, self.clock()));
+            header.map_or_else(Vec::new, |header| guess::asks(command, Mode::Add, &header, self.clock()));
         let (reply, written) = loop {
             let questions = find::questions(place, asks);
             let found = ask_all(on, &questions).await.map_err(asked)?;
@@ -127,7 +127,7 @@ impl PostgresTasks {
         for query in statements {
             on.execute_typed(&query.sql, &query.parameters()).await.map_err(asked)?;
         }
-        if written.nudges {
+        if written.notifies {
             let tell = self.store.notice_of_tasks(queue.as_str().to_owned());
             on.query_typed(&tell.sql, &tell.parameters()).await.map_err(asked)?;
         }

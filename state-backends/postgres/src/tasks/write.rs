@@ -167,14 +167,14 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
 /// Makes a queue, unless somebody else has by now: its number.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
     let sql = "INSERT INTO interval_queue_task_queue \
-               (name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after, followed, paused_at) \
+               (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due, rebalance_after, followed, paused_at) \
                VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json, $10::json, $11) ON CONFLICT DO NOTHING RETURNING number";
     with_queue(Query::new(sql).with(name.to_owned(), Type::TEXT), queue)
 }
 
 pub(super) fn put_queue(number: i64, queue: &Queue) -> Query {
-    let sql = "UPDATE interval_queue_task_queue SET settings = $2::json, paused = $3, incarnation = $4, ticks = $5, \
-               seen = $6, latest = $7, unswept = $8, level_after = $9::json, followed = $10::json, paused_at = $11 WHERE number = $1";
+    let sql = "UPDATE interval_queue_task_queue SET settings = $2::json, paused = $3, incarnation = $4, lease_clock = $5, \
+               seen = $6, latest = $7, maintenance_due = $8, rebalance_after = $9::json, followed = $10::json, paused_at = $11 WHERE number = $1";
     with_queue(Query::new(sql).with(number, Type::INT8), queue)
 }
 
@@ -183,11 +183,11 @@ fn with_queue(query: Query, queue: &Queue) -> Query {
         .with(json(&queue.settings), Type::TEXT)
         .with(queue.paused, Type::BOOL)
         .with(micros(queue.incarnation), Type::INT8)
-        .with(micros(queue.ticks), Type::INT8)
+        .with(micros(queue.lease_clock), Type::INT8)
         .with(micros(queue.seen), Type::INT8)
         .with(micros(queue.latest), Type::INT8)
-        .with(queue.unswept, Type::BOOL)
-        .with(queue.level_after.as_ref().map(json), Type::TEXT)
+        .with(queue.maintenance_due, Type::BOOL)
+        .with(queue.rebalance_after.as_ref().map(json), Type::TEXT)
         .with(queue.followed.as_ref().map(json), Type::TEXT)
         .with(queue.paused_at.map(micros), Type::INT8)
 }
@@ -295,9 +295,9 @@ fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
         let up: Vec<Uuid> = edges.iter().map(|edge| edge.up.uuid()).collect();
         let down: Vec<Uuid> = edges.iter().map(|edge| edge.down.uuid()).collect();
         let state: Vec<&'static str> = edges.iter().map(|edge| edge.state.as_str()).collect();
-        let life: Vec<i64> = edges.iter().map(|edge| edge.life.into()).collect();
+        let generation: Vec<i64> = edges.iter().map(|edge| edge.generation.into()).collect();
         let rows = Rows::new().with("up", Kind::Id, up).with("down", Kind::Id, down);
-        rows.with("state", Kind::Text, state).with("life", Kind::Int, life)
+        rows.with("state", Kind::Text, state).with("generation", Kind::Int, generation)
     };
     if !gone.is_empty() {
         let up: Vec<Uuid> = gone.iter().map(|(up, _)| up.uuid()).collect();
@@ -347,7 +347,7 @@ fn kind_rows(some: &[&KindRow]) -> Rows {
         .with("paused_at", Kind::Int, column!(some, x => x.paused_at.map(micros)))
         .with("served_until", Kind::Int, column!(some, x => micros(x.served_until)))
         .with("open", Kind::Truth, column!(some, x => x.open))
-        .with("uneven", Kind::Truth, column!(some, x => x.uneven))
+        .with("needs_rebalancing", Kind::Truth, column!(some, x => x.needs_rebalancing))
 }
 
 fn keys(queue: i64, written: &Written, all: &mut Vec<Query>) {
@@ -357,7 +357,7 @@ fn keys(queue: i64, written: &Written, all: &mut Vec<Query>) {
             .with("key", Kind::Text, column!(some, x => x.key.to_string()))
             .with("max_running", Kind::Int, column!(some, x => x.limit.map(i64::from)))
             .with("paused_at", Kind::Int, column!(some, x => x.paused_at.map(micros)))
-            .with("uneven", Kind::Truth, column!(some, x => x.uneven));
+            .with("needs_rebalancing", Kind::Truth, column!(some, x => x.needs_rebalancing));
         all.push(rows.upsert(queue, "interval_queue_task_key"));
     }
     let gone = written.keys.iter().filter(|(_, row)| row.is_none());

@@ -204,7 +204,7 @@ async fn names_are_taken_as_they_are() {
         let queue = QueueName::new(name.trim().to_owned() + "q").unwrap();
         let mut changes = state.changes(&queue).await.unwrap();
         other.apply(&queue, opening(5)).await.unwrap();
-        told(&mut changes).await;
+        notified(&mut changes).await;
         assert!(state.apply(&queue, Command::Read).await.unwrap().read().unwrap().is_some());
         assert_eq!(state.queues().await.unwrap(), [queue]);
     }

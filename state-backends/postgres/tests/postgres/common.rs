@@ -179,7 +179,7 @@ pub(crate) fn everything(server: &PostgresServer) -> Vec<String> {
     )
 }
 
-pub(crate) async fn told(changes: &mut Changes) {
-    let told = tokio::time::timeout(LONG, changes.next()).await;
-    told.expect("nobody told").expect("the stream ended");
+pub(crate) async fn notified(changes: &mut Changes) {
+    let notified = tokio::time::timeout(LONG, changes.next()).await;
+    notified.expect("nobody told").expect("the stream ended");
 }

@@ -15,7 +15,7 @@ async fn works(state: &PostgresState) {
     assert!(read(state).await.unwrap().record.shards.len() >= 2);
     let mut changes = state.changes(&mail()).await.unwrap();
     change(state, Change::Resume, Memory::default()).await.unwrap();
-    told(&mut changes).await;
+    notified(&mut changes).await;
 }
 
 fn encoded(path: &Path) -> String {

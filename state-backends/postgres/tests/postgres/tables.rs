@@ -6,6 +6,7 @@ use crate::{addresses::refused, common::*};
 
 const PACE: Component = Component {
     name: "interval_queue",
+    first: 1,
     migrations: &[include_str!("../../src/pace/migrations/1.sql")],
     grants: "USAGE and SELECT",
 };
@@ -207,6 +208,7 @@ async fn ten_at_once_migrate_once_and_a_second_component_has_tables_of_its_own()
     );
     const COLOURS: Component = Component {
         name: "colours",
+        first: 1,
         migrations: &["CREATE TABLE colours (id int); CREATE TABLE colours_schema AS SELECT 1 AS version;"],
         grants: "",
     };

@@ -33,7 +33,7 @@ async fn a_thousand_queues_are_watched_over_one_connection() {
     for n in [0, 1, 500, 999] {
         other.apply(&numbered(n), opening(5)).await.unwrap();
         pause_queue(&other, &numbered(n)).await.unwrap();
-        told(&mut watched[n]).await;
+        notified(&mut watched[n]).await;
     }
     // Nobody else was told.
     assert!(timeout(Duration::from_millis(200), watched[2].next()).await.is_err());
@@ -42,7 +42,7 @@ async fn a_thousand_queues_are_watched_over_one_connection() {
     watched.truncate(1);
     while timeout(Duration::from_millis(200), watched[0].next()).await.is_ok() {}
     pause_queue(&other, &numbered(0)).await.unwrap();
-    told(&mut watched[0]).await;
+    notified(&mut watched[0]).await;
     watched.clear();
     until_some(&server, LISTENS, |count| count == 0).await;
     // And again.
@@ -66,7 +66,7 @@ fn a_stream_ends_with_the_runtime_that_its_connection_belongs_to() {
         let mut again = state.changes(&mail()).await.unwrap();
         open(&state).await.unwrap();
         pause(&state).await.unwrap();
-        told(&mut again).await;
+        notified(&mut again).await;
     });
     drop(of_first);
 }
@@ -79,7 +79,7 @@ async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
         let mut changes = state.changes(&mail()).await.unwrap();
         let mut more = state.changes(&numbered(1)).await.unwrap();
         pause(&state).await.unwrap();
-        told(&mut changes).await;
+        notified(&mut changes).await;
         match harm {
             "end" => {
                 server
@@ -97,7 +97,7 @@ async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
         ends(&mut more).await;
         let mut changes = state.changes(&mail()).await.unwrap();
         pause(&state).await.unwrap();
-        told(&mut changes).await;
+        notified(&mut changes).await;
         drop(changes);
     }
     until_some(&server, LISTENS, |count| count == 0).await;
@@ -124,7 +124,7 @@ async fn many_that_begin_while_the_server_is_silent_all_hear_of_it_in_time() {
         }
     };
     until_it_works(&state).await;
-    told(&mut changes).await;
+    notified(&mut changes).await;
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn watching_that_is_dropped_as_it_begins_leaves_no_connection() {
     until_some(&server, "state <> 'idle' OR query NOT LIKE 'COMMIT%'", |count| count == 0).await;
     let mut changes = state.changes(&mail()).await.unwrap();
     open(&state).await.unwrap();
-    told(&mut changes).await;
+    notified(&mut changes).await;
 }
 
 #[tokio::test]
@@ -162,5 +162,5 @@ async fn what_is_tried_again_tells_and_what_is_refused_does_not() {
          WHERE application_name = 'interval-queue' AND query NOT LIKE 'LISTEN%'",
     );
     pause(&state).await.unwrap();
-    told(&mut changes).await;
+    notified(&mut changes).await;
 }

@@ -71,8 +71,8 @@ impl TaskStore for Ahead {
     }
 }
 
-fn of_key<'t>(tables: &'t Tables, key: &Key, is_wanted: impl Fn(&Task) -> bool) -> Vec<&'t Task> {
-    tables.tasks.values().filter(|x| x.key.as_ref() == Some(key) && is_wanted(x)).collect()
+fn of_key<'t>(tables: &'t Tables, key: &Key, is_retained: impl Fn(&Task) -> bool) -> Vec<&'t Task> {
+    tables.tasks.values().filter(|x| x.key.as_ref() == Some(key) && is_retained(x)).collect()
 }
 
 fn instants(tables: &Tables, most: u32, at: impl Fn(&Task) -> Option<Micros>) -> Found {
@@ -117,23 +117,25 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
             first(holders, most)
         }
         Look::Line(key) => {
-            let mut line = of_key(tables, key, |x| x.state == State::Keyed && !x.parked);
+            let mut line = of_key(tables, key, |x| x.state == State::Blocked && !x.unserved);
             line.sort_by_key(|x| x.line());
             first(line, most)
         }
-        Look::Keyed(key) => Found::Number(tables.keyed(key, most)?),
+        Look::Blocked(key) => Found::Number(tables.blocked(key, most)?),
         Look::NextKey(after) => Found::NextKey(tables.next_key(after.as_ref())?),
-        Look::Parked(kind) => Found::Tasks(tables.parked(kind, most)?),
+        Look::Unserved(kind) => Found::Tasks(tables.unserved(kind, most)?),
         Look::ReadyHolders(kind) => Found::Tasks(tables.ready_holders(kind, most)?),
         Look::Overdue => Found::Tasks(tables.overdue(until, most)?),
         Look::NextDeadline => {
             instants(tables, most, |x| x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended()))
         }
-        Look::Untold => Found::Tasks(tables.untold(most)?),
+        Look::Unnotified => Found::Tasks(tables.unnotified(most)?),
         Look::Ended(state) => Found::Tasks(tables.ended(*state, until, most)?),
         Look::Select(chosen) => Found::Tasks(tables.select(&chosen.selector, chosen.after, most)?),
         Look::From(up, after) => Found::Edges(tables.edges_from(*up, *after, most)?),
-        Look::UntoldFrom(up, life) => Found::Edges(tables.untold_from(*up, *life, most)?),
+        Look::UnnotifiedFrom(up, generation) => {
+            Found::Edges(tables.unnotified_from(*up, *generation, most)?)
+        }
         Look::To(down, state, after) => Found::Edges(tables.edges_to(*down, *state, *after, most)?),
         Look::Pending(down) => {
             let edges = tables.edges_to(*down, None, None, u32::MAX)?.into_iter();

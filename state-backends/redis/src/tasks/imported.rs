@@ -53,7 +53,7 @@ fn task(fields: &mut Fields<'_>, x: &Task) {
     fields.some_int("failures", unless(x.failures.into(), 0));
     fields.some_int("retries", unless(x.retries.into(), 0));
     fields.some_int("returns", unless(x.returns.into(), 0));
-    fields.some_int("life", unless(x.life.into(), 0));
+    fields.some_int("generation", unless(x.generation.into(), 0));
     fields.some_text("worker", x.worker.as_ref().map(|worker| worker.uuid().into_bytes()));
     fields.some_int("admitted", x.admitted.map(micros));
     fields.some_int("leased", x.leased.map(micros));

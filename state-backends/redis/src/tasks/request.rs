@@ -217,10 +217,10 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
     fields.int("acknowledged", exact(step.acknowledged));
     fields.int("lease", micros(step.lease));
     fields.field("kinds").list(&step.kinds, |packer, kind| packer.text(kind.as_str()));
-    fields.field("settle").list(&step.settle, |packer, settle| {
-        let (word, after, text) = outcome(&settle.outcome);
+    fields.field("complete").list(&step.complete, |packer, completion| {
+        let (word, after, text) = outcome(&completion.outcome);
         let words = 1 + usize::from(after.is_some()) + usize::from(text.is_some());
-        run(packer, (&settle.id, &settle.token), words, |packer, n| match (n, after, text) {
+        run(packer, (&completion.id, &completion.token), words, |packer, n| match (n, after, text) {
             (0, ..) => packer.text(word),
             (1, Some(after), _) => packer.int(micros(after)),
             (_, _, text) => packer.text(text.unwrap_or_default()),
@@ -284,7 +284,7 @@ fn settings(fields: &mut Fields<'_>, change: &SettingsChange) {
 
 fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
     match change {
-        Change::Open(wanted, on_existing) => {
+        Change::Open(retained, on_existing) => {
             let word = match on_existing {
                 OnExisting::Fail => "fail",
                 OnExisting::Replace | OnExisting::Reset => "replace",
@@ -292,12 +292,12 @@ fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
                 _ => return Err(unknown("policy for a queue that is there")),
             };
             fields.text("what", "open");
-            fields.field("settings").table(|fields| settings(fields, wanted));
+            fields.field("settings").table(|fields| settings(fields, retained));
             fields.text("on_existing", word);
         }
-        Change::Set(wanted) => {
+        Change::Set(retained) => {
             fields.text("what", "set");
-            fields.field("settings").table(|fields| settings(fields, wanted));
+            fields.field("settings").table(|fields| settings(fields, retained));
         }
         Change::Pause => fields.text("what", "pause"),
         Change::Resume => fields.text("what", "resume"),

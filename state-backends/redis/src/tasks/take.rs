@@ -300,21 +300,21 @@ pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
         schedule,
         state: row.get("state")?,
         holds_key: row.get("holds_key")?,
-        parked: row.get("parked")?,
+        unserved: row.get("unserved")?,
         token: token(row)?,
         failures: row.get_or_default("failures")?,
         retries: row.get_or_default("retries")?,
         returns: row.get_or_default("returns")?,
-        life: row.get_or_default("life")?,
+        generation: row.get_or_default("generation")?,
         worker: row.get("worker")?,
         admitted: row.get("admitted")?,
         leased: row.get("leased")?,
         stop: row.get("stop")?,
         progress: row.get("progress")?,
         ended: row.get("ended")?,
-        ended_tick: row.get("ended_tick")?,
-        told: row.get("told")?,
-        wanted: row.get("wanted")?,
+        ended_lease_clock: row.get("ended_lease_clock")?,
+        notified: row.get("notified")?,
+        retained: row.get("retained")?,
         error: row.get("error")?,
         history: row.get("history")?,
     })
@@ -328,7 +328,7 @@ impl Take for Edge {
             name: row.get("name")?,
             on_failure: row.get("on_failure")?,
             state: one_of(&EDGE_STATES, row.field("state"))?,
-            life: row.get_or_default("life")?,
+            generation: row.get_or_default("generation")?,
         })
     }
 }
@@ -382,7 +382,7 @@ impl Take for KindRow {
             paused_at: row.get("paused_at")?,
             served_until: row.get("served_until")?,
             open: row.get("open")?,
-            uneven: row.get("uneven")?,
+            needs_rebalancing: row.get("needs_rebalancing")?,
         })
     }
 }

@@ -28,7 +28,7 @@ pub(crate) async fn opened() -> (RedisServer, RedisState) {
     (server, state)
 }
 
-pub(crate) async fn told(changes: &mut Changes) {
-    let told = tokio::time::timeout(Duration::from_secs(60), changes.next()).await;
-    told.expect("nobody told").expect("the stream ended");
+pub(crate) async fn notified(changes: &mut Changes) {
+    let notified = tokio::time::timeout(Duration::from_secs(60), changes.next()).await;
+    notified.expect("nobody told").expect("the stream ended");
 }

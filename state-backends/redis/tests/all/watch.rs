@@ -22,7 +22,7 @@ async fn drain(changes: &mut Changes) {
 async fn hears_of_a_pause(changes: &mut Changes, state: &RedisState) {
     drain(changes).await;
     change(state, Change::Pause, Memory::default()).await.unwrap();
-    told(changes).await;
+    notified(changes).await;
 }
 
 fn watching_connections(server: &RedisServer) -> usize {
@@ -60,7 +60,7 @@ async fn all_queues_of_a_state_are_watched_over_one_connection() {
     assert_eq!(watching_connections(&server), 1);
     for (queue, changes) in &mut watched {
         pause(&other, queue).await;
-        told(changes).await;
+        notified(changes).await;
     }
     // One of two who watch a queue leaves, and then all but one queue.
     let second = state.changes(&watched[0].0).await.unwrap();
@@ -70,7 +70,7 @@ async fn all_queues_of_a_state_are_watched_over_one_connection() {
     let one = ["{interval-queue:queue 0}:changes"];
     until(|| server.command(&["PUBSUB", "CHANNELS"]) == one).await;
     pause(&other, queue).await;
-    told(changes).await;
+    notified(changes).await;
     watched.clear();
     until(|| watching_connections(&server) == 0).await;
     // And again.
@@ -86,7 +86,7 @@ async fn a_killed_connection_comes_back_and_gives_an_item() {
     for _ in 0..3 {
         drain(&mut changes).await;
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-        told(&mut changes).await;
+        notified(&mut changes).await;
         hears_of_a_pause(&mut changes, &state).await;
     }
     assert_eq!(watching_connections(&server), 1);
@@ -103,7 +103,7 @@ async fn a_restarted_server_is_watched_again() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(kind(state.changes(&mail()).await.map(drop)), StateErrorKind::Unreachable);
     server.start_again();
-    told(&mut changes).await;
+    notified(&mut changes).await;
     until_it_works(&state).await;
     hears_of_a_pause(&mut changes, &state).await;
 }
@@ -118,7 +118,7 @@ async fn a_connection_that_falls_silent_is_noticed() {
     proxy.fall_silent();
     proxy.speak();
     // It is asked after ten seconds of silence, and then there is another one.
-    told(&mut changes).await;
+    notified(&mut changes).await;
     let direct = connect(server.url()).await;
     open(&direct).await.unwrap();
     hears_of_a_pause(&mut changes, &direct).await;

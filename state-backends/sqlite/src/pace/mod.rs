@@ -15,6 +15,7 @@ use crate::{SqliteStore, store::Fault};
 /// The tables of queues.
 pub(crate) static QUEUES: Component = Component {
     name: "interval_queue",
+    first: 1,
     migrations: &["
         CREATE TABLE interval_queue_schema (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL) STRICT;
         INSERT INTO interval_queue_schema VALUES (1, 1);
@@ -109,7 +110,7 @@ impl SqliteState {
                 |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)),
             );
             match stored.optional()? {
-                Some((version, text)) if version == QUEUES.migrations.len() as i64 => {
+                Some((version, text)) if version == QUEUES.known() as i64 => {
                     let record = text.map(|text| Record::from_json(&text)).transpose();
                     Ok(record.map_err(|error| unusable(&path, &queue, error))?)
                 }

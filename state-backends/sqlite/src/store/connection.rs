@@ -20,9 +20,8 @@ use super::{
 /// and then its log.
 const SURE_MOVES: u32 = 3;
 
-/// Fails if the file of a kept connection is no database any more. That connection would not notice: its pages are in its
-/// memory as long as no other process writes to the log. A new connection reads the file. It is needed seldom, as the
-/// file is written only when the log goes into it.
+/// Fails if the file of a kept connection was overwritten. The connection itself does not notice that: it has the pages in
+/// memory until another process writes to the log. The check is rare, since the file is written only at a checkpoint.
 fn check_content(
     kept: &Database,
     location: &Location,
@@ -30,7 +29,8 @@ fn check_content(
     patience: &Patience,
 ) -> Result<(), Fault> {
     let Some(written) = location.unchecked().filter(|_| kept.is_at(location)) else { return Ok(()) };
-    match Database::open(location, component, Purpose::Look, patience) {
+    let open = || Database::open(location, component, Purpose::Look, patience);
+    match Database::check_header(location).and_then(|()| open()) {
         Ok(open) => {
             location.set_checked(written);
             open.into_iter().for_each(|open| open.close(location));

@@ -2,6 +2,7 @@
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_store::{Component, files::Patience};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
 use super::{
@@ -103,7 +104,7 @@ impl Database {
         }
         // What is somebody else's is left as it is, so look first.
         let version = until_free(patience, || schema::version(component, &connection, location))?;
-        let is_current = version == component.migrations.len();
+        let is_current = version == component.known();
         match purpose {
             Purpose::Change => {
                 keep_a_log(&connection, location, patience)?;
@@ -119,6 +120,20 @@ impl Database {
             Purpose::Look => {}
         }
         Ok(Some(Self { connection, files: location.files() }))
+    }
+
+    /// Fails if the file does not begin as a database does. A connection that also reads the log would not notice, if
+    /// the log has all pages that it reads.
+    ///
+    /// Only SQLite may open the file: whoever else closed it again would release the locks of this process.
+    pub(crate) fn check_header(location: &Location) -> Result<(), Fault> {
+        let path = percent_encode(location.path().as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // Immutable: without the log and without locks.
+        let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
+        connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
+        Ok(())
     }
 
     /// Does what may store something, in a transaction.

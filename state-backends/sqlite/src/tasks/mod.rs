@@ -35,6 +35,7 @@ use crate::{SqliteStore, store::Fault};
 /// The tables of tasks.
 pub static TASKS: Component = Component {
     name: "interval_queue_task",
+    first: 4,
     migrations: &[include_str!("migrations/1.sql")],
     grants: "the right to write to the file",
 };
@@ -145,7 +146,7 @@ fn check_version(on: &Connection) -> Result<(), Fault> {
         .prepare_cached("SELECT version FROM interval_queue_task_schema")?
         .query_row([], |row| row.get(0))?;
     // Another version of this software has changed them.
-    if version == TASKS.migrations.len() as i64 { Ok(()) } else { Err(Fault::Moved) }
+    if version == TASKS.known() as i64 { Ok(()) } else { Err(Fault::Moved) }
 }
 
 /// # Cancel safety

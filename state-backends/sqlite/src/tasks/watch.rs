@@ -44,7 +44,7 @@ pub(super) struct Watchers {
 struct Watched {
     /// The last that was seen; none: nobody has looked yet.
     news: Option<i64>,
-    told: Sender<()>,
+    notified: Sender<()>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -61,22 +61,22 @@ impl Watchers {
         let (watchers, queue) = (self.clone(), queue.clone());
         blocking(move || {
             let log = watchers.listen()?;
-            let told = {
+            let notified = {
                 let mut queues = locked(&watchers.queues);
                 // Otherwise queues that nobody watches any more would gather.
-                queues.retain(|_, watched| !watched.told.is_closed());
-                let new = || Watched { news: None, told: Sender::new(()) };
-                queues.entry(queue.clone()).or_insert_with(new).told.subscribe()
+                queues.retain(|_, watched| !watched.notified.is_closed());
+                let new = || Watched { news: None, notified: Sender::new(()) };
+                queues.entry(queue.clone()).or_insert_with(new).notified.subscribe()
             };
             // What is stored from here on differs from this.
             let queues = watchers.queues();
             let all = watchers.store.look_here(&TASKS, news_of(&queues))?;
             watchers.compare(&queues, all);
             let next =
-                async |(mut told, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
-                    told.changed().await.ok().map(|()| ((), (told, log)))
+                async |(mut notified, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
+                    notified.changed().await.ok().map(|()| ((), (notified, log)))
                 };
-            Ok(Box::pin(stream::unfold((told, log), next)) as Changes)
+            Ok(Box::pin(stream::unfold((notified, log), next)) as Changes)
         })
         .await
     }
@@ -86,7 +86,7 @@ impl Watchers {
         let mut queues = locked(&self.queues);
         let Some(watched) = queues.get_mut(queue) else { return };
         if watched.news.replace(news).is_some_and(|before| before != news) {
-            watched.told.send_replace(());
+            watched.notified.send_replace(());
         }
     }
 
@@ -118,13 +118,13 @@ impl Watchers {
             return Ok(watcher);
         }
         // One place: however much is written during a look, there is one more look.
-        let (tell, told) = sync_channel(1);
+        let (tell, notified) = sync_channel(1);
         let path = self.store.path();
         let watcher = Arc::new(watcher(path, tell).map_err(|error| cannot_watch(path, error))?);
         let watchers = Arc::downgrade(self);
         let started = thread::Builder::new()
             .name("interval-queue-watch".into())
-            .spawn(move || listen(&watchers, &told));
+            .spawn(move || listen(&watchers, &notified));
         started.map_err(|error| {
             let text = format!("cannot watch {}: no thread can be started", path.display());
             StateError::new(StateErrorKind::Unreachable, text).with_source(error)
@@ -162,12 +162,12 @@ enum Told {
 const AGAIN: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
 
 /// Looks whenever something was told, and some times after it, until the watcher is dropped.
-fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
+fn listen(watchers: &Weak<Watchers>, notified: &Receiver<Told>) {
     let mut looks = AGAIN.len();
     loop {
         let heard = match AGAIN.get(looks) {
-            Some(micros) => told.recv_timeout(Duration::from_micros(*micros)),
-            None => told.recv().map_err(RecvTimeoutError::from),
+            Some(micros) => notified.recv_timeout(Duration::from_micros(*micros)),
+            None => notified.recv().map_err(RecvTimeoutError::from),
         };
         let Some(watchers) = watchers.upgrade() else { return };
         let is_gone = match heard {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_store::files::FileId;
-use interval_queue_task_contract::{Add, Added, Command, Settle, Settled, WorkerId, rules};
+use interval_queue_task_contract::{Add, Added, Command, Completed, Completion, WorkerId, rules};
 use rusqlite::{Connection, ErrorCode, ffi};
 
 use super::{SqliteTasks, TASKS, Tables, check_version};
@@ -72,14 +72,14 @@ impl SqliteTasks {
     ///
     /// As [`add_within`](Self::add_within), and [`Superseded`](StateErrorKind::Superseded) if the token of the run is
     /// not in force any more, or the task was cancelled while it ran: roll back.
-    pub fn settle_within(
+    pub fn complete_within(
         &self,
         transaction: &Connection,
         queue: &QueueName,
         worker: WorkerId,
-        settle: &Settle,
-    ) -> Result<Settled, StateError> {
-        self.within(transaction, queue, |rows, now| rules::settle_within(rows, now, worker, settle))
+        completion: &Completion,
+    ) -> Result<Completed, StateError> {
+        self.within(transaction, queue, |rows, now| rules::complete_within(rows, now, worker, completion))
     }
 
     /// Carries something out in the transaction that is open, which is left as it was after an error.

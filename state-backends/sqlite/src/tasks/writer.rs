@@ -48,7 +48,7 @@ impl Request {
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => 1 + add.tasks.len(),
-            Command::Step(step) => 1 + step.settle.len() + step.want as usize,
+            Command::Step(step) => 1 + step.complete.len() + step.want as usize,
             Command::Change(_) => 100,
             _ => 1,
         }
@@ -118,11 +118,11 @@ impl Thread {
     }
 
     fn carry_out(&self, batch: &[Request]) -> Vec<Answer> {
-        let told = match batch {
+        let notified = match batch {
             [request] => return vec![self.alone(request)],
             _ => self.shared.store.change_here(&TASKS, |on| self.together(on, batch)),
         };
-        match told {
+        match notified {
             Ok(answers) => answers.into_iter().map(|answer| self.tell(answer)).collect(),
             // The commit failed, or nobody gets at the database.
             Err(error) if error.is_retryable() => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
@@ -142,7 +142,7 @@ impl Thread {
     }
 
     /// One after the other, each of which can be undone alone.
-    fn together<'r>(&self, on: &Connection, batch: &'r [Request]) -> Result<Vec<Untold<'r>>, Fault> {
+    fn together<'r>(&self, on: &Connection, batch: &'r [Request]) -> Result<Vec<Unnotified<'r>>, Fault> {
         check_version(on)?;
         let run = |sql| on.prepare_cached(sql)?.execute([]);
         let one = |request: &'r Request| {
@@ -164,8 +164,8 @@ impl Thread {
     }
 
     /// Tells those of this process who watch, now that it is stored.
-    fn tell(&self, untold: Untold<'_>) -> Answer {
-        Ok(untold?.map(|(request, reply, news)| {
+    fn tell(&self, unnotified: Unnotified<'_>) -> Answer {
+        Ok(unnotified?.map(|(request, reply, news)| {
             if let Some(news) = news {
                 self.shared.watchers.saw(&request.queue, news);
             }
@@ -175,4 +175,4 @@ impl Thread {
 }
 
 /// A command that is stored, with its reply and its news; or an error; or what a panic has left.
-type Untold<'r> = Result<Result<(&'r Request, Reply, Option<i64>), StateError>, Box<dyn Any + Send>>;
+type Unnotified<'r> = Result<Result<(&'r Request, Reply, Option<i64>), StateError>, Box<dyn Any + Send>>;

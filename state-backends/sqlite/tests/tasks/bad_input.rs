@@ -126,3 +126,21 @@ async fn tasks_and_paces_share_a_database() {
     assert_eq!(TaskStore::queues(&tasks).await.unwrap(), [mail()]);
     assert_eq!(all(&tasks, &mail()).await.len(), 3);
 }
+
+#[tokio::test]
+async fn a_database_that_is_overwritten_is_noticed_whatever_its_log_has() {
+    for is_checkpointed in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tasks #1.db");
+        let tasks = open(&path).await;
+        tasks.apply(&mail(), add([task(1)])).await.unwrap();
+        if is_checkpointed {
+            other(&path).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        }
+        tasks.apply(&mail(), add([task(2)])).await.unwrap();
+        fs::write(&path, [b'x'; 200_000]).unwrap();
+        let error = tasks.apply(&mail(), add([task(3)])).await.unwrap_err();
+        assert_error(&error, StateErrorKind::Damaged, &path, "not a database");
+        assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == b'x'));
+    }
+}

@@ -7,7 +7,7 @@ use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{QueueName, StateError};
 use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
 use interval_queue_task_conformance::play::{Stage, Within, play, play_within};
-use interval_queue_task_contract::{Settle, Settled, WorkerId};
+use interval_queue_task_contract::{Completed, Completion, WorkerId};
 
 /// Transactions of an application, on a connection of its own.
 struct Transactions {
@@ -17,12 +17,17 @@ struct Transactions {
 
 #[async_trait]
 impl Within for Transactions {
-    async fn end(&self, queue: &QueueName, worker: WorkerId, settle: &Settle) -> Result<Settled, StateError> {
+    async fn end(
+        &self,
+        queue: &QueueName,
+        worker: WorkerId,
+        completion: &Completion,
+    ) -> Result<Completed, StateError> {
         let mut database = rusqlite::Connection::open(&self.path).unwrap();
         let transaction = database.transaction().unwrap();
-        let settled = self.tasks.settle_within(&transaction, queue, worker, settle)?;
+        let completed = self.tasks.complete_within(&transaction, queue, worker, completion)?;
         transaction.commit().unwrap();
-        Ok(settled)
+        Ok(completed)
     }
 }
 

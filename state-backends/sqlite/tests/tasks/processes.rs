@@ -58,8 +58,8 @@ fn is_whole(path: &Path) -> bool {
     check.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap() == "ok"
 }
 
-/// Adds and settles for ever, and tells what was answered.
-fn add_and_settle() {
+/// Adds and completes for ever, and tells what was answered.
+fn add_and_complete() {
     let (path, n) = orders();
     block_on(async {
         let store = open(&path).await;
@@ -69,10 +69,10 @@ fn add_and_settle() {
             let first = n * 1_000_000 + at * BATCH;
             store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
             say(&format!("added {first}"));
-            let settled: Vec<_> =
+            let completed: Vec<_> =
                 held.iter().map(|leased: &interval_queue_task_contract::Leased| leased.task.id).collect();
             held = hand.step(done(&held), 3).await.leased;
-            settled.iter().for_each(|id| say(&format!("settled {id}")));
+            completed.iter().for_each(|id| say(&format!("completed {id}")));
         }
     });
 }
@@ -82,10 +82,10 @@ fn a_killed_process_loses_nothing_that_was_answered() {
     const NAME: &str = "processes::a_killed_process_loses_nothing_that_was_answered";
     const ROUNDS: u64 = 12;
     if Process::is_copy() {
-        return add_and_settle();
+        return add_and_complete();
     }
     let (_directory, path) = in_directory();
-    let (mut added, mut settled) = (BTreeSet::new(), BTreeSet::new());
+    let (mut added, mut completed) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..ROUNDS {
         let mut crowd: Vec<_> = (0..3).map(|n| Copy::start(NAME, &path, 1 + round * 3 + n)).collect();
         let mut heard = Vec::new();
@@ -100,13 +100,13 @@ fn a_killed_process_loses_nothing_that_was_answered() {
         for word in heard {
             match word.split_once(' ').unwrap() {
                 ("added", first) => added.extend((0..BATCH).map(|n| id(first.parse::<u64>().unwrap() + n))),
-                ("settled", id) => _ = settled.insert(id.parse().unwrap()),
+                ("completed", id) => _ = completed.insert(id.parse().unwrap()),
                 other => panic!("{other:?}"),
             }
         }
         assert!(is_whole(&path), "round {round}");
     }
-    assert!(added.len() > 100 && settled.len() > 50, "{} and {}", added.len(), settled.len());
+    assert!(added.len() > 100 && completed.len() > 50, "{} and {}", added.len(), completed.len());
     let stored = block_on(async { all(&open(&path).await, &mail()).await });
     let there: BTreeSet<_> = stored.iter().map(|stored| stored.task.id).collect();
     assert!(added.is_subset(&there));
@@ -115,7 +115,7 @@ fn a_killed_process_loses_nothing_that_was_answered() {
     let is_done = |state: State| state == State::Done;
     let ended: BTreeSet<_> =
         stored.iter().filter(|stored| is_done(stored.task.state)).map(|stored| stored.task.id).collect();
-    assert!(settled.is_subset(&ended));
+    assert!(completed.is_subset(&ended));
     for stored in &stored {
         assert_eq!(stored.result.is_some(), is_done(stored.task.state), "{}", stored.task.id);
     }
@@ -138,7 +138,7 @@ fn count_within() {
                 let count = "UPDATE effect SET times = times + 1 WHERE task = ?1";
                 transaction.execute(count, [end.id.to_string()]).unwrap();
                 // The lease may have ended on a busy machine.
-                if store.settle_within(&transaction, &mail(), worker(n), &end).is_ok() {
+                if store.complete_within(&transaction, &mail(), worker(n), &end).is_ok() {
                     transaction.commit().unwrap();
                     say("ended");
                 }

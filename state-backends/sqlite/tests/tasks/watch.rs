@@ -11,8 +11,8 @@ use super::support::{Hand, add, mail, open, task};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn is_told(changes: &mut Changes) -> bool {
-    tokio::time::timeout(PATIENCE, changes.next()).await.is_ok_and(|told| told.is_some())
+async fn is_notified(changes: &mut Changes) -> bool {
+    tokio::time::timeout(PATIENCE, changes.next()).await.is_ok_and(|notified| notified.is_some())
 }
 
 /// Whether nothing comes, for as long as anything takes.
@@ -29,7 +29,7 @@ async fn a_handle_hears_of_its_own_tasks_and_those_of_others_once() {
     assert!(is_quiet(&mut changes).await, "the queue is not there yet");
     for (n, by) in (0..).zip([&store, &other, &store, &other]) {
         by.apply(&mail(), add([task(n)])).await.unwrap();
-        assert!(is_told(&mut changes).await);
+        assert!(is_notified(&mut changes).await);
         assert!(is_quiet(&mut changes).await, "once is enough");
     }
 }
@@ -54,7 +54,7 @@ async fn heartbeats_and_other_queues_wake_nobody() {
     }
     assert!(is_quiet(&mut changes).await);
     other.apply(&mail(), add([task(1)])).await.unwrap();
-    assert!(is_told(&mut changes).await);
+    assert!(is_notified(&mut changes).await);
 }
 
 /// Waits for tasks and says when it sees one.
@@ -67,7 +67,7 @@ fn wait_for_tasks() {
         println!("\nsays ready");
         let ready = Command::Read(Read::Ready(vec![Kind::default()]));
         for n in 0.. {
-            assert!(is_told(&mut changes).await);
+            assert!(is_notified(&mut changes).await);
             let seen = store.apply(&mail(), ready.clone()).await.unwrap();
             assert!(matches!(seen, Reply::Ready(_)));
             println!("\nsays {n}");
@@ -126,7 +126,7 @@ async fn a_closed_store_stays_closed_while_its_queues_are_watched() {
     let mut changes = store.changes(&mail()).await.unwrap();
     for n in 0..3 {
         store.apply(&mail(), add([task(n)])).await.unwrap();
-        assert!(is_told(&mut changes).await, "a command opens it again");
+        assert!(is_notified(&mut changes).await, "a command opens it again");
         assert!(log.exists());
         store.close().await.unwrap();
         assert!(is_quiet(&mut changes).await);

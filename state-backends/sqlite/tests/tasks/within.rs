@@ -6,7 +6,7 @@ use futures::StreamExt;
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_sqlite::SqliteTasks;
 use interval_queue_task_contract::{
-    Add, Added, Json, Key, Leased, NewEdge, NewTask, OnConflict, OnFailure, Outcome, Settle, State,
+    Add, Added, Completion, Json, Key, Leased, NewEdge, NewTask, OnConflict, OnFailure, Outcome, State,
     TaskStore, Unique, Until,
 };
 use rusqlite::{Connection, TransactionBehavior};
@@ -46,7 +46,7 @@ fn named(n: u64, on_conflict: OnConflict) -> NewTask {
     NewTask { unique, on_conflict, ..task(n) }
 }
 
-fn end(leased: &Leased) -> Settle {
+fn end(leased: &Leased) -> Completion {
     done(std::slice::from_ref(leased)).remove(0)
 }
 
@@ -85,8 +85,8 @@ async fn a_row_and_the_end_of_a_run_are_there_together_or_not_at_all() {
     for commits in [false, true] {
         let transaction = database.transaction().unwrap();
         write(&transaction, 1);
-        let settled = tasks.settle_within(&transaction, &mail(), worker(1), &end(&leased)).unwrap();
-        assert_eq!((settled.id, settled.state), (id(1), State::Done));
+        let completed = tasks.complete_within(&transaction, &mail(), worker(1), &end(&leased)).unwrap();
+        assert_eq!((completed.id, completed.state), (id(1), State::Done));
         if commits {
             transaction.commit().unwrap()
         } else {
@@ -107,12 +107,12 @@ async fn a_token_that_is_not_in_force_is_refused_and_the_rest_of_the_transaction
     let mut hand = Hand::new(&tasks, 1);
     hand.step(Vec::new(), 0).await;
     let leased = hand.step(Vec::new(), 1).await.leased.remove(0);
-    let given_back = Settle { outcome: Outcome::Released, ..end(&leased) };
+    let given_back = Completion { outcome: Outcome::Released, ..end(&leased) };
     hand.step(vec![given_back], 0).await;
     let mut database = letters(&path);
     let transaction = database.transaction().unwrap();
     write(&transaction, 1);
-    let error = tasks.settle_within(&transaction, &mail(), worker(1), &end(&leased)).unwrap_err();
+    let error = tasks.complete_within(&transaction, &mail(), worker(1), &end(&leased)).unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
     assert!(error.to_string().contains("roll back"), "{error}");
     write(&transaction, 2);
@@ -155,7 +155,7 @@ async fn an_add_that_is_refused_leaves_the_transaction_as_it_was() {
     let leased = hand.step(Vec::new(), 9).await.leased;
     let transaction = database.transaction().unwrap();
     for leased in &leased {
-        let _settled = tasks.settle_within(&transaction, &mail(), worker(1), &end(leased)).unwrap();
+        let _completed = tasks.complete_within(&transaction, &mail(), worker(1), &end(leased)).unwrap();
     }
     transaction.commit().unwrap();
     let next = hand.step(Vec::new(), 9).await.leased;
@@ -277,7 +277,7 @@ async fn those_who_wait_are_woken_by_the_commit() {
     let leased = leased.iter().find(|leased| leased.task.id == id(2)).unwrap();
     let mut changes = tasks.changes(&mail()).await.unwrap();
     let transaction = database.transaction().unwrap();
-    let _settled = tasks.settle_within(&transaction, &mail(), worker(1), &end(leased)).unwrap();
+    let _completed = tasks.complete_within(&transaction, &mail(), worker(1), &end(leased)).unwrap();
     transaction.commit().unwrap();
     changes.next().await.unwrap();
 }

@@ -17,8 +17,8 @@ fn a_failed_commit_is_uncertain_only_if_it_was_written() {
     ] {
         let error = || rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
         assert_eq!(Fault::Before(error()).tell(&location).kind(), before, "{code}");
-        let told = Fault::Commit(error()).tell(&location);
-        assert_eq!(told.kind(), at_commit, "{code}");
-        assert!(told.to_string().contains("queues.db"), "{told}");
+        let notified = Fault::Commit(error()).tell(&location);
+        assert_eq!(notified.kind(), at_commit, "{code}");
+        assert!(notified.to_string().contains("queues.db"), "{notified}");
     }
 }

@@ -95,21 +95,21 @@ fn full(n: u64) -> Task {
         schedule: Some(Nominal { schedule: key("tick"), at: at(22) }),
         state: State::Failed,
         holds_key: true,
-        parked: true,
+        unserved: true,
         token: Token { incarnation: at(23), attempt: u32::MAX },
         failures: 24,
         retries: 25,
         returns: 26,
-        life: 27,
+        generation: 27,
         worker: Some(worker(1)),
         admitted: Some(at(31)),
         leased: Some(at(28)),
         stop: Some(Stop::Deadline),
         progress: Some(Progress { done: 1, total: u64::MAX, text: "half".into() }),
         ended: Some(at(29)),
-        ended_tick: Some(at(30)),
-        told: true,
-        wanted: true,
+        ended_lease_clock: Some(at(30)),
+        notified: true,
+        retained: true,
         error: Some("no".into()),
         history: vec![attempt.clone(), Attempt { worker: None, leased: None, error: None, ..attempt }],
     }
@@ -218,11 +218,11 @@ fn every_field_of_other_rows_comes_back() {
             paused: true,
             paused_at: Some(at(7)),
             incarnation: at(1),
-            ticks: at(2),
+            lease_clock: at(2),
             seen: at(3),
             latest: at(4),
-            unswept: true,
-            level_after: Some(interval_queue_task_contract::Level::After(key("k"))),
+            maintenance_due: true,
+            rebalance_after: Some(interval_queue_task_contract::Level::After(key("k"))),
             followed: Some(interval_queue_task_contract::Following { from: at(5), until: at(6) }),
         };
         tables.put_queue(&queue).unwrap();
@@ -234,7 +234,7 @@ fn every_field_of_other_rows_comes_back() {
             name: Some(key("left")),
             on_failure: OnFailure::Wait,
             state: EdgeState::Held,
-            life: 3,
+            generation: 3,
         };
         tables.insert_edge(&edge).unwrap();
         assert_eq!(tables.edges_from(id(1), None, 9).unwrap(), std::slice::from_ref(&edge));
@@ -258,16 +258,22 @@ fn every_field_of_other_rows_comes_back() {
             paused_at: Some(at(8)),
             served_until: at(9),
             open: true,
-            uneven: true,
+            needs_rebalancing: true,
         };
-        for row in
-            [kind.clone(), KindRow { paused: false, paused_at: None, open: false, uneven: false, ..kind }]
-        {
+        for row in [
+            kind.clone(),
+            KindRow { paused: false, paused_at: None, open: false, needs_rebalancing: false, ..kind },
+        ] {
             tables.put_kind(&row).unwrap();
             assert_eq!(tables.kind(&row.kind).unwrap(), Some(row));
         }
         let rows = [(Some(0), Some(at(9)), true), (None, None, false)];
-        for row in rows.map(|(limit, paused_at, uneven)| KeyRow { key: key("k"), limit, paused_at, uneven }) {
+        for row in rows.map(|(limit, paused_at, needs_rebalancing)| KeyRow {
+            key: key("k"),
+            limit,
+            paused_at,
+            needs_rebalancing,
+        }) {
             tables.put_key(&row).unwrap();
             assert_eq!(tables.key(&row.key).unwrap(), Some(row));
         }
@@ -326,15 +332,15 @@ fn use_all(tables: &mut Tables<'_>) {
     tables.last_ready_holder(&name).unwrap();
     tables.first_in_line(&name).unwrap();
     tables.next_key(None).unwrap();
-    tables.parked(&kind, 1).unwrap();
+    tables.unserved(&kind, 1).unwrap();
     tables.ready_holders(&kind, 1).unwrap();
     tables.overdue(at(1), 1).unwrap();
     tables.next_deadline().unwrap();
-    tables.untold(1).unwrap();
+    tables.unnotified(1).unwrap();
     tables.ended(State::Done, at(1), 1).unwrap();
     tables.select(&Selector::default(), None, 1).unwrap();
     tables.edges_from(id(1), None, 1).unwrap();
-    tables.untold_from(id(1), 1, 1).unwrap();
+    tables.unnotified_from(id(1), 1, 1).unwrap();
     tables.edges_to(id(1), None, None, 1).unwrap();
     tables.has_pending(id(1)).unwrap();
     tables.put_presence(&presence()).unwrap();
@@ -352,24 +358,26 @@ fn use_all(tables: &mut Tables<'_>) {
             paused_at: None,
             served_until: at(1),
             open: true,
-            uneven: true,
+            needs_rebalancing: true,
         })
         .unwrap();
     tables.kind(&kind).unwrap();
     tables.kinds().unwrap();
-    tables.put_key(&KeyRow { key: name.clone(), limit: None, paused_at: None, uneven: true }).unwrap();
+    tables
+        .put_key(&KeyRow { key: name.clone(), limit: None, paused_at: None, needs_rebalancing: true })
+        .unwrap();
     tables.key(&name).unwrap();
     tables.remove_key(&name).unwrap();
     tables.uneven_keys(1).unwrap();
     tables.paused_keys(1).unwrap();
-    tables.keyed(&name, 1).unwrap();
+    tables.blocked(&name, 1).unwrap();
     tables.put_schedule(&schedule()).unwrap();
     tables.schedule(&name).unwrap();
     tables.remove_schedule(&name).unwrap();
     tables.schedules().unwrap();
     tables.count(&kind, Counted::EverAdded, 1).unwrap();
     tables.counts().unwrap();
-    tables.nudge().unwrap();
+    tables.notify().unwrap();
     tables.remove(&urgent).unwrap();
 }
 
@@ -412,21 +420,27 @@ fn efforts(n: u64) -> BTreeMap<String, i32> {
         for at in (0..n).map(Micros::new) {
             insert(&|task| task.state = State::Added);
             insert(&|task| (task.state, task.not_before) = (State::Scheduled, at));
-            insert(&|task| (task.state, task.key) = (State::Keyed, Some(key("k"))));
-            insert(&|task| (task.state, task.key, task.parked) = (State::Keyed, Some(key("k")), true));
+            insert(&|task| (task.state, task.key) = (State::Blocked, Some(key("k"))));
+            insert(&|task| (task.state, task.key, task.unserved) = (State::Blocked, Some(key("k")), true));
             insert(&|task| (task.state, task.worker) = (State::Leased, Some(worker(1))));
             insert(&|task| (task.deadline, task.stop) = (Some(at), Some(Stop::Cancel)));
             insert(&|task| task.deadline = Some(at));
             insert(&|task| (task.state, task.ended) = (State::Failed, Some(at)));
-            insert(&|task| (task.state, task.ended, task.told) = (State::Done, Some(at), true));
+            insert(&|task| (task.state, task.ended, task.notified) = (State::Done, Some(at), true));
             for priority in [0, 1] {
                 insert(&|task| task.priority = priority);
                 insert(&|task| (task.priority, task.kind) = (priority, Kind::default()));
             }
         }
         for other in (0..n).map(|n| id(5_000_000 + n)) {
-            let edge =
-                |up, down, state| Edge { up, down, name: None, on_failure: OnFailure::Wait, state, life: 1 };
+            let edge = |up, down, state| Edge {
+                up,
+                down,
+                name: None,
+                on_failure: OnFailure::Wait,
+                state,
+                generation: 1,
+            };
             for state in [EdgeState::Met, EdgeState::Held] {
                 let third = id(if state == EdgeState::Met { 1 } else { 3 });
                 tables.insert_edge(&edge(third, other, state)).unwrap();
@@ -434,7 +448,7 @@ fn efforts(n: u64) -> BTreeMap<String, i32> {
             }
         }
         use_all(tables);
-        assert_eq!(tables.untold_from(id(3), 1, 1).unwrap(), []);
+        assert_eq!(tables.unnotified_from(id(3), 1, 1).unwrap(), []);
     });
     let effort = |sql: String| {
         // The statement is kept with all that it has done.

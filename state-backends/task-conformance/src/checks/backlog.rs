@@ -71,7 +71,7 @@ async fn is_bounded(queue: Client, worker: &mut Worker) {
     let (before, runs) = (backlog(&queue).await, 5);
     assert!(before > 2 * runs * FEW, "{before} tasks are too few");
     let ready = queue.add((0..runs).map(|_| NewTask { priority: 1, ..task() })).await;
-    // The step that leases a task and the one that settles it may both be due to sweep.
+    // The step that leases a task and the one that completes it may both be due to sweep.
     for (steps, id) in (1..).step_by(2).zip(ready) {
         let run = worker.one().await;
         assert_eq!(run.0, id);

@@ -13,8 +13,8 @@ async fn compare(client: &Client) {
     }
     let counts = client.overview().await.counts.into_iter();
     let now = counts.filter(|(_, counted, _)| matches!(counted, Counted::Now(_)));
-    let told: BTreeMap<_, _> = now.map(|(kind, counted, n)| ((kind, counted), n)).collect();
-    assert_eq!(told, there);
+    let notified: BTreeMap<_, _> = now.map(|(kind, counted, n)| ((kind, counted), n)).collect();
+    assert_eq!(notified, there);
 }
 
 /// Counts equal the rows after every command, whatever becomes of them; what is refused is not counted.

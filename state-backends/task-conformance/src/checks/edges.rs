@@ -33,9 +33,9 @@ pub async fn a_task_gets_the_results_of_its_upstreams(handles: Handles) {
     let found = inputs(&one, ids[2], None).await;
     let on_failure = OnFailure::Cancel;
     let input = |up, name, result| Input { name, up, on_failure, state: State::Done, result };
-    let wanted = [input(ids[0], None, Some(result)), input(ids[1], Some(key("right")), None)];
-    assert_eq!((found.inputs, found.next), (wanted.to_vec(), None));
-    assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, wanted[1..]);
+    let retained = [input(ids[0], None, Some(result)), input(ids[1], Some(key("right")), None)];
+    assert_eq!((found.inputs, found.next), (retained.to_vec(), None));
+    assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, retained[1..]);
 }
 
 /// What becomes of a task whose upstream fails is as its edge says.
@@ -49,9 +49,9 @@ pub async fn a_failed_upstream_acts_as_its_edges_say(handles: Handles) {
     worker.end(run, Outcome::Failed("no".into())).await;
     worker.tidy().await;
     assert_eq!(one.states(&ids).await, [State::Cancelled, State::Ready, State::Waiting]);
-    let told = [EdgeState::Cut, EdgeState::Failed, EdgeState::Held];
-    for (&id, told) in ids.iter().zip(told) {
-        assert_eq!(one.edges(id).await, [told]);
+    let notified = [EdgeState::Cut, EdgeState::Failed, EdgeState::Held];
+    for (&id, notified) in ids.iter().zip(notified) {
+        assert_eq!(one.edges(id).await, [notified]);
     }
     // The same of one that is added behind it later.
     let later =
@@ -87,12 +87,12 @@ pub async fn a_task_waits_for_a_thousand_others(handles: Handles) {
     assert_eq!(runs.len(), 1_000);
     for (n, some) in runs.chunks(250).enumerate() {
         assert_eq!(one.state(down).await, State::Waiting, "after {n} chunks");
-        let settle = some.iter().map(|&(id, token)| interval_queue_task_contract::Settle {
+        let complete = some.iter().map(|&(id, token)| interval_queue_task_contract::Completion {
             id,
             token,
             outcome: done(),
         });
-        let step = interval_queue_task_contract::Step { settle: settle.collect(), ..worker.step() };
+        let step = interval_queue_task_contract::Step { complete: complete.collect(), ..worker.step() };
         worker.send(step).await;
         worker.tidy().await;
     }

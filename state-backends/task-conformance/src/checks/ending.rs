@@ -32,7 +32,7 @@ pub async fn too_large_a_result_is_a_failure(handles: Handles) {
     let mut worker = one.worker();
     let run = worker.one().await;
     let large = Outcome::Done(Json::new("\"1234567\"").unwrap());
-    let stepped = worker.settle(run, large).await;
+    let stepped = worker.complete(run, large).await;
     assert_eq!((stepped.refused, stepped.lost), (vec![run.0], vec![]));
     assert_eq!(one.state(run.0).await, State::Failed);
 }
@@ -70,7 +70,7 @@ pub async fn a_failure_is_tried_again_later(handles: Handles) {
     // Retried, it has all its attempts again, and its runs are told.
     assert_eq!(one.touch(Verb::Retry, [id]).await, [id]);
     let x = one.row(id).await;
-    assert_eq!((x.state, x.failures, x.life, x.history.len()), (State::Ready, 0, 1, 3));
+    assert_eq!((x.state, x.failures, x.generation, x.history.len()), (State::Ready, 0, 1, 3));
 }
 
 /// A task sets its attempts alone, and the queue's backoff and time-out are changed afterwards: the next failure waits by
@@ -187,9 +187,12 @@ pub async fn an_exchange_counts_nothing(handles: Handles) {
     let mut worker = one.worker();
     let run = worker.one().await;
     let urgent = one.add_one(NewTask { priority: 1, ..task() }).await;
-    let settle =
-        vec![interval_queue_task_contract::Settle { id: mild, token: run.1, outcome: Outcome::Exchanged }];
-    let step = Step { settle, want: 1, ..worker.step() };
+    let complete = vec![interval_queue_task_contract::Completion {
+        id: mild,
+        token: run.1,
+        outcome: Outcome::Exchanged,
+    }];
+    let step = Step { complete, want: 1, ..worker.step() };
     assert_eq!(worker.send(step).await.leased[0].task.id, urgent);
     let x = one.row(mild).await;
     assert_eq!((x.state, x.returns, x.failures), (State::Ready, 0, 0));

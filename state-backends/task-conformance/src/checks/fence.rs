@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    AttemptEnd, NewTask, Outcome, Progress, Settle, State, Step, Token, WorkerId,
+    AttemptEnd, Completion, NewTask, Outcome, Progress, State, Step, Token, WorkerId,
 };
 use uuid::Uuid;
 
@@ -38,14 +38,14 @@ pub async fn a_stale_token_changes_nothing(handles: Handles) {
         for outcome in [done(), Outcome::Error("no".into()), Outcome::Failed("no".into()), Outcome::Released]
         {
             let progress = Progress { done: 1, total: 2, text: "late".into() };
-            let settle = vec![Settle { id: run.0, token, outcome }];
-            let step = Step { settle, progress: vec![(run.0, token, progress)], ..worker.step() };
+            let complete = vec![Completion { id: run.0, token, outcome }];
+            let step = Step { complete, progress: vec![(run.0, token, progress)], ..worker.step() };
             assert_eq!(worker.send(step).await.lost, [run.0]);
             assert_eq!(other.row(run.0).await, before);
         }
     }
     second.end(next, done()).await;
-    assert_eq!(second.settle(next, Outcome::Released).await.lost, [run.0]);
+    assert_eq!(second.complete(next, Outcome::Released).await.lost, [run.0]);
     assert_eq!(one.state(run.0).await, State::Done);
 }
 
@@ -55,8 +55,8 @@ pub async fn an_older_step_changes_nothing(handles: Handles) {
     one.add([task(), task()]).await;
     let mut worker = one.worker();
     let run = worker.one().await;
-    let settle = vec![Settle { id: run.0, token: run.1, outcome: done() }];
-    let late = Step { settle, want: 9, ..worker.step() };
+    let complete = vec![Completion { id: run.0, token: run.1, outcome: done() }];
+    let late = Step { complete, want: 9, ..worker.step() };
     worker.beat().await;
     let before = other.rows().await;
     for sequence in [late.sequence, late.sequence + 1] {
@@ -113,7 +113,7 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert!(rows[0].error.as_ref().is_some_and(|error| error.contains("worker")), "{:?}", rows[0].error);
     let mut heir = other.worker();
     let next = heir.one().await;
-    let stepped = dead.settle((ids[1], runs[1].task.token), done()).await;
+    let stepped = dead.complete((ids[1], runs[1].task.token), done()).await;
     assert!(stepped.restate && stepped.lost == [ids[1]], "{stepped:?}");
     heir.end(next, done()).await;
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
@@ -186,7 +186,8 @@ pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
     worker.sequence += 10;
     worker.acknowledged = worker.sequence;
     let token = Token { incarnation: Micros::MAX, attempt: 7 };
-    let step = Step { settle: vec![Settle { id: ids[1], token, outcome: done() }], want: 9, ..worker.step() };
+    let step =
+        Step { complete: vec![Completion { id: ids[1], token, outcome: done() }], want: 9, ..worker.step() };
     let stepped = worker.send(step).await;
     assert!(stepped.restate && stepped.leased.is_empty() && stepped.lost.is_empty(), "{stepped:?}");
     let step = Step { holding: Some(vec![(ids[0], token)]), ..worker.step() };

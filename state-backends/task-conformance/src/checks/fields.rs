@@ -110,7 +110,7 @@ pub async fn every_field_is_kept(handles: Handles) {
             (&x.unique, x.policy, x.weight, &x.tags),
             (&new.unique, new.policy, new.weight, &new.tags)
         );
-        assert!(x.holds_name == new.unique.is_some() && x.life == 0 && x.history.is_empty());
+        assert!(x.holds_name == new.unique.is_some() && x.generation == 0 && x.history.is_empty());
     }
     let [full, later] = [one.row(ids[0]).await, one.row(ids[1]).await];
     assert_eq!((full.not_before, full.deadline), (Micros::new(1), Some(Micros::MAX)));

@@ -42,8 +42,8 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     worker.end(run, Outcome::Failed("it cannot be".into())).await;
     worker.tidy().await;
     one.touch(Verb::Purge, [before]).await;
-    let told = follow(&one, Some(begun.mark), 1_000).await;
-    assert!(!told.missed);
+    let notified = follow(&one, Some(begun.mark), 1_000).await;
+    assert!(!notified.missed);
     let expected = [
         (up, None, Some(Ready)),
         (down, None, Some(Added)),
@@ -57,18 +57,18 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
         (down, Some(Waiting), Some(Cancelled)),
         (before, Some(Done), None),
     ];
-    assert_eq!(states(&told.events), expected);
-    let failed = &told.events[8];
+    assert_eq!(states(&notified.events), expected);
+    let failed = &notified.events[8];
     assert_eq!((failed.attempt, failed.worker), (2, Some(worker.id)));
     assert_eq!(failed.error.as_deref(), Some("it cannot be"));
-    let others = told.events.iter().filter(|event| ![Some(Failed), Some(Cancelled)].contains(&event.to));
-    assert!(others.clone().all(|event| event.error.is_none()), "{told:?}");
-    assert!(told.events.windows(2).all(|two| two[0].at <= two[1].at), "{told:?}");
-    assert_eq!(follow(&other, Some(told.mark), 1_000).await.events, []);
+    let others = notified.events.iter().filter(|event| ![Some(Failed), Some(Cancelled)].contains(&event.to));
+    assert!(others.clone().all(|event| event.error.is_none()), "{notified:?}");
+    assert!(notified.events.windows(2).all(|two| two[0].at <= two[1].at), "{notified:?}");
+    assert_eq!(follow(&other, Some(notified.mark), 1_000).await.events, []);
     // A store that has forgotten what was told was rolled back.
-    let ahead = Mark { number: told.mark.number + 1, ..told.mark };
+    let ahead = Mark { number: notified.mark.number + 1, ..notified.mark };
     let back = follow(&one, Some(ahead), 9).await;
-    assert_eq!((back.events, back.mark.number, back.missed), (Vec::new(), told.mark.number, true));
+    assert_eq!((back.events, back.mark.number, back.missed), (Vec::new(), notified.mark.number, true));
     // Page by page it is the same.
     let (mut pages, mut mark) = (Vec::new(), begun.mark);
     loop {
@@ -80,7 +80,7 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
         }
         pages.extend(page.events);
     }
-    assert_eq!(pages, told.events);
+    assert_eq!(pages, notified.events);
 }
 
 /// Of what several processes do at once nothing is left out, nor told twice, nor in an order that cannot have been.
@@ -113,14 +113,14 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
     let mut known: BTreeMap<TaskId, State> = BTreeMap::new();
     let mut ended = false;
     loop {
-        let told = follow(&other, Some(mark), 7).await;
-        assert!(!told.missed);
-        mark = told.mark;
-        for (id, from, to) in states(&told.events) {
+        let notified = follow(&other, Some(mark), 7).await;
+        assert!(!notified.missed);
+        mark = notified.mark;
+        for (id, from, to) in states(&notified.events) {
             let to = to.unwrap_or_else(|| panic!("nobody has purged {id}"));
             assert_eq!(known.insert(id, to), from, "task {id} was told to be {to}");
         }
-        if told.events.is_empty() {
+        if notified.events.is_empty() {
             if ended {
                 break;
             }
@@ -142,25 +142,25 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let begun = follow(&one, None, 1).await.mark;
     one.pass(minute * 3 / 4).await;
     let first = one.add_one(task()).await;
-    let told = follow(&other, Some(begun), 9).await;
-    assert_eq!((states(&told.events).len(), told.missed), (1, false));
+    let notified = follow(&other, Some(begun), 9).await;
+    assert_eq!((states(&notified.events).len(), notified.missed), (1, false));
     // Nobody asks for long: nothing is noted any more.
     one.pass(minute * 3 / 2 + Duration::from_secs(1)).await;
     one.add_one(task()).await;
-    let late = follow(&one, Some(told.mark), 9).await;
+    let late = follow(&one, Some(notified.mark), 9).await;
     assert_eq!((states(&late.events), late.missed), (Vec::new(), true));
     let again = one.add_one(task()).await;
-    let told = follow(&one, Some(late.mark), 9).await;
-    assert_eq!((states(&told.events), told.missed), (vec![(again, None, Some(State::Ready))], false));
+    let notified = follow(&one, Some(late.mark), 9).await;
+    assert_eq!((states(&notified.events), notified.missed), (vec![(again, None, Some(State::Ready))], false));
     // Another one asks, so that it is noted, but what is old goes.
-    let mut mark = told.mark;
+    let mut mark = notified.mark;
     for _ in 0..4 {
         one.pass(minute * 3 / 4).await;
         mark = follow(&other, Some(mark), 9).await.mark;
     }
     let last = one.add_one(task()).await;
-    let old = follow(&one, Some(told.mark), 9).await;
-    assert!(old.missed && told.mark.at + KEEP_EVENTS < old.mark.at);
+    let old = follow(&one, Some(notified.mark), 9).await;
+    assert!(old.missed && notified.mark.at + KEEP_EVENTS < old.mark.at);
     let all = follow(&one, Some(Mark { number: 0, at: Micros::ZERO }), 9).await;
     assert_eq!(states(&all.events), [(last, None, Some(State::Ready))], "{first} and {again} were long ago");
     // When nobody has asked for long, a worker forgets the rest.

@@ -1,8 +1,8 @@
 //! Whole graphs of tasks, as producers add and change them.
 
 use interval_queue_task_contract::{
-    Added, EdgeState, Json, Key, LATE_ADD, NewEdge, NewTask, OnFailure, Outcome, Read, Reply, Settle, State,
-    Step, TaskId, Verb,
+    Added, Completion, EdgeState, Json, Key, LATE_ADD, NewEdge, NewTask, OnFailure, Outcome, Read, Reply,
+    State, Step, TaskId, Verb,
 };
 
 use crate::client::{Client, Handles, Worker, behind, done, task, usual};
@@ -31,12 +31,12 @@ async fn run(worker: &mut Worker) -> Vec<TaskId> {
         if runs.is_empty() {
             return all;
         }
-        let settle = runs.iter().zip(all.len()..).map(|(run, n)| Settle {
+        let complete = runs.iter().zip(all.len()..).map(|(run, n)| Completion {
             id: run.task.id,
             token: run.task.token,
             outcome: Outcome::Done(Json::of(&n).unwrap()),
         });
-        let step = Step { settle: settle.collect(), ..worker.step() };
+        let step = Step { complete: complete.collect(), ..worker.step() };
         assert_eq!(worker.send(step).await.lost, []);
         all.extend(runs.iter().map(|run| run.task.id));
     }
@@ -72,8 +72,8 @@ pub async fn a_graph_fans_out_and_in(handles: Handles) {
     assert_eq!(run(&mut worker).await, parts);
     worker.tidy().await;
     let found = inputs(&one, last).await;
-    let wanted: Vec<_> = (0..WIDE).map(|n| (format!("part {n}"), n.to_string())).collect();
-    assert_eq!(found, wanted);
+    let retained: Vec<_> = (0..WIDE).map(|n| (format!("part {n}"), n.to_string())).collect();
+    assert_eq!(found, retained);
     assert_eq!(run(&mut worker).await, [last]);
 }
 

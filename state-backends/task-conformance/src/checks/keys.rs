@@ -15,10 +15,10 @@ pub async fn a_key_runs_one_task_at_a_time(handles: Handles) {
     let leased = worker.lease(9).await;
     let got: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
     assert_eq!(got, [ids[0], ids[3], ids[4]]);
-    assert_eq!(one.states(&ids[1..3]).await, [State::Keyed; 2]);
+    assert_eq!(one.states(&ids[1..3]).await, [State::Blocked; 2]);
     // Nothing is wanted: only the place is handed over.
     worker.end((ids[0], leased[0].task.token), done()).await;
-    assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Ready, State::Keyed]);
+    assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Ready, State::Blocked]);
     assert_eq!(one.touch(Verb::Cancel, [ids[1]]).await, [ids[1]]);
     assert_eq!(one.states(&ids[1..3]).await, [State::Cancelled, State::Ready]);
 }
@@ -44,11 +44,11 @@ pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
     assert_eq!(one.state(mild).await, State::Ready);
     let urgent = one.add_one(NewTask { priority: 1, ..keyed("k") }).await;
     worker.tidy().await;
-    assert_eq!(one.states(&[mild, urgent]).await, [State::Keyed, State::Ready]);
+    assert_eq!(one.states(&[mild, urgent]).await, [State::Blocked, State::Ready]);
     assert_eq!(worker.take(9).await, [urgent]);
     let most = one.add_one(NewTask { priority: 2, ..keyed("k") }).await;
     worker.tidy().await;
-    assert_eq!(one.states(&[mild, urgent, most]).await, [State::Keyed, State::Leased, State::Keyed]);
+    assert_eq!(one.states(&[mild, urgent, most]).await, [State::Blocked, State::Leased, State::Blocked]);
     assert_eq!(one.stored(mild).await.why, Some(Why::Key(Some(most))));
 }
 
@@ -99,7 +99,7 @@ pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     one.change(Change::Key(key("k"), Some(0))).await;
     worker.end(run, done()).await;
     assert_eq!(worker.take(9).await, []);
-    assert_eq!(one.state(ids[1]).await, State::Keyed);
+    assert_eq!(one.state(ids[1]).await, State::Blocked);
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::KeyPaused));
     one.change(Change::Key(key("k"), None)).await;
     assert_eq!(worker.take(9).await, [ids[1]]);
@@ -122,7 +122,7 @@ pub async fn a_closed_kind_holds_no_key(handles: Handles) {
     let ids = one.add([of("nobody"), of("paused"), of("open")]).await;
     let mut worker = other.worker_of(&["open", "paused"]);
     worker.tidy().await;
-    assert_eq!(one.states(&ids).await, [State::Keyed, State::Ready, State::Keyed]);
+    assert_eq!(one.states(&ids).await, [State::Blocked, State::Ready, State::Blocked]);
     one.change(Change::Kind(kind("paused"), true)).await;
     assert_eq!(worker.take(9).await, [ids[2]]);
     assert_eq!(one.stored(ids[0]).await.why, Some(Why::Unserved));

@@ -40,8 +40,8 @@ pub async fn a_task_is_linked_while_it_waits(handles: Handles) {
         ])
         .await;
     worker.tidy().await;
-    use State::{Keyed, Ready, Scheduled, Waiting};
-    assert_eq!(one.states(&ids).await, [Ready, Scheduled, Ready, Keyed, Waiting]);
+    use State::{Blocked, Ready, Scheduled, Waiting};
+    assert_eq!(one.states(&ids).await, [Ready, Scheduled, Ready, Blocked, Waiting]);
     let all = [&ids[..3], &ids[4..], &[up, ended]].concat();
     assert_eq!(try_link(&one, link(up), all.clone()).await, (3, 0), "one is linked, one runs, one has ended");
     assert_eq!(try_link(&one, link(up), all).await, (0, 0), "all are linked");

@@ -1,6 +1,8 @@
 //! What a worker has room for: the weights that its capacity leaves, and the priorities that its load leaves.
 
-use interval_queue_task_contract::{ABOVE_ALL, NewTask, Read, Reply, Room, Settle, State, Step, TaskId, Why};
+use interval_queue_task_contract::{
+    ABOVE_ALL, Completion, NewTask, Read, Reply, Room, State, Step, TaskId, Why,
+};
 
 use crate::client::{Handles, Worker, done, kind, task, usual};
 
@@ -65,9 +67,9 @@ pub async fn a_task_is_told_of_load(handles: Handles) {
     let why: Vec<_> = seen.into_iter().map(|seen| seen.unwrap().why.unwrap()).collect();
     assert_eq!(why, [Why::Next, Why::Load(0)]);
     let Reply::Workers(workers) = one.read(Read::Workers).await else { panic!("no workers") };
-    let mut told: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
-    told.sort();
-    assert_eq!(told, [None, Some(0), Some(1)]);
+    let mut notified: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
+    notified.sort();
+    assert_eq!(notified, [None, Some(0), Some(1)]);
     assert_eq!(second.take(9).await, ids[1..], "load that has fallen is in nobody's way");
 }
 
@@ -93,8 +95,8 @@ pub async fn a_task_is_told_of_room(handles: Handles) {
     second.send(step).await;
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room));
     let token = one.row(ids[0]).await.token;
-    let settle = vec![Settle { id: ids[0], token, outcome: done() }];
-    let step = Step { settle, room: room(4, true), ..worker.step() };
+    let complete = vec![Completion { id: ids[0], token, outcome: done() }];
+    let step = Step { complete, room: room(4, true), ..worker.step() };
     worker.send(step).await;
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Next), "one that holds nothing takes any");
 }

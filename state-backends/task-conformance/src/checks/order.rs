@@ -14,28 +14,28 @@ pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
         let priority = [0, 3, -2, 100, -100, 1][n % 6];
         batch.push(NewTask { kind: kind(["a", "b", "c"][n % 3]), priority, id: id_of_name(), ..task() });
     }
-    let mut wanted = Vec::new();
+    let mut retained = Vec::new();
     for id in one.add(batch).await {
-        wanted.push((one.row(id).await.due, id));
+        retained.push((one.row(id).await.due, id));
     }
     // Stable: equals stay as they were added.
-    wanted.sort_by_key(|&(due, _)| due);
+    retained.sort_by_key(|&(due, _)| due);
     let mut worker = other.worker_of(&["c", "a", "b"]);
     // It carries out what is due, so that all are ready.
     worker.beat().await;
-    let wanted: Vec<TaskId> = wanted.into_iter().map(|(_, id)| id).collect();
+    let retained: Vec<TaskId> = retained.into_iter().map(|(_, id)| id).collect();
     let line = async |limit| match one.read(Read::Line(limit)).await {
         Reply::Line(tasks) => tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(line(7).await, wanted[..7]);
-    assert_eq!(line(1_000).await, wanted);
+    assert_eq!(line(7).await, retained[..7]);
+    assert_eq!(line(1_000).await, retained);
     let mut taken = Vec::new();
     for want in [1, 2, 30, 27] {
         taken.extend(worker.take(want).await);
-        assert_eq!(line(1_000).await, wanted[taken.len()..]);
+        assert_eq!(line(1_000).await, retained[taken.len()..]);
     }
-    assert_eq!(taken, wanted);
+    assert_eq!(taken, retained);
 }
 
 /// `due` is the time of adding, or that before which it is not to run, less an ageing for each step of priority.

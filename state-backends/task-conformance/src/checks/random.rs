@@ -52,10 +52,10 @@ impl TaskStore for Twin {
         // What the one has stored the other finds.
         let store = if command.is_read() { &self.other } else { &self.store };
         let found = store.apply(queue, command.clone()).await;
-        let wanted = self.reference.apply(queue, command.clone()).await;
+        let retained = self.reference.apply(queue, command.clone()).await;
         let kind = |outcome: &Result<Reply, StateError>| outcome.as_ref().err().map(StateError::kind);
-        if found.as_ref().ok() != wanted.as_ref().ok() || kind(&found) != kind(&wanted) {
-            panic!("{command:?}\nthe rules reply {wanted:?}\nand the store  {found:?}");
+        if found.as_ref().ok() != retained.as_ref().ok() || kind(&found) != kind(&retained) {
+            panic!("{command:?}\nthe rules reply {retained:?}\nand the store  {found:?}");
         }
         found
     }

@@ -145,13 +145,14 @@ pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
     one.change(new("s", now, Overlap::Keep)).await;
     one.pass(std::time::Duration::from_millis(150)).await;
     let step = idle(worker.step());
-    let told = worker.send(step).await;
-    assert_eq!((told.schedules.len(), told.next), (1, Some(crate::client::seconds(1))));
+    let notified = worker.send(step).await;
+    assert_eq!((notified.schedules.len(), notified.next), (1, Some(crate::client::seconds(1))));
     let step = idle(worker.step());
-    let untold = worker.send(step).await;
+    let unnotified = worker.send(step).await;
     // Unless the host is so slow that it is told again.
-    let soon = if untold.schedules.is_empty() { Micros::from_millis(100) } else { crate::client::seconds(1) };
-    assert_eq!(untold.next, Some(soon));
+    let soon =
+        if unnotified.schedules.is_empty() { Micros::from_millis(100) } else { crate::client::seconds(1) };
+    assert_eq!(unnotified.next, Some(soon));
     // One that was kept and may follow, too.
     let schedule = schedules(&one).await.remove(0);
     assert_eq!(fired(&one, fire(&schedule, now)).await, Fired::Made);

@@ -49,11 +49,11 @@ pub async fn reordered_tasks_take_their_places(handles: Handles) {
     assert_eq!(one.touch(Verb::Priority(-1), [ids[3]]).await, [ids[3]]);
     let mut worker = other.worker();
     worker.tidy().await;
-    assert_eq!(one.states(&ids[3..]).await, [State::Keyed, State::Ready, State::Keyed]);
+    assert_eq!(one.states(&ids[3..]).await, [State::Blocked, State::Ready, State::Blocked]);
     assert_eq!(one.touch(Verb::Priority(9), [ids[5]]).await, [ids[5]]);
-    assert_eq!(one.states(&ids[3..]).await, [State::Keyed, State::Keyed, State::Ready]);
+    assert_eq!(one.states(&ids[3..]).await, [State::Blocked, State::Blocked, State::Ready]);
     assert_eq!(one.touch(Verb::Delay(seconds(9)), [ids[5], ids[0]]).await, [ids[0], ids[5]]);
-    assert_eq!(one.states(&ids[3..]).await, [State::Keyed, State::Ready, State::Scheduled]);
+    assert_eq!(one.states(&ids[3..]).await, [State::Blocked, State::Ready, State::Scheduled]);
     let not_before = one.row(ids[0]).await.not_before;
     let order = [worker.one().await.0, worker.one().await.0, worker.run().await, worker.run().await];
     assert_eq!(order, [ids[1], ids[2], ids[4], ids[3]]);
@@ -190,8 +190,8 @@ pub async fn selectors_select(handles: Handles) {
         (Selector { added_from: Some(added), ..all() }, vec![0, 1, 2, 3]),
         (Selector { ended_before: Some(interval_queue_contract::Micros::MAX), ..all() }, vec![0]),
     ];
-    for (selector, wanted) in cases {
-        let wanted: Vec<TaskId> = wanted.into_iter().map(|n| ids[n]).collect();
+    for (selector, retained) in cases {
+        let retained: Vec<TaskId> = retained.into_iter().map(|n| ids[n]).collect();
         let mut found = Vec::new();
         let mut after = None;
         loop {
@@ -202,7 +202,7 @@ pub async fn selectors_select(handles: Handles) {
                 break;
             }
         }
-        assert_eq!(found, wanted, "{selector:?}");
+        assert_eq!(found, retained, "{selector:?}");
     }
     worker.end(run, done()).await;
 }

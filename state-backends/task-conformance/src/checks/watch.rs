@@ -21,13 +21,13 @@ async fn watch(client: &Client) -> Option<Changes> {
 pub(crate) async fn calm(changes: &mut Changes) {
     while tokio::time::timeout(Duration::from_millis(300), changes.next())
         .await
-        .is_ok_and(|nudge| nudge.is_some())
+        .is_ok_and(|notify| notify.is_some())
     {}
 }
 
-pub(crate) async fn nudged(changes: &mut Changes, by: &str) {
-    let nudge = tokio::time::timeout(Duration::from_secs(30), changes.next()).await;
-    assert_eq!(nudge, Ok(Some(())), "nobody was nudged by {by}");
+pub(crate) async fn notified(changes: &mut Changes, by: &str) {
+    let notify = tokio::time::timeout(Duration::from_secs(30), changes.next()).await;
+    assert_eq!(notify, Ok(Some(())), "nobody was nudged by {by}");
     calm(changes).await;
 }
 
@@ -38,19 +38,19 @@ pub async fn news_nudge_those_who_watch(handles: Handles) {
     let Some(mut changes) = watch(&other).await else { return };
     calm(&mut changes).await;
     let ids = one.add([task(), keyed("k"), keyed("k")]).await;
-    nudged(&mut changes, "an add").await;
+    notified(&mut changes, "an add").await;
     let mut worker = one.worker();
     let runs = worker.lease(9).await;
     calm(&mut changes).await;
     worker.end((ids[1], runs[1].task.token), done()).await;
-    nudged(&mut changes, "a key that got free, and a place under the limit").await;
+    notified(&mut changes, "a key that got free, and a place under the limit").await;
     one.touch(Verb::Cancel, [ids[0]]).await;
-    nudged(&mut changes, "a cancellation of what runs").await;
+    notified(&mut changes, "a cancellation of what runs").await;
     one.change(Change::Pause).await;
     one.change(Change::Resume).await;
-    nudged(&mut changes, "the end of a pause").await;
+    notified(&mut changes, "the end of a pause").await;
     one.change(Change::Set(SettingsChange { key_limit: Some(3), ..SettingsChange::default() })).await;
-    nudged(&mut changes, "settings").await;
+    notified(&mut changes, "settings").await;
 }
 
 /// A step that makes something ready which its own worker does not serve nudges those that do.
@@ -65,7 +65,7 @@ pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
     let mut worker = one.worker();
     let step = interval_queue_task_contract::Step { want: 9, ..worker.step() };
     assert_eq!(worker.send(step).await.leased, []);
-    nudged(&mut changes, "a task that was let into its line").await;
+    notified(&mut changes, "a task that was let into its line").await;
     assert_eq!(served.take(9).await.len(), 1);
 }
 

@@ -5,10 +5,10 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, DueSchedule, Fire, Imported, Json, Keep, Key,
-    Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, PolicyOverride,
-    Progress, Read, Reply, Room, Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token,
-    Unique, Until, Verb, When, WorkerId,
+    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, DueSchedule, Fire, Imported, Json,
+    Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy,
+    PolicyOverride, Progress, Read, Reply, Room, Selector, SettingsChange, State, Step, Tag, Task, TaskId,
+    Token, Unique, Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -221,7 +221,7 @@ impl Crowd {
         let new = self.new_task(new);
         self.ids.push(new.id);
         let at = |own: &mut Self| SECOND * own.rng.u64(999_000..1_001_000);
-        let state = self.one(&[State::Ready, State::Keyed, State::Waiting, State::Done, State::Failed]);
+        let state = self.one(&[State::Ready, State::Blocked, State::Waiting, State::Done, State::Failed]);
         let token = Token { incarnation: at(self), attempt: self.rng.u32(1..4) };
         let run = Attempt {
             token,
@@ -282,16 +282,18 @@ impl Crowd {
         }
         let n = self.rng.usize(..self.members.len());
         self.stepped = Some((n, self.rng.u32(..20) == 0));
-        let (settles, resends) = (self.rng.usize(..4), self.rng.u32(..50) == 0);
+        let (completes, resends) = (self.rng.usize(..4), self.rng.u32(..50) == 0);
         let member = &mut self.members[n];
         member.sequence += u64::from(!resends);
-        let settles = settles.min(member.holds.len());
-        let settled: Vec<_> = member.holds.drain(..settles).collect();
+        let completes = completes.min(member.holds.len());
+        let completed: Vec<_> = member.holds.drain(..completes).collect();
         let (holding, worker) = (member.restate.then(|| member.holds.clone()), member.worker);
         let (sequence, acknowledged) = (member.sequence, member.acknowledged);
         let running = member.holds.first().copied();
-        let settle =
-            settled.into_iter().map(|(id, token)| Settle { id, token, outcome: self.outcome() }).collect();
+        let complete = completed
+            .into_iter()
+            .map(|(id, token)| Completion { id, token, outcome: self.outcome() })
+            .collect();
         let progress = running.filter(|_| self.rng.bool());
         let progress =
             progress.map(|(id, token)| (id, token, Progress { done: 1, total: 3, text: "it goes".into() }));
@@ -303,7 +305,7 @@ impl Crowd {
             acknowledged,
             lease: SECOND * self.rng.u64(5..60),
             kinds: kinds.to_vec(),
-            settle,
+            complete,
             holding,
             progress: progress.into_iter().collect(),
             want: self.rng.u32(..5),

@@ -59,7 +59,7 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
         };
         let expected = memory.apply(&queue, command.clone()).await;
         let found = stage.store.apply(&queue, command.clone()).await;
-        same(told(&found), told(&expected))?;
+        same(notified(&found), notified(&expected))?;
         crowd.hear(found.as_ref().ok());
         if let Ok(Reply::Stepped(stepped)) = &found {
             leased += stepped.leased.len();
@@ -70,14 +70,14 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
             for read in [Read::Overview, Read::Workers, Read::Schedules].into_iter().chain(times) {
                 let read = Command::Read(read);
                 let expected = memory.apply(&queue, read.clone()).await;
-                same(told(&stage.store.apply(&queue, read).await), told(&expected))?;
+                same(notified(&stage.store.apply(&queue, read).await), notified(&expected))?;
             }
             // Followed for a while, and then not: what goes a shorter way then goes it again.
             if number % (16 * BETWEEN_LOOKS) < 8 * BETWEEN_LOOKS {
                 let after = Some(Mark { number: 0, at: stage.clock.now() });
                 let follow = Command::Follow(Follow { after, most: 1_000 });
                 let expected = memory.apply(&queue, follow.clone()).await;
-                same(told(&stage.store.apply(&queue, follow).await), told(&expected))?;
+                same(notified(&stage.store.apply(&queue, follow).await), notified(&expected))?;
             }
         }
     }
@@ -85,7 +85,7 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
 }
 
 /// What can be compared of an answer.
-fn told(answer: &Result<Reply, StateError>) -> String {
+fn notified(answer: &Result<Reply, StateError>) -> String {
     match answer {
         // Each store numbers events on its own.
         Ok(Reply::Followed(followed)) => format!("{:?}, missed: {}", followed.events, followed.missed),
@@ -100,7 +100,7 @@ async fn all(store: &dyn TaskStore, queue: &QueueName) -> String {
     loop {
         let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
         let page = store.apply(queue, Command::Read(page)).await;
-        all.push_str(&told(&page));
+        all.push_str(&notified(&page));
         match page {
             Ok(Reply::Page(page)) if page.next.is_some() => after = page.next,
             _ => return all,

@@ -3,9 +3,9 @@
 use futures::{FutureExt, future::BoxFuture};
 use interval_queue_contract::{MaxRunning, Micros};
 use interval_queue_task_contract::{
-    Add, Change, ChangeTasks, Command, Fire, Json, Leased, NewEdge, NewSchedule, NewTask, OnConflict,
-    OnFailure, Outcome, Overlap, Read, Reply, Selector, SettingsChange, Settle, Step, TaskId, Unique, Until,
-    Verb,
+    Add, Change, ChangeTasks, Command, Completion, Fire, Json, Leased, NewEdge, NewSchedule, NewTask,
+    OnConflict, OnFailure, Outcome, Overlap, Read, Reply, Selector, SettingsChange, Step, TaskId, Unique,
+    Until, Verb,
 };
 
 use super::{
@@ -76,14 +76,14 @@ macro_rules! within {
 within![
     a_step_and_an_application_that_adds,
     an_add_and_an_application_that_adds_its_name,
-    a_step_and_an_application_that_settles_at_its_key,
-    a_step_and_an_application_that_settle_the_same_run,
-    a_late_step_and_an_application_that_settles,
-    a_cancellation_and_an_application_that_settles,
-    an_add_behind_a_task_and_an_application_that_settles_it,
-    a_link_to_a_task_and_an_application_that_settles_it,
-    two_applications_that_settle_the_same_run,
-    a_step_and_two_applications_that_settle_under_a_limit,
+    a_step_and_an_application_that_completes_at_its_key,
+    a_step_and_an_application_that_complete_the_same_run,
+    a_late_step_and_an_application_that_completes,
+    a_cancellation_and_an_application_that_completes,
+    an_add_behind_a_task_and_an_application_that_completes_it,
+    a_link_to_a_task_and_an_application_that_completes_it,
+    two_applications_that_complete_the_same_run,
+    a_step_and_two_applications_that_complete_under_a_limit,
 ];
 
 pub(super) fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
@@ -117,12 +117,12 @@ fn verb(verb: Verb, of: TaskId) -> Member {
     one(Command::Change(Change::Tasks(change)))
 }
 
-fn settle(leased: &Leased, outcome: Outcome) -> Vec<Settle> {
-    vec![Settle { id: leased.task.id, token: leased.task.token, outcome }]
+fn complete(leased: &Leased, outcome: Outcome) -> Vec<Completion> {
+    vec![Completion { id: leased.task.id, token: leased.task.token, outcome }]
 }
 
-fn done(leased: &Leased) -> Vec<Settle> {
-    settle(leased, Outcome::Done(Json::default()))
+fn done(leased: &Leased) -> Vec<Completion> {
+    complete(leased, Outcome::Done(Json::default()))
 }
 
 fn one(command: Command) -> Member {
@@ -130,8 +130,8 @@ fn one(command: Command) -> Member {
 }
 
 /// The next step of a worker, which wants a task.
-fn wanting(worker: &mut Hand, settle: Vec<Settle>) -> Member {
-    one(Command::Step(Step { settle, want: 1, ..worker.step() }))
+fn wanting(worker: &mut Hand, complete: Vec<Completion>) -> Member {
+    one(Command::Step(Step { complete, want: 1, ..worker.step() }))
 }
 
 async fn two_steps_for_one_task(scene: &mut Scene) -> Vec<Member> {
@@ -189,7 +189,7 @@ async fn a_step_and_a_retry(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1)), task(3)]).await;
     let mut first = Hand::new(1);
     let leased = scene.lease(&mut first, 1).await;
-    let step = Step { settle: settle(&leased[0], Outcome::Failed("no".into())), ..first.step() };
+    let step = Step { complete: complete(&leased[0], Outcome::Failed("no".into())), ..first.step() };
     scene.step(step).await;
     vec![wanting(&mut first, Vec::new()), verb(Verb::Retry, id(1))]
 }
@@ -226,7 +226,7 @@ async fn a_step_and_a_purge(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1))]).await;
     let mut first = Hand::new(1);
     let up = scene.lease(&mut first, 1).await;
-    let step = Step { settle: done(&up[0]), want: 1, ..first.step() };
+    let step = Step { complete: done(&up[0]), want: 1, ..first.step() };
     let mut leased = scene.step(step).await.leased;
     if leased.is_empty() {
         leased = scene.lease(&mut first, 1).await;
@@ -338,7 +338,7 @@ async fn group(scene: &mut Scene) -> Member {
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
     let leased = scene.lease(&mut first, 1).await;
     let late = first.step();
-    let next = Step { settle: done(&leased[0]), want: 1, ..first.step() };
+    let next = Step { complete: done(&leased[0]), want: 1, ..first.step() };
     Member::Commands(vec![
         add([task(4), behind(5, id(1))]),
         Command::Step(next),
@@ -357,9 +357,12 @@ async fn a_group_and_an_application_that_reads_first(scene: &mut Scene) -> Vec<M
     vec![group(scene).await, Member::Application(Application::ReadsFirst)]
 }
 
-fn settles(worker: &Hand, leased: &Leased) -> Member {
-    let Settle { id, token, .. } = done(leased).remove(0);
-    Member::Within(Within::Settles(worker.id, Settle { id, token, outcome: Outcome::Done(Json::default()) }))
+fn completes(worker: &Hand, leased: &Leased) -> Member {
+    let Completion { id, token, .. } = done(leased).remove(0);
+    Member::Within(Within::Completes(
+        worker.id,
+        Completion { id, token, outcome: Outcome::Done(Json::default()) },
+    ))
 }
 
 fn adds(tasks: impl IntoIterator<Item = NewTask>) -> Member {
@@ -380,24 +383,27 @@ async fn an_add_and_an_application_that_adds_its_name(scene: &mut Scene) -> Vec<
 }
 
 /// Another worker waits for the key.
-async fn a_step_and_an_application_that_settles_at_its_key(scene: &mut Scene) -> Vec<Member> {
+async fn a_step_and_an_application_that_completes_at_its_key(scene: &mut Scene) -> Vec<Member> {
     scene.add((1..=3).map(keyed)).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
     let leased = scene.lease(&mut first, 1).await;
     scene.step(second.step()).await;
-    vec![settles(&first, &leased[0]), wanting(&mut second, Vec::new())]
+    vec![completes(&first, &leased[0]), wanting(&mut second, Vec::new())]
 }
 
 /// The worker says so as well.
-async fn a_step_and_an_application_that_settle_the_same_run(scene: &mut Scene) -> Vec<Member> {
+async fn a_step_and_an_application_that_complete_the_same_run(scene: &mut Scene) -> Vec<Member> {
     scene.add([keyed(1), keyed(2)]).await;
     let mut first = Hand::new(1);
     let leased = scene.lease(&mut first, 1).await;
-    vec![settles(&first, &leased[0]), wanting(&mut first, settle(&leased[0], Outcome::Error("no".into())))]
+    vec![
+        completes(&first, &leased[0]),
+        wanting(&mut first, complete(&leased[0], Outcome::Error("no".into()))),
+    ]
 }
 
 /// The lease is over, and the step of another worker takes the task.
-async fn a_late_step_and_an_application_that_settles(scene: &mut Scene) -> Vec<Member> {
+async fn a_late_step_and_an_application_that_completes(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
     let leased = scene.lease(&mut first, 1).await;
@@ -406,44 +412,44 @@ async fn a_late_step_and_an_application_that_settles(scene: &mut Scene) -> Vec<M
         scene.step(second.step()).await;
     }
     scene.pass(1);
-    vec![settles(&first, &leased[0]), wanting(&mut second, Vec::new())]
+    vec![completes(&first, &leased[0]), wanting(&mut second, Vec::new())]
 }
 
-async fn a_cancellation_and_an_application_that_settles(scene: &mut Scene) -> Vec<Member> {
+async fn a_cancellation_and_an_application_that_completes(scene: &mut Scene) -> Vec<Member> {
     scene.add([keyed(1), keyed(2)]).await;
     let mut first = Hand::new(1);
     let leased = scene.lease(&mut first, 1).await;
-    vec![settles(&first, &leased[0]), verb(Verb::Cancel, id(1))]
+    vec![completes(&first, &leased[0]), verb(Verb::Cancel, id(1))]
 }
 
-async fn an_add_behind_a_task_and_an_application_that_settles_it(scene: &mut Scene) -> Vec<Member> {
+async fn an_add_behind_a_task_and_an_application_that_completes_it(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let mut first = Hand::new(1);
     let leased = scene.lease(&mut first, 1).await;
     let next = wanting(&mut first, Vec::new());
-    vec![settles(&first, &leased[0]), one(add([behind(2, id(1))])), next]
+    vec![completes(&first, &leased[0]), one(add([behind(2, id(1))])), next]
 }
 
-async fn a_link_to_a_task_and_an_application_that_settles_it(scene: &mut Scene) -> Vec<Member> {
+async fn a_link_to_a_task_and_an_application_that_completes_it(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2)]).await;
     let mut first = Hand::new(1);
     let leased = scene.lease(&mut first, 1).await;
     let next = wanting(&mut first, Vec::new());
-    vec![settles(&first, &leased[0]), link(2, 1), next]
+    vec![completes(&first, &leased[0]), link(2, 1), next]
 }
 
-async fn two_applications_that_settle_the_same_run(scene: &mut Scene) -> Vec<Member> {
+async fn two_applications_that_complete_the_same_run(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let mut first = Hand::new(1);
     let leased = scene.lease(&mut first, 1).await;
-    vec![settles(&first, &leased[0]), settles(&first, &leased[0])]
+    vec![completes(&first, &leased[0]), completes(&first, &leased[0])]
 }
 
-async fn a_step_and_two_applications_that_settle_under_a_limit(scene: &mut Scene) -> Vec<Member> {
+async fn a_step_and_two_applications_that_complete_under_a_limit(scene: &mut Scene) -> Vec<Member> {
     scene.add((1..=4).map(task)).await;
     scene.say(Command::Change(limit(2))).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
     let ours = scene.lease(&mut first, 1).await;
     let theirs = scene.lease(&mut second, 1).await;
-    vec![settles(&first, &ours[0]), settles(&second, &theirs[0]), wanting(&mut Hand::new(3), Vec::new())]
+    vec![completes(&first, &ours[0]), completes(&second, &theirs[0]), wanting(&mut Hand::new(3), Vec::new())]
 }

@@ -15,7 +15,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Add, Added, Command, Reply, Settle, Settled, TaskStore, WorkerId};
+use interval_queue_task_contract::{Add, Added, Command, Completed, Completion, Reply, TaskStore, WorkerId};
 
 use self::schedules::Schedules;
 pub use self::{
@@ -43,7 +43,7 @@ pub enum Within {
     /// It adds tasks.
     Adds(Add),
     /// It ends the run of a worker.
-    Settles(WorkerId, Settle),
+    Completes(WorkerId, Completion),
 }
 
 /// What it was answered.
@@ -52,7 +52,7 @@ pub enum Said {
     /// What became of the tasks.
     Added(Vec<Added>),
     /// The run has ended.
-    Settled(Settled),
+    Completed(Completed),
 }
 
 /// What the transaction of an application does.
@@ -253,7 +253,7 @@ impl Play<'_> {
     fn ended(&mut self, who: usize, end: End, answered: &mut Vec<(usize, Option<String>)>) {
         match end {
             End::Answered(replies) if replies.iter().all(is_refused) => self.explored.refused += 1,
-            End::Answered(replies) => answered.push((who, Some(serial::told(&replies)))),
+            End::Answered(replies) => answered.push((who, Some(serial::described(&replies)))),
             End::Application(is_kept) => self.explored.undone += usize::from(!is_kept),
             End::Within(None) => self.explored.undone += 1,
             End::Within(Some(said)) => answered.push((who, Some(serial::told_within(&said)))),

@@ -7,8 +7,8 @@ use std::{
 
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, EdgeState, Overlap, Read, Reply, Selector, Settle, Settled, State, Stored, TaskId, TaskStore,
-    WorkerId,
+    Command, Completed, Completion, EdgeState, Overlap, Read, Reply, Selector, State, Stored, TaskId,
+    TaskStore, WorkerId,
     judge::{Judge, Picture},
 };
 
@@ -19,13 +19,13 @@ use super::{
 use crate::play::picture;
 
 /// What can be compared of answers.
-pub(super) fn told(replies: &[Result<Reply, StateError>]) -> String {
-    let told = replies.iter().map(|reply| match reply {
+pub(super) fn described(replies: &[Result<Reply, StateError>]) -> String {
+    let text = replies.iter().map(|reply| match reply {
         Ok(reply) => format!("{reply:#?}\n"),
         // A store adds to the text where it is.
         Err(error) => format!("{:?}\n", error.kind()),
     });
-    told.collect()
+    text.collect()
 }
 
 /// The same of what a transaction of an application was answered.
@@ -44,13 +44,13 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
             ids.extend(page.tasks.iter().map(|stored| stored.task.id));
             alike(page.tasks.iter_mut());
         }
-        look += &told(&[reply]);
+        look += &described(&[reply]);
     }
     let mut reply = store.apply(queue, Command::Read(Read::Tasks(ids))).await;
     if let Ok(Reply::Tasks(tasks)) = &mut reply {
         alike(tasks.iter_mut().flatten());
     }
-    look + &told(&[reply])
+    look + &described(&[reply])
 }
 
 /// A task that no step has let in may have been told of the end of an upstream, or may look for itself when
@@ -58,7 +58,7 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
 /// clock of leases.
 fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let mut stored: Vec<_> = stored.collect();
-    stored.iter_mut().for_each(|stored| stored.task.ended_tick = None);
+    stored.iter_mut().for_each(|stored| stored.task.ended_lease_clock = None);
     let of_state = |is_so: fn(State) -> bool| -> BTreeSet<TaskId> {
         stored
             .iter()
@@ -70,8 +70,8 @@ fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let (added, done) = (of_state(|state| state == State::Added), of_state(|state| state == State::Done));
     let edges =
         stored.iter_mut().flat_map(|stored| stored.upstreams.iter_mut().chain(&mut stored.downstreams));
-    let told = edges.filter(|edge| edge.state == EdgeState::Met);
-    for edge in told.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
+    let notified = edges.filter(|edge| edge.state == EdgeState::Met);
+    for edge in notified.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
         edge.state = EdgeState::New;
     }
 }
@@ -145,9 +145,9 @@ impl Prepared {
                     for command in commands {
                         answers.push(judged.apply(command).await);
                     }
-                    replies.push(told(&answers));
+                    replies.push(described(&answers));
                 }
-                Member::Application(_) => replies.push(told(&answers)),
+                Member::Application(_) => replies.push(described(&answers)),
                 Member::Within(within) => replies.push(told_within(&judged.within(within).await)),
             }
         }
@@ -218,13 +218,13 @@ impl Judged {
                 Ok(_) => Err(StateErrorKind::Damaged),
                 Err(error) => Err(error.kind()),
             },
-            Within::Settles(worker, settle) => {
-                let settled = self.memory.store.settle_within(&self.memory.queue, *worker, settle);
-                let settled = settled.map_err(|error| error.kind());
+            Within::Completes(worker, completion) => {
+                let completed = self.memory.store.complete_within(&self.memory.queue, *worker, completion);
+                let completed = completed.map_err(|error| error.kind());
                 if self.judgement.is_ok() {
-                    self.judgement = self.judge_within(*worker, settle, &settled).await;
+                    self.judgement = self.judge_within(*worker, completion, &completed).await;
                 }
-                settled.map(Said::Settled)
+                completed.map(Said::Completed)
             }
         }
     }
@@ -232,13 +232,13 @@ impl Judged {
     async fn judge_within(
         &mut self,
         worker: WorkerId,
-        settle: &Settle,
-        settled: &Result<Settled, StateErrorKind>,
+        completion: &Completion,
+        completed: &Result<Completed, StateErrorKind>,
     ) -> Result<(), String> {
         let look = picture::look(&self.memory.store, &self.memory.queue).await;
         let after = look.map_err(|error| format!("a look failed: {error}"))?;
         let now = (self.memory.now() - self.begun).to_duration();
-        self.judge.settled_within(now, &self.picture, &after, worker, settle, settled)?;
+        self.judge.completed_within(now, &self.picture, &after, worker, completion, completed)?;
         self.picture = after;
         Ok(())
     }

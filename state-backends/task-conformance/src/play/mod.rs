@@ -26,7 +26,7 @@ use std::{
 use fastrand::Rng;
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
-    Command, Settle, TaskId, Token,
+    Command, Completion, TaskId, Token,
     judge::{Judge, Outcome, Picture},
 };
 
@@ -58,7 +58,7 @@ pub struct Played {
 
 /// A promise was broken.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("seed {seed}, {at} s: {promise}\n{}", self.told.join("\n"))]
+#[error("seed {seed}, {at} s: {promise}\n{}", self.notified.join("\n"))]
 #[non_exhaustive]
 pub struct Broken {
     /// The play.
@@ -68,7 +68,7 @@ pub struct Broken {
     /// Which promise, and what broke it.
     pub promise: String,
     /// The last commands and their replies.
-    pub told: Vec<String>,
+    pub notified: Vec<String>,
 }
 
 /// Plays the play of this seed, on a queue of its own.
@@ -123,7 +123,7 @@ enum Event {
     /// A run ends.
     Finish(usize, TaskId, Token),
     /// A transaction of the application ends a run.
-    EndWithin(usize, Settle),
+    EndWithin(usize, Completion),
     /// Another worker starts.
     Birth,
     /// The operator does something.
@@ -203,7 +203,7 @@ impl Play {
     async fn told_of(mut self, seed: u64) -> Result<Played, Broken> {
         match self.run().await {
             Ok(()) => Ok(self.played()),
-            Err(promise) => Err(Broken { seed, at: self.now, promise, told: self.told() }),
+            Err(promise) => Err(Broken { seed, at: self.now, promise, notified: self.notified() }),
         }
     }
 
@@ -238,7 +238,7 @@ impl Play {
             Event::Answer(message, outcome) => self.answer(message, outcome)?,
             Event::Tick(worker) => self.tick(worker),
             Event::Finish(worker, id, token) => self.finish(worker, id, token),
-            Event::EndWithin(worker, settle) => self.end_within(worker, settle).await?,
+            Event::EndWithin(worker, completion) => self.end_within(worker, completion).await?,
             Event::Birth => self.birth(self.plan.all_kinds),
             Event::Operate => self.operate(),
             Event::Copy => {
@@ -249,7 +249,7 @@ impl Play {
             Event::RollBack => self.roll_back().await?,
             Event::Recover => self.recover(),
         }
-        let is_quiet = !self.has_faults && self.producer.is_done() && self.picture.rows().all(|x| x.told);
+        let is_quiet = !self.has_faults && self.producer.is_done() && self.picture.rows().all(|x| x.notified);
         self.quiet_since = if is_quiet { self.quiet_since.or(Some(self.now)) } else { None };
         Ok(())
     }
@@ -354,10 +354,10 @@ impl Play {
         Played { tasks: self.judge.tasks(), starts: self.judge.starts(), commands: self.commands }
     }
 
-    fn told(&self) -> Vec<String> {
-        let told =
+    fn notified(&self) -> Vec<String> {
+        let notified =
             self.last.iter().map(|(at, command, outcome)| format!("{at} s: {command:?}\n    -> {outcome:?}"));
-        told.collect()
+        notified.collect()
     }
 }
 

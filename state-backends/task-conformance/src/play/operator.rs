@@ -137,14 +137,14 @@ impl Play {
             edges.iter().filter(move |edge| edge.state == state).map(|edge| edge.up)
         };
         let waiting = self.picture.rows().filter(|x| x.state == State::Waiting);
-        let mut wanted: Vec<TaskId> = waiting.flat_map(|x| ups(x.id, EdgeState::Held)).collect();
+        let mut retained: Vec<TaskId> = waiting.flat_map(|x| ups(x.id, EdgeState::Held)).collect();
         let mut at = 0;
-        while let Some(&id) = wanted.get(at) {
+        while let Some(&id) = retained.get(at) {
             let more: Vec<_> = ups(id, EdgeState::Cut).chain(ups(id, EdgeState::Held)).collect();
-            wanted.extend(more.into_iter().filter(|up| !wanted.contains(up)).collect::<Vec<_>>());
+            retained.extend(more.into_iter().filter(|up| !retained.contains(up)).collect::<Vec<_>>());
             at += 1;
         }
-        for id in wanted.into_iter().rev() {
+        for id in retained.into_iter().rev() {
             if let Some(holder) = self.waiting_holder(id) {
                 let cancel = tasks(Selector::ids([holder]), Verb::Cancel, 1);
                 self.send(Sender::Operator, Command::Change(cancel), 0.0);

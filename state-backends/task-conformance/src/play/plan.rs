@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
 /// Faults are over then, in seconds from the beginning.
 pub(super) const FAULTS_END: u64 = 3_000;
 
-/// All that is settled before the play begins.
+/// All that is completed before the play begins.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Such a play shows that an outage, or a step of the clock forward, costs no lease.

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Micros, QueueName, StateError};
-use interval_queue_task_contract::{Settle, Settled, TaskStore, WorkerId};
+use interval_queue_task_contract::{Completed, Completion, TaskStore, WorkerId};
 
 /// A store, empty when the play begins, whose clock stands still until the play sets it.
 #[derive(Clone)]
@@ -41,8 +41,13 @@ pub trait Within: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`settle_within`](interval_queue_task_contract::rules::settle_within).
-    async fn end(&self, queue: &QueueName, worker: WorkerId, settle: &Settle) -> Result<Settled, StateError>;
+    /// Those of [`complete_within`](interval_queue_task_contract::rules::complete_within).
+    async fn end(
+        &self,
+        queue: &QueueName,
+        worker: WorkerId,
+        completion: &Completion,
+    ) -> Result<Completed, StateError>;
 }
 
 impl fmt::Debug for Stage {

@@ -3,39 +3,39 @@
 use std::time::Duration;
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_task_contract::{Outcome as End, Settle};
+use interval_queue_task_contract::{Completion, Outcome as End};
 
 use super::{Event, Play};
 
 impl Play {
     /// Whether a run that has come to this end ends within a transaction. It is running until that is committed.
-    pub(super) fn ends_within(&mut self, worker: usize, settle: &Settle) -> bool {
-        let can = self.within.is_some() && matches!(settle.outcome, End::Done(_) | End::Failed(_));
+    pub(super) fn ends_within(&mut self, worker: usize, completion: &Completion) -> bool {
+        let can = self.within.is_some() && matches!(completion.outcome, End::Done(_) | End::Failed(_));
         if !can || self.rng.bool() {
             return false;
         }
         let at = self.now + self.rng.u64(0..=20);
-        self.at(at, Event::EndWithin(worker, settle.clone()));
+        self.at(at, Event::EndWithin(worker, completion.clone()));
         true
     }
 
-    pub(super) async fn end_within(&mut self, number: usize, settle: Settle) -> Result<(), String> {
+    pub(super) async fn end_within(&mut self, number: usize, complete: Completion) -> Result<(), String> {
         let Some(within) = self.within.clone().filter(|_| self.workers[number].is_alive) else {
             return Ok(());
         };
         let worker = self.workers[number].id;
         if self.plan.is_out(self.now) {
-            self.workers[number].knows(&settle, Some(End::Error("the database is out of reach".into())));
+            self.workers[number].knows(&complete, Some(End::Error("the database is out of reach".into())));
             return Ok(());
         }
         self.arrived += 1;
         self.set_clock();
-        let outcome = within.end(&self.queue, worker, &settle).await.map_err(|error| error.kind());
+        let outcome = within.end(&self.queue, worker, &complete).await.map_err(|error| error.kind());
         self.commands += 1;
         let after = self.look().await?;
         let now = Duration::from_secs(self.now);
-        self.judge.settled_within(now, &self.picture, &after, worker, &settle, &outcome).map_err(
-            |promise| format!("{promise}\n{worker} ends {settle:?} within a transaction: {outcome:?}"),
+        self.judge.completed_within(now, &self.picture, &after, worker, &complete, &outcome).map_err(
+            |promise| format!("{promise}\n{worker} ends {complete:?} within a transaction: {outcome:?}"),
         )?;
         self.picture = after;
         let chance = self.chance(0.1);
@@ -47,13 +47,13 @@ impl Play {
             }
             // The answer to the commit is lost: the handler says that it has failed.
             Ok(_) if self.rng.f64() < chance => {
-                self.workers[number].knows(&settle, Some(End::Error("the commit was not answered".into())));
+                self.workers[number].knows(&complete, Some(End::Error("the commit was not answered".into())));
             }
-            Ok(_) => self.workers[number].knows(&settle, None),
+            Ok(_) => self.workers[number].knows(&complete, None),
             Err(StateErrorKind::Superseded) => {
-                self.workers[number].knows(&settle, Some(End::Error("it was rolled back".into())));
+                self.workers[number].knows(&complete, Some(End::Error("it was rolled back".into())));
             }
-            Err(kind) => return Err(format!("T3: {settle:?} within a transaction is refused: {kind:?}")),
+            Err(kind) => return Err(format!("T3: {complete:?} within a transaction is refused: {kind:?}")),
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use interval_queue_contract::{Label, Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, DueSchedule, Fire, Json, Kind, NewTask, Outcome as End, Overlap, Progress, Reply, Room, Settle,
-    Step, Stepped, TaskId, Token, WorkerId,
+    Command, Completion, DueSchedule, Fire, Json, Kind, NewTask, Outcome as End, Overlap, Progress, Reply,
+    Room, Step, Stepped, TaskId, Token, WorkerId,
 };
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ pub(super) struct Worker {
     sequence: u64,
     acknowledged: u64,
     running: BTreeMap<TaskId, Token>,
-    results: Vec<Settle>,
+    results: Vec<Completion>,
     /// Whether it has to say all that it holds.
     is_uncertain: bool,
     /// When the step that is under way was sent.
@@ -47,10 +47,10 @@ impl Worker {
     }
 
     /// A run is over, and this is to be said of it, if anything.
-    pub(super) fn knows(&mut self, run: &Settle, outcome: Option<End>) {
+    pub(super) fn knows(&mut self, run: &Completion, outcome: Option<End>) {
         if self.running.get(&run.id) == Some(&run.token) {
             self.running.remove(&run.id);
-            self.results.extend(outcome.map(|outcome| Settle { outcome, ..run.clone() }));
+            self.results.extend(outcome.map(|outcome| Completion { outcome, ..run.clone() }));
         }
     }
 }
@@ -96,7 +96,7 @@ impl Play {
             // The store may not know that they have begun.
             let over = End::Error("the lease of its worker ended".into());
             let ended = std::mem::take(&mut worker.running).into_iter();
-            worker.results.extend(ended.map(|(id, token)| Settle { id, token, outcome: over.clone() }));
+            worker.results.extend(ended.map(|(id, token)| Completion { id, token, outcome: over.clone() }));
             worker.is_uncertain = true;
         }
         if worker.sent.is_none_or(|sent| now - sent > PATIENCE) {
@@ -127,7 +127,7 @@ impl Play {
             acknowledged: worker.acknowledged,
             lease: seconds(LEASE),
             kinds: worker.kinds.clone(),
-            settle: worker.results.clone(),
+            complete: worker.results.clone(),
             holding: worker
                 .is_uncertain
                 .then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
@@ -166,7 +166,7 @@ impl Play {
         worker.acknowledged = sequence;
         worker.is_uncertain = stepped.restate;
         worker.has_more = stepped.more;
-        worker.results.retain(|settle| !step.settle.contains(settle));
+        worker.results.retain(|completion| !step.complete.contains(completion));
         if !stepped.restate {
             worker.until = sent + LEASE;
         }
@@ -175,7 +175,7 @@ impl Play {
         }
         for (id, _) in &stepped.stop {
             if let Some(token) = worker.running.remove(id) {
-                worker.results.push(Settle { id: *id, token, outcome: End::Released });
+                worker.results.push(Completion { id: *id, token, outcome: End::Released });
             }
         }
         self.begin(number, &stepped, now)?;
@@ -222,11 +222,11 @@ impl Play {
             95..98 => End::Released,
             _ => End::Exchanged,
         };
-        let settle = Settle { id, token, outcome };
-        if !self.ends_within(number, &settle) {
+        let complete = Completion { id, token, outcome };
+        if !self.ends_within(number, &complete) {
             let worker = &mut self.workers[number];
             worker.running.remove(&id);
-            worker.results.push(settle);
+            worker.results.push(complete);
         }
     }
 }

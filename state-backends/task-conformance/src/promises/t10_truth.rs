@@ -25,10 +25,10 @@ pub async fn every_attempt_is_told(handles: Handles) {
         let run = worker.one().await;
         queue.pass(Duration::from_secs(3)).await;
         worker.end(run, outcome).await;
-        let told = queue.row(id).await.history[n].clone();
-        assert_eq!((told.token, told.worker, told.end), (run.1, Some(worker.id), end));
-        assert_eq!(told.error.as_deref(), errors[n], "{end:?}");
-        assert_eq!(told.ended - told.leased.unwrap(), seconds(3));
+        let notified = queue.row(id).await.history[n].clone();
+        assert_eq!((notified.token, notified.worker, notified.end), (run.1, Some(worker.id), end));
+        assert_eq!(notified.error.as_deref(), errors[n], "{end:?}");
+        assert_eq!(notified.ended - notified.leased.unwrap(), seconds(3));
         queue.pass(Duration::from_secs(20)).await;
         worker.tidy().await;
     }

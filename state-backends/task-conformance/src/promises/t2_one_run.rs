@@ -19,7 +19,7 @@ pub async fn who_comes_late_changes_nothing_and_is_told(handles: Handles) {
     queue.live(&mut heir, Duration::from_secs(2)).await;
     let new = heir.one().await;
     assert!(new.0 == old.0 && new.1 > old.1);
-    let stepped = late.settle(old, done()).await;
+    let stepped = late.complete(old, done()).await;
     assert_eq!(stepped.lost, [old.0]);
     assert_eq!(queue.row(new.0).await.token, new.1);
     heir.end(new, Outcome::Failed("its own end".into())).await;

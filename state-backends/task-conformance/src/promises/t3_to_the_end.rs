@@ -52,7 +52,7 @@ pub async fn a_short_lease_ends_in_time_among_the_idle(handles: Handles) {
     }
     assert_eq!(worker.take(1).await, [id]);
     if let Some(changes) = &mut changes {
-        crate::checks::nudged(changes, "a lease that is shorter than that of others").await;
+        crate::checks::notified(changes, "a lease that is shorter than that of others").await;
     }
     // It dies. The other looks when it was notified, and as it is told from then on.
     let mut passed = Duration::ZERO;

@@ -1,6 +1,6 @@
 //! T5: the choice of the task is made late: what was leased for a slot is exchanged for what is more urgent now.
 
-use interval_queue_task_contract::{NewTask, Outcome, Settle, Step};
+use interval_queue_task_contract::{Completion, NewTask, Outcome, Step};
 
 use crate::{
     Handles,
@@ -13,8 +13,8 @@ pub async fn a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one(handle
     let mut worker = queue.worker();
     let run = worker.one().await;
     let urgent = queue.add_one(NewTask { priority: 9, weight: 7, ..task() }).await;
-    let settle = vec![Settle { id: mild, token: run.1, outcome: Outcome::Exchanged }];
-    let step = Step { settle, want: 1, ..worker.step() };
+    let complete = vec![Completion { id: mild, token: run.1, outcome: Outcome::Exchanged }];
+    let step = Step { complete, want: 1, ..worker.step() };
     let leased = worker.send(step).await.leased.remove(0).task;
     assert_eq!((leased.id, leased.weight), (urgent, 7), "with the weight that its slot has to have");
     let x = queue.row(mild).await;

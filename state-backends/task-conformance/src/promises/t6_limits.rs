@@ -31,7 +31,7 @@ pub async fn the_next_in_line_is_ready_in_the_same_command(handles: Handles) {
     let ids = queue.add([keyed("k"), keyed("k")]).await;
     let mut worker = queue.worker();
     let run = worker.one().await;
-    assert_eq!(queue.state(ids[1]).await, State::Keyed);
+    assert_eq!(queue.state(ids[1]).await, State::Blocked);
     worker.end(run, done()).await;
     assert_eq!(queue.state(ids[1]).await, State::Ready);
 }

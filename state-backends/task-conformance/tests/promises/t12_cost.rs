@@ -6,8 +6,8 @@ use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
-    Add, Change, ChangeTasks, Command, Json, Key, NewEdge, NewTask, OnFailure, Outcome, Read, Reply,
-    Selector, Settle, Step, TaskId, TaskStore, Verb, When, WorkerId,
+    Add, Change, ChangeTasks, Command, Completion, Json, Key, NewEdge, NewTask, OnFailure, Outcome, Read,
+    Reply, Selector, Step, TaskId, TaskStore, Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -62,12 +62,13 @@ async fn costs(stored: u128) -> Vec<(&'static str, (u64, u64))> {
     let Reply::Stepped(stepped) = apply("lease", Command::Step(Step { want: 2, ..next() })).await else {
         panic!("no step")
     };
-    let settle = |n: usize, outcome| {
+    let complete = |n: usize, outcome| {
         let x = &stepped.leased[n].task;
-        vec![Settle { id: x.id, token: x.token, outcome }]
+        vec![Completion { id: x.id, token: x.token, outcome }]
     };
-    apply("done", Command::Step(Step { settle: settle(0, Outcome::Done(Json::default())), ..next() })).await;
-    apply("released", Command::Step(Step { settle: settle(1, Outcome::Released), ..next() })).await;
+    apply("done", Command::Step(Step { complete: complete(0, Outcome::Done(Json::default())), ..next() }))
+        .await;
+    apply("released", Command::Step(Step { complete: complete(1, Outcome::Released), ..next() })).await;
     let selector = Selector::ids([id(3)]);
     let change =
         ChangeTasks { selector, verb: Verb::Cancel, after: None, watermark: None, limit: 9, dry_run: false };

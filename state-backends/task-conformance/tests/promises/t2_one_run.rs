@@ -7,7 +7,7 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_memory::MemoryTasks;
 use interval_queue_task_conformance::client::{done, task};
 use interval_queue_task_contract::{
-    Add, Command, Kind, Read, Reply, Settle, State, Step, Stepped, TaskStore, WorkerId,
+    Add, Command, Completion, Kind, Read, Reply, State, Step, Stepped, TaskStore, WorkerId,
 };
 
 /// A request that arrives again is the first that a rolled-back store hears of a worker, and nobody hears its answer.
@@ -31,8 +31,8 @@ async fn a_worker_that_knows_more_than_the_store_is_told_until_it_says_what_it_h
     step(first.clone()).await;
     let leased = step(Step { want: 1, ..later(2) }).await.leased;
     let copy = store.copy();
-    let settle = Settle { id: new.id, token: leased[0].task.token, outcome: done() };
-    step(Step { settle: vec![settle], ..later(3) }).await;
+    let complete = Completion { id: new.id, token: leased[0].task.token, outcome: done() };
+    step(Step { complete: vec![complete], ..later(3) }).await;
     step(later(4)).await;
     store.restore(copy);
     assert!(step(later(4)).await.restate, "a request that arrives again");

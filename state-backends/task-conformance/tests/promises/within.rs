@@ -11,8 +11,9 @@ use interval_queue_task_conformance::{
     client::{Client, SHORT, Worker, behind, done, id, key, keyed, named, seconds, task, usual},
 };
 use interval_queue_task_contract::{
-    Change, Command, Counted, EdgeState, Fire, Fired, Json, NewSchedule, NewTask, OnFailure, Outcome,
-    Overlap, PolicyOverride, Read, Reply, SettingsChange, Settle, Settled, State, Task, TaskId, Token, Verb,
+    Change, Command, Completed, Completion, Counted, EdgeState, Fire, Fired, Json, NewSchedule, NewTask,
+    OnFailure, Outcome, Overlap, PolicyOverride, Read, Reply, SettingsChange, State, Task, TaskId, Token,
+    Verb,
 };
 
 struct Queue {
@@ -29,9 +30,9 @@ impl Queue {
         Self { client: usual(Handles { one, other, clock: Some(clock) }).await.0, store }
     }
 
-    fn end(&self, by: &Worker, run: (TaskId, Token), outcome: Outcome) -> Result<Settled, StateError> {
-        let settle = Settle { id: run.0, token: run.1, outcome };
-        self.store.settle_within(self.client.queue(), by.id, &settle)
+    fn end(&self, by: &Worker, run: (TaskId, Token), outcome: Outcome) -> Result<Completed, StateError> {
+        let complete = Completion { id: run.0, token: run.1, outcome };
+        self.store.complete_within(self.client.queue(), by.id, &complete)
     }
 
     /// Ends the run, and gives the row.
@@ -48,11 +49,11 @@ async fn a_key_stays_held_until_the_next_step() {
     let mut worker = queue.client.worker();
     let run = worker.one().await;
     let ended = queue.ended(&worker, run).await;
-    assert_eq!((ended.state, ended.holds_key, ended.told), (State::Done, true, false));
-    assert_eq!(queue.client.state(ids[1]).await, State::Keyed, "no gate of another task is decided");
+    assert_eq!((ended.state, ended.holds_key, ended.notified), (State::Done, true, false));
+    assert_eq!(queue.client.state(ids[1]).await, State::Blocked, "no gate of another task is decided");
     assert_eq!(worker.take(9).await, [ids[1]], "the next step lets it in and leases it");
     let ended = queue.client.row(ids[0]).await;
-    assert!(!ended.holds_key && ended.told);
+    assert!(!ended.holds_key && ended.notified);
 }
 
 #[tokio::test]
@@ -61,7 +62,7 @@ async fn a_token_that_is_not_in_force_ends_nothing() {
     queue.client.add_one(task()).await;
     let (mut worker, other) = (queue.client.worker(), queue.client.worker());
     let run = worker.one().await;
-    let kind = |outcome: Result<Settled, StateError>| outcome.unwrap_err().kind();
+    let kind = |outcome: Result<Completed, StateError>| outcome.unwrap_err().kind();
     assert_eq!(kind(queue.end(&other, run, done())), StateErrorKind::Superseded);
     worker.end(run, Outcome::Released).await;
     assert_eq!(kind(queue.end(&worker, run, done())), StateErrorKind::Superseded);
@@ -70,11 +71,11 @@ async fn a_token_that_is_not_in_force_ends_nothing() {
     assert_eq!(kind(queue.end(&worker, (id(), again.1), done())), StateErrorKind::Superseded);
     queue.ended(&worker, again).await;
     assert_eq!(kind(queue.end(&worker, again, done())), StateErrorKind::Superseded, "twice");
-    assert_eq!(worker.settle(again, done()).await.lost, [again.0]);
+    assert_eq!(worker.complete(again, done()).await.lost, [again.0]);
 }
 
 #[tokio::test]
-async fn only_ends_are_settled_so() {
+async fn only_ends_are_completed_so() {
     let queue = Queue::new().await;
     queue.client.add_one(task()).await;
     let mut worker = queue.client.worker();
@@ -93,8 +94,8 @@ async fn only_ends_are_settled_so() {
         assert_eq!(error.kind(), StateErrorKind::Invalid, "{error}");
     }
     assert_eq!(queue.client.row(run.0).await, before);
-    let settled = queue.end(&worker, run, Outcome::Failed("never".into())).unwrap();
-    assert_eq!(settled.state, State::Failed);
+    let completed = queue.end(&worker, run, Outcome::Failed("never".into())).unwrap();
+    assert_eq!(completed.state, State::Failed);
     let row = queue.client.row(run.0).await;
     assert_eq!((row.state, row.failures, row.error.as_deref()), (State::Failed, 1, Some("never")));
 }
@@ -125,8 +126,8 @@ async fn those_downstream_go_on_with_the_next_step() {
     let down = queue.client.add_one(behind([up], OnFailure::Cancel)).await;
     let mut worker = queue.client.worker();
     let run = worker.one().await;
-    let settle = Outcome::Done(Json::of(&7).unwrap());
-    let _settled = queue.end(&worker, run, settle).unwrap();
+    let complete = Outcome::Done(Json::of(&7).unwrap());
+    let _completed = queue.end(&worker, run, complete).unwrap();
     assert_eq!(queue.client.edges(down).await, [EdgeState::Open]);
     assert_eq!(worker.take(9).await, [down]);
     let Reply::Inputs(inputs) = queue.client.read(Read::Inputs { down, after: None }).await else { panic!() };
@@ -140,9 +141,9 @@ async fn an_end_is_told_though_there_was_nobody_to_tell() {
     queue.client.add_one(task()).await;
     let mut worker = queue.client.worker();
     let run = worker.one().await;
-    assert!(!queue.ended(&worker, run).await.told);
+    assert!(!queue.ended(&worker, run).await.notified);
     worker.tidy().await;
-    assert!(queue.client.row(run.0).await.told);
+    assert!(queue.client.row(run.0).await.notified);
 }
 
 #[tokio::test]
@@ -167,7 +168,7 @@ async fn a_retry_before_the_next_step_lets_the_key_go() {
         let run = worker.one().await;
         let urgent = queue.client.add_one(NewTask { priority: 1, ..keyed("k") }).await;
         worker.tidy().await;
-        assert_eq!(queue.client.state(urgent).await, State::Keyed);
+        assert_eq!(queue.client.state(urgent).await, State::Blocked);
         queue.ended(&worker, run).await;
         assert_eq!(queue.client.touch(Verb::Retry, [run.0]).await, [run.0]);
         let holders: Vec<_> =
@@ -198,7 +199,7 @@ async fn nobody_runs_beside_it_and_its_worker_may_die() {
     let runs = worker.lease(9).await;
     assert_eq!(runs.len(), 2);
     queue.ended(&worker, (runs[0].task.id, runs[0].task.token)).await;
-    // It is not heard of any more: what it has settled stays done, and the rest is run again.
+    // It is not heard of any more: what it has completed stays done, and the rest is run again.
     let mut heir = queue.client.worker().with_lease(SHORT);
     assert_eq!(heir.take(9).await, [ids[2]]);
     queue.client.live(&mut heir, Duration::from_secs(3)).await;
@@ -271,8 +272,8 @@ async fn a_queue_that_is_not_there_has_no_run() {
     let queue = Queue::new().await;
     let elsewhere = interval_queue_contract::QueueName::new("elsewhere").unwrap();
     let worker = queue.client.worker();
-    let settle = Settle { id: id(), token: Token::default(), outcome: done() };
-    let error = queue.store.settle_within(&elsewhere, worker.id, &settle).unwrap_err();
+    let complete = Completion { id: id(), token: Token::default(), outcome: done() };
+    let error = queue.store.complete_within(&elsewhere, worker.id, &complete).unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
 }
 

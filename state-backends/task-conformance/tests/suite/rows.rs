@@ -16,8 +16,8 @@ use crate::wrong::Flaw;
 pub(crate) struct Flawed<'a> {
     pub(crate) tables: &'a mut Tables,
     pub(crate) flaw: Flaw,
-    /// What the command settles.
-    pub(crate) settled: HashMap<TaskId, (WorkerId, Token)>,
+    /// What the command completes.
+    pub(crate) completed: HashMap<TaskId, (WorkerId, Token)>,
     /// The number of the step.
     pub(crate) sequence: u64,
     /// What was ready when somebody looked last.
@@ -69,12 +69,13 @@ impl Rows for Flawed<'_> {
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, StateError> {
         let mut found = self.tables.task(id)?;
         if let (Flaw::NoFence, Some((worker, token)), Some(x)) =
-            (self.flaw, self.settled.get(&id), &mut found)
+            (self.flaw, self.completed.get(&id), &mut found)
             && x.state == State::Leased
         {
             (x.worker, x.token) = (Some(*worker), *token);
         }
-        if let (Flaw::EndsAsUsual, true, Some(x)) = (self.flaw, self.settled.contains_key(&id), &mut found) {
+        if let (Flaw::EndsAsUsual, true, Some(x)) = (self.flaw, self.completed.contains_key(&id), &mut found)
+        {
             x.stop = None;
         }
         self.seen(found)
@@ -195,8 +196,8 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
-        let found = self.tables.keyed(key, most)?;
+    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
+        let found = self.tables.blocked(key, most)?;
         self.seen(found)
     }
 
@@ -205,8 +206,8 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.parked(kind, most)?;
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        let found = self.tables.unserved(kind, most)?;
         self.seen(found)
     }
 
@@ -225,8 +226,8 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = if self.flaw == Flaw::TellsNobody { vec![] } else { self.tables.untold(most)? };
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        let found = if self.flaw == Flaw::TellsNobody { vec![] } else { self.tables.unnotified(most)? };
         self.seen(found)
     }
 
@@ -269,8 +270,8 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
-        let found = self.tables.untold_from(up, life, most)?;
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+        let found = self.tables.unnotified_from(up, generation, most)?;
         self.seen(found)
     }
 
@@ -465,8 +466,8 @@ impl Rows for Flawed<'_> {
         self.seen(())
     }
 
-    fn nudge(&mut self) -> Result<(), StateError> {
-        self.tables.nudge()?;
+    fn notify(&mut self) -> Result<(), StateError> {
+        self.tables.notify()?;
         self.seen(())
     }
 }

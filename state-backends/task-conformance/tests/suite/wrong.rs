@@ -94,7 +94,7 @@ impl TaskStore for Wrong {
         let mut rows = Flawed {
             tables: &mut kept.tables,
             flaw: self.flaw,
-            settled: Default::default(),
+            completed: Default::default(),
             sequence: 0,
             looked: &mut kept.looked,
             counted: &mut kept.counted,
@@ -104,8 +104,9 @@ impl TaskStore for Wrong {
         match &mut command {
             Command::Step(step) => {
                 rows.sequence = step.sequence;
-                let settled = step.settle.iter().map(|settle| (settle.id, (step.worker, settle.token)));
-                rows.settled = settled.collect();
+                let completed =
+                    step.complete.iter().map(|completion| (completion.id, (step.worker, completion.token)));
+                rows.completed = completed.collect();
             }
             Command::Add(Add { age, .. }) if self.flaw == Flaw::AddsLate => *age = Micros::ZERO,
             _ => {}

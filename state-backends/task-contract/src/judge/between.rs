@@ -53,9 +53,9 @@ impl Judge {
                 was.token,
                 x.token
             );
-            ensure!(x.life >= was.life, "T3: the life of task {id} falls");
+            ensure!(x.generation >= was.generation, "T3: the life of task {id} falls");
             let stays = !was.state.is_ended()
-                || x.life > was.life
+                || x.generation > was.generation
                 || x.state == was.state
                 || x.state == State::Purged;
             ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
@@ -79,7 +79,7 @@ impl Judge {
             ensure!(x.added == was.added, "T4: task {id} was added at another time");
             ensure!(x.position == was.position, "T4: task {id} has another position than it was added at");
             let is_early = was.state == State::Scheduled
-                && matches!(x.state, State::Ready | State::Keyed | State::Leased)
+                && matches!(x.state, State::Ready | State::Blocked | State::Leased)
                 && was.not_before > x.not_before
                 && !matches!(by, Some(Command::Change(_)))
                 && !self.rolled_back;
@@ -95,7 +95,7 @@ impl Judge {
     /// A task is not there any more.
     fn goes(&mut self, now: Duration, was: &Task, before: &Picture, after: &Picture) -> Result<(), String> {
         let id = was.id;
-        ensure!(was.state.is_ended() && was.told, "T1: task {id} was {}, and is gone", was.state);
+        ensure!(was.state.is_ended() && was.notified, "T1: task {id} was {}, and is gone", was.state);
         if let Some(&ended) = self.ended.get(&id)
             && !self.rolled_back
         {
@@ -116,15 +116,16 @@ impl Judge {
             *there.entry((&x.kind, Counted::Now(x.state))).or_default() += 1;
         }
         let now = after.counts.iter().filter(|((_, counted), _)| matches!(counted, Counted::Now(_)));
-        let told: BTreeMap<_, _> = now.map(|((kind, counted), n)| ((kind, *counted), *n)).collect();
-        ensure!(there == told, "T10: {told:?} are counted, and {there:?} are there");
+        let notified: BTreeMap<_, _> = now.map(|((kind, counted), n)| ((kind, *counted), *n)).collect();
+        ensure!(there == notified, "T10: {notified:?} are counted, and {there:?} are there");
         if self.rolled_back {
             return Ok(());
         }
         for counted in [Counted::EverAdded, Counted::EverLeased] {
-            let told: u64 = after.counts.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
+            let notified: u64 =
+                after.counts.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
             let ever: u64 = self.ever.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
-            ensure!(told == ever, "T10: {counted} counts {told}, and there were {ever}");
+            ensure!(notified == ever, "T10: {counted} counts {notified}, and there were {ever}");
         }
         Ok(())
     }

@@ -31,10 +31,10 @@ impl Judge {
                 in_the_way.is_none() || self.is_uneven,
                 "T6: {in_the_way:?} holds key {key}, and nobody may run its kind"
             );
-            let parked = of_key(after, key, |x| x.parked);
-            let kept_out = parked.iter().find(|x| after.is_open(&x.kind));
+            let unserved = of_key(after, key, |x| x.unserved);
+            let kept_out = unserved.iter().find(|x| after.is_open(&x.kind));
             ensure!(kept_out.is_none() || self.is_uneven, "T6: {kept_out:?} is kept out of its line");
-            let line = of_key(after, key, |x| x.state == State::Keyed && !x.parked);
+            let line = of_key(after, key, |x| x.state == State::Blocked && !x.unserved);
             // Those of a closed kind are taken out of the line when they are its first.
             if self.is_uneven || line.iter().any(|x| !after.is_open(&x.kind)) {
                 continue;

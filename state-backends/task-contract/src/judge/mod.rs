@@ -24,7 +24,7 @@ use std::{
 use interval_queue_contract::{Micros, StateErrorKind};
 
 use crate::{
-    Add, Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, Settle, Settled,
+    Add, Added, Change, Command, Completed, Completion, Counted, Fired, Kind, Outcome as End, Overlap, Reply,
     State, Step, Stepped, Stop, Task, TaskId, Token, WorkerId,
 };
 
@@ -132,7 +132,7 @@ impl Judge {
     pub fn begins(&mut self, x: &Task) -> Result<(), String> {
         let is_new = self.begun.insert((x.id, x.token));
         ensure!(is_new, "T2: one token, two starts: task {} at {}", x.id, x.token);
-        let runs = self.runs.entry((x.id, x.life)).or_default();
+        let runs = self.runs.entry((x.id, x.generation)).or_default();
         *runs += 1;
         let most = x.policy.max_attempts.unwrap_or(u32::MAX);
         ensure!(
@@ -146,7 +146,7 @@ impl Judge {
     /// What must hold in the end, when nothing goes wrong any more: every task has ended, and what was acknowledged was
     /// there.
     pub fn ending(&self, last: &Picture) -> Result<(), String> {
-        let left = last.rows().find(|x| !x.state.is_ended() || !x.told);
+        let left = last.rows().find(|x| !x.state.is_ended() || !x.notified);
         ensure!(left.is_none(), "T3: a task is left: {left:?}");
         let lost = self.accepted.iter().find(|id| !last.tasks.contains_key(id) && !self.gone.contains(id));
         ensure!(lost.is_none(), "T1: task {lost:?} was acknowledged, and never there");
@@ -196,35 +196,35 @@ impl Judge {
     }
 
     /// The end of a run was stored at `now` as part of a transaction of the application, or refused.
-    pub fn settled_within(
+    pub fn completed_within(
         &mut self,
         now: Duration,
         before: &Picture,
         after: &Picture,
         worker: WorkerId,
-        settle: &Settle,
-        outcome: &Result<Settled, StateErrorKind>,
+        completion: &Completion,
+        outcome: &Result<Completed, StateErrorKind>,
     ) -> Result<(), String> {
-        let id = settle.id;
+        let id = completion.id;
         let was = before.task(id);
         let is_mine = was.is_some_and(|x| {
             x.state == State::Leased
                 && x.worker == Some(worker)
-                && x.token == settle.token
+                && x.token == completion.token
                 && !is_cancelled(x)
         });
         let is_stored = outcome.is_ok();
         ensure!(
             is_mine == is_stored,
-            "T2: task {id} at {} is settled within a transaction: {outcome:?}, and it was {was:?}",
-            settle.token
+            "T2: task {id} at {} is completed within a transaction: {outcome:?}, and it was {was:?}",
+            completion.token
         );
         if !is_stored {
             return self.same(before, after);
         }
         let is = after.task(id);
-        let has_ended = is.is_some_and(|x| x.state.is_ended() && !x.told);
-        ensure!(has_ended, "T3: task {id} was settled within a transaction, and is {is:?}");
+        let has_ended = is.is_some_and(|x| x.state.is_ended() && !x.notified);
+        ensure!(has_ended, "T3: task {id} was completed within a transaction, and is {is:?}");
         let others =
             |picture: &Picture| -> Vec<Task> { picture.rows().filter(|x| x.id != id).cloned().collect() };
         ensure!(
@@ -294,28 +294,33 @@ impl Judge {
     ) -> Result<(), String> {
         let is_new = self.obeyed.insert((step.worker, step.sequence));
         ensure!(is_new || self.rolled_back, "T2: step {} of {} was obeyed twice", step.sequence, step.worker);
-        for settle in &step.settle {
+        for completion in &step.complete {
             let is_mine = |x: &Task| {
-                x.state == State::Leased && x.worker == Some(step.worker) && x.token == settle.token
+                x.state == State::Leased && x.worker == Some(step.worker) && x.token == completion.token
             };
-            let was_mine = before.task(settle.id).is_some_and(is_mine);
-            let is_lost = stepped.lost.contains(&settle.id);
+            let was_mine = before.task(completion.id).is_some_and(is_mine);
+            let is_lost = stepped.lost.contains(&completion.id);
             ensure!(
                 was_mine != is_lost || self.rolled_back,
                 "T2: task {} at {} was {}in force, and its sender is {}told that it is lost",
-                settle.id,
-                settle.token,
+                completion.id,
+                completion.token,
                 if was_mine { "" } else { "not " },
                 if is_lost { "" } else { "not " }
             );
             if let (true, Some(was), End::Released | End::Unable(_) | End::Exchanged | End::Retry(..)) =
-                (was_mine, before.task(settle.id), &settle.outcome)
-                && let Some(runs) = self.runs.get_mut(&(was.id, was.life))
+                (was_mine, before.task(completion.id), &completion.outcome)
+                && let Some(runs) = self.runs.get_mut(&(was.id, was.generation))
             {
                 *runs = runs.saturating_sub(1);
             }
-            let left = after.task(settle.id).filter(|x| is_mine(x));
-            ensure!(left.is_none(), "T2: task {} was settled, and is leased at {}", settle.id, settle.token);
+            let left = after.task(completion.id).filter(|x| is_mine(x));
+            ensure!(
+                left.is_none(),
+                "T2: task {} was completed, and is leased at {}",
+                completion.id,
+                completion.token
+            );
         }
         for leased in &stepped.leased {
             let x = &leased.task;
@@ -326,7 +331,7 @@ impl Judge {
                 x.id
             );
             ensure!(after.task(x.id) == Some(x), "T2: task {} is told otherwise than it is stored", x.id);
-            if self.started.insert((x.id, x.life)) && !self.rolled_back {
+            if self.started.insert((x.id, x.generation)) && !self.rolled_back {
                 let mut edges = after.tasks.get(&x.id).into_iter().flat_map(|stored| &stored.upstreams);
                 let early = edges.find(|edge| after.task(edge.up).is_none_or(|up| !up.state.is_ended()));
                 ensure!(early.is_none(), "T7: task {} starts before {early:?} has ended", x.id);

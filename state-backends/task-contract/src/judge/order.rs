@@ -39,9 +39,9 @@ impl Judge {
             let is_right = self.rank(next) > self.rank(&last.task) || self.is_uneven;
             ensure!(is_right, "T4: {} was leased before the more urgent {}", last.task.id, next.id);
         }
-        let told: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
+        let notified: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
         let sorted = stepped.leased.is_sorted_by_key(|leased| self.rank(&leased.task));
-        ensure!(sorted, "T4: leased in another order: {told:?}");
+        ensure!(sorted, "T4: leased in another order: {notified:?}");
         let mut room = step.room;
         for leased in &stepped.leased {
             let fits = room.is_none_or(|room| room.fits(leased.task.weight));
@@ -52,13 +52,13 @@ impl Judge {
             return Ok(());
         }
         let is_full = after.settings.max_running.is_some_and(|limit| after.running() >= limit as usize);
-        let has_room = told.len() < step.want as usize && !after.paused && !is_full;
+        let has_room = notified.len() < step.want as usize && !after.paused && !is_full;
         let next = next.filter(|next| room.is_none_or(|room| room.fits(next.weight)));
         ensure!(!has_room || next.is_none(), "T3: {next:?} is ready, and a worker with room is not given it");
-        let untold = after.rows().find(|x| x.state.is_ended() && !x.told);
-        ensure!(untold.is_none(), "T7: nothing is left to do, and nobody looked at {untold:?}");
+        let unnotified = after.rows().find(|x| x.state.is_ended() && !x.notified);
+        ensure!(unnotified.is_none(), "T7: nothing is left to do, and nobody looked at {unnotified:?}");
         // A step that is given all that it wants may leave a backlog, and so may one whose worker comes back soon.
-        let has_all = told.len() >= step.want as usize && (step.want > 0 || !step.settle.is_empty());
+        let has_all = notified.len() >= step.want as usize && (step.want > 0 || !step.complete.is_empty());
         let left = after.rows().find(|x| x.state == State::Added);
         let comes_back = stepped.next.is_some_and(|next| next <= LOOK_AGAIN);
         ensure!(left.is_none() || has_all || comes_back, "T3: nobody comes back to admit {left:?}");

@@ -22,14 +22,15 @@ impl Judge {
             }
         }
         if self.overlap != Overlap::Allow && !self.rolled_back {
-            let runs = after.rows().filter(|x| x.schedule.is_some() && x.life == 0 && !x.state.is_ended());
+            let runs =
+                after.rows().filter(|x| x.schedule.is_some() && x.generation == 0 && !x.state.is_ended());
             let runs: Vec<_> = runs.map(|x| x.id).collect();
             ensure!(runs.len() <= 1, "T8: tasks of one schedule overlap: {runs:?}");
         }
         for schedule in &after.schedules {
             let last = schedule.last.and_then(|last| after.task(last));
-            // Also for one whose end nobody has seen to: it was settled within a transaction of the application.
-            let waits = last.is_some_and(|last| !last.state.is_ended() || !last.told);
+            // Also for one whose end nobody has seen to: it was completed within a transaction of the application.
+            let waits = last.is_some_and(|last| !last.state.is_ended() || !last.notified);
             ensure!(
                 schedule.kept.is_none() || schedule.may_follow || waits || self.rolled_back,
                 "T8: an instant is kept for a task that has ended: {schedule:?}"
@@ -39,7 +40,7 @@ impl Judge {
     }
 
     fn task(&self, stored: &Stored) -> Result<(), String> {
-        use State::{Keyed, Leased, Ready, Scheduled, Waiting};
+        use State::{Blocked, Leased, Ready, Scheduled, Waiting};
         let x = &stored.task;
         let id = x.id;
         let is_ended = x.state.is_ended();
@@ -48,9 +49,9 @@ impl Judge {
             "T2: {id} is leased to nobody"
         );
         ensure!(is_ended == x.ended.is_some(), "T3: {id} is {} and ended at {:?}", x.state, x.ended);
-        ensure!(is_ended || !x.told && !x.wanted, "T7: {id} is {} and its end is told", x.state);
-        // A key is let go with what is told, if it was settled within a transaction of the application.
-        let holds = x.holds_name || x.holds_key && x.told || x.parked || x.stop.is_some();
+        ensure!(is_ended || !x.notified && !x.retained, "T7: {id} is {} and its end is told", x.state);
+        // A key is let go with what is told, if it was completed within a transaction of the application.
+        let holds = x.holds_name || x.holds_key && x.notified || x.unserved || x.stop.is_some();
         ensure!(!is_ended || !holds, "T6: {id} has ended and holds something: {x:?}");
         let most = x.policy.max_attempts.unwrap_or(u32::MAX);
         let has_more = x.failures < most || is_ended && x.failures <= most;
@@ -60,26 +61,31 @@ impl Judge {
         if !self.rolled_back {
             ensure!(x.state != Waiting || pending, "T7: {id} waits for nothing");
             ensure!(
-                !pending || !matches!(x.state, Scheduled | Keyed | Ready | Leased),
+                !pending || !matches!(x.state, Scheduled | Blocked | Ready | Leased),
                 "T7: {id} is {} too early",
                 x.state
             );
             let cut = stored.upstreams.iter().find(|edge| edge.state == EdgeState::Cut);
-            let goes_on = matches!(x.state, Waiting | Scheduled | Keyed | Ready | Leased);
+            let goes_on = matches!(x.state, Waiting | Scheduled | Blocked | Ready | Leased);
             ensure!(cut.is_none() || !goes_on, "T7: {id} is {} in spite of {cut:?}", x.state);
-            let told =
-                stored.downstreams.iter().find(|edge| edge.is_untold(x.life) && edge.state != EdgeState::New);
-            ensure!(!x.told || told.is_none(), "T7: the end of {id} is told to all, and not to {told:?}");
+            let notified = stored
+                .downstreams
+                .iter()
+                .find(|edge| edge.is_unnotified(x.generation) && edge.state != EdgeState::New);
+            ensure!(
+                !x.notified || notified.is_none(),
+                "T7: the end of {id} is told to all, and not to {notified:?}"
+            );
         }
 
         let may_hold = matches!(x.state, Ready | Leased) || x.ordered && x.state == Scheduled || is_ended;
         ensure!(!x.holds_key || x.key.is_some() && may_hold, "T6: {id} is {} and holds a key", x.state);
         let must_hold = x.key.is_some() && matches!(x.state, Ready | Leased);
         ensure!(!must_hold || x.holds_key, "T6: {id} is {} and holds no place of its key", x.state);
-        ensure!(!x.parked || x.state == Keyed, "T6: {id} is {} and parked", x.state);
+        ensure!(!x.unserved || x.state == Blocked, "T6: {id} is {} and unserved", x.state);
 
         if let Some(unique) = &x.unique {
-            let is_kept = x.life == 0 || !self.rolled_back;
+            let is_kept = x.generation == 0 || !self.rolled_back;
             let lost = unique.until == Until::Ended && !is_ended && is_kept && !x.holds_name;
             ensure!(!lost, "T1: unique: {id} is {} and has lost its name", x.state);
             let kept = unique.until == Until::Leased && x.state == Leased && x.holds_name;
@@ -91,7 +97,7 @@ impl Judge {
     fn edge(&self, edge: &Edge, after: &Picture) -> Result<(), String> {
         let up = after.task(edge.up).filter(|up| up.state != State::Purged);
         let Some(up) = up else { return Err(format!("T7: an input is gone: {edge:?}")) };
-        if up.life > edge.life || edge.state.is_pending() || self.rolled_back {
+        if up.generation > edge.generation || edge.state.is_pending() || self.rolled_back {
             return Ok(());
         }
         let is_right = match edge.state {

@@ -28,7 +28,7 @@ impl<R: Rows> Work<'_, R> {
             }
             added.push(one);
         }
-        self.nudges |= added.iter().any(|added| matches!(added, Added::New(_) | Added::Replaced(_)));
+        self.notifies |= added.iter().any(|added| matches!(added, Added::New(_) | Added::Replaced(_)));
         Ok(added)
     }
 
@@ -95,7 +95,7 @@ impl<R: Rows> Work<'_, R> {
                 name,
                 on_failure,
                 state: EdgeState::New,
-                life: 0,
+                generation: 0,
             })?;
         }
         let task = Task { position, ..self.made_of(new, nominal) };
@@ -119,8 +119,8 @@ impl<R: Rows> Work<'_, R> {
             holds_name: false,
             has_edges: false,
             ended: Some(self.now),
-            ended_tick: Some(self.ticks),
-            told: true,
+            ended_lease_clock: Some(self.lease_clock),
+            notified: true,
             error: Some(format!("it was put in the place of task {holder}")),
             ..self.made_of(new, nominal)
         };
@@ -209,7 +209,7 @@ impl<R: Rows> Work<'_, R> {
         }
         self.rows.put_payload(x.id, Some(&new.payload))?;
         self.become_so(&x, of_new)?;
-        self.nudges = true;
+        self.notifies = true;
         Ok(true)
     }
 
@@ -226,7 +226,7 @@ impl<R: Rows> Work<'_, R> {
             added: before.added,
             position: before.position,
             token: before.token,
-            life: before.life,
+            generation: before.generation,
             has_edges: before.has_edges,
             schedule: before.schedule.clone(),
             state: State::Added,

@@ -38,11 +38,11 @@ impl<R: Rows> Work<'_, R> {
         lack: u32,
     ) -> Result<Admission, R::Error> {
         let lacks = lack > 0;
-        let beats = step.want == 0 && step.settle.is_empty();
+        let beats = step.want == 0 && step.complete.is_empty();
         if !lacks && !beats && !self.sweeps {
             return Ok(Admission { some: false, left: None, freely: false, lacks });
         }
-        let is_busy = self.rows.shortest_busy_lease(self.ticks)?.is_some();
+        let is_busy = self.rows.shortest_busy_lease(self.lease_clock)?.is_some();
         let whole = !is_busy && (lacks || beats);
         let only = (is_busy && lacks && !self.sweeps).then_some(served);
         let part = (self.share / PART).max(2);

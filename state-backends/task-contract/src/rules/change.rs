@@ -21,7 +21,7 @@ impl<R: Rows> Work<'_, R> {
             Change::Resume => {
                 let queue = self.queue();
                 (queue.paused, queue.paused_at) = (false, None);
-                self.nudges = true;
+                self.notifies = true;
             }
             Change::Kind(kind, paused) => self.pause_kind(kind, *paused)?,
             Change::Key(key, limit) => {
@@ -51,17 +51,17 @@ impl<R: Rows> Work<'_, R> {
         }
         if !corrected.is_empty() {
             // A removed task may have held a key.
-            self.queue().level_after = Some(Level::Begin);
+            self.queue().rebalance_after = Some(Level::Begin);
             self.sweep_soon();
         }
         Ok(Reply::Recounted(Recounted { corrected, ..Recounted::default() }))
     }
 
     fn open(&mut self, settings: &SettingsChange, on_existing: OnExisting) -> Result<(), R::Error> {
-        let wanted = settings.on(&self.queue.settings);
+        let retained = settings.on(&self.queue.settings);
         if self.is_new {
-            self.queue().settings = wanted;
-        } else if wanted != self.queue.settings {
+            self.queue().settings = retained;
+        } else if retained != self.queue.settings {
             match on_existing {
                 OnExisting::Fail => {
                     let text = format!("the queue is there with other settings: {:?}", self.queue.settings);
@@ -75,12 +75,12 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn set(&mut self, settings: &SettingsChange) {
-        let wanted = settings.on(&self.queue.settings);
-        let relevels = wanted.key_limit != self.queue.settings.key_limit;
+        let retained = settings.on(&self.queue.settings);
+        let relevels = retained.key_limit != self.queue.settings.key_limit;
         let queue = self.queue();
-        queue.settings = wanted;
+        queue.settings = retained;
         if relevels {
-            queue.level_after = Some(Level::Begin);
+            queue.rebalance_after = Some(Level::Begin);
         }
         self.sweep_soon();
     }
@@ -89,13 +89,13 @@ impl<R: Rows> Work<'_, R> {
         let was = self.rows.key(key)?;
         let (was_paused, at) = was.map_or((false, None), |row| (row.limit == Some(0), row.paused_at));
         let paused_at = paused_since(was_paused, at, self.now).filter(|_| limit == Some(0));
-        self.rows.put_key(&KeyRow { key: key.clone(), limit, paused_at, uneven: true })
+        self.rows.put_key(&KeyRow { key: key.clone(), limit, paused_at, needs_rebalancing: true })
     }
 
     fn pause_kind(&mut self, kind: &Kind, paused: bool) -> Result<(), R::Error> {
         let was = self.rows.kind(kind)?;
         let served_until = was.as_ref().map_or_else(Default::default, |row| row.served_until);
-        let open = !paused && served_until > self.ticks;
+        let open = !paused && served_until > self.lease_clock;
         let (was_paused, at) = was.map_or((false, None), |row| (row.paused, row.paused_at));
         let paused_at = paused_since(was_paused, at, self.now).filter(|_| paused);
         self.rows.put_kind(&KindRow {
@@ -104,7 +104,7 @@ impl<R: Rows> Work<'_, R> {
             paused_at,
             served_until,
             open,
-            uneven: true,
+            needs_rebalancing: true,
         })?;
         self.sweep_soon();
         Ok(())
@@ -112,8 +112,8 @@ impl<R: Rows> Work<'_, R> {
 
     /// The next step looks at what follows from a change.
     fn sweep_soon(&mut self) {
-        self.queue().unswept = true;
-        self.nudges = true;
+        self.queue().maintenance_due = true;
+        self.notifies = true;
     }
 }
 

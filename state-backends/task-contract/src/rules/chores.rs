@@ -20,18 +20,18 @@ impl<R: Rows> Work<'_, R> {
                 && self.level_kinds(&mut share)?
                 && self.level_keys(&mut share)?
                 && self.forget(&mut share)?;
-            if self.queue.unswept == is_swept {
-                self.queue().unswept = !is_swept;
+            if self.queue.maintenance_due == is_swept {
+                self.queue().maintenance_due = !is_swept;
             }
         }
-        let is_told = self.tell_ends(&mut share)?;
-        Ok(!(is_swept && is_told))
+        let is_notified = self.tell_ends(&mut share)?;
+        Ok(!(is_swept && is_notified))
     }
 
     /// The tasks of workers whose leases have ended have failed once more. The worker that steps lives: what it has, it
     /// has just said.
     fn take_from_the_dead(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
-        let ended = self.rows.ended_presences(self.ticks, false, *share)?;
+        let ended = self.rows.ended_presences(self.lease_clock, false, *share)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
             let label =
                 if dead.label.as_str().is_empty() { dead.worker.to_string() } else { dead.label.to_string() };
@@ -56,7 +56,7 @@ impl<R: Rows> Work<'_, R> {
             let Some(x) = self.rows.task(x.id)? else { continue };
             if x.state == State::Leased {
                 self.save(&x, &Task { stop: Some(Stop::Deadline), ..x.clone() })?;
-                self.nudges = true;
+                self.notifies = true;
             } else {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
             }
@@ -72,39 +72,39 @@ impl<R: Rows> Work<'_, R> {
             }
             match row.limit {
                 None => self.rows.remove_key(&row.key)?,
-                Some(_) => self.rows.put_key(&KeyRow { uneven: false, ..row })?,
+                Some(_) => self.rows.put_key(&KeyRow { needs_rebalancing: false, ..row })?,
             }
         }
-        while let Some(level) = self.queue.level_after.clone() {
+        while let Some(level) = self.queue.rebalance_after.clone() {
             let after = match &level {
                 Level::Begin => None,
                 Level::After(key) => Some(key),
             };
             let Some(key) = self.rows.next_key(after)? else {
-                self.queue().level_after = None;
+                self.queue().rebalance_after = None;
                 break;
             };
             if *share == 0 || !self.level(&key, share)? {
                 return Ok(false);
             }
             *share = share.saturating_sub(1);
-            self.queue().level_after = Some(Level::After(key));
+            self.queue().rebalance_after = Some(Level::After(key));
         }
         Ok(*share > 0)
     }
 
     fn tell_ends(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         while *share > 0 {
-            let some = self.rows.untold(*share)?;
+            let some = self.rows.unnotified(*share)?;
             if some.is_empty() {
-                self.untold = false;
+                self.unnotified = false;
                 return Ok(true);
             }
             for x in some {
                 // Also one of which nothing is told: whatever the rows say, this comes to an end.
                 *share = share.saturating_sub(1);
                 // What was told before may have changed it.
-                let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.told) else {
+                let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.notified) else {
                     continue;
                 };
                 if *share == 0 || !self.tell(&x, share)? {
@@ -117,7 +117,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
     fn forget(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        let (now, ticks, keep) = (self.now, self.ticks, self.queue.settings.keep);
+        let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
             self.rows.forget_times(Took::hour_of(now - KEEP_TIMES))?;
         }
@@ -131,7 +131,7 @@ impl<R: Rows> Work<'_, R> {
             }
             for x in old {
                 // A step of the clock made it look old, and those behind it, too.
-                if x.ended_tick.is_some_and(|ended| ended + KEEP_IDS > ticks) {
+                if x.ended_lease_clock.is_some_and(|ended| ended + KEEP_IDS > lease_clock) {
                     break;
                 }
                 *share -= 1;
@@ -140,7 +140,7 @@ impl<R: Rows> Work<'_, R> {
                 }
             }
         }
-        for dead in self.rows.ended_presences(ticks - KEEP_PRESENCE, true, *share)? {
+        for dead in self.rows.ended_presences(lease_clock - KEEP_PRESENCE, true, *share)? {
             *share -= 1;
             self.rows.remove_presence(dead.worker)?;
         }
@@ -157,7 +157,7 @@ impl<R: Rows> Work<'_, R> {
     /// An ended task goes only after its downstreams, which may need its result again.
     fn forget_task(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         if !self.rows.edges_from(x.id, None, 1)?.is_empty() {
-            self.save(x, &Task { wanted: true, ..x.clone() })?;
+            self.save(x, &Task { retained: true, ..x.clone() })?;
             return Ok(true);
         }
         if x.has_edges {

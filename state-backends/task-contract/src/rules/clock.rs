@@ -27,7 +27,7 @@ impl<R: Rows> Work<'_, R> {
         let passed = self.now - self.queue.seen;
         let mut counts = passed;
         if passed > Micros::new(MIN_LEASE.get() / 4) {
-            let shortest = self.rows.shortest_busy_lease(self.queue.ticks)?;
+            let shortest = self.rows.shortest_busy_lease(self.queue.lease_clock)?;
             let quarter = shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4));
             self.was_silent = passed > quarter;
             if self.was_silent {
@@ -36,22 +36,22 @@ impl<R: Rows> Work<'_, R> {
                 counts = quarter.max(unseen.min(LONGEST_SILENCE));
             }
         }
-        self.ticks = self.queue.ticks + counts;
+        self.lease_clock = self.queue.lease_clock + counts;
         Ok(())
     }
 
     pub(super) fn write_time(&mut self, step: &Step) {
-        let (now, ticks) = (self.now, self.ticks);
+        let (now, lease_clock) = (self.now, self.lease_clock);
         if self.was_silent {
             // After such a silence the store may be one that was rolled back, and the first to come need not know.
             self.begin_incarnation(step);
         }
-        self.sweeps = self.queue.unswept;
+        self.sweeps = self.queue.maintenance_due;
         if self.is_new || now < self.queue.seen || now - self.queue.seen >= SWEEP {
             self.sweeps = true;
             self.hour_passed = Took::hour_of(now) != Took::hour_of(self.queue.seen);
             let queue = self.queue();
-            (queue.seen, queue.ticks, queue.latest) = (now, ticks, queue.latest.max(now));
+            (queue.seen, queue.lease_clock, queue.latest) = (now, lease_clock, queue.latest.max(now));
         }
     }
 

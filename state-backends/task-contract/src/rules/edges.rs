@@ -7,19 +7,19 @@ impl<R: Rows> Work<'_, R> {
     /// Tells the end of `x` to those who wait for it, as many as the share allows. False: there is more to tell.
     pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         let x = &self.let_go(x)?;
-        let edges = self.rows.untold_from(x.id, x.life, *share)?;
+        let edges = self.rows.unnotified_from(x.id, x.generation, *share)?;
         for edge in &edges {
             *share -= 1;
-            self.settle_edge(edge, x)?;
+            self.pass_edge(edge, x)?;
             let Some(down) = self.rows.task(edge.down)? else { continue };
             if down.state == State::Waiting {
                 self.look_at_edges(down)?;
             }
         }
-        if *share == 0 && !self.rows.untold_from(x.id, x.life, 1)?.is_empty() {
+        if *share == 0 && !self.rows.unnotified_from(x.id, x.generation, 1)?.is_empty() {
             return Ok(false);
         }
-        self.save(x, &Task { told: true, ..x.clone() })?;
+        self.save(x, &Task { notified: true, ..x.clone() })?;
         Ok(true)
     }
 
@@ -28,7 +28,7 @@ impl<R: Rows> Work<'_, R> {
         for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *share)? {
             *share -= 1;
             match self.rows.task(edge.up)? {
-                Some(up) if up.state.is_ended() => self.settle_edge(&edge, &up)?,
+                Some(up) if up.state.is_ended() => self.pass_edge(&edge, &up)?,
                 Some(_) => self.rows.put_edge(&Edge { state: EdgeState::Open, ..edge })?,
                 None => self.rows.put_edge(&Edge { state: EdgeState::Cut, ..edge })?,
             }
@@ -43,16 +43,16 @@ impl<R: Rows> Work<'_, R> {
     /// Removes an edge. Its upstream may be forgotten then, unless others wait for it.
     pub(super) fn remove_edge(&mut self, edge: &Edge) -> Result<(), R::Error> {
         self.rows.remove_edge(edge)?;
-        if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.wanted)
+        if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.retained)
             && self.rows.edges_from(up.id, None, 1)?.is_empty()
         {
-            self.save(&up, &Task { wanted: false, ..up.clone() })?;
+            self.save(&up, &Task { retained: false, ..up.clone() })?;
         }
         Ok(())
     }
 
-    fn settle_edge(&mut self, edge: &Edge, up: &Task) -> Result<(), R::Error> {
-        self.rows.put_edge(&Edge { state: edge.after(up.state), life: up.life, ..edge.clone() })
+    fn pass_edge(&mut self, edge: &Edge, up: &Task) -> Result<(), R::Error> {
+        self.rows.put_edge(&Edge { state: edge.after(up.state), generation: up.generation, ..edge.clone() })
     }
 
     /// Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.

@@ -4,8 +4,8 @@ use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    Attempt, AttemptEnd, Counted, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Outcome, Policy, Rows, Settle, State,
-    Stop, Task, WorkerId,
+    Attempt, AttemptEnd, Completion, Counted, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Outcome, Policy, Rows,
+    State, Stop, Task, WorkerId,
 };
 
 const CANCELLED: &str = "it was cancelled";
@@ -14,7 +14,7 @@ pub(super) const OVERDUE: &str = "its deadline has passed";
 
 /// What was done with the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum Completed {
     /// As the worker said.
     Obeyed,
     /// Its result is too large: the run has failed.
@@ -30,20 +30,24 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// A worker says how a run ended, under the token of that run.
-    pub(super) fn settle(&mut self, worker: WorkerId, settle: &Settle) -> Result<Settled, R::Error> {
-        let Some(x) = self.rows.task(settle.id)? else { return Ok(Settled::Lost) };
-        if !x.is_leased_to(worker, settle.token) {
-            return Ok(Settled::Lost);
+    pub(super) fn complete(
+        &mut self,
+        worker: WorkerId,
+        completion: &Completion,
+    ) -> Result<Completed, R::Error> {
+        let Some(x) = self.rows.task(completion.id)? else { return Ok(Completed::Lost) };
+        if !x.is_leased_to(worker, completion.token) {
+            return Ok(Completed::Lost);
         }
-        if !matches!(settle.outcome, Outcome::Released | Outcome::Unable(_) | Outcome::Exchanged) {
+        if !matches!(completion.outcome, Outcome::Released | Outcome::Unable(_) | Outcome::Exchanged) {
             self.has_run(&x)?;
         }
-        if let Outcome::Done(result) = &settle.outcome {
+        if let Outcome::Done(result) = &completion.outcome {
             let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
             if size > most as usize {
                 let text = format!("the result has {size} bytes: this queue stores at most {most}");
                 self.run_failed(x, &text, AttemptEnd::Error)?;
-                return Ok(Settled::Refused);
+                return Ok(Completed::Refused);
             }
             if result.as_str() != "null" {
                 self.rows.put_result(x.id, Some(result))?;
@@ -53,9 +57,9 @@ impl<R: Rows> Work<'_, R> {
                 Some(Stop::Cancel) => self.end_cancelled(&x, Some(AttemptEnd::Done), "")?,
                 _ => self.end(&x, State::Done, None)?,
             }
-            return Ok(Settled::Obeyed);
+            return Ok(Completed::Obeyed);
         }
-        match (x.stop, &settle.outcome) {
+        match (x.stop, &completion.outcome) {
             (Some(Stop::Cancel), outcome) => {
                 let (end, why) = match outcome {
                     Outcome::Error(why) | Outcome::Failed(why) => (Some(AttemptEnd::Error), why.as_str()),
@@ -82,7 +86,7 @@ impl<R: Rows> Work<'_, R> {
             (None, Outcome::Unable(why)) => self.give_back(x, AttemptEnd::Released, Some(why))?,
             (_, Outcome::Done(_)) => {}
         }
-        Ok(Settled::Obeyed)
+        Ok(Completed::Obeyed)
     }
 
     /// A failure that counts: again later, or the end.
@@ -174,9 +178,9 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn end_as(&mut self, before: &Task, x: Task, state: State) -> Result<(), R::Error> {
-        let told = self.rows.untold_from(x.id, x.life, 1)?.is_empty();
-        self.untold |= !told;
-        let x = Task { holds_key: false, told, ..x };
+        let notified = self.rows.unnotified_from(x.id, x.generation, 1)?.is_empty();
+        self.unnotified |= !notified;
+        let x = Task { holds_key: false, notified, ..x };
         let x = self.save_end(before, x, state)?;
         self.kept_instant_comes(&x)?;
         self.free(before, &x)
@@ -185,8 +189,8 @@ impl<R: Rows> Work<'_, R> {
     /// Writes that a task has ended, and nothing of any other row but what is counted.
     pub(super) fn save_end(&mut self, before: &Task, mut x: Task, state: State) -> Result<Task, R::Error> {
         x.state = state;
-        (x.ended, x.ended_tick) = (Some(self.now), Some(self.ticks));
-        (x.holds_name, x.parked, x.stop) = (false, false, None);
+        (x.ended, x.ended_lease_clock) = (Some(self.now), Some(self.lease_clock));
+        (x.holds_name, x.unserved, x.stop) = (false, false, None);
         if let Some(ever) = Counted::ever(state) {
             self.rows.count(&x.kind, ever, 1)?;
         }

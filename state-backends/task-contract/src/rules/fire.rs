@@ -69,7 +69,7 @@ impl<R: Rows> Work<'_, R> {
             && schedule.kept.is_some()
         {
             self.rows.put_schedule(&Schedule { may_follow: true, ..schedule })?;
-            self.nudges = true;
+            self.notifies = true;
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl<R: Rows> Work<'_, R> {
             kept: None,
             may_follow: false,
         };
-        self.nudges = true;
+        self.notifies = true;
         self.rows.put_schedule(&made)
     }
 }

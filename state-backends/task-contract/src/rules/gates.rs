@@ -10,7 +10,7 @@ impl<R: Rows> Work<'_, R> {
     /// Where a task goes that passes its gates: as far as it comes. Of it `before` is stored. What it held and does not
     /// hold any more goes to the next in line.
     pub(super) fn admit(&mut self, before: &Task, mut x: Task) -> Result<(), R::Error> {
-        x.parked = false;
+        x.unserved = false;
         x.state = if x.has_edges && self.rows.has_pending(x.id)? {
             // What it waits for may need the key.
             x.holds_key = false;
@@ -35,7 +35,9 @@ impl<R: Rows> Work<'_, R> {
                 self.level_some(key)
             }
             // An ordered one waits until it can be alone, and those behind it with it.
-            Some(key) if before.ordered && before.state == State::Keyed && after.state != State::Keyed => {
+            Some(key)
+                if before.ordered && before.state == State::Blocked && after.state != State::Blocked =>
+            {
                 self.level_some(key)
             }
             _ => Ok(()),
@@ -52,11 +54,11 @@ impl<R: Rows> Work<'_, R> {
             let has_room = is_open && others < self.limit_for(key, base, &x)?;
             x.holds_key =
                 has_room && self.rows.first_in_line(key)?.is_none_or(|first| first.line() > x.line());
-            x.parked = !is_open;
+            x.unserved = !is_open;
         }
-        x.state = if x.holds_key { State::Ready } else { State::Keyed };
+        x.state = if x.holds_key { State::Ready } else { State::Blocked };
         self.save(before, &x)?;
-        if x.holds_key || x.parked { self.free(before, &x) } else { self.level_some(key) }
+        if x.holds_key || x.unserved { self.free(before, &x) } else { self.level_some(key) }
     }
 
     /// How many may hold a place of this key.
@@ -74,9 +76,14 @@ impl<R: Rows> Work<'_, R> {
     fn level_some(&mut self, key: &Key) -> Result<(), R::Error> {
         if !self.level(key, &mut LEVEL.clone())? {
             let row = self.rows.key(key)?;
-            let row = row.unwrap_or(KeyRow { key: key.clone(), limit: None, paused_at: None, uneven: true });
-            self.rows.put_key(&KeyRow { uneven: true, ..row })?;
-            self.queue().unswept = true;
+            let row = row.unwrap_or(KeyRow {
+                key: key.clone(),
+                limit: None,
+                paused_at: None,
+                needs_rebalancing: true,
+            });
+            self.rows.put_key(&KeyRow { needs_rebalancing: true, ..row })?;
+            self.queue().maintenance_due = true;
         }
         Ok(())
     }
@@ -96,7 +103,7 @@ impl<R: Rows> Work<'_, R> {
             }
             let Some(first) = self.rows.first_in_line(key)? else { return Ok(true) };
             if !self.is_open(&first.kind)? {
-                self.save(&first, &Task { parked: true, ..first.clone() })?;
+                self.save(&first, &Task { unserved: true, ..first.clone() })?;
                 *share -= 1;
                 continue;
             }
@@ -120,6 +127,6 @@ impl<R: Rows> Work<'_, R> {
     }
 
     pub(super) fn back_to_line(&mut self, x: &Task) -> Result<(), R::Error> {
-        self.save(x, &Task { state: State::Keyed, holds_key: false, ..x.clone() })
+        self.save(x, &Task { state: State::Blocked, holds_key: false, ..x.clone() })
     }
 }

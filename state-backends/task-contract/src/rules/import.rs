@@ -55,24 +55,24 @@ impl<R: Rows> Work<'_, R> {
                 return Err(StateError::new(StateErrorKind::NotFound, text).into());
             };
             let (name, on_failure) = (edge.name.clone(), edge.on_failure);
-            let new = Edge { up: up.id, down: x.id, name, on_failure, state: EdgeState::New, life: 0 };
+            let new = Edge { up: up.id, down: x.id, name, on_failure, state: EdgeState::New, generation: 0 };
             // One that has ended looks at nothing any more.
             let state = match x.state.is_ended() {
                 true if up.state.is_ended() => new.after(up.state),
                 true => EdgeState::Open,
                 false => EdgeState::New,
             };
-            self.rows.insert_edge(&Edge { state, life: up.life, ..new })?;
+            self.rows.insert_edge(&Edge { state, generation: up.generation, ..new })?;
         }
         let mut after = Task {
             state: if x.state.is_ended() { x.state } else { State::Added },
             has_edges: !one.edges.is_empty(),
             holds_key: false,
-            parked: false,
+            unserved: false,
             stop: None,
-            told: x.state.is_ended(),
-            wanted: false,
-            ended_tick: x.state.is_ended().then_some(self.ticks),
+            notified: x.state.is_ended(),
+            retained: false,
+            ended_lease_clock: x.state.is_ended().then_some(self.lease_clock),
             ..x.clone()
         };
         after.holds_name &= x.unique.is_some() && !x.state.is_ended();
@@ -84,7 +84,7 @@ impl<R: Rows> Work<'_, R> {
         if let Some(ever) = Counted::ever(x.state) {
             self.rows.count(&x.kind, ever, 1)?;
         }
-        self.nudges |= !x.state.is_ended();
+        self.notifies |= !x.state.is_ended();
         self.save(&bare, &after)
     }
 }

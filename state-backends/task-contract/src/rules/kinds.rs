@@ -13,9 +13,9 @@ impl<R: Rows> Work<'_, R> {
 
     /// A worker serves these. Gives those of them that are not paused.
     pub(super) fn serve(&mut self, step: &Step) -> Result<Vec<Kind>, R::Error> {
-        let until = self.ticks + step.lease;
+        let until = self.lease_clock + step.lease;
         // Written now and then: a kind is served as long as a lease from then on, or a quarter less.
-        let soon = self.ticks + Micros::new(step.lease.get() / 4 * 3);
+        let soon = self.lease_clock + Micros::new(step.lease.get() / 4 * 3);
         let mut served = Vec::with_capacity(step.kinds.len());
         for kind in &step.kinds {
             let row = self.rows.kind(kind)?;
@@ -25,12 +25,12 @@ impl<R: Rows> Work<'_, R> {
                 paused_at: None,
                 served_until: Micros::ZERO,
                 open: false,
-                uneven: false,
+                needs_rebalancing: false,
             });
             let opens = !row.open && !row.paused;
             if opens || row.served_until < soon {
                 row.served_until = row.served_until.max(until);
-                (row.open, row.uneven) = (row.open || opens, row.uneven || opens);
+                (row.open, row.needs_rebalancing) = (row.open || opens, row.needs_rebalancing || opens);
                 self.sweeps |= opens;
                 self.rows.put_kind(&row)?;
             }
@@ -47,39 +47,40 @@ impl<R: Rows> Work<'_, R> {
         let mut is_all = true;
         for mut row in self.rows.kinds()? {
             let before = row.clone();
-            if row.open && (row.paused || row.served_until <= self.ticks) {
-                (row.open, row.uneven) = (false, true);
+            if row.open && (row.paused || row.served_until <= self.lease_clock) {
+                (row.open, row.needs_rebalancing) = (false, true);
             }
             if row != before {
                 self.rows.put_kind(&row)?;
             }
-            if !row.uneven {
+            if !row.needs_rebalancing {
                 continue;
             }
             let some = if row.open {
-                self.rows.parked(&row.kind, *share)?
+                self.rows.unserved(&row.kind, *share)?
             } else {
                 self.rows.ready_holders(&row.kind, *share)?
             };
             for x in some {
                 *share -= 1;
                 // One that gave way to another one is in its line by now, and is kept out of it when it comes first.
-                let Some(x) = self.rows.task(x.id)?.filter(|x| x.parked || x.state == State::Ready) else {
+                let Some(x) = self.rows.task(x.id)?.filter(|x| x.unserved || x.state == State::Ready) else {
                     continue;
                 };
                 if row.open {
                     self.admit(&x, x.clone())?;
                 } else {
-                    let parked = Task { state: State::Keyed, holds_key: false, parked: true, ..x.clone() };
-                    self.save(&x, &parked)?;
-                    self.free(&x, &parked)?;
+                    let unserved =
+                        Task { state: State::Blocked, holds_key: false, unserved: true, ..x.clone() };
+                    self.save(&x, &unserved)?;
+                    self.free(&x, &unserved)?;
                 }
             }
             if *share == 0 {
                 is_all = false;
                 break;
             }
-            row.uneven = false;
+            row.needs_rebalancing = false;
             self.rows.put_kind(&row)?;
         }
         Ok(is_all)

@@ -58,16 +58,23 @@ impl<R: Rows> Work<'_, R> {
     /// It goes back to its first gate. What it has held goes to others.
     pub(super) fn link(&mut self, x: Task, edge: &NewEdge) -> Result<(), R::Error> {
         let NewEdge { up, name, on_failure } = edge.clone();
-        self.rows.insert_edge(&Edge { up, down: x.id, name, on_failure, state: EdgeState::New, life: 0 })?;
+        self.rows.insert_edge(&Edge {
+            up,
+            down: x.id,
+            name,
+            on_failure,
+            state: EdgeState::New,
+            generation: 0,
+        })?;
         self.back_to_edges(x)
     }
 
     /// It has an edge that is to be looked at.
     pub(super) fn back_to_edges(&mut self, x: Task) -> Result<(), R::Error> {
-        self.nudges = true;
+        self.notifies = true;
         let mut after = Task { has_edges: true, ..x.clone() };
         // A gate once passed stays passed when the clock steps back.
-        if matches!(x.state, State::Keyed | State::Ready) {
+        if matches!(x.state, State::Blocked | State::Ready) {
             after.not_before = x.not_before.min(self.now);
         }
         self.admit(&x, after)
@@ -77,7 +84,7 @@ impl<R: Rows> Work<'_, R> {
         if let Some(edge) = self.edge(up, x.id)? {
             self.remove_edge(&edge)?;
         }
-        self.nudges = true;
+        self.notifies = true;
         match x.state {
             State::Waiting => self.look_at_edges(x),
             _ => Ok(()),

@@ -43,7 +43,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
 use crate::{
-    Command, Counted, Json, NewTask, Queue, Reply, Rows, Settings, Settle, Settled, Span, State, Task,
+    Command, Completed, Completion, Counted, Json, NewTask, Queue, Reply, Rows, Settings, Span, State, Task,
     TaskId, Took, WorkerId,
 };
 
@@ -96,17 +96,17 @@ pub fn apply_in_shares<R: Rows>(
 /// [`Superseded`](StateErrorKind::Superseded) if the token is not in force, or the run was asked to stop because its
 /// task was cancelled: the application is to roll back. Another outcome or a result that is too large is [`Invalid`](StateErrorKind::Invalid). Or the store failed. The store undoes
 /// what was written.
-pub fn settle_within<R: Rows>(
+pub fn complete_within<R: Rows>(
     rows: &mut R,
     now: Micros,
     worker: WorkerId,
-    settle: &Settle,
-) -> Result<Settled, R::Error> {
-    let Some(stored) = rows.queue()? else { return Err(within::not_in_force(worker, settle).into()) };
+    completion: &Completion,
+) -> Result<Completed, R::Error> {
+    let Some(stored) = rows.queue()? else { return Err(within::not_in_force(worker, completion).into()) };
     let mut work = Work::begin(rows, now, chores::SHARE, Some(stored));
-    let settled = work.settle_within(worker, settle)?;
+    let completed = work.complete_within(worker, completion)?;
     work.finish()?;
-    Ok(settled)
+    Ok(completed)
 }
 
 /// A task that waits becomes this one, in its place and under its id, as if it had been added so: a store whose tasks
@@ -139,11 +139,11 @@ fn new_queue(now: Micros) -> Queue {
         paused: false,
         paused_at: None,
         incarnation: now,
-        ticks: Micros::ZERO,
+        lease_clock: Micros::ZERO,
         seen: now,
         latest: now,
-        unswept: false,
-        level_after: None,
+        maintenance_due: false,
+        rebalance_after: None,
         followed: None,
     }
 }
@@ -156,7 +156,7 @@ struct Work<'a, R> {
     /// How much of the housekeeping a step does.
     share: u32,
     /// The clock of leases, see `clock.rs`.
-    ticks: Micros,
+    lease_clock: Micros,
     /// Whether nobody was heard of for so long that the time may not count in full, see `clock.rs`.
     was_silent: bool,
     queue: Queue,
@@ -171,9 +171,9 @@ struct Work<'a, R> {
     /// How many more are leased than before.
     more_leased: i64,
     /// Whether something has ended since housekeeping last looked, and those downstream wait to be told.
-    untold: bool,
+    unnotified: bool,
     /// Whether something has to be heard.
-    nudges: bool,
+    notifies: bool,
 }
 
 impl<'a, R: Rows> Work<'a, R> {
@@ -184,7 +184,7 @@ impl<'a, R: Rows> Work<'a, R> {
             rows,
             now,
             share,
-            ticks: queue.ticks,
+            lease_clock: queue.lease_clock,
             was_silent: false,
             queue,
             queue_changed: is_new,
@@ -193,8 +193,8 @@ impl<'a, R: Rows> Work<'a, R> {
             hour_passed: false,
             readied: BTreeSet::new(),
             more_leased: 0,
-            untold: false,
-            nudges: false,
+            unnotified: false,
+            notifies: false,
         }
     }
 
@@ -203,8 +203,8 @@ impl<'a, R: Rows> Work<'a, R> {
         if self.queue_changed {
             self.rows.put_queue(&self.queue)?;
         }
-        if self.nudges || !self.readied.is_empty() || self.has_made_room()? {
-            self.rows.nudge()?;
+        if self.notifies || !self.readied.is_empty() || self.has_made_room()? {
+            self.rows.notify()?;
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl<'a, R: Rows> Work<'a, R> {
     /// Writes a task of which `before` is stored, and counts it.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         let mut after = Cow::Borrowed(after);
-        if after.state == State::Ready && matches!(before.state, State::Waiting | State::Keyed) {
+        if after.state == State::Ready && matches!(before.state, State::Waiting | State::Blocked) {
             after.to_mut().admitted = Some(self.now);
         }
         let after = &*after;

@@ -19,7 +19,7 @@ type Living = Option<Vec<Presence>>;
 impl<R: Rows> Work<'_, R> {
     pub(super) fn read(&mut self, read: &Read) -> Result<Reply, R::Error> {
         // A look tells which workers were heard of, also while nobody steps: silence counts in full.
-        self.ticks = self.queue.ticks + (self.now - self.queue.seen);
+        self.lease_clock = self.queue.lease_clock + (self.now - self.queue.seen);
         Ok(match read {
             Read::Clock => Reply::Clock(self.now),
             Read::Overview => Reply::Overview(Box::new(self.overview()?)),
@@ -76,7 +76,8 @@ impl<R: Rows> Work<'_, R> {
                 for presence in self.rows.presences()?.into_iter().filter(is_shown) {
                     let holds =
                         self.rows.held_by(presence.worker, SOME)?.iter().map(|x| (x.id, x.token)).collect();
-                    let alive_for = (presence.ends > self.ticks).then(|| presence.ends - self.ticks);
+                    let alive_for =
+                        (presence.ends > self.lease_clock).then(|| presence.ends - self.lease_clock);
                     workers.push(Worker { presence, alive_for, holds });
                 }
                 Reply::Workers(workers)
@@ -147,13 +148,13 @@ impl<R: Rows> Work<'_, R> {
             State::Added => Why::NoStep,
             State::Waiting => Why::Upstreams,
             State::Scheduled => Why::Time(x.not_before - self.now),
-            State::Keyed | State::Ready => {
+            State::Blocked | State::Ready => {
                 let row = self.rows.kind(&x.kind)?;
                 if row.as_ref().is_some_and(|row| row.paused) {
                     Why::KindPaused
-                } else if row.is_none_or(|row| row.served_until <= self.ticks) {
+                } else if row.is_none_or(|row| row.served_until <= self.lease_clock) {
                     Why::Unserved
-                } else if let (State::Keyed, Some(key)) = (x.state, &x.key) {
+                } else if let (State::Blocked, Some(key)) = (x.state, &x.key) {
                     if self.key_limit(key)? == 0 {
                         Why::KeyPaused
                     } else {
@@ -174,7 +175,7 @@ impl<R: Rows> Work<'_, R> {
                     if living.is_none() {
                         *living = Some(self.rows.presences()?);
                     }
-                    let alive = living.iter().flatten().filter(|worker| worker.ends > self.ticks);
+                    let alive = living.iter().flatten().filter(|worker| worker.ends > self.lease_clock);
                     none_takes(alive.filter(|worker| worker.kinds.contains(&x.kind)), x).unwrap_or(Why::Next)
                 }
             }
@@ -186,13 +187,13 @@ impl<R: Rows> Work<'_, R> {
     /// Whether the lease of the worker that runs a task has ended.
     fn is_lost(&mut self, x: &Task) -> Result<bool, R::Error> {
         let Some(worker) = x.worker else { return Ok(true) };
-        Ok(self.rows.presence(worker)?.is_none_or(|presence| presence.ends <= self.ticks))
+        Ok(self.rows.presence(worker)?.is_none_or(|presence| presence.ends <= self.lease_clock))
     }
 
     fn paused_keys(&mut self) -> Result<Vec<PausedKey>, R::Error> {
         let mut paused = Vec::new();
         for KeyRow { key, paused_at: since, .. } in self.rows.paused_keys(MAX_LISTED)? {
-            paused.push(PausedKey { tasks: self.rows.keyed(&key, MAX_COUNTED)?, key, since });
+            paused.push(PausedKey { tasks: self.rows.blocked(&key, MAX_COUNTED)?, key, since });
         }
         Ok(paused)
     }
@@ -222,10 +223,10 @@ impl<R: Rows> Work<'_, R> {
             .collect();
         waiting.dedup();
         let is_served =
-            |kind: &Kind| kinds.iter().any(|row| row.kind == *kind && row.served_until > self.ticks);
+            |kind: &Kind| kinds.iter().any(|row| row.kind == *kind && row.served_until > self.lease_clock);
         let unserved = waiting.iter().filter(|kind| !is_served(kind)).cloned().collect();
         let (living, ended): (Vec<_>, Vec<_>) =
-            self.rows.presences()?.into_iter().partition(|presence| presence.ends > self.ticks);
+            self.rows.presences()?.into_iter().partition(|presence| presence.ends > self.lease_clock);
         let mut lost = 0;
         for dead in ended.iter().filter(|dead| !dead.cleared) {
             lost += self.rows.held_by(dead.worker, MAX_HELD)?.len() as u64;

@@ -1,11 +1,11 @@
-//! One step of a worker: it settles what has ended, says that it lives, does a share of the housekeeping, and leases
+//! One step of a worker: it completes what has ended, says that it lives, does a share of the housekeeping, and leases
 //! what is most urgent.
 
 use std::collections::HashMap;
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use super::{Work, clock::SWEEP, ending::Settled};
+use super::{Work, clock::SWEEP, ending::Completed};
 use crate::{
     AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
     Room, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
@@ -30,7 +30,7 @@ impl<R: Rows> Work<'_, R> {
             self.begin_incarnation(step);
         }
         let mut reply = Stepped::default();
-        let is_alive = was.as_ref().is_some_and(|was| was.ends > self.ticks);
+        let is_alive = was.as_ref().is_some_and(|was| was.ends > self.lease_clock);
         let is_known = step.holding.is_some() || is_alive && !has_forgotten;
         if step.holding.is_some() || has_forgotten {
             self.adopt(step)?;
@@ -38,11 +38,11 @@ impl<R: Rows> Work<'_, R> {
         if let Some(holding) = &step.holding {
             self.restate(step, holding, is_alive, &mut reply)?;
         }
-        for settle in &step.settle {
-            match self.settle(step.worker, settle)? {
-                Settled::Obeyed => {}
-                Settled::Refused => reply.refused.push(settle.id),
-                Settled::Lost => reply.lost.push(settle.id),
+        for completion in &step.complete {
+            match self.complete(step.worker, completion)? {
+                Completed::Obeyed => {}
+                Completed::Refused => reply.refused.push(completion.id),
+                Completed::Lost => reply.lost.push(completion.id),
             }
         }
         for (id, token, progress) in &step.progress {
@@ -72,21 +72,22 @@ impl<R: Rows> Work<'_, R> {
         let room = self.lease(step, ready, &mut reply)?;
         reply.more |= self.goes_on(&admission, &reply);
         // What looked upstream may have ended behind the telling.
-        reply.more |= self.untold;
+        reply.more |= self.unnotified;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
             reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
         }
         let busy = !reply.leased.is_empty() || !self.rows.held_by(step.worker, 1)?.is_empty();
         if busy && !was.as_ref().is_some_and(|was| was.busy) {
             // An idle worker with a longer lease would look too late to see this one end.
-            self.nudges |= self.rows.longest_lease(self.ticks)?.is_some_and(|longest| longest > step.lease);
+            self.notifies |=
+                self.rows.longest_lease(self.lease_clock)?.is_some_and(|longest| longest > step.lease);
         }
         self.rows.put_presence(&Presence {
             worker: step.worker,
             label: step.label.clone(),
             sequence: step.sequence,
             lease: step.lease,
-            ends: self.ticks + step.lease,
+            ends: self.lease_clock + step.lease,
             kinds: step.kinds.clone(),
             version: RULES_VERSION,
             since: was.as_ref().map_or(self.now, |was| was.since),
@@ -119,7 +120,7 @@ impl<R: Rows> Work<'_, R> {
                 leased: Some(self.now),
                 holds_key: x.key.is_some(),
                 holds_name: x.keeps_name(),
-                parked: false,
+                unserved: false,
                 not_before: x.not_before.min(self.now),
                 ..x.clone()
             };
@@ -248,11 +249,11 @@ impl<R: Rows> Work<'_, R> {
         let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
         sooner(self.rows.next_deadline()?.map(|at| at - now));
         // A lease that has ended since the last sweep is looked at by the next one.
-        let swept = self.queue.ticks;
+        let swept = self.queue.lease_clock;
         if let Some(end) = self.rows.next_busy_end(swept)? {
             // Silence counts for a quarter of a lease at most, so somebody has to look as often.
             let quarter = self.rows.shortest_busy_lease(swept)?.map(|lease| Micros::new(lease.get() / 4));
-            let left = if end > self.ticks { end - self.ticks } else { SWEEP };
+            let left = if end > self.lease_clock { end - self.lease_clock } else { SWEEP };
             sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
         // A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
@@ -283,8 +284,8 @@ impl<R: Rows> Work<'_, R> {
 
 /// What a worker says that it has, or had until now.
 fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
-    let settled = step.settle.iter().map(|settle| (settle.id, settle.token));
-    step.holding.iter().flatten().copied().chain(settled)
+    let completed = step.complete.iter().map(|completion| (completion.id, completion.token));
+    step.holding.iter().flatten().copied().chain(completed)
 }
 
 impl Task {

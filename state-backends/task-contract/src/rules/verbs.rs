@@ -132,7 +132,7 @@ impl<R: Rows> Work<'_, R> {
                     (Verb::Release, None) => Stop::Release,
                     _ => Stop::Cancel,
                 };
-                self.nudges = true;
+                self.notifies = true;
                 self.save(&x, &Task { stop: Some(stop), ..x.clone() })
             }
             Verb::Cancel => self.end(&x, State::Cancelled, Some("it was cancelled")),
@@ -154,7 +154,7 @@ impl<R: Rows> Work<'_, R> {
                 let mut after = Task { error: Some(format!("{MOVED}{to}")), ..x.clone() };
                 after.tags.extend(Tag::new(MOVING));
                 // Its downstreams wait for it wherever they are.
-                (after.told, after.holds_key) = (true, false);
+                (after.notified, after.holds_key) = (true, false);
                 let after = self.save_end(&x, after, State::Cancelled)?;
                 self.kept_instant_comes(&after)?;
                 self.free(&x, &after)
@@ -172,7 +172,7 @@ impl<R: Rows> Work<'_, R> {
                         history: Vec::new(),
                         progress: None,
                         has_edges: false,
-                        wanted: false,
+                        retained: false,
                         ..x.clone()
                     },
                 )
@@ -189,7 +189,7 @@ impl<R: Rows> Work<'_, R> {
         match x.state {
             State::Leased => return self.save(x, &after),
             // A gate once passed stays passed when the clock steps back.
-            State::Keyed | State::Ready if after.not_before == x.not_before => {
+            State::Blocked | State::Ready if after.not_before == x.not_before => {
                 after.not_before = x.not_before.min(self.now);
             }
             _ => {}
@@ -202,14 +202,14 @@ impl<R: Rows> Work<'_, R> {
     /// An ended task goes through all its gates again, with its unique name, which is free.
     fn retry(&mut self, x: Task) -> Result<(), R::Error> {
         let mut after = Task {
-            life: x.life.saturating_add(1),
+            generation: x.generation.saturating_add(1),
             stop: None,
             progress: None,
             ended: None,
-            ended_tick: None,
-            told: false,
-            wanted: false,
-            // One that was settled within a transaction may hold it still.
+            ended_lease_clock: None,
+            notified: false,
+            retained: false,
+            // One that was completed within a transaction may hold it still.
             holds_key: false,
             ..x.clone()
         };
@@ -228,7 +228,7 @@ impl<R: Rows> Work<'_, R> {
         after.deadline = x.deadline.filter(|&deadline| deadline > self.now);
         self.rows.put_result(x.id, None)?;
         after.state = State::Added;
-        self.nudges = true;
+        self.notifies = true;
         if x.has_edges {
             self.reopen_edges(x.id)?;
             self.save(&x, &after)?;

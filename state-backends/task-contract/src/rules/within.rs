@@ -6,17 +6,21 @@ use super::{
     Work,
     ending::{OVERDUE, cut},
 };
-use crate::{Json, Outcome, Rows, Settle, Settled, State, Stop, Task, WorkerId};
+use crate::{Completed, Completion, Json, Outcome, Rows, State, Stop, Task, WorkerId};
 
 impl<R: Rows> Work<'_, R> {
-    pub(super) fn settle_within(&mut self, worker: WorkerId, settle: &Settle) -> Result<Settled, R::Error> {
+    pub(super) fn complete_within(
+        &mut self,
+        worker: WorkerId,
+        completion: &Completion,
+    ) -> Result<Completed, R::Error> {
         self.tell_time()?;
-        let x = self.rows.task(settle.id)?.filter(|x| x.is_leased_to(worker, settle.token));
-        let Some(x) = x else { return Err(not_in_force(worker, settle).into()) };
+        let x = self.rows.task(completion.id)?.filter(|x| x.is_leased_to(worker, completion.token));
+        let Some(x) = x else { return Err(not_in_force(worker, completion).into()) };
         if x.stop == Some(Stop::Cancel) {
-            return Err(asked_to_stop(settle).into());
+            return Err(asked_to_stop(completion).into());
         }
-        let (state, error) = match (settle.end().map_err(StateError::from)?, x.stop) {
+        let (state, error) = match (completion.end().map_err(StateError::from)?, x.stop) {
             (End::Done(result), _) => {
                 let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
                 if size > most as usize {
@@ -37,16 +41,16 @@ impl<R: Rows> Work<'_, R> {
         let has_failed = matches!((state, x.stop), (State::Failed, None | Some(Stop::Release)));
         // Also with nothing downstream: an edge may be added by another transaction that is open now.
         let failures = x.failures.saturating_add(has_failed.into());
-        let after = Task { failures, error, told: false, ..x.clone() };
+        let after = Task { failures, error, notified: false, ..x.clone() };
         self.has_run(&x)?;
         let ended = self.save_end(&x, after, state)?;
-        self.nudges |= ended.holds_key
+        self.notifies |= ended.holds_key
             || ended.schedule.is_some()
-            || !self.rows.untold_from(x.id, x.life, 1)?.is_empty();
-        Ok(Settled::new(settle, state))
+            || !self.rows.unnotified_from(x.id, x.generation, 1)?.is_empty();
+        Ok(Completed::new(completion, state))
     }
 
-    /// What a task that was settled so held goes to others.
+    /// What a task that was completed so held goes to others.
     pub(super) fn let_go(&mut self, x: &Task) -> Result<Task, R::Error> {
         self.kept_instant_comes(x)?;
         let after = Task { holds_key: false, ..x.clone() };
@@ -67,7 +71,7 @@ pub enum End<'s> {
     Failed(String),
 }
 
-impl Settle {
+impl Completion {
     /// How it ends a run within a transaction. For the author of a store that does so without the rules.
     ///
     /// # Errors
@@ -85,16 +89,16 @@ impl Settle {
     }
 }
 
-fn asked_to_stop(settle: &Settle) -> StateError {
+fn asked_to_stop(completion: &Completion) -> StateError {
     let text =
-        format!("task {} was cancelled while it ran: roll back, its effects are not wanted", settle.id);
+        format!("task {} was cancelled while it ran: roll back, its effects are not wanted", completion.id);
     StateError::new(StateErrorKind::Superseded, text)
 }
 
-pub(super) fn not_in_force(worker: WorkerId, settle: &Settle) -> StateError {
+pub(super) fn not_in_force(worker: WorkerId, completion: &Completion) -> StateError {
     let text = format!(
         "task {} is not leased to worker {worker} at {} any more: roll back, it is another run's to do",
-        settle.id, settle.token
+        completion.id, completion.token
     );
     StateError::new(StateErrorKind::Superseded, text)
 }

@@ -92,7 +92,7 @@ async fn a_done_task_goes_on_as_the_next_stage_once(one: TaskQueue, other: TaskQ
     assert_eq!(finish(worker).await.done, 2);
     assert_eq!(runs.all(), [8]);
     let next = stored(&one, TaskId::named(&format!("second of {id}"))).await.task;
-    // One step may settle the first and lease the next.
+    // One step may complete the first and lease the next.
     assert!(next.leased.unwrap() >= next.not_before && next.leased >= stored(&one, id).await.task.ended);
 }
 

@@ -11,7 +11,7 @@ use crate::tasks::{
     overlay::{Ask, Found, Look},
 };
 
-const COLUMNS: &str = "e.up, e.down, e.name, e.on_failure, e.state, e.life";
+const COLUMNS: &str = "e.up, e.down, e.name, e.on_failure, e.state, e.generation";
 
 fn read(cells: &mut Cells<'_>) -> Result<Edge, StateError> {
     Ok(Edge {
@@ -20,7 +20,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Edge, StateError> {
         name: cells.some("no name")?,
         on_failure: cells.named::<OnFailure>("nothing to do on a failure")?,
         state: cells.word()?.ok_or_else(|| cells.bad(&(), "no state of an edge"))?,
-        life: cells.number()?,
+        generation: cells.number()?,
     })
 }
 
@@ -29,15 +29,15 @@ pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
     let (mut ends, mut lives) = (Vec::<Uuid>::new(), Vec::<i64>::new());
     let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
     for ask in &asks {
-        let (end, life, state, behind) = match ask.look {
+        let (end, generation, state, behind) = match ask.look {
             Look::From(up, after) => (up, 0, None, after),
-            Look::UntoldFrom(up, life) => (up, life, None, None),
+            Look::UnnotifiedFrom(up, generation) => (up, generation, None, None),
             Look::Pending(down) => (down, 0, None, None),
             Look::To(down, state, after) => (down, 0, state, after),
             _ => (TaskId::FIRST, 0, None, None),
         };
         ends.push(end.uuid());
-        lives.push(life.into());
+        lives.push(generation.into());
         states.push(state.map(EdgeState::as_str));
         after.push(behind.map(TaskId::uuid));
     }
@@ -46,12 +46,12 @@ pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
             "SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND (a.after IS NULL OR e.down > a.after) ORDER BY e.down LIMIT a.most"
         ),
-        Some(Look::UntoldFrom(..)) => format!(
+        Some(Look::UnnotifiedFrom(..)) => format!(
             "(SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND (e.state = 'new' OR e.state = 'open') ORDER BY e.down LIMIT a.most) \
              UNION ALL \
              (SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
-             AND e.state = 'held' AND e.life < a.life ORDER BY e.life, e.down LIMIT a.most)"
+             AND e.state = 'held' AND e.generation < a.generation ORDER BY e.generation, e.down LIMIT a.most)"
         ),
         Some(Look::Pending(_)) => to("ARRAY['new', 'open', 'held']"),
         _ => to(
@@ -60,7 +60,7 @@ pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
     };
     let sql = format!(
         "SELECT a.n, l.* FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[]) \
-         WITH ORDINALITY AS a (id, most, life, state, after, n), LATERAL ({found}) AS l"
+         WITH ORDINALITY AS a (id, most, generation, state, after, n), LATERAL ({found}) AS l"
     );
     let states: Vec<Option<String>> = states.into_iter().map(|state| state.map(str::to_owned)).collect();
     let query = query(place, sql)

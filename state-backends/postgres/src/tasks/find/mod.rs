@@ -150,9 +150,9 @@ fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
         | Look::Holders(_)
         | Look::OrderedHolders(_)
         | Look::LastReadyHolder(_)
-        | Look::Keyed(_)
+        | Look::Blocked(_)
         | Look::Line(_) => vec![tasks::of_keys(place, asks)],
-        Look::From(..) | Look::UntoldFrom(..) | Look::To(..) | Look::Pending(_) => {
+        Look::From(..) | Look::UnnotifiedFrom(..) | Look::To(..) | Look::Pending(_) => {
             vec![edges::edges(place, asks)]
         }
         Look::Presence(_)

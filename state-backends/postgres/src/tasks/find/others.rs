@@ -13,7 +13,7 @@ use crate::tasks::{
     overlay::{Ask, Found, Lease, Look},
 };
 
-pub(in crate::tasks) const QUEUE: &str = "settings::text, paused, paused_at, incarnation, ticks, seen, latest, unswept, level_after::text, followed::text";
+pub(in crate::tasks) const QUEUE: &str = "settings::text, paused, paused_at, incarnation, lease_clock, seen, latest, maintenance_due, rebalance_after::text, followed::text";
 
 pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, StateError> {
     Ok(Queue {
@@ -21,11 +21,11 @@ pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, State
         paused: cells.truth()?,
         paused_at: cells.some_micros()?,
         incarnation: cells.micros()?,
-        ticks: cells.micros()?,
+        lease_clock: cells.micros()?,
         seen: cells.micros()?,
         latest: cells.micros()?,
-        unswept: cells.truth()?,
-        level_after: cells.some_json()?,
+        maintenance_due: cells.truth()?,
+        rebalance_after: cells.some_json()?,
         followed: cells.some_json()?,
     })
 }
@@ -61,7 +61,7 @@ fn read_lease(cells: &mut Cells<'_>) -> Result<Lease, StateError> {
     })
 }
 
-const KIND: &str = "k.kind, k.paused, k.paused_at, k.served_until, k.open, k.uneven";
+const KIND: &str = "k.kind, k.paused, k.paused_at, k.served_until, k.open, k.needs_rebalancing";
 
 fn read_kind(cells: &mut Cells<'_>) -> Result<KindRow, StateError> {
     Ok(KindRow {
@@ -70,18 +70,18 @@ fn read_kind(cells: &mut Cells<'_>) -> Result<KindRow, StateError> {
         paused_at: cells.some_micros()?,
         served_until: cells.micros()?,
         open: cells.truth()?,
-        uneven: cells.truth()?,
+        needs_rebalancing: cells.truth()?,
     })
 }
 
-const KEY: &str = "k.key, k.max_running, k.paused_at, k.uneven";
+const KEY: &str = "k.key, k.max_running, k.paused_at, k.needs_rebalancing";
 
 fn read_key(cells: &mut Cells<'_>) -> Result<KeyRow, StateError> {
     Ok(KeyRow {
         key: cells.named("no key")?,
         limit: cells.some_number()?,
         paused_at: cells.some_micros()?,
-        uneven: cells.truth()?,
+        needs_rebalancing: cells.truth()?,
     })
 }
 
@@ -218,8 +218,9 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
             question(asks, query, read_key, |all| Found::Key(all.into_iter().next()))
         }
         Look::UnevenKeys => {
-            let query = all(KEY, "key AS k WHERE k.queue = $1 AND k.uneven ORDER BY k.key LIMIT $2")
-                .with(i64::from(first.most), Type::INT8);
+            let query =
+                all(KEY, "key AS k WHERE k.queue = $1 AND k.needs_rebalancing ORDER BY k.key LIMIT $2")
+                    .with(i64::from(first.most), Type::INT8);
             question(asks, query, read_key, Found::Keys)
         }
         Look::PausedKeys => {

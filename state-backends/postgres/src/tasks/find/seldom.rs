@@ -15,7 +15,7 @@ use crate::tasks::{
 /// Ends that are to be told, tasks that wait for their time and tasks that were added if the step may admit some, tasks
 /// of this worker that are to be stopped, and edges from tasks: the first one of each.
 const FIRST: &str = "SELECT \
-    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.told AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
     CASE WHEN $4 THEN (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \
     ORDER BY t.not_before LIMIT 1) END, \
     CASE WHEN $4 THEN (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' \
@@ -28,11 +28,11 @@ const FIRST: &str = "SELECT \
 /// Which of the five it is.
 fn place_of(look: &Look) -> Option<usize> {
     match look {
-        Look::Untold => Some(0),
+        Look::Unnotified => Some(0),
         Look::Scheduled => Some(1),
         Look::Added => Some(2),
         Look::ToStop(_) => Some(3),
-        Look::UntoldFrom(_, 0) => Some(4),
+        Look::UnnotifiedFrom(_, 0) => Some(4),
         _ => None,
     }
 }
@@ -48,7 +48,7 @@ pub(in crate::tasks) fn seldom(place: Place, asks: Vec<Ask>) -> Question {
         _ => None,
     });
     let ups = asks.iter().filter_map(|ask| match ask.look {
-        Look::UntoldFrom(up, _) => Some(up),
+        Look::UnnotifiedFrom(up, _) => Some(up),
         _ => None,
     });
     let ups: Vec<Uuid> = ups.map(TaskId::uuid).collect();

@@ -91,7 +91,7 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
         | Look::Holders(key)
         | Look::OrderedHolders(key)
         | Look::LastReadyHolder(key)
-        | Look::Keyed(key)
+        | Look::Blocked(key)
         | Look::Line(key) => Some(key.as_str().to_owned()),
         _ => None,
     });
@@ -102,9 +102,9 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
         Some(Look::LastReadyHolder(_)) => {
             "t.holds_key AND t.state = 'ready' ORDER BY t.line DESC, t.added DESC, t.position DESC, t.id DESC"
         }
-        Some(Look::Keyed(_)) => "t.state = 'keyed'",
+        Some(Look::Blocked(_)) => "t.state = 'blocked'",
         Some(Look::Line(_)) => {
-            "t.state = 'keyed' AND NOT t.parked ORDER BY t.line, t.added, t.position, t.id"
+            "t.state = 'blocked' AND NOT t.unserved ORDER BY t.line, t.added, t.position, t.id"
         }
         _ => "t.holds_key",
     };
@@ -115,7 +115,7 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
         )
     };
     let found = match asks.first().map(|ask| &ask.look) {
-        Some(Look::Keyed(_)) => format!("SELECT count(*) FROM ({}) AS k", of_key("1", " LIMIT a.most")),
+        Some(Look::Blocked(_)) => format!("SELECT count(*) FROM ({}) AS k", of_key("1", " LIMIT a.most")),
         _ if are_counted => of_key("count(*)", ""),
         _ => of_key(&SELECTED, " LIMIT a.most"),
     };
@@ -168,7 +168,7 @@ pub(super) fn page(place: Place, ask: Ask) -> Question {
             limited("t.worker = $3 AND t.stop IS NOT NULL AND t.state = 'leased' ORDER BY t.id")
                 .with(worker.uuid(), Type::UUID)
         }
-        Look::Parked(kind) => limited("t.kind = $3 AND t.parked ORDER BY t.id").with(kind.to_string(), Type::TEXT),
+        Look::Unserved(kind) => limited("t.kind = $3 AND t.unserved ORDER BY t.id").with(kind.to_string(), Type::TEXT),
         Look::ReadyHolders(kind) => {
             limited("t.kind = $3 AND t.holds_key AND t.state = 'ready' ORDER BY t.id").with(kind.to_string(), Type::TEXT)
         }
@@ -176,13 +176,13 @@ pub(super) fn page(place: Place, ask: Ask) -> Question {
             "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL AND t.deadline <= $3 ORDER BY t.deadline, t.id",
         )
         .with(until, Type::INT8),
-        Look::Untold => limited("NOT t.told AND t.ended IS NOT NULL ORDER BY t.id"),
+        Look::Unnotified => limited("NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id"),
         Look::Ended(state) => {
             // One that an open transaction adds a downstream to stays until that has ended.
             let lock = if place.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
             let sql = format!(
-                "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = $4 AND t.told \
-                 AND NOT t.wanted AND t.ended < $3 ORDER BY t.ended, t.id LIMIT $2{lock}",
+                "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = $4 AND t.notified \
+                 AND NOT t.retained AND t.ended < $3 ORDER BY t.ended, t.id LIMIT $2{lock}",
                 *SELECTED
             );
             query(place, sql)
@@ -209,7 +209,7 @@ fn next_key(place: Place, ask: &Ask, after: Option<&Key>) -> Question {
     let sql = "SELECT 1::bigint, min(k.key) FROM (\
                (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.holds_key AND t.key > $2 ORDER BY t.key LIMIT 1) \
                UNION ALL \
-               (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'keyed' AND t.key > $2 \
+               (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'blocked' AND t.key > $2 \
                ORDER BY t.key LIMIT 1)) AS k";
     let query = query(place, sql).with(after.map_or_else(String::new, Key::to_string), Type::TEXT);
     let found = |keys: Vec<Option<Key>>| Found::NextKey(keys.into_iter().flatten().next());
@@ -227,12 +227,12 @@ const PAIRS: &str = "pair AS (\
 
 /// The same where there are floors, for each kind that is asked for: behind a priority comes the next one that has a
 /// floor, or one that has none and lies in front of it. So no entries of those with a floor are passed.
-const PAIRS_WITH_FLOORS: &str = "floor AS MATERIALIZED (\
-     SELECT f.kind, f.priority, f.due FROM interval_queue_task_floor AS f WHERE f.queue = $1), \
+const PAIRS_WITH_FLOORS: &str = "low_mark AS MATERIALIZED (\
+     SELECT f.kind, f.priority, f.due FROM interval_queue_task_low_mark AS f WHERE f.queue = $1), \
      pair AS (\
      SELECT k.kind COLLATE \"C\" AS kind, $4 - 1 AS priority, 0::bigint AS due FROM unnest($3) AS k (kind) \
      UNION ALL \
-     SELECT p.kind, n.priority, n.due FROM pair AS p LEFT JOIN LATERAL (SELECT f.priority, f.due FROM floor AS f \
+     SELECT p.kind, n.priority, n.due FROM pair AS p LEFT JOIN LATERAL (SELECT f.priority, f.due FROM low_mark AS f \
      WHERE f.kind = p.kind AND f.priority > p.priority ORDER BY f.priority LIMIT 1) AS f ON true, LATERAL (\
      (SELECT t.priority, '-9223372036854775808'::bigint AS due FROM interval_queue_task AS t \
      WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority > p.priority \

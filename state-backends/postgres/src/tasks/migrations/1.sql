@@ -25,11 +25,11 @@ CREATE TABLE interval_queue_task_queue (
     paused_at bigint,
     incarnation bigint NOT NULL,
     -- The clock of leases, and the server's clock when it was read.
-    ticks bigint NOT NULL,
+    lease_clock bigint NOT NULL,
     seen bigint NOT NULL,
     latest bigint NOT NULL,
-    unswept boolean NOT NULL,
-    level_after json,
+    maintenance_due boolean NOT NULL,
+    rebalance_after json,
     -- Since when and until when events are recorded.
     followed json
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
@@ -41,7 +41,7 @@ CREATE TABLE interval_queue_task (
     id uuid NOT NULL,
     state text COLLATE "C" NOT NULL CHECK (
         state = 'ready' OR state = 'leased' OR state = 'done' OR state = 'added' OR state = 'waiting' OR state = 'scheduled'
-        OR state = 'keyed' OR state = 'failed' OR state = 'cancelled' OR state = 'purged'
+        OR state = 'blocked' OR state = 'failed' OR state = 'cancelled' OR state = 'purged'
     ),
     kind text COLLATE "C" NOT NULL,
     priority bigint NOT NULL DEFAULT 0,
@@ -54,7 +54,7 @@ CREATE TABLE interval_queue_task (
     key text COLLATE "C",
     ordered boolean NOT NULL DEFAULT false,
     holds_key boolean NOT NULL DEFAULT false,
-    parked boolean NOT NULL DEFAULT false,
+    unserved boolean NOT NULL DEFAULT false,
     unique_name text COLLATE "C",
     unique_until text COLLATE "C" CHECK (unique_until = 'ended' OR unique_until = 'leased'),
     holds_name boolean NOT NULL DEFAULT false,
@@ -71,16 +71,16 @@ CREATE TABLE interval_queue_task (
     failures bigint NOT NULL DEFAULT 0,
     retries bigint NOT NULL DEFAULT 0,
     returns bigint NOT NULL DEFAULT 0,
-    life bigint NOT NULL DEFAULT 0,
+    generation bigint NOT NULL DEFAULT 0,
     worker uuid,
     admitted bigint,
     leased bigint,
     stop text COLLATE "C" CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
     progress json,
     ended bigint,
-    ended_tick bigint,
-    told boolean NOT NULL DEFAULT false,
-    wanted boolean NOT NULL DEFAULT false,
+    ended_lease_clock bigint,
+    notified boolean NOT NULL DEFAULT false,
+    retained boolean NOT NULL DEFAULT false,
     error text COLLATE "C",
     history json,
     payload json,
@@ -98,12 +98,12 @@ CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) 
 CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
 CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, line, added, position, id) WHERE holds_key;
 CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key AND state = 'ready';
-CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, added, position, id) WHERE state = 'keyed';
-CREATE INDEX interval_queue_task_parked ON interval_queue_task (queue, kind, id) WHERE parked;
+CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, unserved, line, added, position, id) WHERE state = 'blocked';
+CREATE INDEX interval_queue_task_unserved ON interval_queue_task (queue, kind, id) WHERE unserved;
 CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
     WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
-CREATE INDEX interval_queue_task_untold ON interval_queue_task (queue, id) WHERE NOT told AND ended IS NOT NULL;
-CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE told AND NOT wanted;
+CREATE INDEX interval_queue_task_unnotified ON interval_queue_task (queue, id) WHERE NOT notified AND ended IS NOT NULL;
+CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE notified AND NOT retained;
 -- Without statistics a plan depends on which indexes there are, and not on what was stored when somebody last looked.
 DO $$
 DECLARE
@@ -116,7 +116,7 @@ END
 $$;
 
 -- From which due on tasks of a kind and priority are ready, while the index has many entries of tasks that are not any more.
-CREATE TABLE interval_queue_task_floor (
+CREATE TABLE interval_queue_task_low_mark (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
     priority bigint NOT NULL,
@@ -138,12 +138,12 @@ CREATE TABLE interval_queue_task_edge (
     name text COLLATE "C",
     on_failure text COLLATE "C" NOT NULL,
     state text COLLATE "C" NOT NULL,
-    life bigint NOT NULL,
+    generation bigint NOT NULL,
     PRIMARY KEY (queue, up, down)
 );
 CREATE INDEX interval_queue_task_edge_down ON interval_queue_task_edge (queue, down, state, up);
 CREATE INDEX interval_queue_task_edge_open ON interval_queue_task_edge (queue, up, down) WHERE state = 'new' OR state = 'open';
-CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, life, down) WHERE state = 'held';
+CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, generation, down) WHERE state = 'held';
 DO $$
 DECLARE
     name text;
@@ -185,7 +185,7 @@ CREATE TABLE interval_queue_task_kind (
     -- On the clock of leases.
     served_until bigint NOT NULL,
     open boolean NOT NULL,
-    uneven boolean NOT NULL,
+    needs_rebalancing boolean NOT NULL,
     PRIMARY KEY (queue, kind)
 ) WITH (fillfactor = 50);
 
@@ -195,10 +195,10 @@ CREATE TABLE interval_queue_task_key (
     -- 0: it is paused.
     max_running bigint,
     paused_at bigint,
-    uneven boolean NOT NULL,
+    needs_rebalancing boolean NOT NULL,
     PRIMARY KEY (queue, key)
 );
-CREATE INDEX interval_queue_task_key_uneven ON interval_queue_task_key (queue, key) WHERE uneven;
+CREATE INDEX interval_queue_task_key_needs_rebalancing ON interval_queue_task_key (queue, key) WHERE needs_rebalancing;
 CREATE INDEX interval_queue_task_key_paused ON interval_queue_task_key (queue, key) WHERE max_running = 0;
 
 -- # Schedules
@@ -318,7 +318,7 @@ $$;
 
 -- The options of add_task: their types in JSON and in SQL, and what an error says would be right. The names are those of
 -- the fields of `interval-queue add --flow`.
-CREATE FUNCTION interval_queue_task_options() RETURNS TABLE (name text, json text, sql text, wanted text)
+CREATE FUNCTION interval_queue_task_options() RETURNS TABLE (name text, json text, sql text, retained text)
     LANGUAGE sql IMMUTABLE AS $$
 VALUES
     ('id', 'string', 'uuid', 'a UUID'),
@@ -389,7 +389,7 @@ BEGIN
             ELSE interval_queue_task_casts(given.value #>> '{}', known.sql)
         END;
         IF NOT is_right THEN
-            RAISE EXCEPTION 'option % %: give %', given.name, left(given.value::text, 60), known.wanted
+            RAISE EXCEPTION 'option % %: give %', given.name, left(given.value::text, 60), known.retained
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
     END LOOP;
@@ -556,7 +556,7 @@ BEGIN
     SELECT * INTO q FROM interval_queue_task_queue WHERE name = task.queue;
     IF NOT FOUND THEN
         now := interval_queue_task_micros(clock_timestamp());
-        INSERT INTO interval_queue_task_queue (name, settings, paused, incarnation, ticks, seen, latest, unswept)
+        INSERT INTO interval_queue_task_queue (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due)
         VALUES (task.queue, '{}', false, now, 0, now, now, false) ON CONFLICT DO NOTHING;
         SELECT * INTO STRICT q FROM interval_queue_task_queue WHERE name = task.queue;
     END IF;
@@ -620,7 +620,7 @@ BEGIN
                 USING ERRCODE = 'serialization_failure';
         END IF;
     END LOOP;
-    INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, life)
+    INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation)
     SELECT q.number, edge.up, task.id, edge.input, edge.on_failure, 'new', 0
     FROM unnest(task.after, task.inputs, task.on_failures) AS edge (up, input, on_failure);
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
@@ -662,8 +662,8 @@ $$;
 
 -- # Completing runs in SQL
 
--- Ends of runs that transactions have settled which are not committed yet: each is gone with the commit.
-CREATE TABLE interval_queue_task_settled (
+-- Ends of runs that transactions have completed which are not committed yet: each is gone with the commit.
+CREATE TABLE interval_queue_task_completed (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
     id uuid NOT NULL,
@@ -684,7 +684,7 @@ DECLARE
     cell integer;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext(current_schema()), (NEW.queue % 2147483647)::integer);
-    DELETE FROM interval_queue_task_settled WHERE number = NEW.number;
+    DELETE FROM interval_queue_task_completed WHERE number = NEW.number;
     UPDATE interval_queue_task AS t SET
         state = CASE WHEN NEW.error IS NULL THEN 'done' ELSE 'failed' END,
         error = CASE
@@ -695,8 +695,8 @@ BEGIN
         failures = t.failures
             + CASE WHEN NEW.error IS NOT NULL AND coalesce(t.stop, 'release') = 'release' THEN 1 ELSE 0 END,
         result = coalesce(NEW.result, t.result),
-        ended = interval_queue_task_micros(clock_timestamp()), ended_tick = q.ticks,
-        holds_name = false, parked = false, stop = NULL, told = false
+        ended = interval_queue_task_micros(clock_timestamp()), ended_lease_clock = q.lease_clock,
+        holds_name = false, unserved = false, stop = NULL, notified = false
     FROM interval_queue_task_queue AS q
     WHERE q.number = NEW.queue AND t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased' AND t.worker = NEW.worker
         AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
@@ -709,7 +709,7 @@ BEGIN
             WHERE t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased' AND t.worker = NEW.worker
                 AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
         ) THEN
-            RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not wanted', NEW.id
+            RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not retained', NEW.id
                 USING ERRCODE = 'object_not_in_prerequisite_state';
         END IF;
         RAISE EXCEPTION 'task % is not leased to worker % any more: it is another run''s to do', NEW.id, NEW.worker
@@ -742,7 +742,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-CREATE CONSTRAINT TRIGGER interval_queue_task_settled AFTER INSERT ON interval_queue_task_settled
+CREATE CONSTRAINT TRIGGER interval_queue_task_completed AFTER INSERT ON interval_queue_task_completed
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_end();
 
 -- Ends a run: done with this result, or failed for good with this error.
@@ -770,10 +770,10 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     IF stop = 'cancel' THEN
-        RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not wanted', interval_queue_task_complete.id
+        RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not retained', interval_queue_task_complete.id
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    INSERT INTO interval_queue_task_settled (queue, id, worker, incarnation, attempt, result, error)
+    INSERT INTO interval_queue_task_completed (queue, id, worker, incarnation, attempt, result, error)
     VALUES (
         q.number, interval_queue_task_complete.id, interval_queue_task_complete.worker, interval_queue_task_complete.incarnation, interval_queue_task_complete.attempt,
         CASE WHEN interval_queue_task_complete.error IS NULL AND interval_queue_task_complete.result::text <> 'null' THEN interval_queue_task_complete.result END, interval_queue_task_complete.error

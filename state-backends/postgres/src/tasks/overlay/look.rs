@@ -47,11 +47,11 @@ pub(crate) enum Look {
     /// By line and id.
     Line(Key),
     /// How many wait for this key.
-    Keyed(Key),
+    Blocked(Key),
     /// The first key behind this one that is in use.
     NextKey(Option<Key>),
     /// Of this kind, by id.
-    Parked(Kind),
+    Unserved(Kind),
     /// Of this kind, by id.
     ReadyHolders(Kind),
     /// By deadline and id, up to an instant.
@@ -59,7 +59,7 @@ pub(crate) enum Look {
     /// The instants of the first ones.
     NextDeadline,
     /// By id.
-    Untold,
+    Unnotified,
     /// Those that ended so, by end and id, before an instant.
     Ended(State),
     /// By id.
@@ -67,7 +67,7 @@ pub(crate) enum Look {
     /// Edges from a task to those behind a downstream, by downstream.
     From(TaskId, Option<TaskId>),
     /// The untold ones of those, in this life.
-    UntoldFrom(TaskId, u32),
+    UnnotifiedFrom(TaskId, u32),
     /// Edges to a task in this state behind an upstream, by upstream.
     To(TaskId, Option<EdgeState>, Option<TaskId>),
     /// The pending edges to a task, by upstream.

@@ -37,13 +37,13 @@ pub(super) enum Ordered {
 }
 
 impl<'k> Overlay<'k> {
-    /// The tasks of an ordered look. `is_wanted` says which tasks are among them, and up to where the look goes.
+    /// The tasks of an ordered look. `is_retained` says which tasks are among them, and up to where the look goes.
     pub(super) fn tasks<K: Ord>(
         &mut self,
         ask: Ask,
         want: u32,
         written: Ordered,
-        is_wanted: impl Fn(&Task) -> bool,
+        is_retained: impl Fn(&Task) -> bool,
         order: impl Fn(&Task) -> K,
     ) -> Vec<Task> {
         let page = self.page(&ask).and_then(|(look, most, found)| match found {
@@ -53,14 +53,14 @@ impl<'k> Overlay<'k> {
         let (asked, found) = page.map_or((u32::MAX, &[][..]), |(_, most, found)| (most, found));
         let passed = page.map_or(0, |(look, ..)| self.passed(look, found, |x| x.id));
         let order = |x: &&Task| order(x);
-        let stored = found[passed..].iter().filter(|x| self.written.task(x.id).is_none() && is_wanted(x));
+        let stored = found[passed..].iter().filter(|x| self.written.task(x.id).is_none() && is_retained(x));
         let written: Box<dyn Iterator<Item = &Task>> = match &written {
             Ordered::Up(range) => Box::new(self.written.range(range.clone())),
             Ordered::Down(range) => Box::new(self.written.range(range.clone()).rev()),
             Ordered::These(tasks) => Box::new(tasks.iter()),
         };
-        let rows = merge(stored, written.filter(|x| is_wanted(x)), order, want);
-        let sure_until = last_sure(asked, found, &is_wanted).map(|last| order(&last));
+        let rows = merge(stored, written.filter(|x| is_retained(x)), order, want);
+        let sure_until = last_sure(asked, found, &is_retained).map(|last| order(&last));
         let sure = rows.iter().take_while(|row| sure_until.as_ref().is_none_or(|last| order(row) <= *last));
         let lacks = sure_until.is_some() && sure.count() < want as usize;
         let rows = rows.into_iter().cloned().collect();
@@ -145,8 +145,8 @@ impl<'k> Overlay<'k> {
 }
 
 /// The row up to which a page is sure, if there may be others behind it. None: there are none that are wanted.
-fn last_sure<T>(asked: u32, found: &[T], is_wanted: impl Fn(&T) -> bool) -> Option<&T> {
+fn last_sure<T>(asked: u32, found: &[T], is_retained: impl Fn(&T) -> bool) -> Option<&T> {
     let is_full = found.len() >= asked as usize;
     // What lies behind a row that is not wanted any more is not wanted, either.
-    found.last().filter(|last| is_full && is_wanted(last))
+    found.last().filter(|last| is_full && is_retained(last))
 }

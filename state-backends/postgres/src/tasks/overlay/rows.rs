@@ -155,9 +155,9 @@ impl Rows for Overlay<'_> {
 
     fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
         let all = Entry::Added(LOWEST)..=Entry::Added(HIGHEST);
-        let is_wanted = |x: &Task| x.state == State::Added;
+        let is_retained = |x: &Task| x.state == State::Added;
         let ask = Ask::some(Look::Added, most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_wanted, Task::order))
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_retained, Task::order))
     }
 
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
@@ -175,14 +175,14 @@ impl Rows for Overlay<'_> {
     }
 
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
-        let is_wanted = |x: &Task| {
+        let is_retained = |x: &Task| {
             x.state == State::Ready
                 && kinds.contains(&x.kind)
                 && at_least.is_none_or(|least| x.priority >= least)
         };
         let ask = Ask::some(Look::Ready(kinds.to_vec(), at_least), most);
         let written = Ordered::These(self.written.ready(kinds, at_least));
-        Ok(self.tasks(ask, most, written, is_wanted, Task::order))
+        Ok(self.tasks(ask, most, written, is_retained, Task::order))
     }
 
     fn leased(&mut self) -> Result<u64, StateError> {
@@ -224,15 +224,15 @@ impl Rows for Overlay<'_> {
     }
 
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let waits = |x: &Task| x.state == State::Keyed && !x.parked && x.key.as_ref() == Some(key);
+        let waits = |x: &Task| x.state == State::Blocked && !x.unserved && x.key.as_ref() == Some(key);
         let all = Entry::Line(key.clone(), LOWEST)..=Entry::Line(key.clone(), HIGHEST);
         let ask = Ask::some(Look::Line(key.clone()), AHEAD);
         let first = self.tasks(ask, 1, Ordered::Up(all), waits, Task::line);
         Ok(first.into_iter().next())
     }
 
-    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
-        let ask = Ask::some(Look::Keyed(key.clone()), most);
+    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
+        let ask = Ask::some(Look::Blocked(key.clone()), most);
         let more = self.written.more(&ask.look);
         let found = match self.known.0.get(&ask.look) {
             // A number that reaches the limit of its lookup may be too low for a higher limit.
@@ -252,11 +252,11 @@ impl Rows for Overlay<'_> {
         Ok(found.into_iter().chain(self.written.next_key(after)?).min())
     }
 
-    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        let is_parked = |x: &Task| x.parked && x.kind == *kind;
-        let all = Entry::Parked(kind.clone(), FIRST)..=Entry::Parked(kind.clone(), LAST);
-        let ask = Ask::some(Look::Parked(kind.clone()), most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_parked, |x| x.id))
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_unserved = |x: &Task| x.unserved && x.kind == *kind;
+        let all = Entry::Unserved(kind.clone(), FIRST)..=Entry::Unserved(kind.clone(), LAST);
+        let ask = Ask::some(Look::Unserved(kind.clone()), most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_unserved, |x| x.id))
     }
 
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
@@ -280,15 +280,15 @@ impl Rows for Overlay<'_> {
         Ok(self.instant(Ask::some(Look::NextDeadline, AHEAD), written))
     }
 
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        let is_untold = |x: &Task| x.state.is_ended() && !x.told;
-        let all = Entry::Untold(FIRST)..=Entry::Untold(LAST);
-        let ask = Ask::some(Look::Untold, most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_untold, |x| x.id))
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_unnotified = |x: &Task| x.state.is_ended() && !x.notified;
+        let all = Entry::Unnotified(FIRST)..=Entry::Unnotified(LAST);
+        let ask = Ask::some(Look::Unnotified, most);
+        Ok(self.tasks(ask, most, Ordered::Up(all), is_unnotified, |x| x.id))
     }
 
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let is_old = |x: &Task| x.state == state && x.told && !x.wanted && x.ended < Some(before);
+        let is_old = |x: &Task| x.state == state && x.notified && !x.retained && x.ended < Some(before);
         let all = Entry::Ended(state, Micros::ZERO, FIRST)..=Entry::Ended(state, before, LAST);
         let ask = Ask::until(Look::Ended(state), most, before);
         Ok(self.tasks(ask, most, Ordered::Up(all), is_old, |x| (x.ended, x.id)))
@@ -327,10 +327,10 @@ impl Rows for Overlay<'_> {
         Ok(self.edges(Ask::some(Look::From(up, after), most), most, written, |edge| edge.down))
     }
 
-    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
-        let untold = self.written.edges_from(up, None).filter(|edge| edge.is_untold(life));
-        let written = untold.take(most as usize).cloned().collect();
-        Ok(self.edges(Ask::some(Look::UntoldFrom(up, life), most), most, written, |edge| edge.down))
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+        let unnotified = self.written.edges_from(up, None).filter(|edge| edge.is_unnotified(generation));
+        let written = unnotified.take(most as usize).cloned().collect();
+        Ok(self.edges(Ask::some(Look::UnnotifiedFrom(up, generation), most), most, written, |edge| edge.down))
     }
 
     fn edges_to(
@@ -340,8 +340,8 @@ impl Rows for Overlay<'_> {
         after: Option<TaskId>,
         most: u32,
     ) -> Result<Vec<Edge>, StateError> {
-        let is_wanted = |edge: &&Edge| state.is_none_or(|state| edge.state == state);
-        let written = self.written.edges_to(down, after).filter(is_wanted).take(most as usize);
+        let is_retained = |edge: &&Edge| state.is_none_or(|state| edge.state == state);
+        let written = self.written.edges_to(down, after).filter(is_retained).take(most as usize);
         let written = written.cloned().collect();
         Ok(self.edges(Ask::some(Look::To(down, state, after), most), most, written, |edge| edge.up))
     }
@@ -456,7 +456,7 @@ impl Rows for Overlay<'_> {
     }
 
     fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        Ok(self.some_keys(Look::UnevenKeys, most, |row| row.uneven))
+        Ok(self.some_keys(Look::UnevenKeys, most, |row| row.needs_rebalancing))
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, StateError> {
@@ -557,8 +557,8 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
-    fn nudge(&mut self) -> Result<(), StateError> {
-        self.written.nudges = true;
+    fn notify(&mut self) -> Result<(), StateError> {
+        self.written.notifies = true;
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Written {
     pub(crate) events: Vec<Event>,
     /// So many of the events before this instant are forgotten.
     pub(crate) first_event: Option<(Micros, u32)>,
-    pub(crate) nudges: bool,
+    pub(crate) notifies: bool,
     /// The entries of the tasks as they are to be stored.
     entries: BTreeSet<Entry>,
     /// By the lookup of a number of tasks: how many more there are than were stored.
@@ -184,8 +184,8 @@ fn numbers_of(x: &Task) -> Vec<Look> {
         if x.holds_key && x.ordered {
             looks.push(Look::OrderedHolders(key.clone()));
         }
-        if x.state == State::Keyed {
-            looks.push(Look::Keyed(key.clone()));
+        if x.state == State::Blocked {
+            looks.push(Look::Blocked(key.clone()));
         }
     }
     looks

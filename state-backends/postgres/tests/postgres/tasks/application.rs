@@ -16,7 +16,10 @@ fn python() -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("psycopg");
     let python = place.join("bin/python");
     let has = |program: &Path| {
-        Program::new(program).args(["-c", "import psycopg"]).output().is_ok_and(|told| told.status.success())
+        Program::new(program)
+            .args(["-c", "import psycopg"])
+            .output()
+            .is_ok_and(|notified| notified.status.success())
     };
     if !has(&python) {
         succeed(Program::new("python3").args(["-m", "venv", "--clear"]).arg(&place));
@@ -29,9 +32,9 @@ fn python() -> PathBuf {
 }
 
 fn succeed(program: &mut Program) -> String {
-    let told = program.output().unwrap();
-    assert!(told.status.success(), "{program:?}: {}", String::from_utf8_lossy(&told.stderr));
-    String::from_utf8(told.stdout).unwrap()
+    let notified = program.output().unwrap();
+    assert!(notified.status.success(), "{program:?}: {}", String::from_utf8_lossy(&notified.stderr));
+    String::from_utf8(notified.stdout).unwrap()
 }
 
 /// An order and the mail about it: both are stored, or neither.
@@ -68,16 +71,16 @@ async fn what_a_python_program_adds_in_its_transaction_is_run_if_that_is_committ
     let tasks = PostgresTasks::connect(&url).await.unwrap();
     let mut worker = Hand::serving(&tasks, 1, "send");
     worker.step(vec![], 0).await;
-    let told =
+    let notified =
         tokio::task::spawn_blocking(move || succeed(Program::new(python()).args(["-c", ORDERS, &url])));
-    let told = told.await.unwrap();
-    assert_eq!(told.lines().collect::<Vec<_>>(), ["priority 500: give -100 to 100", "[0, 2, 4]"]);
-    let (mut ran, mut settle) = (Vec::new(), vec![]);
+    let notified = notified.await.unwrap();
+    assert_eq!(notified.lines().collect::<Vec<_>>(), ["priority 500: give -100 to 100", "[0, 2, 4]"]);
+    let (mut ran, mut complete) = (Vec::new(), vec![]);
     for _ in 0..5 {
-        let stepped = worker.step(settle, 10).await;
+        let stepped = worker.step(complete, 10).await;
         assert!(stepped.leased.len() <= 1, "of one key one runs at a time: {:?}", stepped.leased);
         ran.extend(stepped.leased.iter().map(|leased| leased.payload.as_str().to_owned()));
-        settle = done(&stepped.leased);
+        complete = done(&stepped.leased);
     }
     assert_eq!(ran, [r#"{"order": 0}"#, r#"{"order": 2}"#, r#"{"order": 4}"#]);
     assert_eq!(tasks.queues().await.unwrap(), [mail()]);

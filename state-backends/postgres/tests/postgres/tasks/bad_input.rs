@@ -133,7 +133,7 @@ async fn steps_go_on_after_lost_connections_and_a_restart() {
     .await
     .unwrap();
     let mut worker = Hand::new(&tasks, 1);
-    let (mut ran, mut settle) = (Vec::new(), vec![]);
+    let (mut ran, mut complete) = (Vec::new(), vec![]);
     for n in 0..400 {
         if n % 7 == 3 {
             server.psql(
@@ -143,21 +143,21 @@ async fn steps_go_on_after_lost_connections_and_a_restart() {
         if n == 20 {
             server.restart();
         }
-        match worker.try_step(settle.clone(), 1).await {
+        match worker.try_step(complete.clone(), 1).await {
             Ok(stepped) => {
                 assert!(stepped.refused.is_empty());
                 ran.extend(stepped.leased.iter().map(|leased| leased.task.id));
-                settle = done(&stepped.leased);
+                complete = done(&stepped.leased);
                 worker.step.holding = stepped.restate.then(Vec::new);
             }
             Err(error) => {
                 assert!(error.is_retryable(), "{error:?}");
-                // What it holds is what it settles: it says so with the next step.
+                // What it holds is what it completes: it says so with the next step.
                 worker.step.holding = Some(Vec::new());
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
-        if ran.len() >= 60 && settle.is_empty() {
+        if ran.len() >= 60 && complete.is_empty() {
             break;
         }
     }

@@ -13,11 +13,12 @@ const BEFORE: usize = 20;
 /// The processor time of processes so far, in nanoseconds, where there is such a list of them: hundredths of a second.
 fn processor<'p>(processes: impl IntoIterator<Item = &'p i32>) -> u64 {
     let of_one = |process: &i32| -> Option<u64> {
-        let told = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let notified = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         // The name, which may have anything in it, is in brackets; user and system time are fields 14 and 15.
-        let (_, fields) = told.rsplit_once(')')?;
-        let ticks = fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>());
-        ticks.sum::<Result<u64, _>>().ok()
+        let (_, fields) = notified.rsplit_once(')')?;
+        let lease_clock =
+            fields.split_whitespace().skip(11).take(2).map(|lease_clock| lease_clock.parse::<u64>());
+        lease_clock.sum::<Result<u64, _>>().ok()
     };
     processes.into_iter().filter_map(of_one).sum::<u64>() * 10_000_000
 }

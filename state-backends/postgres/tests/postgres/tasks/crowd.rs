@@ -1,4 +1,4 @@
-//! Many who step, add, settle and cancel at once, by the server's clock: nothing is run twice, nothing is forgotten,
+//! Many who step, add, complete and cancel at once, by the server's clock: nothing is run twice, nothing is forgotten,
 //! no limit is broken, and the counts are right.
 
 use std::{
@@ -11,9 +11,8 @@ use std::{
 
 use interval_queue_postgres::{Durability, PostgresTasks};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Counted, Key, Kind, NewEdge, NewTask, OnFailure, Outcome, Page,
-    PolicyOverride, Read, Reply, Selector, Settle, State, Step, Stepped, TaskId, TaskStore, Token, Verb,
-    WorkerId,
+    Change, ChangeTasks, Command, Completion, Counted, Key, Kind, NewEdge, NewTask, OnFailure, Outcome, Page,
+    PolicyOverride, Read, Reply, Selector, State, Step, Stepped, TaskId, TaskStore, Token, Verb, WorkerId,
 };
 use uuid::Uuid;
 
@@ -55,13 +54,13 @@ impl Member {
         loop {
             match self.tasks.apply(&mail(), command.clone()).await {
                 Err(error) if error.kind() == Unreachable => {}
-                told => return told.unwrap(),
+                notified => return notified.unwrap(),
             }
         }
     }
 
-    async fn add(&mut self, told: &Told) {
-        let first = told.added.fetch_add(2, Ordering::Relaxed);
+    async fn add(&mut self, notified: &Told) {
+        let first = notified.added.fetch_add(2, Ordering::Relaxed);
         let mut tasks = Vec::new();
         for n in first..first + 2 {
             let mut new = NewTask {
@@ -93,8 +92,8 @@ impl Member {
         }
     }
 
-    async fn step(&mut self, told: &Told) -> Stepped {
-        let mut settle = Vec::new();
+    async fn step(&mut self, notified: &Told) -> Stepped {
+        let mut complete = Vec::new();
         let mut ended = Vec::new();
         let held = std::mem::take(&mut self.held);
         for (id, token) in held {
@@ -106,10 +105,10 @@ impl Member {
                     Outcome::Done(interval_queue_task_contract::Json::default())
                 }
             };
-            settle.push(Settle { id, token, outcome });
+            complete.push(Completion { id, token, outcome });
         }
         self.step.want = 1 + self.chance(4) as u32;
-        self.step.settle = settle;
+        self.step.complete = complete;
         loop {
             self.step.sequence += 1;
             let reply = self.tasks.apply(&mail(), Command::Step(self.step.clone())).await;
@@ -119,7 +118,7 @@ impl Member {
                     let Reply::Stepped(stepped) = reply.unwrap() else { panic!("no step") };
                     self.step.acknowledged = self.step.sequence;
                     self.step.holding = stepped.restate.then(Vec::new);
-                    let mut done = told.done.lock().unwrap();
+                    let mut done = notified.done.lock().unwrap();
                     for id in ended.iter().filter(|id| !stepped.lost.contains(id)) {
                         *done.entry(*id).or_default() += 1;
                     }
@@ -130,10 +129,10 @@ impl Member {
         }
     }
 
-    async fn run(mut self, told: Arc<Told>) {
-        while told.added.load(Ordering::Relaxed) < HANDLES * TASKS {
+    async fn run(mut self, notified: Arc<Told>) {
+        while notified.added.load(Ordering::Relaxed) < HANDLES * TASKS {
             match self.chance(12) {
-                0..4 => self.add(&told).await,
+                0..4 => self.add(&notified).await,
                 4 => {
                     let id = id(self.chance(HANDLES * TASKS));
                     let selector = Selector::ids([id]);
@@ -148,14 +147,14 @@ impl Member {
                     };
                     self.say(Command::Change(Change::Tasks(change))).await;
                 }
-                _ => _ = self.step(&told).await,
+                _ => _ = self.step(&notified).await,
             }
         }
-        told.all_added.store(true, Ordering::Relaxed);
+        notified.all_added.store(true, Ordering::Relaxed);
         // Until nothing is left: what waits for others comes when those have ended.
         let mut idle = 0;
         while idle < 3 || !self.held.is_empty() {
-            let stepped = self.step(&told).await;
+            let stepped = self.step(&notified).await;
             let open = self.open().await;
             idle = if open == 0 && !stepped.more { idle + 1 } else { 0 };
         }
@@ -188,14 +187,14 @@ async fn a_crowd_runs_each_task_once_and_breaks_no_limit() {
         interval_queue_task_contract::SettingsChange { key_limit: Some(LIMIT as u32), ..Default::default() };
     let open = Change::Open(limit, interval_queue_contract::OnExisting::Replace);
     first.apply(&mail(), Command::Change(open)).await.unwrap();
-    let told = Arc::new(Told::default());
+    let notified = Arc::new(Told::default());
     let mut crowd = Vec::new();
     for number in 0..HANDLES {
         let worker = WorkerId::new(Uuid::from_u64_pair(9, number));
         let step = Step { sequence: 0, ..Step::first(worker, [Kind::default()], LEASE) };
         let member = Member { tasks: connect().await, number, step, held: Vec::new(), chance: number + 1 };
         assert!(member.number < HANDLES);
-        crowd.push(tokio::spawn(member.run(told.clone())));
+        crowd.push(tokio::spawn(member.run(notified.clone())));
     }
     // Meanwhile somebody looks, each time at one instant.
     let session = session(&url).await;
@@ -228,7 +227,7 @@ async fn a_crowd_runs_each_task_once_and_breaks_no_limit() {
     for member in crowd {
         member.await.unwrap();
     }
-    let done = told.done.lock().unwrap().clone();
+    let done = notified.done.lock().unwrap().clone();
     let twice: BTreeSet<_> = done.iter().filter(|&(_, &n)| n != 1).collect();
     assert!(twice.is_empty(), "run to the end more than once: {twice:?}");
     let page =

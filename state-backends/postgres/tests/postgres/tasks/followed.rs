@@ -42,23 +42,23 @@ async fn what_a_transaction_does_is_told_when_it_commits() {
         let sql = "SELECT interval_queue.add_task( \
                    'mail', 'default', '7', json_build_object('id', $1::uuid, 'delay', '1 hour'))";
         transaction.query_one(sql, &[&id(second).uuid()]).await.unwrap();
-        let settle = done(&leased[..1]).remove(0);
-        let settled = tasks.settle_within(&transaction, &mail(), worker, &settle).await.unwrap();
-        assert_eq!(settled.id, id(1));
+        let complete = done(&leased[..1]).remove(0);
+        let completed = tasks.complete_within(&transaction, &mail(), worker, &complete).await.unwrap();
+        assert_eq!(completed.id, id(1));
         // What others do meanwhile is told, and what is told is not told again.
         let beside = 12 + 10 * n;
         tasks.apply(&mail(), add([task(beside)])).await.unwrap();
-        let told = follow(&tasks, Some(mark)).await;
-        assert_eq!(steps(&told.events), [(id(beside), None, Some(State::Ready))]);
-        mark = told.mark;
+        let notified = follow(&tasks, Some(mark)).await;
+        assert_eq!(steps(&notified.events), [(id(beside), None, Some(State::Ready))]);
+        mark = notified.mark;
         if !commits {
             transaction.rollback().await.unwrap();
             assert_eq!(follow(&tasks, Some(mark)).await.events, []);
             continue;
         }
         transaction.commit().await.unwrap();
-        let told = follow(&tasks, Some(mark)).await;
-        let mut found = steps(&told.events);
+        let notified = follow(&tasks, Some(mark)).await;
+        let mut found = steps(&notified.events);
         found.sort();
         let mut expected = [
             (id(1), Some(State::Leased), Some(State::Done)),
@@ -67,8 +67,8 @@ async fn what_a_transaction_does_is_told_when_it_commits() {
         ];
         expected.sort();
         assert_eq!(found, expected);
-        let end = told.events.iter().find(|event| event.task == id(1)).unwrap();
+        let end = notified.events.iter().find(|event| event.task == id(1)).unwrap();
         assert_eq!((end.attempt, end.worker, &end.error), (1, Some(worker), &None));
-        assert!(!told.missed);
+        assert!(!notified.missed);
     }
 }

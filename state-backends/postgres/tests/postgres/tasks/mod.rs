@@ -2,16 +2,16 @@
 
 mod application;
 mod bad_input;
+mod completed;
 mod conformance;
 mod cost;
 mod crowd;
 mod differential;
-mod floors;
 mod followed;
 mod interleaved;
+mod low_mark_tests;
 mod places;
 mod pooler;
 mod prepared;
-mod settled;
 mod support;
 mod within;

@@ -51,8 +51,8 @@ async fn steps_go_on_while_an_application_holds_its_tasks_back() {
         assert_eq!(again, [Added::Again(id(5)), Added::Kept(id(3))]);
         for n in 0..3 {
             // The upstream ends, sweeps are made, tasks are leased and added.
-            let settle = if n == 0 { done(&leased) } else { vec![] };
-            let stepped = worker.step(settle, 5).await;
+            let complete = if n == 0 { done(&leased) } else { vec![] };
+            let stepped = worker.step(complete, 5).await;
             assert!(stepped.leased.is_empty() && stepped.lost.is_empty(), "{stepped:?}");
             tokio::time::sleep(Duration::from_millis(150)).await;
         }

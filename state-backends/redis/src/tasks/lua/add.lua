@@ -26,7 +26,7 @@ function work.add_all(new_tasks, age, sequence, schedule, instants)
         stands[new.id] = id
       end
     end
-    work.nudges = work.nudges or how == 'n' or how == 'r'
+    work.notifies = work.notifies or how == 'n' or how == 'r'
     added[n] = how .. id
   end
   work.tell_plain('added')
@@ -73,7 +73,7 @@ function work.add_one(new, age, position, schedule, instant, stands)
     if not named[up] then
       named[up] = true
       rows.insert_edge({
-        up = up, down = id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = 0,
+        up = up, down = id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = 0,
       })
     end
   end
@@ -87,7 +87,7 @@ end
 function work.remember_replacing(new, position, schedule, instant, holder)
   local kept = work.made_of(new, position, schedule, instant)
   kept.state, kept.holds_name, kept.has_edges = State.Purged, nil, nil
-  kept.ended, kept.ended_tick, kept.told = work.now, work.ticks, true
+  kept.ended, kept.ended_lease_clock, kept.notified = work.now, work.lease_clock, true
   kept.error = 'it was put in the place of task ' .. display(holder)
   work.insert(kept, nil)
 end
@@ -146,8 +146,8 @@ end
 -- The one that has the name becomes the new one, in its place.
 function work.replace(before, new)
   local x = work.made_of(new, before.position or 0)
-  x.id, x.added, x.incarnation, x.attempt, x.life = before.id, before.added, before.incarnation, before.attempt,
-    before.life
+  x.id, x.added, x.incarnation, x.attempt, x.generation = before.id, before.added, before.incarnation, before.attempt,
+    before.generation
   x.has_edges, x.schedule, x.instant = before.has_edges, before.schedule, before.instant
   x.state, x.worker, x.leased, x.history = State.Added, before.worker, before.leased, before.history
   work.make_due(x)

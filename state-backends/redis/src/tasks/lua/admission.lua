@@ -50,11 +50,11 @@ end
 -- Admits the share of this step, which finds `lack` ready tasks less than it may lease.
 function work.admit_some(step, served, lack)
   local lacks = lack > 0
-  local beats = step.want == 0 and #step.settle == 0
+  local beats = step.want == 0 and #step.complete == 0
   if not (lacks or beats or work.sweeps) then
     return { lacks = lacks }
   end
-  local is_busy = rows.shortest_busy_lease(work.ticks) ~= nil
+  local is_busy = rows.shortest_busy_lease(work.lease_clock) ~= nil
   local whole = not is_busy and (lacks or beats)
   local share = work.share or SHARE
   local most = whole and share or math.max(math.floor(share / PART), 2)

@@ -3,14 +3,14 @@
 -- luacheck: std lua51, read globals rows copy refuse, globals work, max line length 120
 
 local function settings_on(change, settings)
-  local wanted = copy(settings)
+  local retained = copy(settings)
   for name, value in pairs(change) do
-    wanted[name] = value
+    retained[name] = value
   end
   if change.max_running == 0 then
-    wanted.max_running = nil
+    retained.max_running = nil
   end
-  return wanted
+  return retained
 end
 
 local function are_same(a, b)
@@ -52,13 +52,13 @@ function work.change(change)
   elseif what == 'resume' then
     local queue = work.change_queue()
     queue.paused, queue.paused_at = false, nil
-    work.nudges = true
+    work.notifies = true
   elseif what == 'kind' then
     work.pause_kind(change.kind, change.paused)
   elseif what == 'key' then
     local was, is_paused = rows.key(change.key), change.limit == 0
     rows.put_key({
-      key = change.key, limit = change.limit, uneven = true,
+      key = change.key, limit = change.limit, needs_rebalancing = true,
       paused_at = is_paused and since(was and was.limit == 0, was and was.paused_at) or nil,
     })
     work.sweep_soon()
@@ -78,10 +78,10 @@ function work.change(change)
 end
 
 function work.open(settings, on_existing)
-  local wanted = settings_on(settings, work.queue.settings)
+  local retained = settings_on(settings, work.queue.settings)
   if work.is_new then
-    work.change_queue().settings = wanted
-  elseif not are_same(wanted, work.queue.settings) then
+    work.change_queue().settings = retained
+  elseif not are_same(retained, work.queue.settings) then
     if on_existing == 'fail' then
       refuse('settings', work.queue.settings)
     elseif on_existing == 'replace' then
@@ -91,29 +91,29 @@ function work.open(settings, on_existing)
 end
 
 function work.set(settings)
-  local wanted = settings_on(settings, work.queue.settings)
+  local retained = settings_on(settings, work.queue.settings)
   local queue = work.change_queue()
-  if wanted.key_limit ~= queue.settings.key_limit then
-    queue.level_after = ''
+  if retained.key_limit ~= queue.settings.key_limit then
+    queue.rebalance_after = ''
   end
-  queue.settings = wanted
+  queue.settings = retained
   work.sweep_soon()
 end
 
 function work.pause_kind(kind, paused)
   local row = rows.kind(kind)
   local served_until = row and row.served_until or 0
-  local is_open = not paused and served_until > work.ticks or nil
+  local is_open = not paused and served_until > work.lease_clock or nil
   local paused_at = paused and since(row and row.paused, row and row.paused_at) or nil
   rows.put_kind({
     kind = kind, paused = paused or nil, paused_at = paused_at, served_until = served_until, open = is_open,
-    uneven = true,
+    needs_rebalancing = true,
   })
   work.sweep_soon()
 end
 
 -- The next step looks at what follows from a change.
 function work.sweep_soon()
-  work.change_queue().unswept = true
-  work.nudges = true
+  work.change_queue().maintenance_due = true
+  work.notifies = true
 end

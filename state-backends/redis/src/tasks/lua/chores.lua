@@ -8,17 +8,17 @@ function work.chores(worker)
   if work.sweeps then
     is_swept = work.take_from_the_dead(worker, share) and work.end_overdue(share) and work.level_kinds(share)
       and work.level_keys(share) and work.forget(share)
-    if work.queue.unswept == is_swept then
-      work.change_queue().unswept = not is_swept
+    if work.queue.maintenance_due == is_swept then
+      work.change_queue().maintenance_due = not is_swept
     end
   end
-  local is_told = work.tell_ends(share)
-  return not (is_swept and is_told)
+  local is_notified = work.tell_ends(share)
+  return not (is_swept and is_notified)
 end
 
 -- The tasks of workers whose leases have ended have failed once more.
 function work.take_from_the_dead(living, share)
-  for _, dead in ipairs(rows.ended_presences(work.ticks, false, share.left)) do
+  for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, share.left)) do
     if dead.worker ~= living then
       local label = dead.label == '' and display(dead.worker) or dead.label
       local why = 'its worker (' .. label .. ') was not heard of for ' .. duration(dead.lease)
@@ -46,7 +46,7 @@ function work.end_overdue(share)
       local after = copy_task(x)
       after.stop = Stop.Deadline
       work.save(x, after)
-      work.nudges = true
+      work.notifies = true
     elseif x then
       work.finish(x, State.Failed, 'its deadline passed before it was started')
     end
@@ -61,41 +61,41 @@ function work.level_keys(share)
       return false
     elseif row.limit then
       local levelled = copy(row)
-      levelled.uneven = nil
+      levelled.needs_rebalancing = nil
       rows.put_key(levelled)
     else
       rows.remove_key(row.key)
     end
   end
-  while work.queue.level_after do
+  while work.queue.rebalance_after do
     -- Behind the empty text are all keys.
-    local after = work.queue.level_after
+    local after = work.queue.rebalance_after
     local key = rows.next_key(after ~= '' and after or nil)
     if not key then
-      work.change_queue().level_after = nil
+      work.change_queue().rebalance_after = nil
       break
     end
     if share.left == 0 or not work.level(key, share) then
       return false
     end
     share.left = math.max(share.left - 1, 0)
-    work.change_queue().level_after = key
+    work.change_queue().rebalance_after = key
   end
   return share.left > 0
 end
 
 function work.tell_ends(share)
   while share.left > 0 do
-    local some = rows.untold(share.left)
+    local some = rows.unnotified(share.left)
     if #some == 0 then
-      work.untold = false
+      work.unnotified = false
       return true
     end
     for _, found in ipairs(some) do
       -- Also one of which nothing is told: whatever the rows say, this comes to an end.
       share.left = math.max(share.left - 1, 0)
       local x = rows.task(found.id)
-      if x and x.state >= State.Done and not x.told and (share.left == 0 or not work.tell(x, share)) then
+      if x and x.state >= State.Done and not x.notified and (share.left == 0 or not work.tell(x, share)) then
         return false
       end
     end
@@ -133,7 +133,7 @@ function work.forget(share)
     end
     for _, x in ipairs(old) do
       -- A step of the clock made it look old, and those behind it, too.
-      if x.ended_tick and plus(x.ended_tick, limits.KEEP_IDS) > work.ticks then
+      if x.ended_lease_clock and plus(x.ended_lease_clock, limits.KEEP_IDS) > work.lease_clock then
         break
       end
       share.left = share.left - 1
@@ -142,7 +142,7 @@ function work.forget(share)
       end
     end
   end
-  for _, dead in ipairs(rows.ended_presences(minus(work.ticks, limits.KEEP_PRESENCE), true, share.left)) do
+  for _, dead in ipairs(rows.ended_presences(minus(work.lease_clock, limits.KEEP_PRESENCE), true, share.left)) do
     share.left = share.left - 1
     rows.remove_presence(dead.worker)
   end
@@ -153,9 +153,9 @@ end
 -- An ended task goes only after its downstreams, which may need its result again.
 function work.forget_task(x, share)
   if #rows.edges_from(x.id, nil, 1) > 0 then
-    local wanted = copy_task(x)
-    wanted.wanted = true
-    work.save(x, wanted)
+    local retained = copy_task(x)
+    retained.retained = true
+    work.save(x, retained)
     return true
   end
   if x.has_edges then

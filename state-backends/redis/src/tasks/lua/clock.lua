@@ -10,7 +10,7 @@ function work.tell_time()
   local counts = passed
   work.was_silent = false
   if passed > math.floor(limits.MIN_LEASE / 4) then
-    local shortest = rows.shortest_busy_lease(work.queue.ticks)
+    local shortest = rows.shortest_busy_lease(work.queue.lease_clock)
     local quarter = shortest and math.floor(shortest / 4) or GRACE
     work.was_silent = passed > quarter
     if work.was_silent then
@@ -19,20 +19,20 @@ function work.tell_time()
       counts = math.max(quarter, math.min(unseen, limits.KEEP_IDS / 2))
     end
   end
-  work.ticks = plus(work.queue.ticks, counts)
+  work.lease_clock = plus(work.queue.lease_clock, counts)
 end
 
 function work.write_time(step)
-  local now, ticks, queue = work.now, work.ticks, work.queue
+  local now, lease_clock, queue = work.now, work.lease_clock, work.queue
   if work.was_silent then
     work.begin_incarnation(step)
   end
-  work.sweeps = queue.unswept
+  work.sweeps = queue.maintenance_due
   if work.is_new or now < queue.seen or minus(now, queue.seen) >= SWEEP then
     work.sweeps = true
     work.hour_passed = hour_of(now) ~= hour_of(queue.seen)
     work.change_queue()
-    queue.seen, queue.ticks, queue.latest = now, ticks, math.max(queue.latest, now)
+    queue.seen, queue.lease_clock, queue.latest = now, lease_clock, math.max(queue.latest, now)
   end
 end
 

@@ -6,20 +6,20 @@
 function work.tell(x, share)
   -- `let_go` in Rust, where a task that a transaction of an application has ended may also hold its key until then.
   work.kept_instant_comes(x)
-  for _, edge in ipairs(rows.untold_from(x.id, x.life, share.left)) do
+  for _, edge in ipairs(rows.unnotified_from(x.id, x.generation, share.left)) do
     share.left = share.left - 1
-    work.settle_edge(edge, x)
+    work.pass_edge(edge, x)
     local down = rows.task(edge.down)
     if down and down.state == State.Waiting then
       work.look_at_edges(down)
     end
   end
-  if share.left == 0 and #rows.untold_from(x.id, x.life, 1) > 0 then
+  if share.left == 0 and #rows.unnotified_from(x.id, x.generation, 1) > 0 then
     return false
   end
-  local told = copy_task(x)
-  told.told = true
-  work.save(x, told)
+  local notified = copy_task(x)
+  notified.notified = true
+  work.save(x, notified)
   return true
 end
 
@@ -29,7 +29,7 @@ function work.look_upstream(x, share)
     share.left = share.left - 1
     local up = rows.task(edge.up)
     if up and is_ended(up.state) then
-      work.settle_edge(edge, up)
+      work.pass_edge(edge, up)
     else
       local other = copy(edge)
       other.state = up and EdgeState.Open or EdgeState.Cut
@@ -47,9 +47,9 @@ end
 function work.remove_edge(edge)
   rows.remove_edge(edge)
   local up = rows.task(edge.up)
-  if up and up.wanted and #rows.edges_from(up.id, nil, 1) == 0 then
+  if up and up.retained and #rows.edges_from(up.id, nil, 1) == 0 then
     local unwanted = copy_task(up)
-    unwanted.wanted = nil
+    unwanted.retained = nil
     work.save(up, unwanted)
   end
 end
@@ -64,9 +64,9 @@ local function after_end(edge, state)
   return edge.on_failure == OnFailure.Wait and EdgeState.Held or EdgeState.Cut
 end
 
-function work.settle_edge(edge, up)
+function work.pass_edge(edge, up)
   local other = copy(edge)
-  other.state, other.life = after_end(edge, up.state), up.life
+  other.state, other.generation = after_end(edge, up.state), up.generation
   rows.put_edge(other)
 end
 

@@ -55,13 +55,13 @@ local STOPPED = { error = 'Error', failed = 'Error', retry = 'Retry', released =
 
 -- A worker says how a run ended: its id, its token, the outcome with what belongs to it. Gives 'obeyed', 'refused' or
 -- 'lost'.
-function work.settle(worker, settle)
-  local id, outcome, what, why = settle[1], settle[4], settle[5], settle[6]
-  if outcome == 'done' and not work.is_followed and work.settle_plain(worker, settle) then
+function work.complete(worker, completion)
+  local id, outcome, what, why = completion[1], completion[4], completion[5], completion[6]
+  if outcome == 'done' and not work.is_followed and work.complete_plain(worker, completion) then
     return 'obeyed'
   end
   local x = rows.task(id)
-  if not x or not is_leased_to(x, worker, settle[2], settle[3]) then
+  if not x or not is_leased_to(x, worker, completion[2], completion[3]) then
     return 'lost'
   end
   if outcome ~= 'released' and outcome ~= 'unable' and outcome ~= 'exchanged' then
@@ -201,15 +201,15 @@ end
 local EVER = { [State.Done] = Counted.EverDone, [State.Failed] = Counted.EverFailed }
 
 function work.end_as(before, x, state)
-  x.told = #rows.untold_from(x.id, x.life, 1) == 0 or nil
-  work.untold = work.untold or not x.told
-  work.end_told(before, x, state)
+  x.notified = #rows.unnotified_from(x.id, x.generation, 1) == 0 or nil
+  work.unnotified = work.unnotified or not x.notified
+  work.end_notified(before, x, state)
 end
 
 -- The same, told or not.
-function work.end_told(before, x, state)
-  x.state, x.ended, x.ended_tick = state, work.now, work.ticks
-  x.holds_name, x.holds_key, x.parked, x.stop = nil, nil, nil, nil
+function work.end_notified(before, x, state)
+  x.state, x.ended, x.ended_lease_clock = state, work.now, work.lease_clock
+  x.holds_name, x.holds_key, x.unserved, x.stop = nil, nil, nil, nil
   rows.count(x.kind, EVER[state] or Counted.EverCancelled, 1)
   work.save(before, x)
   work.kept_instant_comes(x)

@@ -17,7 +17,7 @@
 -- | H kind 0          | id                  | the same by kind |
 -- | q key 0           | line rank id        | in the line of a key |
 -- | k                 | key 0 id            | holds a place of a key or is keyed |
--- | p kind 0          | id                  | parked |
+-- | p kind 0          | id                  | unserved |
 -- | d                 | deadline id         | has not ended and has a deadline |
 -- | u                 | id                  | ended, and that is to be told |
 -- | e state           | ended id            | ended and told |
@@ -65,8 +65,8 @@ local function plain_entry(x)
       x.due % 2^48, x.added, x.position or 0) .. x.id
   elseif state == State.Leased then
     return true, 'l' .. x.worker .. '\0', x.id
-  elseif state >= State.Done and x.told then
-    if x.wanted then
+  elseif state >= State.Done and x.notified then
+    if x.retained then
       return true
     end
     return true, 'e' .. string.char(state), number(x.ended) .. x.id
@@ -112,20 +112,20 @@ local function entries_of(x)
     if state == State.Leased then
       entry('L' .. key, id)
     end
-    if state == State.Keyed and not x.parked then
+    if state == State.Blocked and not x.unserved then
       entry('q' .. key, ranked(line_of(x)))
     end
-    if x.holds_key or state == State.Keyed then
+    if x.holds_key or state == State.Blocked then
       entry('k', key .. id)
     end
-    if x.parked then
+    if x.unserved then
       entry('p' .. kind .. '\0', id)
     end
   end
   if is_ended(state) then
-    if not x.told then
+    if not x.notified then
       entry('u', id)
-    elseif not x.wanted then
+    elseif not x.retained then
       entry('e' .. string.char(state), number(x.ended) .. id)
     end
   elseif x.deadline and not x.stop then

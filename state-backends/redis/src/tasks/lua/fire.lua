@@ -71,7 +71,7 @@ function work.kept_instant_comes(ended)
     schedule = copy(schedule)
     schedule.may_follow = true
     rows.put_schedule(schedule)
-    work.nudges = true
+    work.notifies = true
   end
 end
 
@@ -81,5 +81,5 @@ function work.set_schedule(new)
     name = new.name, revision = was and was.revision + 1 or 1, incarnation = was and was.incarnation or work.now,
     definition = new.definition, next = new.next, paused = new.paused, overlap = new.overlap, last = was and was.last,
   })
-  work.nudges = true
+  work.notifies = true
 end

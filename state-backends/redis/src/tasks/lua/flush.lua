@@ -129,7 +129,7 @@ function tables.flush()
   send('HDEL', TASKS, no_tasks)
   send('HDEL', ROWS, no_rows)
   -- A user without the right to tell has made the change all the same.
-  if tables.nudges then
+  if tables.notifies then
     redis.pcall('PUBLISH', ROWS .. ':changes', '')
   end
 end

@@ -1,5 +1,5 @@
 -- The forms of a stored task. Most tasks are plain: they have a kind, a small payload and what every task has, and all
--- else is as usual. The row of a plain task is a text of these parts, so that a step leases and settles it without
+-- else is as usual. The row of a plain task is a text of these parts, so that a step leases and completes it without
 -- taking it apart (plain.lua):
 --
 -- | READY  | '\1'                                      | static |
@@ -26,7 +26,7 @@ local PLAIN = {
   },
   [State.Done] = {
     id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
-    incarnation = true, attempt = true, leased = true, ended = true, ended_tick = true, told = true,
+    incarnation = true, attempt = true, leased = true, ended = true, ended_lease_clock = true, notified = true,
   },
 }
 
@@ -55,7 +55,7 @@ local function plain_row(x, payload, result)
   if state == State.Leased then
     return '\2' .. row
   end
-  return x.told and struct.pack('>BI7I7I2', DONE, x.ended, x.ended_tick, #(result or '')) .. (result or '') .. row
+  return x.notified and struct.pack('>BI7I7I2', DONE, x.ended, x.ended_lease_clock, #(result or '')) .. (result or '') .. row
 end
 
 -- The task that has this row, its payload and its result, or `false` for none.
@@ -74,17 +74,17 @@ local function task_of_row(id, row)
     }
     return x, string.sub(row, at + size), false
   end
-  local at, state, ended, tick, told, result = 2, State.Leased, nil, nil, nil, ''
+  local at, state, ended, tick, notified, result = 2, State.Leased, nil, nil, nil, ''
   if form == DONE then
     local size
     ended, tick, size, at = struct.unpack('>I7I7I2', row, at)
-    result, at, state, told = string.sub(row, at, at + size - 1), at + size, State.Done, true
+    result, at, state, notified = string.sub(row, at, at + size - 1), at + size, State.Done, true
   end
   local worker, incarnation, attempt, leased, added, position, size, after = struct.unpack('>c16I7I4I7I7I4B', row, at)
   local x = {
     id = id, kind = string.sub(row, after, after + size - 1), state = state, added = added, due = added,
-    worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended, ended_tick = tick,
-    told = told, position = position > 0 and position or nil,
+    worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended, ended_lease_clock = tick,
+    notified = notified, position = position > 0 and position or nil,
   }
   return x, string.sub(row, after + size), result ~= '' and result
 end

@@ -16,7 +16,7 @@ end
 
 -- Where a task goes that passes its gates. `x` may be changed, `before` is stored.
 function work.admit(before, x)
-  x.parked = nil
+  x.unserved = nil
   if x.has_edges and rows.has_pending(x.id) then
     x.holds_key = nil
     x.state = #rows.edges_to(x.id, EdgeState.New, nil, 1) > 0 and State.Added or State.Waiting
@@ -35,7 +35,7 @@ end
 function work.free(before, after)
   local key = before.key
   if key and (before.holds_key and not (after.holds_key and after.key == key)
-    or before.ordered and before.state == State.Keyed and after.state ~= State.Keyed)
+    or before.ordered and before.state == State.Blocked and after.state ~= State.Blocked)
   then
     work.level_some(key)
   end
@@ -51,11 +51,11 @@ function work.admit_to_key(before, x, key)
       local first = rows.first_in_line(key)
       x.holds_key = (not first or is_behind(first, x)) or nil
     end
-    x.parked = not is_open or nil
+    x.unserved = not is_open or nil
   end
-  x.state = x.holds_key and State.Ready or State.Keyed
+  x.state = x.holds_key and State.Ready or State.Blocked
   work.save(before, x)
-  if x.holds_key or x.parked then
+  if x.holds_key or x.unserved then
     work.free(before, x)
   else
     work.level_some(key)
@@ -76,9 +76,9 @@ end
 function work.level_some(key)
   if not work.level(key, { left = LEVEL }) then
     local row = copy(rows.key(key) or { key = key })
-    row.uneven = true
+    row.needs_rebalancing = true
     rows.put_key(row)
-    work.change_queue().unswept = true
+    work.change_queue().maintenance_due = true
   end
 end
 
@@ -94,9 +94,9 @@ function work.level(key, share)
       if not first then
         return true
       elseif not work.is_open(first.kind) then
-        local parked = copy_task(first)
-        parked.parked = true
-        work.save(first, parked)
+        local unserved = copy_task(first)
+        unserved.unserved = true
+        work.save(first, unserved)
       else
         local limit = work.limit_for(key, base, first)
         if held >= limit then
@@ -119,6 +119,6 @@ end
 
 function work.back_to_line(x)
   local keyed = copy_task(x)
-  keyed.state, keyed.holds_key = State.Keyed, nil
+  keyed.state, keyed.holds_key = State.Blocked, nil
   work.save(x, keyed)
 end

@@ -43,7 +43,7 @@ function work.import_one(row, payload, result, edges, stands)
       refuse('import-upstream', x.id, edge[1])
     end
     local new = up and {
-      up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = up.life,
+      up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = up.generation,
     }
     -- One that has ended looks at nothing any more.
     if new and has_ended then
@@ -57,13 +57,13 @@ function work.import_one(row, payload, result, edges, stands)
   end
   local after = copy_task(x)
   after.has_edges = #edges > 0 or nil
-  after.holds_key, after.parked, after.stop, after.wanted = nil, nil, nil, nil
+  after.holds_key, after.unserved, after.stop, after.retained = nil, nil, nil, nil
   after.holds_name = x.unique and x.holds_name and not has_ended or nil
   if has_ended then
-    after.told, after.ended_tick = true, work.ticks
+    after.notified, after.ended_lease_clock = true, work.lease_clock
   else
-    after.state, after.told, after.ended_tick = State.Added, nil, nil
-    work.nudges = true
+    after.state, after.notified, after.ended_lease_clock = State.Added, nil, nil
+    work.notifies = true
   end
   local bare = new_task({ id = x.id, kind = x.kind, state = State.Added })
   work.note(nil, bare)

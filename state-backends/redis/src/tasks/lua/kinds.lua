@@ -8,7 +8,7 @@ end
 
 -- A worker serves these. Gives those of them that are not paused.
 function work.serve(step)
-  local till, soon = plus(work.ticks, step.lease), plus(work.ticks, math.floor(step.lease / 4) * 3)
+  local till, soon = plus(work.lease_clock, step.lease), plus(work.lease_clock, math.floor(step.lease / 4) * 3)
   local served = {}
   for _, kind in ipairs(step.kinds) do
     local row = rows.kind(kind) or { kind = kind, served_until = 0 }
@@ -16,7 +16,7 @@ function work.serve(step)
     if opens or row.served_until < soon then
       row = copy(row)
       row.served_until = math.max(row.served_until, till)
-      row.open, row.uneven = row.open or opens or nil, row.uneven or opens or nil
+      row.open, row.needs_rebalancing = row.open or opens or nil, row.needs_rebalancing or opens or nil
       work.sweeps = work.sweeps or opens
       rows.put_kind(row)
     end
@@ -31,25 +31,25 @@ end
 -- to do.
 function work.level_kinds(share)
   for _, row in ipairs(rows.kinds()) do
-    if row.open and (row.paused or row.served_until <= work.ticks) then
+    if row.open and (row.paused or row.served_until <= work.lease_clock) then
       row = copy(row)
-      row.open, row.uneven = nil, true
+      row.open, row.needs_rebalancing = nil, true
       rows.put_kind(row)
     end
-    if row.uneven then
-      local some = row.open and rows.parked(row.kind, share.left) or rows.ready_holders(row.kind, share.left)
+    if row.needs_rebalancing then
+      local some = row.open and rows.unserved(row.kind, share.left) or rows.ready_holders(row.kind, share.left)
       for _, found in ipairs(some) do
         share.left = share.left - 1
         local x = rows.task(found.id)
         -- One that gave way to another one is in its line by now.
-        if x and (x.parked or x.state == State.Ready) then
+        if x and (x.unserved or x.state == State.Ready) then
           if row.open then
             work.admit(x, copy_task(x))
           else
-            local parked = copy_task(x)
-            parked.state, parked.holds_key, parked.parked = State.Keyed, nil, true
-            work.save(x, parked)
-            work.free(x, parked)
+            local unserved = copy_task(x)
+            unserved.state, unserved.holds_key, unserved.unserved = State.Blocked, nil, true
+            work.save(x, unserved)
+            work.free(x, unserved)
           end
         end
       end
@@ -57,7 +57,7 @@ function work.level_kinds(share)
         return false
       end
       row = copy(row)
-      row.uneven = nil
+      row.needs_rebalancing = nil
       rows.put_kind(row)
     end
   end

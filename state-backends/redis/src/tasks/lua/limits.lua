@@ -42,7 +42,7 @@ local function default_settings()
 end
 
 local State = {
-  Added = 0, Waiting = 1, Scheduled = 2, Keyed = 3, Ready = 4, Leased = 5, Done = 6, Failed = 7, Cancelled = 8,
+  Added = 0, Waiting = 1, Scheduled = 2, Blocked = 3, Ready = 4, Leased = 5, Done = 6, Failed = 7, Cancelled = 8,
   Purged = 9,
 }
 

@@ -41,7 +41,7 @@ end
 -- It goes back to its first gate. What it has held goes to others.
 function work.link(x, edge)
   rows.insert_edge({
-    up = edge[1], down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = 0,
+    up = edge[1], down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = 0,
   })
   work.back_to_edges(x)
 end
@@ -49,10 +49,10 @@ end
 -- It has an edge that is to be looked at.
 function work.back_to_edges(x)
   local after = copy_task(x)
-  work.nudges = true
+  work.notifies = true
   after.has_edges = true
   -- A gate once passed stays passed when the clock steps back.
-  if x.state == State.Keyed or x.state == State.Ready then
+  if x.state == State.Blocked or x.state == State.Ready then
     after.not_before = math.min(x.not_before, work.now)
   end
   work.admit(x, after)
@@ -60,7 +60,7 @@ end
 
 function work.unlink(x, up)
   work.remove_edge(rows.edge(up, x.id))
-  work.nudges = true
+  work.notifies = true
   if x.state == State.Waiting then
     work.look_at_edges(x)
   end

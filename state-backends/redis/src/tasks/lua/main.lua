@@ -5,9 +5,9 @@
 -- luacheck: std lua51, globals tables work, read globals copy redis cmsgpack rows refuse NAME, max line length 120
 -- luacheck: read globals EDGES BODIES TASKS ROWS INDEX VERSION FILLER
 
-local function clock(told)
-  if told then
-    return tonumber(told)
+local function clock(notified)
+  if notified then
+    return tonumber(notified)
   end
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]
@@ -94,8 +94,8 @@ local function apply(arguments)
     work.queue.version = VERSION
     rows.put_queue(work.queue)
   end
-  if work.nudges or next(work.readied) or work.has_made_room() then
-    rows.nudge()
+  if work.notifies or next(work.readied) or work.has_made_room() then
+    rows.notify()
   end
   tables.flush()
   if kind == 'step' then

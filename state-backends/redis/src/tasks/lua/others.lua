@@ -168,7 +168,7 @@ end
 
 local function set_key(key, row)
   local was, is = rows.key(key) or {}, row or {}
-  list_key('U', key, was.uneven, is.uneven)
+  list_key('U', key, was.needs_rebalancing, is.needs_rebalancing)
   list_key('P', key, was.limit == 0, is.limit == 0)
   tables.set('key:' .. key, row)
 end
@@ -244,8 +244,8 @@ function rows.counts()
   return found
 end
 
-function rows.nudge()
-  tables.nudges = true
+function rows.notify()
+  tables.notifies = true
 end
 
 -- How long runs waited and took: of each hour and kind a table by cell, and a list of the hours. A command counts in

@@ -64,20 +64,20 @@ function work.lease_plain(step, id, row, entry)
 end
 
 -- False: it is none, or not of this run, or not all of its end is plain.
-function work.settle_plain(worker, settle)
-  local id, result, most = settle[1], settle[5], work.plain_most
+function work.complete_plain(worker, completion)
+  local id, result, most = completion[1], completion[5], work.plain_most
   if not most then
     -- With an edge anywhere somebody may wait for its end.
     most = stored_of('F') == 0 and math.min(INLINE, work.queue.settings.max_payload) or -1
     work.plain_most, work.plain_ended = most, number(work.now)
-    work.plain_end = struct.pack('>BI7I7', DONE, work.now, work.ticks)
+    work.plain_end = struct.pack('>BI7I7', DONE, work.now, work.lease_clock)
   end
   local row = #result <= most and tables.plain(id, LEASED)
   if not row then
     return false
   end
   local of_worker, incarnation, attempt, leased = struct.unpack('>c16I7I4I7', row, 2)
-  if of_worker ~= worker or incarnation ~= settle[2] or attempt ~= settle[3] then
+  if of_worker ~= worker or incarnation ~= completion[2] or attempt ~= completion[3] then
     return false
   end
   result = result ~= 'null' and result or ''

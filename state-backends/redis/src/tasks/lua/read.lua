@@ -13,7 +13,7 @@ local living
 
 function work.read(asked)
   -- A look tells which workers were heard of, also while nobody steps: silence counts in full.
-  work.ticks = plus(work.queue.ticks, minus(work.now, work.queue.seen))
+  work.lease_clock = plus(work.queue.lease_clock, minus(work.now, work.queue.seen))
   return read[asked.what](asked)
 end
 
@@ -134,7 +134,7 @@ function read.workers()
     for m, x in ipairs(rows.held_by(presence.worker, SOME)) do
       holds[m] = { x.id, x.incarnation, x.attempt }
     end
-    local alive_for = presence.ends > work.ticks and presence.ends - work.ticks or nil
+    local alive_for = presence.ends > work.lease_clock and presence.ends - work.lease_clock or nil
     -- The housekeeping may not have come to those whose time is over.
     if presence.busy or presence.seen + presence.lease + limits.KEEP_PRESENCE >= work.now then
       workers[#workers + 1] = { presence = presence, alive_for = alive_for, holds = holds }
@@ -180,7 +180,7 @@ local function none_takes(x)
   living = living or rows.presences()
   local lowest, is_full = nil, false
   for _, worker in ipairs(living) do
-    if worker.ends > work.ticks and serves(worker, x.kind) then
+    if worker.ends > work.lease_clock and serves(worker, x.kind) then
       if worker.at_least and (x.priority or 0) < worker.at_least then
         lowest = math.min(lowest or worker.at_least, worker.at_least)
       elseif worker.room and worker.room < (x.weight or 1) then
@@ -198,7 +198,7 @@ function work.why(x)
   local state = x.state
   if state == State.Leased then
     local presence = x.worker and rows.presence(x.worker)
-    return (not presence or presence.ends <= work.ticks) and { 'lost' } or nil
+    return (not presence or presence.ends <= work.lease_clock) and { 'lost' } or nil
   elseif is_ended(state) then
     return nil
   elseif state == State.Added then
@@ -211,9 +211,9 @@ function work.why(x)
   local row = rows.kind(x.kind)
   if row and row.paused then
     return { 'kind-paused' }
-  elseif not row or row.served_until <= work.ticks then
+  elseif not row or row.served_until <= work.lease_clock then
     return { 'unserved' }
-  elseif state == State.Keyed and x.key then
+  elseif state == State.Blocked and x.key then
     if work.key_limit(x.key) == 0 then
       return { 'key-paused' }
     end
@@ -248,7 +248,7 @@ function read.overview()
     end
   end
   for _, row in ipairs(kinds) do
-    served[row.kind] = row.served_until > work.ticks
+    served[row.kind] = row.served_until > work.lease_clock
   end
   local unserved, workers = {}, 0
   for _, kind in ipairs(waiting) do
@@ -258,14 +258,14 @@ function read.overview()
   end
   local lost, paused_keys, oldest = 0, {}, nil
   for _, presence in ipairs(rows.presences()) do
-    if presence.ends > work.ticks then
+    if presence.ends > work.lease_clock then
       workers = workers + 1
     elseif not presence.cleared then
       lost = lost + #rows.held_by(presence.worker, limits.MAX_HELD)
     end
   end
   for n, row in ipairs(rows.paused_keys(limits.MAX_LISTED)) do
-    paused_keys[n] = { key = row.key, tasks = rows.keyed(row.key, limits.MAX_COUNTED), since = row.paused_at }
+    paused_keys[n] = { key = row.key, tasks = rows.blocked(row.key, limits.MAX_COUNTED), since = row.paused_at }
   end
   local line, next = rows.ready(waiting, nil, HEAD), rows.next_scheduled()
   for _, x in ipairs(line) do

@@ -146,7 +146,7 @@ function work.recount()
   end
   local dropped = is_lacking and drop() or 0
   if #corrected + dropped > 0 then
-    work.change_queue().level_after = ''
+    work.change_queue().rebalance_after = ''
     work.sweep_soon()
   end
   return { corrected = corrected, dropped = dropped, more = dropped == MOST_DROPPED }

@@ -188,7 +188,7 @@ function rows.first_in_line(key)
   return task_of(tables.look('q' .. key .. '\0', nil, nil, 1))
 end
 
-function rows.keyed(key, most)
+function rows.blocked(key, most)
   return math.min(tables.count_entries('k' .. key .. '\0') - rows.holders(key), most)
 end
 
@@ -197,7 +197,7 @@ function rows.next_key(after)
   return first and string.sub(first, 2, -18)
 end
 
-function rows.parked(kind, most)
+function rows.unserved(kind, most)
   return tasks_of(tables.look('p' .. kind .. '\0', nil, nil, most))
 end
 
@@ -214,7 +214,7 @@ function rows.next_deadline()
   return first and of_number(first, 2)
 end
 
-function rows.untold(most)
+function rows.unnotified(most)
   return tasks_of(tables.look('u', nil, nil, most))
 end
 
@@ -337,16 +337,16 @@ function rows.edges_from(up, after, most)
   end)
 end
 
-function rows.untold_from(up, life, most)
+function rows.unnotified_from(up, generation, most)
   local group = 'F' .. up .. '\0'
   local function name_of(down)
     return down .. up
   end
-  if life == 0 then
+  if generation == 0 then
     return edges_in(group, { { '\0', '\1' } }, most, name_of)
   end
   -- Those held since an earlier life, among all that are held.
-  local wanted, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
+  local retained, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
   local page = math.max(most, 100)
   while true do
     local held = tables.look(group, after, '\2', page)
@@ -356,8 +356,8 @@ function rows.untold_from(up, life, most)
     end
     local older = 0
     for _, edge in ipairs(edges_named(names, page)) do
-      if (edge.life or 0) < life then
-        wanted[#wanted + 1] = edge
+      if (edge.generation or 0) < generation then
+        retained[#retained + 1] = edge
         older = older + 1
       end
     end
@@ -366,13 +366,13 @@ function rows.untold_from(up, life, most)
     end
     after = '\1' .. string.sub(held[#held], -16) .. '\0'
   end
-  table.sort(wanted, function(a, b)
+  table.sort(retained, function(a, b)
     return is_below(a.down, b.down)
   end)
-  for n = #wanted, most + 1, -1 do
-    wanted[n] = nil
+  for n = #retained, most + 1, -1 do
+    retained[n] = nil
   end
-  return wanted
+  return retained
 end
 
 function rows.edges_to(down, state, after, most)

@@ -1,4 +1,4 @@
--- One step of a worker (step.rs). Runs are lists of an id and the two numbers of a token; what was settled has the
+-- One step of a worker (step.rs). Runs are lists of an id and the two numbers of a token; what was completed has the
 -- outcome behind them, progress its text. What was leased is told by the ids, and at the end of the command by the rows
 -- (main.lua).
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
@@ -9,7 +9,7 @@ local TOLD = 1000000
 
 local function load_said(step)
   local ids = {}
-  for _, list in ipairs({ step.settle, step.progress, step.holding or {} }) do
+  for _, list in ipairs({ step.complete, step.progress, step.holding or {} }) do
     for _, run in ipairs(list) do
       ids[#ids + 1] = run[1]
     end
@@ -32,7 +32,7 @@ function work.step(step)
   end
   local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
   reply.policy = work.queue.settings.policy
-  local is_alive = was and was.ends > work.ticks
+  local is_alive = was and was.ends > work.lease_clock
   local is_known = step.holding or is_alive and not has_forgotten
   load_said(step)
   if step.holding or has_forgotten then
@@ -41,12 +41,12 @@ function work.step(step)
   if step.holding then
     work.restate(step, is_alive, reply)
   end
-  for _, settle in ipairs(step.settle) do
-    local settled = work.settle(worker, settle)
-    if settled == 'refused' then
-      reply.refused[#reply.refused + 1] = settle[1]
-    elseif settled == 'lost' then
-      reply.lost[#reply.lost + 1] = settle[1]
+  for _, completion in ipairs(step.complete) do
+    local completed = work.complete(worker, completion)
+    if completed == 'refused' then
+      reply.refused[#reply.refused + 1] = completion[1]
+    elseif completed == 'lost' then
+      reply.lost[#reply.lost + 1] = completion[1]
     end
   end
   work.tell_plain('ended')
@@ -79,7 +79,7 @@ function work.step(step)
   local room = work.lease(step, ready, reply)
   reply.more = reply.more or work.goes_on(admission, reply)
   -- What looked upstream may have ended behind the telling.
-  reply.more = reply.more or work.untold
+  reply.more = reply.more or work.unnotified
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
     reply.stop[n] = x.id .. string.char(x.stop)
   end
@@ -88,11 +88,11 @@ function work.step(step)
   local busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false
   if busy and not (was and was.busy) then
     -- An idle worker with a longer lease would look too late to see this one end.
-    local longest = rows.longest_lease(work.ticks)
-    work.nudges = work.nudges or longest and longest > step.lease
+    local longest = rows.longest_lease(work.lease_clock)
+    work.notifies = work.notifies or longest and longest > step.lease
   end
   rows.put_presence(worker, {
-    label = step.label, sequence = step.sequence, lease = step.lease, ends = plus(work.ticks, step.lease),
+    label = step.label, sequence = step.sequence, lease = step.lease, ends = plus(work.lease_clock, step.lease),
     kinds = step.kinds, version = limits.RULES_VERSION, since = was and was.since or work.now, seen = work.now,
     busy = busy, cleared = false,
     at_least = step.at_least, room = room,
@@ -109,7 +109,7 @@ end
 -- What a worker says that it has, or had until now: the last token that it says of each.
 local function said(step)
   local runs = {}
-  for _, list in ipairs({ step.holding or {}, step.settle }) do
+  for _, list in ipairs({ step.holding or {}, step.complete }) do
     for _, run in ipairs(list) do
       runs[#runs + 1] = run
     end
@@ -132,7 +132,7 @@ function work.adopt(step)
       local adopted = copy_task(x)
       adopted.state, adopted.worker, adopted.leased = State.Leased, step.worker, work.now
       adopted.incarnation, adopted.attempt = incarnation, attempt
-      adopted.holds_key, adopted.holds_name, adopted.parked = x.key and true or nil, keeps_name(x), nil
+      adopted.holds_key, adopted.holds_name, adopted.unserved = x.key and true or nil, keeps_name(x), nil
       adopted.not_before = math.min(x.not_before, work.now)
       work.save(x, adopted)
       rows.count(x.kind, Counted.EverLeased, 1)
@@ -248,12 +248,12 @@ function work.next_event(soonest)
   sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.soon()))
   sooner(deadline and minus(deadline, now))
   -- A lease that has ended since the last sweep is looked at by the next one.
-  local swept = work.queue.ticks
+  local swept = work.queue.lease_clock
   local busy_end = rows.next_busy_end(swept)
   if busy_end then
     -- Silence counts for a quarter of a lease at most, so somebody has to look as often.
     local lease = rows.shortest_busy_lease(swept)
-    local left = busy_end > work.ticks and minus(busy_end, work.ticks) or SWEEP
+    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or SWEEP
     sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
   -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.

@@ -19,7 +19,7 @@
 -- luacheck: read globals plain_row task_of_row INLINE refuse, ignore 211 231
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
-local VERSION = 1
+local VERSION = 2
 -- A short hash or sorted set is a list that is searched from its beginning, unless something in it is longer.
 local FILLER = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'
 -- The most words of one command.
@@ -29,7 +29,7 @@ local MOST = 4000
 local DEFAULTS = {
   __index = {
     priority = 0, weight = 1, not_before = 0, incarnation = 0, attempt = 0, failures = 0, retries = 0, returns = 0,
-    life = 0,
+    generation = 0,
   },
 }
 
@@ -61,7 +61,7 @@ function tables.clear()
   tables.read, tables.pages, tables.names = {}, {}, {}
   -- Whether a key is known to be of its type, since it was read.
   tables.is_read = {}
-  tables.filler, tables.nudges = false, false
+  tables.filler, tables.notifies = false, false
 end
 
 function tables.of(keys)
@@ -80,7 +80,7 @@ local function copy_task(x)
   -- What most tasks have is named first, so that the table need not grow.
   local other = {
     id = nil, kind = nil, state = nil, added = nil, due = nil, worker = nil, leased = nil, incarnation = nil,
-    attempt = nil, ended = nil, ended_tick = nil, told = nil,
+    attempt = nil, ended = nil, ended_lease_clock = nil, notified = nil,
   }
   for name, value in pairs(x) do
     other[name] = value

@@ -189,7 +189,7 @@ function work.change_task(x, verb, change)
     else
       after.stop = Stop.Cancel
     end
-    work.nudges = true
+    work.notifies = true
     work.save(x, after)
   elseif verb == 'cancel' then
     work.finish(x, State.Cancelled, 'it was cancelled')
@@ -202,17 +202,17 @@ function work.change_task(x, verb, change)
     rows.put_payload(x.id, nil)
     rows.put_result(x.id, nil)
     after.state, after.error, after.history, after.progress = State.Purged, nil, nil, nil
-    after.has_edges, after.wanted = nil, nil
+    after.has_edges, after.retained = nil, nil
     work.save(x, after)
   end
 end
 
 -- Its downstreams wait for it wherever they are.
 function work.move(x, after, to)
-  after.error, after.told = MOVED .. to, true
+  after.error, after.notified = MOVED .. to, true
   after.tags = { unpack(x.tags or {}) }
   after.tags[#after.tags + 1] = 'moving'
-  work.end_told(x, after, State.Cancelled)
+  work.end_notified(x, after, State.Cancelled)
 end
 
 -- One that has another place among the others goes through its gates again. A run goes on.
@@ -222,7 +222,7 @@ function work.reorder(x, after)
   if x.state == State.Leased then
     return work.save(x, after)
   end
-  if has_same_time and (x.state == State.Keyed or x.state == State.Ready) then
+  if has_same_time and (x.state == State.Blocked or x.state == State.Ready) then
     after.not_before = math.min(x.not_before, work.now)
   end
   after.holds_key = after.holds_key and x.ordered and x.leased and true or nil
@@ -236,9 +236,9 @@ function work.retry(x)
   if not has_tag(x, 'moving') then
     after.failures, after.retries, after.returns, after.not_before = nil, nil, nil, nil
   end
-  after.life = x.life + 1
+  after.generation = x.generation + 1
   after.tags = without(x.tags, 'moving')
-  after.stop, after.progress, after.ended, after.ended_tick, after.told, after.wanted = nil, nil, nil, nil, nil, nil
+  after.stop, after.progress, after.ended, after.ended_lease_clock, after.notified, after.retained = nil, nil, nil, nil, nil, nil
   -- One that ended between two runs has told of the last one.
   local last = x.history and x.history[#x.history]
   if x.leased and not (last and last.incarnation == x.incarnation and last.attempt == x.attempt) then
@@ -248,7 +248,7 @@ function work.retry(x)
   after.deadline = x.deadline and x.deadline > work.now and x.deadline or nil
   rows.put_result(x.id, nil)
   after.state = State.Added
-  work.nudges = true
+  work.notifies = true
   if x.has_edges then
     work.reopen_edges(x.id)
     work.save(x, after)

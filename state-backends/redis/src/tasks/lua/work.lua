@@ -20,7 +20,7 @@ function work.begin(now, queue)
   work.is_followed = followed ~= nil and followed.from <= now and now < followed['until']
     and followed['until'] - now <= limits.FOLLOWED * 3 / 2
   -- The clock of leases, see clock.lua.
-  work.ticks = work.queue.ticks
+  work.lease_clock = work.queue.lease_clock
   -- Whether this step also looks at what is seldom to be done.
   work.sweeps = false
   -- Whether this is the first step of an hour.
@@ -33,15 +33,15 @@ function work.begin(now, queue)
   -- How many more are leased than before.
   work.more_leased = 0
   -- Whether something has ended since housekeeping last looked.
-  work.untold = false
+  work.unnotified = false
   -- Whether something has to be heard.
-  work.nudges = false
+  work.notifies = false
 end
 
 function work.new_queue(now)
   return {
-    settings = default_settings(), paused = false, incarnation = now, ticks = 0, seen = now, latest = now,
-    unswept = false,
+    settings = default_settings(), paused = false, incarnation = now, lease_clock = 0, seen = now, latest = now,
+    maintenance_due = false,
   }
 end
 
@@ -59,7 +59,7 @@ function work.save(before, after)
     rows.count(before.kind, was, -1)
     rows.count(after.kind, is, 1)
   end
-  if is == State.Ready and (was == State.Waiting or was == State.Keyed) then
+  if is == State.Ready and (was == State.Waiting or was == State.Blocked) then
     after.admitted = work.now
   end
   work.readied[after.id] = is == State.Ready or nil

@@ -33,11 +33,11 @@ fn lua_and_rust_agree() {
         let events: Vec<Event> = (0..COMMANDS).map(|_| world.happen()).collect();
         let answers = server.play(&events);
         for (at, (event, answer)) in events.iter().zip(answers).enumerate() {
-            let told = || {
+            let described = || {
                 format!("INTERVAL_QUEUE_SEED={seed}, command {at}\n{:#?}\n{:?}", event.command, event.reading)
             };
-            assert_eq!(answer.reply, event.reply, "the reply (Lua left) to {}", told());
-            assert_eq!(answer.record, event.record, "the record (Lua left) after {}", told());
+            assert_eq!(answer.reply, event.reply, "the reply (Lua left) to {}", described());
+            assert_eq!(answer.record, event.record, "the record (Lua left) after {}", described());
         }
         server.check_index(seed);
         for event in &events {

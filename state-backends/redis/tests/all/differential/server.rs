@@ -14,8 +14,8 @@ use super::{Event, Outcome, outcome, world::Accident};
 const STAGE: &str = "
 local real = redis
 local now = tonumber(table.remove(ARGV))
-local told = ARGV[1]
-local asks = string.sub(told, 1, 1) == '?'
+local notified = ARGV[1]
+local asks = string.sub(notified, 1, 1) == '?'
 if asks then
   ARGV[1] = '?'
 end
@@ -29,7 +29,7 @@ local redis = {
   end,
   pcall = function(verb, ...)
     if verb == 'INFO' then
-      return 'redis_version:7\\r\\nrun_id:' .. string.sub(told, 2) .. '\\r\\nuptime:1\\r\\n'
+      return 'redis_version:7\\r\\nrun_id:' .. string.sub(notified, 2) .. '\\r\\nuptime:1\\r\\n'
     end
     return real.pcall(verb, ...)
   end,

@@ -52,7 +52,7 @@ impl Both {
         let reply = self.apply(Command::Step(step.clone())).await;
         let Some(Reply::Stepped(stepped)) = reply else { panic!("{reply:?}") };
         (step.acknowledged, step.sequence) = (step.sequence, step.sequence + 1);
-        (step.holding, step.settle) = (None, Vec::new());
+        (step.holding, step.complete) = (None, Vec::new());
         stepped
     }
 
@@ -93,8 +93,8 @@ fn key(text: &str) -> Option<Key> {
     Some(Key::new(text).unwrap())
 }
 
-fn settled(leased: &[Leased], outcome: impl Fn(u64) -> Outcome) -> Vec<Settle> {
-    let one = |(n, leased): (usize, &Leased)| Settle {
+fn completed(leased: &[Leased], outcome: impl Fn(u64) -> Outcome) -> Vec<Completion> {
+    let one = |(n, leased): (usize, &Leased)| Completion {
         id: leased.task.id,
         token: leased.task.token,
         outcome: outcome(n as u64),
@@ -130,7 +130,7 @@ async fn a_long_line_of_one_key_and_a_limit_that_changes() {
         step.want = 20;
         let leased = both.step(&mut step).await.leased;
         step.want = 0;
-        step.settle = settled(&leased, |n| match n % 4 {
+        step.complete = completed(&leased, |n| match n % 4 {
             0 => Outcome::Done(Json::new("[]").unwrap()),
             1 => Outcome::Released,
             2 => Outcome::Error("é".repeat(3_000)),
@@ -217,7 +217,7 @@ async fn bodies_beyond_one_reply_and_of_every_size() {
         }
         runs += stepped.leased.len();
         let payloads: Vec<Json> = stepped.leased.iter().map(|leased| leased.payload.clone()).collect();
-        step.settle = settled(&stepped.leased, |n| match n % 5 {
+        step.complete = completed(&stepped.leased, |n| match n % 5 {
             4 => Outcome::Done(Json::of(&"x".repeat(1_048_575)).unwrap()),
             3 => Outcome::Done(Json::default()),
             n => Outcome::Done(payloads[n as usize].clone()),
@@ -271,7 +271,7 @@ async fn wide_graphs_are_told_share_by_share() {
         step.want = 1;
         let leased = both.step(&mut step).await.leased;
         step.want = 0;
-        step.settle = settled(&leased, |_| outcome.clone());
+        step.complete = completed(&leased, |_| outcome.clone());
         assert!(both.tidy(&mut step).await > 1);
         both.same().await;
     }
@@ -348,7 +348,7 @@ async fn numbers_and_texts_at_their_limits() {
     both.step(&mut step).await;
     both.same().await;
     step.progress = Vec::new();
-    step.settle = settled(&leased, |n| match n {
+    step.complete = completed(&leased, |n| match n {
         0 => Outcome::Error(String::new()),
         1 => Outcome::Retry(Micros::MAX, String::new()),
         2 => Outcome::Failed("€".repeat(2_000)),
@@ -391,7 +391,7 @@ async fn a_run_that_comes_and_goes_a_hundred_times() {
         step.want = 4;
         let leased = both.step(&mut step).await.leased;
         step.want = 0;
-        step.settle = settled(&leased, |n| match n + round / 40 {
+        step.complete = completed(&leased, |n| match n + round / 40 {
             0 => Outcome::Released,
             4 => Outcome::Unable("é".repeat(3_000)),
             1 => Outcome::Retry(Micros::ZERO, "again".into()),

@@ -70,8 +70,8 @@ async fn other_layouts_and_a_lost_row_are_named() {
         row.version = tonumber(ARGV[1])
         return redis.call('HSET', KEYS[1], '', cmsgpack.pack(row))";
     for (version, kind, says) in [
-        ("2", StateErrorKind::NewerVersion, "stored in layout 2, this program reads layout 1: upgrade it"),
-        ("0", StateErrorKind::Unsupported, "stored in layout 0"),
+        ("3", StateErrorKind::NewerVersion, "stored in layout 3, this program reads layout 2: upgrade it"),
+        ("1", StateErrorKind::Unsupported, "stored in layout 1"),
         ("", StateErrorKind::Foreign, "has no version"),
     ] {
         server.command(&["EVAL", script, "1", KEYS[0], version]);
@@ -265,13 +265,13 @@ async fn those_who_watch_hear_of_tasks_also_after_a_restart() {
     let (store, other) = (connect(&server).await, connect(&server).await);
     let mut changes = store.changes(&mail()).await.unwrap();
     other.apply(&mail(), add([task(1)])).await.unwrap();
-    crate::common::told(&mut changes).await;
+    crate::common::notified(&mut changes).await;
     server.restart();
     // Something may have been missed.
-    crate::common::told(&mut changes).await;
+    crate::common::notified(&mut changes).await;
     wait_until("the server is used again", || server.try_command(&["PING"]).is_ok());
     while other.apply(&mail(), add([task(2)])).await.is_err() {}
-    crate::common::told(&mut changes).await;
+    crate::common::notified(&mut changes).await;
 }
 
 /// What a replica never heard of is lost with the master; nothing else is, and no token is given out twice.
@@ -343,7 +343,7 @@ async fn queues_of_a_cluster_are_on_all_its_nodes() {
     assert!(nodes.iter().all(|node| node.command(&["DBSIZE"])[0] != "0"));
     let mut changes = store.changes(&names[3]).await.unwrap();
     store.apply(&names[3], add([task(3)])).await.unwrap();
-    crate::common::told(&mut changes).await;
+    crate::common::notified(&mut changes).await;
 }
 
 #[tokio::test]

@@ -18,11 +18,11 @@ CREATE TABLE interval_queue_task_queue (
     paused_at INTEGER,
     incarnation INTEGER NOT NULL DEFAULT 0,
     -- The clock of leases, and the host's clock when it was read.
-    ticks INTEGER NOT NULL DEFAULT 0,
+    lease_clock INTEGER NOT NULL DEFAULT 0,
     seen INTEGER NOT NULL DEFAULT 0,
     latest INTEGER NOT NULL DEFAULT 0,
-    unswept INTEGER NOT NULL DEFAULT 0,
-    level_after TEXT CHECK (level_after IS NULL OR json_valid(level_after)),
+    maintenance_due INTEGER NOT NULL DEFAULT 0,
+    rebalance_after TEXT CHECK (rebalance_after IS NULL OR json_valid(rebalance_after)),
     -- JSON: since when and until when events are recorded.
     followed TEXT CHECK (followed IS NULL OR json_valid(followed))
 ) STRICT;
@@ -35,7 +35,7 @@ CREATE TABLE interval_queue_task (
     id TEXT NOT NULL CHECK (length(id) = 36),
     state TEXT NOT NULL CHECK (
         state = 'ready' OR state = 'leased' OR state = 'done' OR state = 'added' OR state = 'waiting' OR state = 'scheduled'
-        OR state = 'keyed' OR state = 'failed' OR state = 'cancelled' OR state = 'purged'
+        OR state = 'blocked' OR state = 'failed' OR state = 'cancelled' OR state = 'purged'
     ),
     kind TEXT NOT NULL,
     priority INTEGER NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE interval_queue_task (
     key TEXT,
     ordered INTEGER NOT NULL,
     holds_key INTEGER NOT NULL,
-    parked INTEGER NOT NULL,
+    unserved INTEGER NOT NULL,
     unique_name TEXT,
     unique_until TEXT CHECK (unique_until = 'ended' OR unique_until = 'leased'),
     holds_name INTEGER NOT NULL,
@@ -65,16 +65,16 @@ CREATE TABLE interval_queue_task (
     failures INTEGER NOT NULL,
     retries INTEGER NOT NULL,
     returns INTEGER NOT NULL,
-    life INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
     worker TEXT,
     admitted INTEGER,
     leased INTEGER,
     stop TEXT CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
     progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
     ended INTEGER,
-    ended_tick INTEGER,
-    told INTEGER NOT NULL,
-    wanted INTEGER NOT NULL,
+    ended_lease_clock INTEGER,
+    notified INTEGER NOT NULL,
+    retained INTEGER NOT NULL,
     error TEXT,
     history TEXT CHECK (history IS NULL OR json_valid(history)),
     -- JSON. A long one is in interval_queue_task_body.
@@ -93,12 +93,12 @@ CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) 
 CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
 CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, state, line, added, position, id) WHERE holds_key = 1;
 CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key = 1 AND state = 'ready';
-CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, added, position, id) WHERE state = 'keyed';
-CREATE INDEX interval_queue_task_parked ON interval_queue_task (queue, kind, id) WHERE parked = 1;
+CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, unserved, line, added, position, id) WHERE state = 'blocked';
+CREATE INDEX interval_queue_task_unserved ON interval_queue_task (queue, kind, id) WHERE unserved = 1;
 CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
     WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
-CREATE INDEX interval_queue_task_untold ON interval_queue_task (queue, id) WHERE told = 0 AND ended IS NOT NULL;
-CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE told = 1 AND wanted = 0;
+CREATE INDEX interval_queue_task_unnotified ON interval_queue_task (queue, id) WHERE notified = 0 AND ended IS NOT NULL;
+CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE notified = 1 AND retained = 0;
 
 CREATE TABLE interval_queue_task_body (
     -- Payloads and results that would make the rows of interval_queue_task long.
@@ -116,12 +116,12 @@ CREATE TABLE interval_queue_task_edge (
     name TEXT,
     on_failure TEXT NOT NULL,
     state TEXT NOT NULL,
-    life INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
     PRIMARY KEY (queue, up, down)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX interval_queue_task_edge_down ON interval_queue_task_edge (queue, down, state, up);
 CREATE INDEX interval_queue_task_edge_open ON interval_queue_task_edge (queue, up, down) WHERE state = 'new' OR state = 'open';
-CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, life, down) WHERE state = 'held';
+CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, generation, down) WHERE state = 'held';
 
 -- # Workers, kinds and keys
 
@@ -154,7 +154,7 @@ CREATE TABLE interval_queue_task_kind (
     -- On the clock of leases.
     served_until INTEGER NOT NULL,
     open INTEGER NOT NULL,
-    uneven INTEGER NOT NULL,
+    needs_rebalancing INTEGER NOT NULL,
     PRIMARY KEY (queue, kind)
 ) STRICT, WITHOUT ROWID;
 
@@ -164,10 +164,10 @@ CREATE TABLE interval_queue_task_key (
     -- 0: it is paused.
     max_running INTEGER,
     paused_at INTEGER,
-    uneven INTEGER NOT NULL,
+    needs_rebalancing INTEGER NOT NULL,
     PRIMARY KEY (queue, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX interval_queue_task_key_uneven ON interval_queue_task_key (queue, key) WHERE uneven = 1;
+CREATE INDEX interval_queue_task_key_needs_rebalancing ON interval_queue_task_key (queue, key) WHERE needs_rebalancing = 1;
 CREATE INDEX interval_queue_task_key_paused ON interval_queue_task_key (queue, key) WHERE max_running = 0;
 
 -- # Schedules

@@ -40,7 +40,7 @@ columns! { task;
     key: key => task.key.as_ref().map(|key| key.as_str()),
     ordered: ordered => task.ordered,
     holds_key: holds_key => task.holds_key,
-    parked: parked => task.parked,
+    unserved: unserved => task.unserved,
     unique_name: unique => task.unique.as_ref().map(|unique| unique.name.as_str()),
     unique_until: unique => task.unique.as_ref().map(|unique| until(unique.until)),
     holds_name: holds_name => task.holds_name,
@@ -56,16 +56,16 @@ columns! { task;
     failures: failures => task.failures,
     retries: retries => task.retries,
     returns: returns => task.returns,
-    life: life => task.life,
+    generation: generation => task.generation,
     worker: worker => task.worker.map(text),
     admitted: admitted => task.admitted.map(micros),
     leased: leased => task.leased.map(micros),
     stop: stop => task.stop.map(|stop| stop.as_str()),
     progress: progress => task.progress.as_ref().map(json).transpose()?,
     ended: ended => task.ended.map(micros),
-    ended_tick: ended_tick => task.ended_tick.map(micros),
-    told: told => task.told,
-    wanted: wanted => task.wanted,
+    ended_lease_clock: ended_lease_clock => task.ended_lease_clock.map(micros),
+    notified: notified => task.notified,
+    retained: retained => task.retained,
     error: error => task.error.as_deref(),
     history: history => some(&task.history)?,
 }
@@ -161,7 +161,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
         key: cells.some("no key")?,
         ordered: cells.truth()?,
         holds_key: cells.truth()?,
-        parked: cells.truth()?,
+        unserved: cells.truth()?,
         unique: {
             let name = cells.some("no unique name")?;
             let until = cells.word()?.unwrap_or_default();
@@ -182,7 +182,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
         failures: cells.number()?,
         retries: cells.number()?,
         returns: cells.number()?,
-        life: cells.number()?,
+        generation: cells.number()?,
         worker: cells.some("no worker id")?,
         admitted: cells.some_micros()?,
         leased: cells.some_micros()?,
@@ -196,9 +196,9 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
             }
             ended
         },
-        ended_tick: cells.some_micros()?,
-        told: cells.truth()?,
-        wanted: cells.truth()?,
+        ended_lease_clock: cells.some_micros()?,
+        notified: cells.truth()?,
+        retained: cells.truth()?,
         error: cells.some_text()?.map(Into::into),
         history: cells.json()?,
     };

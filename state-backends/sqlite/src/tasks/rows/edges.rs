@@ -11,7 +11,7 @@ const STATES: [EdgeState; 6] =
 
 macro_rules! edges {
     ($rest:literal) => {
-        concat!("SELECT up, down, name, on_failure, state, life FROM interval_queue_task_edge ", $rest)
+        concat!("SELECT up, down, name, on_failure, state, generation FROM interval_queue_task_edge ", $rest)
     };
 }
 
@@ -23,28 +23,34 @@ fn read(row: &Row<'_>) -> Result<Edge, Fault> {
         name: cells.some("no name")?,
         on_failure: cells.named::<OnFailure>("nothing to do on a failure")?,
         state: cells.word()?.ok_or_else(|| cells.bad("no state of an edge"))?,
-        life: cells.number()?,
+        generation: cells.number()?,
     })
 }
 
 impl Tables<'_> {
     pub(super) fn add_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
         let queue = self.made_number()?;
-        let sql = "INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, life) \
+        let sql = "INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let name = edge.name.as_ref().map(|name| name.as_str());
         let (up, down) = (edge.up.to_string(), edge.down.to_string());
-        self.execute(sql, (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.life))?;
+        self.execute(
+            sql,
+            (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.generation),
+        )?;
         Ok(())
     }
 
     pub(super) fn write_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
         let queue = self.number()?;
-        let sql = "UPDATE interval_queue_task_edge SET name = ?4, on_failure = ?5, state = ?6, life = ?7 \
+        let sql = "UPDATE interval_queue_task_edge SET name = ?4, on_failure = ?5, state = ?6, generation = ?7 \
                    WHERE queue = ?1 AND up = ?2 AND down = ?3";
         let name = edge.name.as_ref().map(|name| name.as_str());
         let (up, down) = (edge.up.to_string(), edge.down.to_string());
-        self.execute(sql, (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.life))?;
+        self.execute(
+            sql,
+            (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.generation),
+        )?;
         Ok(())
     }
 
@@ -68,10 +74,10 @@ impl Tables<'_> {
     }
 
     /// Those that [are untold](Edge::is_untold).
-    pub(super) fn untold_downstreams(
+    pub(super) fn unnotified_downstreams(
         &mut self,
         up: TaskId,
-        life: u32,
+        generation: u32,
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
@@ -80,17 +86,17 @@ impl Tables<'_> {
              ORDER BY down LIMIT ?3"
         );
         let held = edges!(
-            "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND life < ?4 \
-             ORDER BY life, down LIMIT ?3"
+            "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND generation < ?4 \
+             ORDER BY generation, down LIMIT ?3"
         );
-        let mut untold = self.all(open, (queue, up.to_string(), most), read)?;
+        let mut unnotified = self.all(open, (queue, up.to_string(), most), read)?;
         // None is held in an earlier life before the first one.
-        if life > 0 {
-            untold.extend(self.all(held, (queue, up.to_string(), most, life), read)?);
+        if generation > 0 {
+            unnotified.extend(self.all(held, (queue, up.to_string(), most, generation), read)?);
         }
-        untold.sort_unstable_by_key(|edge| edge.down);
-        untold.truncate(most as usize);
-        Ok(untold)
+        unnotified.sort_unstable_by_key(|edge| edge.down);
+        unnotified.truncate(most as usize);
+        Ok(unnotified)
     }
 
     pub(super) fn upstreams(

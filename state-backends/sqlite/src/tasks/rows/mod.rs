@@ -180,16 +180,16 @@ impl Rows for Tables<'_> {
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
-            "INDEXED BY interval_queue_task_line WHERE queue = ?1 AND state = 'keyed' AND key = ?2 AND parked = 0 \
+            "INDEXED BY interval_queue_task_line WHERE queue = ?1 AND state = 'blocked' AND key = ?2 AND unserved = 0 \
              ORDER BY line, added, position, id LIMIT 1"
         );
         self.one(sql, (queue, key.as_str()))
     }
 
-    fn keyed(&mut self, key: &Key, most: u32) -> Result<u64, Fault> {
+    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Fault> {
         let queue = self.number()?;
         let sql = "SELECT count(*) FROM (SELECT 1 FROM interval_queue_task INDEXED BY interval_queue_task_line \
-                   WHERE queue = ?1 AND key = ?2 AND state = 'keyed' LIMIT ?3)";
+                   WHERE queue = ?1 AND key = ?2 AND state = 'blocked' LIMIT ?3)";
         self.number_in(sql, (queue, key.as_str(), most))
     }
 
@@ -199,16 +199,16 @@ impl Rows for Tables<'_> {
         let held = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_holder \
                     WHERE queue = ?1 AND holds_key = 1 AND key > ?2 ORDER BY key LIMIT 1";
         let waited_for = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_line \
-                          WHERE queue = ?1 AND state = 'keyed' AND key > ?2 ORDER BY key LIMIT 1";
+                          WHERE queue = ?1 AND state = 'blocked' AND key > ?2 ORDER BY key LIMIT 1";
         let read = |row: &rusqlite::Row<'_>| cells::Cells::of(row).named("no key");
         let held = self.first(held, (queue, after), read)?;
         Ok(held.into_iter().chain(self.first(waited_for, (queue, after), read)?).min())
     }
 
-    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Fault> {
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
-            "INDEXED BY interval_queue_task_parked WHERE queue = ?1 AND kind = ?2 AND parked = 1 ORDER BY id LIMIT ?3"
+            "INDEXED BY interval_queue_task_unserved WHERE queue = ?1 AND kind = ?2 AND unserved = 1 ORDER BY id LIMIT ?3"
         );
         self.tasks(sql, (queue, kind.as_str(), most))
     }
@@ -238,10 +238,10 @@ impl Rows for Tables<'_> {
         self.some_instant(sql, [queue])
     }
 
-    fn untold(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
-            "INDEXED BY interval_queue_task_untold WHERE queue = ?1 AND told = 0 AND ended IS NOT NULL \
+            "INDEXED BY interval_queue_task_unnotified WHERE queue = ?1 AND notified = 0 AND ended IS NOT NULL \
              ORDER BY id LIMIT ?2"
         );
         self.tasks(sql, (queue, most))
@@ -250,7 +250,7 @@ impl Rows for Tables<'_> {
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
-            "INDEXED BY interval_queue_task_ended WHERE queue = ?1 AND state = ?2 AND told = 1 AND wanted = 0 \
+            "INDEXED BY interval_queue_task_ended WHERE queue = ?1 AND state = ?2 AND notified = 1 AND retained = 0 \
              AND ended < ?3 ORDER BY ended, id LIMIT ?4"
         );
         self.tasks(sql, (queue, state.as_str(), micros(before), most))
@@ -276,8 +276,8 @@ impl Rows for Tables<'_> {
         self.downstreams(up, after, most)
     }
 
-    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Fault> {
-        self.untold_downstreams(up, life, most)
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, Fault> {
+        self.unnotified_downstreams(up, generation, most)
     }
 
     fn edges_to(
@@ -439,8 +439,8 @@ impl Rows for Tables<'_> {
         Ok(())
     }
 
-    fn nudge(&mut self) -> Result<(), Fault> {
-        self.nudged = true;
+    fn notify(&mut self) -> Result<(), Fault> {
+        self.notified = true;
         Ok(())
     }
 }

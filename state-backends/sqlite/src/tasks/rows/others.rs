@@ -46,7 +46,7 @@ fn read_worker(row: &Row<'_>) -> Result<Presence, Fault> {
 macro_rules! kinds {
     ($rest:literal) => {
         concat!(
-            "SELECT kind, paused, paused_at, served_until, open, uneven FROM interval_queue_task_kind ",
+            "SELECT kind, paused, paused_at, served_until, open, needs_rebalancing FROM interval_queue_task_kind ",
             $rest
         )
     };
@@ -60,13 +60,13 @@ fn read_kind(row: &Row<'_>) -> Result<KindRow, Fault> {
         paused_at: cells.some_micros()?,
         served_until: cells.micros()?,
         open: cells.truth()?,
-        uneven: cells.truth()?,
+        needs_rebalancing: cells.truth()?,
     })
 }
 
 macro_rules! keys {
     ($rest:literal) => {
-        concat!("SELECT key, max_running, paused_at, uneven FROM interval_queue_task_key ", $rest)
+        concat!("SELECT key, max_running, paused_at, needs_rebalancing FROM interval_queue_task_key ", $rest)
     };
 }
 
@@ -76,7 +76,7 @@ fn read_key(row: &Row<'_>) -> Result<KeyRow, Fault> {
         key: cells.named("no key")?,
         limit: cells.some_number()?,
         paused_at: cells.some_micros()?,
-        uneven: cells.truth()?,
+        needs_rebalancing: cells.truth()?,
     })
 }
 
@@ -115,8 +115,8 @@ pub(super) enum Others {
 
 impl Tables<'_> {
     pub(super) fn read_queue(&mut self) -> Result<Option<Queue>, Fault> {
-        let sql = "SELECT number, name, settings, paused, paused_at, incarnation, ticks, seen, latest, unswept, \
-                   level_after, followed FROM interval_queue_task_queue WHERE name = ?1";
+        let sql = "SELECT number, name, settings, paused, paused_at, incarnation, lease_clock, seen, latest, maintenance_due, \
+                   rebalance_after, followed FROM interval_queue_task_queue WHERE name = ?1";
         let found = self.first(sql, [self.name.as_str()], |row| {
             let cells = &mut Cells::of(row);
             let (number, _name) = (cells.int()?, cells.text()?);
@@ -126,11 +126,11 @@ impl Tables<'_> {
                 paused: cells.truth()?,
                 paused_at: cells.some_micros()?,
                 incarnation: cells.micros()?,
-                ticks: cells.micros()?,
+                lease_clock: cells.micros()?,
                 seen: cells.micros()?,
                 latest: cells.micros()?,
-                unswept: cells.truth()?,
-                level_after: cells.some_json()?,
+                maintenance_due: cells.truth()?,
+                rebalance_after: cells.some_json()?,
                 followed: cells.some_json()?,
             };
             Ok((number, Some(queue)))
@@ -142,12 +142,12 @@ impl Tables<'_> {
 
     pub(super) fn write_queue(&mut self, queue: &Queue) -> Result<(), Fault> {
         let number = self.made_number()?;
-        let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, ticks = ?5, seen = ?6, \
-                   latest = ?7, unswept = ?8, level_after = ?9, followed = ?10, paused_at = ?11 WHERE number = ?1";
-        let level = queue.level_after.as_ref().map(json).transpose()?;
+        let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, lease_clock = ?5, seen = ?6, \
+                   latest = ?7, maintenance_due = ?8, rebalance_after = ?9, followed = ?10, paused_at = ?11 WHERE number = ?1";
+        let level = queue.rebalance_after.as_ref().map(json).transpose()?;
         let followed = queue.followed.as_ref().map(json).transpose()?;
-        let (settings, incarnation, ticks) =
-            (json(&queue.settings)?, micros(queue.incarnation), micros(queue.ticks));
+        let (settings, incarnation, lease_clock) =
+            (json(&queue.settings)?, micros(queue.incarnation), micros(queue.lease_clock));
         let (seen, latest) = (micros(queue.seen), micros(queue.latest));
         self.execute(
             sql,
@@ -156,10 +156,10 @@ impl Tables<'_> {
                 settings,
                 queue.paused,
                 incarnation,
-                ticks,
+                lease_clock,
                 seen,
                 latest,
-                queue.unswept,
+                queue.maintenance_due,
                 level,
                 followed,
                 queue.paused_at.map(micros),
@@ -264,11 +264,14 @@ impl Tables<'_> {
 
     pub(super) fn write_kind(&mut self, row: &KindRow) -> Result<(), Fault> {
         let queue = self.made_number()?;
-        let sql = "INSERT OR REPLACE INTO interval_queue_task_kind (queue, kind, paused, paused_at, served_until, open, uneven) \
+        let sql = "INSERT OR REPLACE INTO interval_queue_task_kind (queue, kind, paused, paused_at, served_until, open, needs_rebalancing) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let KindRow { kind, paused, paused_at, served_until, open, uneven } = row;
+        let KindRow { kind, paused, paused_at, served_until, open, needs_rebalancing } = row;
         let paused_at = paused_at.map(micros);
-        self.execute(sql, (queue, kind.as_str(), paused, paused_at, micros(*served_until), open, uneven))?;
+        self.execute(
+            sql,
+            (queue, kind.as_str(), paused, paused_at, micros(*served_until), open, needs_rebalancing),
+        )?;
         Ok(())
     }
 
@@ -280,7 +283,7 @@ impl Tables<'_> {
     pub(super) fn uneven_key_rows(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
         let queue = self.number()?;
         let sql = keys!(
-            "INDEXED BY interval_queue_task_key_uneven WHERE queue = ?1 AND uneven = 1 ORDER BY key LIMIT ?2"
+            "INDEXED BY interval_queue_task_key_needs_rebalancing WHERE queue = ?1 AND needs_rebalancing = 1 ORDER BY key LIMIT ?2"
         );
         self.all(sql, (queue, most), read_key)
     }
@@ -295,10 +298,13 @@ impl Tables<'_> {
 
     pub(super) fn write_key(&mut self, row: &KeyRow) -> Result<(), Fault> {
         let queue = self.made_number()?;
-        let sql = "INSERT INTO interval_queue_task_key (queue, key, max_running, paused_at, uneven) VALUES (?1, ?2, ?3, ?4, ?5) \
+        let sql = "INSERT INTO interval_queue_task_key (queue, key, max_running, paused_at, needs_rebalancing) VALUES (?1, ?2, ?3, ?4, ?5) \
                    ON CONFLICT DO UPDATE SET max_running = excluded.max_running, paused_at = excluded.paused_at, \
-                   uneven = excluded.uneven";
-        self.execute(sql, (queue, row.key.as_str(), row.limit, row.paused_at.map(micros), row.uneven))?;
+                   needs_rebalancing = excluded.needs_rebalancing";
+        self.execute(
+            sql,
+            (queue, row.key.as_str(), row.limit, row.paused_at.map(micros), row.needs_rebalancing),
+        )?;
         Ok(())
     }
 

@@ -65,7 +65,7 @@ impl Tables<'_> {
         };
         while let Some((kind, lowest)) = self.first(next_kind, (queue, &behind), pair)? {
             behind = kind.clone();
-            if !kinds.iter().any(|wanted| wanted.as_str() == kind) {
+            if !kinds.iter().any(|retained| retained.as_str() == kind) {
                 continue;
             }
             let mut priority = Some(lowest);

@@ -41,7 +41,7 @@ pub struct Tables<'c> {
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) times: BTreeMap<(Kind, Took), u64>,
-    pub(super) nudged: bool,
+    pub(super) notified: bool,
     /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than
     /// two.
     result: Option<(TaskId, Json)>,
@@ -57,7 +57,7 @@ impl<'c> Tables<'c> {
     /// Those of this queue, by this connection.
     pub fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
         let (numbers, counts, times) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { on, path, updates, name, queue: None, numbers, counts, times, nudged: false, result: None }
+        Self { on, path, updates, name, queue: None, numbers, counts, times, notified: false, result: None }
     }
 
     /// Writes what was gathered. The number of the news, if there is some.
@@ -66,7 +66,7 @@ impl<'c> Tables<'c> {
         self.write_result()?;
         self.write_counts()?;
         self.write_times()?;
-        if !self.nudged {
+        if !self.notified {
             return Ok(None);
         }
         let queue = self.made_number()?;

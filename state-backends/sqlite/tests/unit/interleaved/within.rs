@@ -40,8 +40,8 @@ impl Saying {
         let (on, queue) = (&self.connection, &self.queue);
         match &self.within {
             Within::Adds(add) => self.store.add_within(on, queue, add.clone()).map(Said::Added),
-            Within::Settles(worker, settle) => {
-                self.store.settle_within(on, queue, *worker, settle).map(Said::Settled)
+            Within::Completes(worker, completion) => {
+                self.store.complete_within(on, queue, *worker, completion).map(Said::Completed)
             }
         }
     }

@@ -42,8 +42,8 @@ pub(super) struct Clients {
     _server: Shared,
 }
 
-/// The store, which shows the end of a run that an application has settled as of the time of the meeting: the function
-/// that settles takes the server's clock.
+/// The store, which shows the end of a run that an application has completed as of the time of the meeting: the function
+/// that completes takes the server's clock.
 #[derive(Debug)]
 struct Shown {
     store: PostgresTasks,
@@ -182,8 +182,8 @@ async fn say(mut on: Client, schema: String, store: PostgresTasks, queue: QueueN
     let transaction = on.transaction().await.unwrap();
     let said: Result<Said, StateError> = match &what {
         Within::Adds(add) => store.add_within(&transaction, &queue, add.clone()).await.map(Said::Added),
-        Within::Settles(worker, settle) => {
-            store.settle_within(&transaction, &queue, *worker, settle).await.map(Said::Settled)
+        Within::Completes(worker, completion) => {
+            store.complete_within(&transaction, &queue, *worker, completion).await.map(Said::Completed)
         }
     };
     match said {

@@ -3,7 +3,7 @@
 
 use futures::future::join3;
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Settle, Settled, State, WorkerId, rules::End};
+use interval_queue_task_contract::{Completed, Completion, State, WorkerId, rules::End};
 use tokio_postgres::{
     Error, Transaction,
     error::SqlState,
@@ -13,9 +13,9 @@ use tokio_postgres::{
 use super::PostgresTasks;
 use crate::store::quoted;
 
-const SAVE: &str = "SAVEPOINT interval_queue_settle";
-const KEEP: &str = "RELEASE SAVEPOINT interval_queue_settle";
-const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_settle; RELEASE SAVEPOINT interval_queue_settle";
+const SAVE: &str = "SAVEPOINT interval_queue_complete";
+const KEEP: &str = "RELEASE SAVEPOINT interval_queue_complete";
+const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_complete; RELEASE SAVEPOINT interval_queue_complete";
 
 impl PostgresTasks {
     /// Ends the run of a task within a transaction of the application, on a connection to the same database:
@@ -43,14 +43,14 @@ impl PostgresTasks {
     /// # Cancel safety
     ///
     /// If the future is dropped, roll the transaction back.
-    pub async fn settle_within(
+    pub async fn complete_within(
         &self,
         transaction: &Transaction<'_>,
         queue: &QueueName,
         worker: WorkerId,
-        settle: &Settle,
-    ) -> Result<Settled, StateError> {
-        let (state, result, error) = match settle.end()? {
+        completion: &Completion,
+    ) -> Result<Completed, StateError> {
+        let (state, result, error) = match completion.end()? {
             End::Done(result) => (State::Done, result.as_str(), None),
             End::Failed(why) => (State::Failed, "null", Some(why)),
         };
@@ -59,8 +59,8 @@ impl PostgresTasks {
             quoted(self.schema())
         );
         let (incarnation, attempt) =
-            (super::cells::micros(settle.token.incarnation), i64::from(settle.token.attempt));
-        let (id, worker) = (settle.id.uuid(), worker.uuid());
+            (super::cells::micros(completion.token.incarnation), i64::from(completion.token.attempt));
+        let (id, worker) = (completion.id.uuid(), worker.uuid());
         let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
             (&queue.as_str(), Type::TEXT),
             (&id, Type::UUID),
@@ -71,23 +71,23 @@ impl PostgresTasks {
             (&error, Type::TEXT),
         ];
         // They are sent at once: one round trip.
-        let (saved, settled, kept) = join3(
+        let (saved, completed, kept) = join3(
             transaction.batch_execute(SAVE),
             transaction.query_typed(&sql, &parameters),
             transaction.batch_execute(KEEP),
         )
         .await;
-        saved.map_err(told)?;
-        if let Err(error) = settled {
-            transaction.batch_execute(UNDO).await.map_err(told)?;
-            return Err(told(error));
+        saved.map_err(notified)?;
+        if let Err(error) = completed {
+            transaction.batch_execute(UNDO).await.map_err(notified)?;
+            return Err(notified(error));
         }
-        kept.map_err(told)?;
-        Ok(Settled::new(settle, state))
+        kept.map_err(notified)?;
+        Ok(Completed::new(completion, state))
     }
 }
 
-fn told(error: Error) -> StateError {
+fn notified(error: Error) -> StateError {
     let said = error.as_db_error().map(|error| error.message().to_owned());
     let (kind, text) = match (error.code(), said) {
         (Some(code), Some(said)) if *code == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE => {
@@ -102,7 +102,9 @@ fn told(error: Error) -> StateError {
             let text = "there are no tasks in this schema of the database: is it the one of the queue?";
             (StateErrorKind::NotFound, text.to_owned())
         }
-        (_, Some(said)) => (StateErrorKind::Unreachable, format!("postgres does not settle the run: {said}")),
+        (_, Some(said)) => {
+            (StateErrorKind::Unreachable, format!("postgres does not complete the run: {said}"))
+        }
         _ => (
             StateErrorKind::Unreachable,
             "the connection to postgres was lost: nothing was stored".to_owned(),

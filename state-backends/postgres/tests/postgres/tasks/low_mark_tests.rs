@@ -51,7 +51,8 @@ async fn a_step_reads_few_pages_after_many_tasks_have_run() {
     }
     // Some work goes on until the server has counted, somebody has looked, and a second has passed.
     let last: i64 = number("SELECT max(due) FROM interval_queue.interval_queue_task").await;
-    let raised = format!("SELECT count(*) FROM interval_queue.interval_queue_task_floor WHERE due > {last}");
+    let raised =
+        format!("SELECT count(*) FROM interval_queue.interval_queue_task_low_mark WHERE due > {last}");
     for n in MANY.. {
         tasks.apply(&mail(), add([task(n)])).await.unwrap();
         leased = hand.step(done(&leased), 1).await.leased;
@@ -120,7 +121,7 @@ async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
     tasks.add_within(&late, &mail(), new).await.unwrap();
     let due = "SELECT due FROM interval_queue.interval_queue_task";
     let due: i64 = late.query_one(due, &[]).await.unwrap().get(0);
-    let floor = "SELECT due FROM interval_queue.interval_queue_task_floor";
+    let low_mark = "SELECT due FROM interval_queue.interval_queue_task_low_mark";
     let (onlooker, mut hand, mut leased) = (session(&url).await, Hand::new(&tasks, 1), Vec::new());
     // The floor is raised above it while others run.
     let (begun, mut next) = (Instant::now(), 1);
@@ -133,8 +134,8 @@ async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
     };
     loop {
         assert!(!step(1).await.contains(&0));
-        let floor = onlooker.query_opt(floor, &[]).await.unwrap();
-        if floor.is_some_and(|floor| floor.get::<_, i64>(0) > due) {
+        let low_mark = onlooker.query_opt(low_mark, &[]).await.unwrap();
+        if low_mark.is_some_and(|low_mark| low_mark.get::<_, i64>(0) > due) {
             break;
         }
         assert!(begun.elapsed() < LONG, "the floor stays low");

@@ -4,9 +4,9 @@ use interval_queue_contract::Micros;
 use interval_queue_memory::MemoryTasks;
 use interval_queue_postgres::PostgresTasks;
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Counted, Json, Key, Kind, Leased, NewEdge, NewTask, OnFailure, Outcome,
-    Progress, Read, Reply, Selector, Settle, Settled, State, Step, Tag, Task, TaskStore, Unique, Until, Verb,
-    WorkerId,
+    Change, ChangeTasks, Command, Completed, Completion, Counted, Json, Key, Kind, Leased, NewEdge, NewTask,
+    OnFailure, Outcome, Progress, Read, Reply, Selector, State, Step, Tag, Task, TaskStore, Unique, Until,
+    Verb, WorkerId,
 };
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -41,7 +41,7 @@ async fn row(tasks: &dyn TaskStore, n: u64) -> Task {
     }
 }
 
-fn end(leased: &Leased) -> Settle {
+fn end(leased: &Leased) -> Completion {
     done(std::slice::from_ref(leased)).remove(0)
 }
 
@@ -61,9 +61,9 @@ async fn a_row_and_the_end_of_a_run_are_there_together_or_not_at_all() {
     for commits in [false, true] {
         let transaction = application.transaction().await.unwrap();
         transaction.batch_execute("INSERT INTO effect VALUES (1)").await.unwrap();
-        let settled =
-            tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
-        assert_eq!((settled.id, settled.state), (id(1), State::Done));
+        let completed =
+            tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
+        assert_eq!((completed.id, completed.state), (id(1), State::Done));
         let is = if commits {
             transaction.commit().await.unwrap();
             State::Done
@@ -96,7 +96,7 @@ async fn a_row_and_the_end_of_a_run_are_there_together_or_not_at_all() {
 /// It is open for longer than a command of a worker may take.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn nobody_waits_for_a_transaction_that_has_settled() {
+async fn nobody_waits_for_a_transaction_that_has_completed() {
     let server = server();
     let (tasks, mut application) = shop(&server).await;
     let edge = NewEdge { up: id(1), name: None, on_failure: OnFailure::Cancel };
@@ -110,7 +110,8 @@ async fn nobody_waits_for_a_transaction_that_has_settled() {
     let leased = own.step(vec![], 1).await.leased.remove(0);
     assert_eq!(leased.task.id, id(1));
     let transaction = application.transaction().await.unwrap();
-    let _settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
+    let _completed =
+        tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
     for n in 0..4_u32 {
         let token = leased.task.token;
         let progress = Progress { done: n.into(), total: 4, text: String::new() };
@@ -150,10 +151,11 @@ async fn a_commit_fails_if_the_token_is_not_in_force_any_more() {
     let first = hand.step(vec![], 1).await.leased.remove(0);
     let transaction = application.transaction().await.unwrap();
     transaction.batch_execute("INSERT INTO effect VALUES (1)").await.unwrap();
-    let _settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&first)).await.unwrap();
+    let _completed =
+        tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&first)).await.unwrap();
     // It is given back, and another run has it.
     let second =
-        hand.step(vec![Settle { outcome: Outcome::Released, ..end(&first) }], 1).await.leased.remove(0);
+        hand.step(vec![Completion { outcome: Outcome::Released, ..end(&first) }], 1).await.leased.remove(0);
     assert!(second.task.token > first.task.token);
     let error = transaction.commit().await.unwrap_err();
     let said = error.as_db_error().unwrap().message();
@@ -161,15 +163,16 @@ async fn a_commit_fails_if_the_token_is_not_in_force_any_more() {
     assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Leased, 0));
     // At once, where it is known at once.
     let transaction = application.transaction().await.unwrap();
-    let error = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&first)).await.unwrap_err();
+    let error = tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&first)).await.unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
     transaction.batch_execute("INSERT INTO effect VALUES (1)").await.unwrap();
-    let _settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&second)).await.unwrap();
+    let _completed =
+        tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&second)).await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Done, 1));
 }
 
-/// Whether the task is cancelled before the run is settled, or between that and the commit.
+/// Whether the task is cancelled before the run is completed, or between that and the commit.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_cancelled_run_is_not_committed() {
@@ -181,7 +184,8 @@ async fn a_cancelled_run_is_not_committed() {
     let leased = hand.step(vec![], 1).await.leased.remove(0);
     let transaction = application.transaction().await.unwrap();
     transaction.batch_execute("INSERT INTO effect VALUES (1)").await.unwrap();
-    let _settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
+    let _completed =
+        tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await.unwrap();
     let cancel = ChangeTasks {
         selector: Selector::ids([id(1)]),
         verb: Verb::Cancel,
@@ -199,20 +203,21 @@ async fn a_cancelled_run_is_not_committed() {
     );
     let transaction = application.transaction().await.unwrap();
     for outcome in [Outcome::Done(Json::default()), Outcome::Failed("never".into())] {
-        let settle = Settle { outcome, ..end(&leased) };
-        let error = tasks.settle_within(&transaction, &mail(), worker(WORKER), &settle).await.unwrap_err();
+        let complete = Completion { outcome, ..end(&leased) };
+        let error =
+            tasks.complete_within(&transaction, &mail(), worker(WORKER), &complete).await.unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
         assert!(error.to_string().contains("was cancelled while it ran: roll back"), "{error}");
     }
     transaction.rollback().await.unwrap();
     assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Leased, 0));
-    hand.step(vec![Settle { outcome: Outcome::Error("rolled back".into()), ..end(&leased) }], 0).await;
+    hand.step(vec![Completion { outcome: Outcome::Error("rolled back".into()), ..end(&leased) }], 0).await;
     assert_eq!(row(&tasks, 1).await.state, State::Cancelled);
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_cannot_be_settled_leaves_the_transaction_as_it_was() {
+async fn what_cannot_be_completed_leaves_the_transaction_as_it_was() {
     let server = server();
     let (tasks, mut application) = shop(&server).await;
     tasks.apply(&mail(), add([task(1)])).await.unwrap();
@@ -222,13 +227,14 @@ async fn what_cannot_be_settled_leaves_the_transaction_as_it_was() {
     let transaction = application.transaction().await.unwrap();
     let large = Outcome::Done(Json::of(&"x".repeat(2 << 20)).unwrap());
     for outcome in [large, Outcome::Error("no".into()), Outcome::Released] {
-        let settle = Settle { outcome, ..end(&leased) };
-        let error = tasks.settle_within(&transaction, &mail(), worker(WORKER), &settle).await.unwrap_err();
+        let complete = Completion { outcome, ..end(&leased) };
+        let error =
+            tasks.complete_within(&transaction, &mail(), worker(WORKER), &complete).await.unwrap_err();
         assert_eq!(error.kind(), Invalid, "{error}");
     }
     let elsewhere = QueueName::new("elsewhere").unwrap();
     let error =
-        tasks.settle_within(&transaction, &elsewhere, worker(WORKER), &end(&leased)).await.unwrap_err();
+        tasks.complete_within(&transaction, &elsewhere, worker(WORKER), &end(&leased)).await.unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
     transaction.batch_execute("INSERT INTO effect VALUES (1)").await.unwrap();
     transaction.commit().await.unwrap();
@@ -244,7 +250,7 @@ fn alike(x: Task) -> Task {
         token: Default::default(),
         leased: None,
         ended: x.ended.map(|_| nothing),
-        ended_tick: x.ended_tick.map(|_| nothing),
+        ended_lease_clock: x.ended_lease_clock.map(|_| nothing),
         ..x
     }
 }
@@ -292,12 +298,12 @@ async fn the_function_writes_the_row_that_the_rules_write() {
         Outcome::Done(Json::default()),
     ];
     for (n, outcome) in outcomes.into_iter().enumerate() {
-        let of = |leased: &Leased| Settle { outcome: outcome.clone(), ..end(leased) };
+        let of = |leased: &Leased| Completion { outcome: outcome.clone(), ..end(leased) };
         let transaction = application.transaction().await.unwrap();
-        let _settled: Settled =
-            tasks.settle_within(&transaction, &mail(), worker(WORKER), &of(&runs[0][n])).await.unwrap();
+        let _completed: Completed =
+            tasks.complete_within(&transaction, &mail(), worker(WORKER), &of(&runs[0][n])).await.unwrap();
         transaction.commit().await.unwrap();
-        let _settled = memory.settle_within(&mail(), worker(WORKER), &of(&runs[1][n])).unwrap();
+        let _completed = memory.complete_within(&mail(), worker(WORKER), &of(&runs[1][n])).unwrap();
     }
     for n in 1..=5 {
         assert_eq!(alike(row(&tasks, n).await), alike(row(&memory, n).await), "task {n}");
@@ -339,7 +345,7 @@ async fn each_task_has_its_effect_exactly_once_over_many_broken_sessions() {
     let mut application = session(&url).await;
     let count = "SELECT count(*) FROM interval_queue.interval_queue_task WHERE ended IS NULL";
     for round in 0.. {
-        // What was settled is not held any more; the store is asked what is.
+        // What was completed is not held any more; the store is asked what is.
         held.extend(hand.step(vec![], 5_u32.saturating_sub(held.len() as u32)).await.leased);
         let left: i64 = watcher.query_one(count, &[]).await.unwrap().get(0);
         if left == 0 {
@@ -356,8 +362,9 @@ async fn each_task_has_its_effect_exactly_once_over_many_broken_sessions() {
             let ended = async {
                 let transaction = application.transaction().await.map_err(drop)?;
                 transaction.batch_execute("INSERT INTO effect VALUES (1)").await.map_err(drop)?;
-                let settled = tasks.settle_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await;
-                match settled {
+                let completed =
+                    tasks.complete_within(&transaction, &mail(), worker(WORKER), &end(&leased)).await;
+                match completed {
                     Ok(_) => transaction.commit().await.map_err(drop),
                     // A commit of before that was not answered.
                     Err(error) if error.kind() == StateErrorKind::Superseded => Ok(()),

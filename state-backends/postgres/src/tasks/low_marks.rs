@@ -33,15 +33,15 @@ const FEW: i64 = 5_000;
 /// When somebody has last looked without floors for these kinds with at least this priority, on the row `q` of the
 /// queue. None: it has no floors.
 const LOOKED: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
-     FROM interval_queue_task_floor AS f WHERE f.queue = q.number)";
+     FROM interval_queue_task_low_mark AS f WHERE f.queue = q.number)";
 
 /// What a transaction has found of the floors of its queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Floors {
+pub(super) struct LowMarks {
     looked: Option<i64>,
 }
 
-impl Floors {
+impl LowMarks {
     pub(super) fn new(looked: Option<i64>) -> Self {
         Self { looked }
     }
@@ -71,14 +71,14 @@ impl Floors {
         }
         if written.queue.as_ref().is_some_and(|queue| queue.settings.ageing != begun.ageing) {
             // What is added from now on may be due before what was ready.
-            let sql = "DELETE FROM interval_queue_task_floor WHERE queue = $1";
+            let sql = "DELETE FROM interval_queue_task_low_mark WHERE queue = $1";
             return Some(Query::new(sql).with(begun.number, Type::INT8));
         }
         let firsts = firsts(written.after().filter(|task| task.state == State::Ready));
         if firsts.is_empty() {
             return None;
         }
-        let sql = "UPDATE interval_queue_task_floor AS f SET due = n.due \
+        let sql = "UPDATE interval_queue_task_low_mark AS f SET due = n.due \
                    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
                    WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND f.due > n.due";
         Some(with_firsts(Query::new(sql).with(begun.number, Type::INT8), &firsts))
@@ -103,7 +103,7 @@ impl Floors {
         }
         if are_left_out {
             let sql = format!(
-                "DELETE FROM interval_queue_task_floor WHERE queue = $1 AND interval_queue_task_dead() < {FEW}"
+                "DELETE FROM interval_queue_task_low_mark WHERE queue = $1 AND interval_queue_task_dead() < {FEW}"
             );
             all.push(Query::new(sql).with(begun.number, Type::INT8));
         }
@@ -114,11 +114,11 @@ impl Floors {
 /// Raises floors to what was found, or below the clock where that was all there is. Without floors it is sure, and
 /// may be lower than one.
 fn raised(begun: &Begun, are_left_out: bool, found: FoundReady<'_>) -> Query {
-    let sql = "UPDATE interval_queue_task_floor AS f \
+    let sql = "UPDATE interval_queue_task_low_mark AS f \
                SET due = CASE WHEN $6 THEN n.due ELSE greatest(f.due, n.due) END, \
                looked = CASE WHEN $6 THEN $7 ELSE f.looked END \
                FROM (SELECT f.kind, f.priority, least(n.due, $8 - f.priority * $9) AS due \
-               FROM interval_queue_task_floor AS f \
+               FROM interval_queue_task_low_mark AS f \
                LEFT JOIN unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
                ON n.kind = f.kind AND n.priority = f.priority \
                WHERE f.queue = $1 AND f.kind = ANY ($10) AND f.priority >= $11 AND ($5 OR n.due IS NOT NULL)) AS n \
@@ -138,7 +138,7 @@ fn raised(begun: &Begun, are_left_out: bool, found: FoundReady<'_>) -> Query {
 fn made(queue: i64, written: &Written) -> Option<Query> {
     let firsts = firsts(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
     let sql = format!(
-        "INSERT INTO interval_queue_task_floor (queue, kind, priority, due, looked) \
+        "INSERT INTO interval_queue_task_low_mark (queue, kind, priority, due, looked) \
          SELECT $1, n.kind, n.priority, '-9223372036854775808', 0 \
          FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
          WHERE interval_queue_task_dead() > {MANY} ON CONFLICT DO NOTHING"
