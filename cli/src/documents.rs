@@ -246,7 +246,7 @@ mod tests {
                 !["schema", "completions", "man"].iter().any(|other| name.ends_with(&format!("-{other}")));
             assert_eq!(page.contains(".SH ENVIRONMENT"), wanted, "{name}");
             if name.ends_with("-run") {
-                assert!(page.contains("[\\fB\\-\\-state\\fR"), "{page}");
+                assert!(page.contains("[\\fB\\-\\-store\\fR"), "{page}");
             }
         }
     }

@@ -1,18 +1,18 @@
-//! A guide to the queue, by what one wants to do.
+//! A guide to the queue, by task.
 //!
-//! | page | what for |
+//! | page | contents |
 //! |---|---|
-//! | [`jobs`] | adding jobs: results, weights, priorities, latest starts, time limits, groups, retries, bounded lines |
+//! | [`jobs`] | add jobs: results, weights, priorities, time limits, groups, retries, bounded lines |
 //! | [`rates`] | limits as services publish them: bursts, quotas, margins; changing them |
-//! | [`many_queues`] | a queue for each customer, host or key; several limits for one job |
-//! | [`clients`] | pacing reqwest, tonic, hyper and axum; obeying `Retry-After` |
-//! | [`choosing_a_state`] | memory, a file, SQLite, Redis or PostgreSQL; what each costs and survives; what to set |
-//! | [`operating`] | why nothing starts, what to measure, pauses and their end, changing the pace |
-//! | [`cookbook`] | whole programs: an API client, a crawler, a mail sender, a batch for a model, cron on a cluster |
-//! | [`coming_from`] | Bottleneck, BullMQ, governor, PyrateLimiter, sharded-interval-queue: what maps to what |
+//! | [`many_queues`] | a queue per customer, host or key; several limits for one job |
+//! | [`clients`] | rate limits for reqwest, tonic, hyper and axum; obeying `Retry-After` |
+//! | [`choosing_a_state`] | memory, a file, SQLite, Redis or PostgreSQL: cost, durability, settings |
+//! | [`operating`] | why nothing starts, metrics, pauses and their end, changing the rate |
+//! | [`cookbook`] | programs: an API client, a crawler, a mail sender, model batches, cluster cron |
+//! | [`coming_from`] | Bottleneck, BullMQ, governor, PyrateLimiter, sharded-interval-queue |
 //!
-//! There is no code in these modules. Links to what a feature brings lead somewhere where that feature is on,
-//! as on docs.rs.
+//! These modules contain only documentation. Links to feature-gated items work if the feature is
+//! enabled, as on docs.rs.
 
 #![cfg_attr(not(all(feature = "http", feature = "tower")), allow(rustdoc::broken_intra_doc_links))]
 

@@ -1,4 +1,4 @@
-//! How fast the queue that is opened may be.
+//! The rate options of [`Builder`].
 
 use std::time::Duration;
 
@@ -6,25 +6,26 @@ use super::Builder;
 use crate::pace::{Counted, Pace};
 
 impl Builder {
-    /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are
-    /// rounded up. Default: what is stored, which is an error if nothing is.
+    /// The time between two starts, over all processes: 1 µs to 366 days, rounded up to whole
+    /// microseconds. Replaces earlier rates. Default: the stored rate; opening fails if none is
+    /// stored.
     pub fn interval(self, interval: Duration) -> Self {
         self.pace(Pace::every(interval))
     }
 
-    /// So many starts, over all processes, in the time that follows with `per`:
-    /// `.rate(5).per(SECOND).burst(20)`. [`Pace`] has what rates mean.
+    /// At most `count` starts in the time given to `per`, over all processes:
+    /// `.rate(5).per(SECOND).burst(20)`. Replaces earlier rates. See [`Pace`].
     pub fn rate(self, count: u64) -> Counted<Self> {
         self.pace(Pace::default()).and(count)
     }
 
-    /// How many starts of the rate that was named last may come at once; see [`Pace::burst`].
+    /// How many starts of the latest rate may come at once; see [`Pace::burst`].
     pub fn burst(mut self, burst: u32) -> Self {
         self.pace = self.pace.burst(burst);
         self
     }
 
-    /// And no more than so many starts in the time that follows with `per`: `.and(10_000).per(DAY)`.
+    /// Also at most `count` starts in the time given to `per`: `.and(10_000).per(DAY)`.
     pub fn and(self, count: u64) -> Counted<Self> {
         Counted::new(self, count, |mut builder, count, per| {
             builder.pace = builder.pace.and(count).per(per);
@@ -32,7 +33,7 @@ impl Builder {
         })
     }
 
-    /// How fast the queue may be, instead of what was said before.
+    /// The rates of the queue. Replaces earlier rates.
     pub fn pace(mut self, pace: impl Into<Pace>) -> Self {
         self.pace = pace.into();
         self

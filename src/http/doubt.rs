@@ -1,12 +1,11 @@
-//! What is wrong with a field of a response.
+//! Unusable fields of a response.
 
 use std::fmt;
 
-/// A value that could not be taken as it was.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Doubt {
     pub(super) field: &'static str,
-    /// As it is shown: printable, and not endless.
+    /// Escaped, truncated after 100 bytes.
     value: String,
     pub(super) problem: &'static str,
 }

@@ -1,4 +1,4 @@
-//! A service whose responses are read.
+//! The layer that reads responses.
 
 use std::task::{Context, Poll};
 
@@ -7,13 +7,15 @@ use tower_service::Service;
 
 use super::{FeedbackFuture, HttpResponse, Observer, ReadHead};
 
-/// Reads the responses of a service and makes all processes wait if they ask for it.
+/// Reads the responses of a service and holds the queue, for all processes, if a response asks to
+/// wait.
 ///
-/// Responses are passed on as they are, errors too. One that asks to wait is passed on when the hold is in
-/// force, or a second later if the state takes longer or fails.
+/// Responses and errors are passed on unchanged. A response that asks to wait is passed on once the
+/// hold is in force, after 1 s at the latest.
 ///
-/// Put [`IntervalLayer`](crate::tower::IntervalLayer) around it, so that under
-/// [`max_running`](crate::Builder::max_running) the hold is there before the next request may start.
+/// Put [`IntervalLayer`](crate::tower::IntervalLayer) around this layer: with
+/// [`max_running`](crate::Builder::max_running) the hold is then in force before the next request
+/// starts.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it is around a service"]
 pub struct FeedbackLayer<H = HttpResponse> {
@@ -22,12 +24,12 @@ pub struct FeedbackLayer<H = HttpResponse> {
 }
 
 impl FeedbackLayer {
-    /// A layer for services that answer with [`http::Response`].
+    /// A layer for services that return [`http::Response`].
     pub fn new(observer: Observer) -> Self {
         Self { observer, head: HttpResponse }
     }
 
-    /// For services that answer with something else: `head` finds status and headers in it.
+    /// For services with another response type: `head` returns its status and headers.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

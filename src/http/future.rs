@@ -1,4 +1,4 @@
-//! A response that is read before it is passed on.
+//! The response future of [`Feedback`](super::Feedback).
 
 use std::{
     fmt,
@@ -15,12 +15,12 @@ use super::{Observer, ReadHead};
 ///
 /// # Panics
 ///
-/// If it is polled after it was done.
+/// If polled after completion.
 ///
 /// # Cancel safety
 ///
-/// Dropped before the response was there, it ends the request. A hold that the response asked for is given
-/// all the same.
+/// Dropping it before the response has come ends the request. A requested hold takes effect even if
+/// the future is dropped.
 #[must_use = "futures do nothing unless polled"]
 pub struct FeedbackFuture<F, R, H> {
     state: State<F, R>,
@@ -30,12 +30,12 @@ pub struct FeedbackFuture<F, R, H> {
 
 enum State<F, R> {
     Calling(Pin<Box<F>>),
-    /// The response is kept back until the hold is in force.
+    /// The response waits until the hold is in force.
     Holding(BoxFuture<'static, ()>, Option<R>),
     Done,
 }
 
-/// The inner future has a box of its own; nothing else is pinned.
+/// The inner future is boxed; nothing else is pinned.
 impl<F, R, H> Unpin for FeedbackFuture<F, R, H> {}
 
 impl<F, R, H> FeedbackFuture<F, R, H> {

@@ -1,8 +1,8 @@
-//! Where status and headers are in a response.
+//! Access to the status and headers of a response.
 
 use ::http::{HeaderMap, Response, StatusCode};
 
-/// Finds status and headers in the responses of a service. Functions do it for types like that of reqwest:
+/// Reads the status and headers of a response. Functions implement it, e.g. for reqwest:
 ///
 /// ```
 /// use http::{HeaderMap, StatusCode};
@@ -15,11 +15,11 @@ use ::http::{HeaderMap, Response, StatusCode};
 /// reads(head);
 /// ```
 pub trait ReadHead<R> {
-    /// Status and headers of the response.
+    /// The status and headers of `response`.
     fn head<'a>(&self, response: &'a R) -> (StatusCode, &'a HeaderMap);
 }
 
-/// Reads an [`http::Response`]: of hyper, tonic, axum.
+/// Reads an [`http::Response`] (hyper, tonic, axum).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpResponse;
 

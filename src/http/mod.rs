@@ -1,8 +1,8 @@
-//! What HTTP responses say about the rate, as a hold for all processes.
+//! Holds the queue, for all processes, when an HTTP response asks to wait.
 //!
-//! An [`Observer`] reads the responses of a service. When one asks its callers to wait, it
-//! [holds](crate::IntervalQueue::hold) the queue, so that no process calls again before. [`FeedbackLayer`]
-//! does that for any tower service with HTTP responses; [`Observer::observe`] does it by hand.
+//! An [`Observer`] reads the responses of a service. When a response asks its callers to wait, the
+//! observer [holds](crate::IntervalQueue::hold) the queue, so that no process calls earlier. For
+//! tower services use [`FeedbackLayer`], otherwise [`Observer::observe`].
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -17,13 +17,13 @@
 //!     Response::builder().status(StatusCode::TOO_MANY_REQUESTS).header(RETRY_AFTER, "30").body(())
 //! });
 //! let client = ServiceBuilder::new()
-//!     .layer(IntervalLayer::new(queue.clone())) // outside, so that the hold is in force before the slot is given back
+//!     .layer(IntervalLayer::new(queue.clone())) // outside: the hold precedes the next call
 //!     .layer(FeedbackLayer::new(Observer::new(queue.clone())))
 //!     .service(server);
 //!
 //! let began = tokio::time::Instant::now();
 //! client.oneshot(Request::new(())).await?;
-//! queue.turn().await?; // of any process
+//! queue.turn().await?; // waits for the hold, in any process
 //! assert!(began.elapsed() >= Duration::from_secs(30));
 //! # Ok(())
 //! # }
@@ -33,27 +33,27 @@
 //!
 //! | response | hold |
 //! |---|---|
-//! | 429 or 503 with `Retry-After`, seconds or a date | as long as it says |
-//! | any, with an item of `RateLimit` that has nothing remaining (`"default";r=0;t=30`) | its `t`; the longest of several |
+//! | 429 or 503 with `Retry-After` (seconds or a date) | as given |
+//! | any, with a used-up item in `RateLimit` (`"default";r=0;t=30`) | its `t`, of several the longest |
 //! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | until its reset |
-//! | any, with nothing remaining in fields of the service's own, if they were [told](Observer::vendor) | until their reset |
-//! | 429 without any of them | the [floor](Observer::floor) |
+//! | any, with nothing remaining in the [service's own fields](Observer::vendor) | until their reset |
+//! | 429 with none of these | the [floor](Observer::floor) |
 //!
-//! - **`Retry-After` counts on 429 and 503 only.** With another status it is about that one request: when to
-//!   follow a redirect, or to ask again for what is being made. It goes before the `RateLimit` fields, as
-//!   their draft says.
-//! - **A date** is read against the `Date` of the same response, so the clock of the client does not matter.
-//!   Only if there is none, as a 503 may do, the client's own clock is asked.
-//! - **Nothing is trusted.** A hold is never longer than the [cap](Observer::cap), and never shorter than the
-//!   floor. What cannot be read, or lies in the past, holds for the floor where a hold is due, and a warning
-//!   names it.
-//! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services
-//!   have it.
-//! - **`X-RateLimit-…` is read as you say.** The reset is seconds to some services, an instant to others,
-//!   milliseconds to a few, and nothing in it says which: tell it with [`Observer::vendor`].
-//! - **What is under way goes on.** Calls that were started, or granted up to [a second](crate::MAX_LEAD)
-//!   ahead, still reach the service. With [`max_running(1)`](crate::Builder::max_running) there are none.
-//! - **gRPC** has no such fields: a limit is a status in the trailers there.
+//! - **`Retry-After` counts on 429 and 503 only.** With another status it concerns one request,
+//!   e.g. a redirect. It takes precedence over `RateLimit`, as that draft requires.
+//! - **A date** is compared with the response's own `Date`, so the client's clock does not matter.
+//!   The client's clock is used only if `Date` is missing, as it may be in a 503.
+//! - **Responses are not trusted.** A hold is at least the floor and at most the
+//!   [cap](Observer::cap). An unreadable or past time counts as the floor. A warning names the
+//!   value.
+//! - **`RateLimit-Reset`** is in seconds; from 10⁹ on in seconds since 1970, as some services send
+//!   it.
+//! - **`X-RateLimit-…` must be configured** with [`Observer::vendor`]: depending on the service,
+//!   its reset is in seconds, in milliseconds or an instant.
+//! - **Calls under way continue.** Calls that have started, or were granted up to [a
+//!   second](crate::MAX_LEAD) ahead, still reach the service.
+//!   [`max_running(1)`](crate::Builder::max_running) prevents that.
+//! - **gRPC** has no such fields: it reports a limit as a status in the trailers.
 
 mod doubt;
 mod feedback;

@@ -1,4 +1,4 @@
-//! Turns what responses ask for into a hold of the queue.
+//! The observer: turns responses into holds of the queue.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{IntervalQueue, clock, host::timeout};
 
-/// The longest that a response is kept back until its hold is in force.
+/// Maximum delay of a response whose hold is not yet in force.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads responses and holds the queue, for all processes, as long as they ask for. The module's
-/// [documentation](super) tells what is read.
+/// Reads responses and holds the queue, for all processes, as long as they ask. See the module's
+/// [documentation](super) for the fields.
 #[derive(Clone, Debug)]
 #[must_use = "it observes nothing until it is given responses"]
 pub struct Observer {
@@ -25,30 +25,29 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// An observer that holds that queue.
+    /// An observer that holds `queue`.
     pub fn new(queue: IntervalQueue) -> Self {
         let limits = Limits { floor: Duration::from_secs(1), cap: Duration::from_secs(3600) };
         Self { queue, limits, vendor: Vec::new() }
     }
 
-    /// The shortest hold, for responses that ask to wait but not readably how long. Default 1 s, the unit of
-    /// all these fields. More than 366 days are 366 days.
+    /// The shortest hold. It also applies if a response asks to wait without a readable time.
+    /// Default: 1 s, the unit of these fields. Values over 366 days are cut.
     pub const fn floor(mut self, floor: Duration) -> Self {
         self.limits.floor = floor;
         self
     }
 
-    /// The longest hold. A service that asks for more is asked again then. Default one hour, which covers the
-    /// windows of most services. More than 366 days are 366 days, the longest of any
-    /// [`hold`](IntervalQueue::hold). A floor above it counts in its place: all holds are as long as the
-    /// floor then.
+    /// The longest hold; after it the service is called again and may ask for more. Default: one
+    /// hour, which covers the windows of most services. Values over 366 days, the longest
+    /// [`hold`](IntervalQueue::hold), are cut. A floor above the cap replaces it.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.limits.cap = cap;
         self
     }
 
-    /// Reads these fields of the service, too. Default: only those of the standards. May be called for each of
-    /// several limits, of requests and of tokens, say; the longest wait of those with nothing left counts.
+    /// Also reads these fields of the service. Default: only the standard fields. Call it for each
+    /// limit, e.g. of requests and of tokens; of the used-up limits the longest wait counts.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -71,11 +70,11 @@ impl Observer {
         self
     }
 
-    /// Reads a response. The hold that it asks for is in force when this returns, unless the state takes
-    /// longer than a second: then it comes into force as soon as the state answers. The hold that was asked
-    /// for; none if the response asks for nothing.
+    /// Reads a response and, if it asks to wait, holds the queue and returns the hold. On return
+    /// the hold is in force, unless the store takes longer than a second: then it takes effect when
+    /// the store replies.
     ///
-    /// If the state fails, that is logged, and there is no hold.
+    /// A failure of the store is logged; there is no hold then.
     ///
     /// ```no_run
     /// # async fn call(queue: interval_queue::IntervalQueue) -> Result<(), Box<dyn std::error::Error>> {
@@ -94,14 +93,14 @@ impl Observer {
     ///
     /// # Cancel safety
     ///
-    /// Once it was polled, the hold is given also if this is dropped.
+    /// Once polled, the hold takes effect even if the future is dropped.
     pub async fn observe(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let asked = self.read(status, headers)?;
         self.hold(asked).await;
         Some(asked)
     }
 
-    /// What a response asks for.
+    /// Returns the requested hold and logs unusable fields.
     pub(super) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let Reading { hold, doubts } = read(status, headers, self.limits, &self.vendor, clock::time_of_day());
         for doubt in doubts {
@@ -110,13 +109,13 @@ impl Observer {
         hold
     }
 
-    /// Holds the queue. Ends when that is done or has failed, or is taking too long.
+    /// Completes when the hold is in force, has failed, or takes longer than `PATIENCE`.
     pub(super) fn hold(&self, asked: Duration) -> BoxFuture<'static, ()> {
         let queue = self.queue.clone();
         Box::pin(async move {
             let host = queue.shard.host.clone();
             let (sender, done) = oneshot::channel::<()>();
-            // A task of its own: the caller may give up, and the hold is for everybody.
+            // Spawned: the hold is for all processes, even if the caller gives up.
             host.spawn(Box::pin(async move {
                 match queue.hold(asked).await {
                     Ok(()) => queue.shard.telemetry.response_held(asked),

@@ -1,4 +1,4 @@
-//! What a response asks for: a pure function of its status, its headers and the time of day.
+//! The hold that a response asks for: a pure function of status, headers and time of day.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use interval_queue_contract::MAX_INTERVAL;
 
 use super::{VendorLimit, doubt::Doubt, remaining::used_up};
 
-/// How short and how long a hold may be. Neither counts beyond the longest that a queue takes.
+/// Bounds of a hold, cut to `MAX_INTERVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) floor: Duration,
@@ -24,16 +24,13 @@ impl Limits {
     }
 }
 
-/// What was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// How long nobody should call.
     pub(super) hold: Option<Duration>,
-    /// What could not be taken as it was.
     pub(super) doubts: Vec<Doubt>,
 }
 
-/// Reads a response that arrived at `now`. The module's documentation has the rules.
+/// Reads a response that arrived at `now`; the rules are in the module's documentation.
 pub(super) fn read(
     status: StatusCode,
     headers: &HeaderMap,
@@ -46,7 +43,7 @@ pub(super) fn read(
     let limited = status == StatusCode::TOO_MANY_REQUESTS;
     let listens = limited || status == StatusCode::SERVICE_UNAVAILABLE;
     let retry_after = headers.get(RETRY_AFTER).filter(|_| listens);
-    // By the clock of who wrote the dates, if it can be known.
+    // The response's own `Date` is the clock by which its dates were written.
     let at = headers.get(DATE).and_then(|value| date(value.to_str().ok()?.trim())).unwrap_or(now);
 
     let asked = retry_after
@@ -56,7 +53,7 @@ pub(super) fn read(
                 vendor.iter().filter_map(|limit| limit.used_up(headers, at, &mut doubts)).max();
             used_up(headers, at, &mut doubts).max(of_the_service)
         })
-        // To wait, but not how long.
+        // A wait of unknown length.
         .or_else(|| (limited || retry_after.is_some()).then_some(Duration::ZERO));
     if let Some(asked) = asked.filter(|asked| *asked > limits.cap) {
         let asked = format!("{} s", asked.as_secs());
@@ -65,8 +62,8 @@ pub(super) fn read(
     Reading { hold: asked.map(|asked| asked.min(limits.cap).max(limits.floor)), doubts }
 }
 
-/// What a response asks for, for the fuzz targets: the hold, at least `floor` and at most `cap`, and the
-/// doubts as they are logged. The fields `X-RateLimit-…` are read as each kind there is.
+/// Reads a response for the fuzz targets: the hold and the doubts as logged. The fields
+/// `X-RateLimit-…` are read as every `Reset`.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn asked(
@@ -82,12 +79,11 @@ pub fn asked(
     (hold, doubts.iter().map(Doubt::to_string).collect())
 }
 
-/// How long a `Retry-After` says to wait.
 fn wait(value: &HeaderValue, at: SystemTime) -> Result<Duration, Doubt> {
     let doubt = |problem| Doubt::new("retry-after", value, problem);
     let text = value.to_str().unwrap_or_default().trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are as long as it gets.
+        // More digits than a `u64` has: the longest wait.
         return Ok(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = date(text).ok_or_else(|| doubt("is neither whole seconds nor a date"))?;
@@ -104,7 +100,6 @@ pub(super) mod tests {
 
     const LIMITS: Limits = Limits { floor: Duration::from_secs(1), cap: Duration::from_secs(3600) };
 
-    /// Headers as they are on the wire, a field in a line.
     pub(in crate::http) fn headers(lines: &str) -> HeaderMap {
         let field = |line: &str| {
             let (name, value) = line.split_once(": ").unwrap();
@@ -117,7 +112,7 @@ pub(super) mod tests {
         headers
     }
 
-    /// Reads a response at 08:50:00. The hold in seconds, and the doubts.
+    /// Reads a response at 08:50:00. Returns the hold in seconds and the doubts.
     fn read_at_ten_to_nine(status: u16, lines: &str) -> (Option<u64>, Vec<Doubt>) {
         let now = date("Sun, 06 Nov 1994 08:50:00 GMT").unwrap();
         let status = StatusCode::from_u16(status).unwrap();
@@ -131,7 +126,7 @@ pub(super) mod tests {
             (200, "server: x", None),
             (503, "server: x", None),
             (429, "server: x", Some(1)),
-            // Where it is about the rate.
+            // `Retry-After` counts on 429 and 503 only.
             (429, "retry-after: 30", Some(30)),
             (503, "retry-after:  30 ", Some(30)),
             (429, "retry-after: 0", Some(1)),
@@ -141,7 +136,7 @@ pub(super) mod tests {
             (301, "retry-after: 30", None),
             (413, "retry-after: 30", None),
             (500, "retry-after: garbage", None),
-            // A date, by the server's clock and else by ours.
+            // Dates: by the server's `Date`, else by the local clock.
             (
                 429,
                 "retry-after: Sun, 06 Nov 1994 08:50:07 GMT\ndate: Sun, 06 Nov 1994 08:49:37 GMT",
@@ -156,7 +151,7 @@ pub(super) mod tests {
             (503, "retry-after: Sun, 06 Nov 1994 08:50:07 GMT", Some(7)),
             (503, "retry-after: Sun, 06 Nov 1994 08:50:07 GMT\ndate: today", Some(7)),
             (503, "retry-after: Sun, 06 Nov 1994 08:50:00 GMT", Some(1)),
-            // Beside what counts what is left.
+            // `RateLimit`, with and without `Retry-After`.
             (200, "ratelimit: \"a\";r=0;t=30", Some(30)),
             (429, "ratelimit: \"a\";r=0;t=30", Some(30)),
             (429, "ratelimit: \"a\";r=5;t=30", Some(1)),
@@ -183,7 +178,7 @@ pub(super) mod tests {
             (503, "retry-after: ", Some(1), NO_WAIT),
             (429, "retry-after: später", Some(1), NO_WAIT),
             (429, "retry-after: Sun, 06 Nov 1994 08:49:59 GMT", Some(1), "is in the past"),
-            // What is clear beside it counts.
+            // A readable `RateLimit` counts despite an unreadable `Retry-After`.
             (429, "retry-after: soon\nratelimit: \"a\";r=0;t=30", Some(30), NO_WAIT),
             (429, "ratelimit: ???", Some(1), "is no structured field"),
             (200, "ratelimit: ???", None, "is no structured field"),

@@ -1,4 +1,4 @@
-//! The fields that count what is left of a limit: `RateLimit`, and what earlier drafts had in its place.
+//! The standard fields for what remains of a limit: `RateLimit` and its predecessors.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,15 +7,13 @@ use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
 use super::doubt::Doubt;
 
-/// Of all drafts since the seventh.
+/// Since the seventh draft.
 const RATE_LIMIT: &str = "ratelimit";
-/// Of those before.
+/// Before the seventh draft, with [`RESET`].
 const REMAINING: &str = "ratelimit-remaining";
-/// See [`REMAINING`].
 const RESET: &str = "ratelimit-reset";
 
-/// How long until something is left again, by the fields that count what is left; zero if they do not say.
-/// The longest, if several limits have nothing left.
+/// The longest wait of the used-up limits; zero if their fields give none.
 pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doubt>) -> Option<Duration> {
     let lines: Vec<_> = headers.get_all(RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
     // A list may be spread over several lines (RFC 9651, section 4.2).
@@ -38,8 +36,8 @@ pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doub
     combined.max(separate)
 }
 
-/// What is said of one limit: how often one may still call, and in how long more often. None within: it was
-/// not readable.
+/// The remaining calls, and the time until there are more. `left` and the inner `reset` are `None`
+/// if unreadable.
 #[derive(Debug, PartialEq, Eq)]
 struct Stated {
     left: Option<u64>,
@@ -51,7 +49,6 @@ impl Stated {
         Self { left: whole(left), reset: reset.map(|reset| whole(reset).map(Duration::from_secs)) }
     }
 
-    /// How long until something is left again, if nothing is.
     fn used_up(&self, mut doubt: impl FnMut(&'static str)) -> Option<Duration> {
         match (self.left, self.reset) {
             (Some(0), None) => Some(Duration::ZERO),
@@ -69,7 +66,7 @@ impl Stated {
     }
 }
 
-/// The limits in the field `RateLimit`: a list of items with parameters, or in drafts before the eighth one
+/// The limits in `RateLimit`: a list of items with parameters; before the eighth draft a
 /// dictionary.
 fn stated(field: &[u8]) -> Option<Vec<Stated>> {
     if let Ok(list) = Parser::new(field).parse::<List>() {
@@ -95,8 +92,8 @@ fn whole(item: &BareItem) -> Option<u64> {
     u64::try_from(i64::from(item.as_integer()?)).ok()
 }
 
-/// A reset of the separate fields: seconds, or seconds since 1970, which no draft ever said but large
-/// services send. No limit lasts for thirty years, so there is no doubt which it is.
+/// The wait in a `RateLimit-Reset`: seconds, or seconds since 1970, which large services send
+/// against every draft. No limit lasts thirty years, so the two are distinct.
 fn until(reset: u64, at: SystemTime) -> Option<Duration> {
     let reset = Duration::from_secs(reset);
     if reset < Duration::from_secs(1_000_000_000) {
@@ -109,7 +106,7 @@ fn until(reset: u64, at: SystemTime) -> Option<Duration> {
 mod tests {
     use super::{super::reading::tests::headers, *};
 
-    /// Reads headers at the second 1,600,000,000. The wait in seconds, and what was in doubt.
+    /// Reads headers at the second 1,600,000,000. Returns the wait in seconds and the doubts.
     fn read(lines: &str) -> (Option<u64>, Vec<(&'static str, &'static str)>) {
         let mut doubts = Vec::new();
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
@@ -126,7 +123,7 @@ mod tests {
             ("ratelimit: \"default\";r=0", Some(0)),
             ("ratelimit: default;r=0;t=30", Some(30)),
             ("ratelimit: \"default\";t=30", None),
-            // Several: the longest of those with nothing left.
+            // Several limits: the longest wait of the used-up ones.
             ("ratelimit: \"a\";r=0;t=3, \"b\";r=0;t=60;pk=:cHsdsRa894==:, \"c\";r=7;t=99", Some(60)),
             ("ratelimit: \"a\";r=0;t=60\nratelimit: \"b\";r=0;t=3", Some(60)),
             ("ratelimit: ", None),
@@ -143,7 +140,7 @@ mod tests {
             ("ratelimit-reset: 30", None),
             ("ratelimit-remaining: 0\nratelimit-reset: 1600000030", Some(30)),
             ("ratelimit: \"default\";r=0;t=5\nratelimit-remaining: 0\nratelimit-reset: 9", Some(9)),
-            // Nobody knows what this means.
+            // Not standard: the unit of the reset is unknown.
             ("x-ratelimit-remaining: 0\nx-ratelimit-reset: 30", None),
         ] {
             assert_eq!(read(lines), (wait, Vec::new()), "{lines}");

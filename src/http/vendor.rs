@@ -1,4 +1,4 @@
-//! The fields in which a service says, in a way of its own, what is left of a limit.
+//! A service's own fields for what remains of a limit.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,35 +6,35 @@ use ::http::{HeaderMap, HeaderName};
 
 use super::doubt::Doubt;
 
-/// What the field says that tells when a limit has something left again.
+/// The unit of the field that reports when a limit resets.
 ///
-/// The documentation of the service has it. A response often tells, too: a number of ten digits is an instant
-/// in seconds, one of thirteen in milliseconds, and a small one counts from now.
+/// See the service's documentation. A response usually shows it: ten digits are seconds since 1970,
+/// thirteen are milliseconds since 1970, a small number counts from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reset {
-    /// In so many seconds.
+    /// Seconds from now.
     InSeconds,
-    /// In so many milliseconds.
+    /// Milliseconds from now.
     InMilliseconds,
-    /// At so many seconds since 1970.
+    /// Seconds since 1970.
     AtSeconds,
-    /// At so many milliseconds since 1970.
+    /// Milliseconds since 1970.
     AtMilliseconds,
 }
 
-/// A pair of fields that count what is left of a limit, as one service has them; for
+/// The two fields in which a service reports what remains of a limit; for
 /// [`Observer::vendor`](super::Observer::vendor).
 ///
-/// Numbers may have a fraction. What is left is nothing if it is less than one.
+/// Numbers may have a fraction. A limit with less than 1 remaining is used up.
 ///
 /// ```
 /// use http::HeaderName;
 /// use interval_queue::http::{Reset, VendorLimit};
 ///
-/// // As GitHub has them, for example.
+/// // As sent by GitHub:
 /// let limit = VendorLimit::x_rate_limit(Reset::AtSeconds);
-/// // And others:
+/// // Other fields:
 /// let limit = VendorLimit::new(
 ///     HeaderName::from_static("x-app-calls-left"),
 ///     HeaderName::from_static("x-app-calls-reset-after"),
@@ -50,7 +50,7 @@ pub struct VendorLimit {
 }
 
 impl VendorLimit {
-    /// These fields.
+    /// A limit with these two fields; `kind` is the unit of `reset`.
     pub const fn new(remaining: HeaderName, reset: HeaderName, kind: Reset) -> Self {
         Self { remaining, reset, kind }
     }
@@ -61,7 +61,7 @@ impl VendorLimit {
         Self::new(remaining, HeaderName::from_static("x-ratelimit-reset"), kind)
     }
 
-    /// How long until something is left again, if nothing is; zero if the response does not say.
+    /// The wait, if the limit is used up; zero if the reset is missing or unreadable.
     pub(super) fn used_up(
         &self,
         headers: &HeaderMap,
@@ -92,11 +92,11 @@ impl VendorLimit {
         Some(wait.unwrap_or_default())
     }
 
-    /// How long until then; none if that is past.
+    /// `None`: the reset is past.
     fn until(&self, reset: f64, at: SystemTime) -> Option<Duration> {
         let milliseconds = matches!(self.kind, Reset::InMilliseconds | Reset::AtMilliseconds);
         let seconds = if milliseconds { reset / 1000.0 } else { reset };
-        // More than fits is as long as it gets.
+        // Too large for a `Duration`: the longest wait.
         let reset = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         match self.kind {
             Reset::InSeconds | Reset::InMilliseconds => Some(reset),
@@ -108,7 +108,7 @@ impl VendorLimit {
     }
 }
 
-/// A number of digits, perhaps with a fraction. No sign and no exponent.
+/// Digits with an optional fraction; no sign, no exponent.
 fn number(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|_| plain)
@@ -118,7 +118,7 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::{super::reading::tests::headers, *};
 
-    /// Reads the pair at the second 1,600,000,000. The wait, and what was in doubt.
+    /// Reads the pair at the second 1,600,000,000. Returns the wait and the doubts.
     fn read(kind: Reset, remaining: &str, reset: &str) -> (Option<Duration>, Vec<String>) {
         let lines =
             [("remaining", remaining), ("reset", reset)].into_iter().filter(|(_, value)| *value != "-");
@@ -158,7 +158,7 @@ mod tests {
             (Reset::InSeconds, "0", "noon", Some(0), "x-ratelimit-reset: noon\", which has nothing left"),
             (Reset::InSeconds, "0", "1e9", Some(0), "no number until when"),
             (Reset::InSeconds, "0", "inf", Some(0), "no number until when"),
-            // Seconds from now, taken for an instant.
+            // Seconds from now, read as an instant.
             (Reset::AtSeconds, "0", "30", Some(0), "is its kind what was told?"),
         ] {
             let (found, doubts) = read(kind, remaining, reset);

@@ -1,5 +1,4 @@
-//! Gathers the slots of a joint job: carries out the plan, and gives back what is in hand when the rest does
-//! not come in time.
+//! Carries out the plan of a joint job; gives slots back if the others do not come in time.
 
 use std::{
     future::poll_fn,
@@ -17,14 +16,15 @@ use super::{
 use crate::{error::Error, host::sleep_until, line::Gate, shard::Running};
 
 pub(super) struct Gathering {
-    /// In the order in which the caller gave the queues.
+    /// In the caller's order.
     seats: Vec<Seat>,
-    /// The one that did not bring its slot in time.
+    /// The seat whose slot was late.
     suspect: Option<usize>,
 }
 
 impl Gathering {
-    /// Waits until all slots are in hand at once. With a limit it fails at once if what is quoted is later.
+    /// Waits until all slots are in hand. With a limit, fails at once if the estimated start is
+    /// later.
     pub(super) async fn gather(seats: Vec<Seat>, mut limit: Option<Duration>) -> Result<Vec<Running>, Error> {
         let mut gathering = Self { seats, suspect: None };
         loop {
@@ -32,13 +32,13 @@ impl Gathering {
             if gathering.good_until().is_some_and(|until| until < now) {
                 gathering.retreat()?;
             } else if gathering.seats.iter().all(Seat::is_in_hand) {
-                // Those behind the first, one after the other.
+                // Slots after the first were requested one after the other.
                 let trips = gathering.seats.iter().map(Seat::round_trip);
                 let answers = trips.clone().sum::<Duration>() - trips.min().unwrap_or_default();
                 let places = gathering.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
                 return Ok(places.collect());
             }
-            // What is in hand waits for no estimate.
+            // A job with a slot in hand must not wait for estimates.
             let hurry = gathering.seats.iter().any(Seat::is_in_hand);
             let looks = join_all(gathering.seats.iter().map(|seat| seat.look(hurry)));
             let outlooks = tokio::select! {
@@ -79,7 +79,7 @@ impl Gathering {
                 let at = time.and_then(|time| self.now().checked_add(time));
                 let host = self.seats[0].shard().host.clone();
                 let at = at.into_iter().chain(self.good_until()).min();
-                // A moment after it.
+                // Just past that instant.
                 let at = at.map(|at| at + Duration::from_micros(1));
                 let shards: Vec<_> = self.seats.iter().map(|seat| seat.shard().clone()).collect();
                 let stopped = select_all(shards.iter().map(|shard| Box::pin(shard.stopped.notified())));
@@ -93,7 +93,7 @@ impl Gathering {
         }
     }
 
-    /// The slowest first, and the same for everybody.
+    /// Slowest first. All jobs of the same queues use this order.
     fn order(&self, outlooks: &[Outlook]) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.seats.len()).collect();
         order.sort_by_key(|&seat| {
@@ -104,7 +104,7 @@ impl Gathering {
         order
     }
 
-    /// Gives back what is in hand: something did not come in time.
+    /// Gives slots back because another one was late.
     fn retreat(&mut self) -> Result<(), Error> {
         self.suspect = self.seats.iter().position(Seat::is_open);
         self.seats.iter_mut().for_each(Seat::renounce);
@@ -115,7 +115,7 @@ impl Gathering {
         self.seats.iter().filter_map(Seat::good_until).min()
     }
 
-    /// Waits until something happens to a seat.
+    /// Waits for a ticket or slot.
     async fn change(&mut self) -> Result<(), Error> {
         poll_fn(|context| {
             let mut changes = self.seats.iter_mut().map(|seat| seat.poll_change(context));

@@ -1,8 +1,8 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
-//! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and
-//! `gathering.rs` carries the plan out. Behind its gate (`joint.rs` of the line) a job holds a ticket that
-//! asks for no slot.
+//! `plan.rs` decides the next move, `seat.rs` is the job's position in one queue, and
+//! `gathering.rs` carries the plan out. Behind a gate (`joint.rs` of the line) a job holds a ticket
+//! and requests no slot.
 
 mod gathering;
 mod plan;
@@ -25,11 +25,10 @@ use crate::{
     user_code::{caught, limited},
 };
 
-/// The most queues that a job can need a slot of.
 const MOST: usize = 16;
 
-/// Several queues that a job needs a slot of at once: one for each customer and one for all, say, or requests
-/// per second and tokens per minute.
+/// Several queues in each of which a job needs a slot, e.g. one per customer and one for all, or
+/// requests per second and tokens per minute.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -50,48 +49,47 @@ const MOST: usize = 16;
 /// # }
 /// ```
 ///
-/// A job holds a ticket in each queue and uses no slot before the others are near, so it neither blocks a
-/// queue nor wastes its slots while it waits for another. The one in which a slot takes longest, by interval
-/// and weight, is asked first, the next one when its slot has come, and so on. It starts when the last one
-/// has come. What is in hand by then is given back if that takes longer than half its interval (at least 10
-/// ms, or its lead): nothing is held for long, so no two jobs can wait for each other.
+/// A job holds a ticket in each queue and requests no slot before the others are near, so it
+/// neither blocks a queue nor wastes slots. It requests a slot of the slowest queue first (by
+/// interval and weight), then of the next slower one. It starts when the last slot has come. A slot
+/// is given back after half its interval (at least 10 ms, at least the lead), so jobs cannot
+/// deadlock.
 ///
-/// # What can be relied on
+/// # Guarantees
 ///
-/// In each queue slots are never closer than its interval, and the job starts at or after its slot. It starts
-/// later than the first of its slots by what it waits for the others, mostly less than an interval of the
-/// next faster queue, and about one round trip for each further queue. If that is more than answers take, the
-/// next slot of the slower queue is held back as long, as if by [`hold`](IntervalQueue::hold), so that starts
-/// keep their distance, too. Where the lead reaches half the interval the next slots may have been granted by
-/// then, and starts can come nearer to each other.
+/// Slots of a queue keep its interval, and the job starts at or after each of its slots. After its
+/// first slot it waits for the others: usually less than an interval of the next faster queue, plus
+/// a round trip per further queue. If that exceeds the round trips, the slower queue's next slot is
+/// delayed as much, as by [`hold`](IntervalQueue::hold), so that starts keep their distance. They
+/// can come closer if the lead reaches half the interval, as the next slots may be granted by then.
 ///
-/// A queue that is paused, held, full or not to be reached keeps the job waiting, and nobody else. A job
-/// keeps its place in each line from when it has its ticket there. In the longest it has it at once,
-/// elsewhere when what is left of that wait is as long as the other line.
+/// A queue that is paused, held, full or unreachable delays only this job. Once it has a ticket,
+/// the job keeps its position in that line. It takes the ticket at once in the longest line, and in
+/// a shorter one when the rest of the longest wait is as short.
 ///
-/// # What it costs
+/// # Cost
 ///
-/// Each queue has one command for the job, as for any other, and one or two more to see how long the line is,
-/// unless it was heard of in the last 50 ms. A slot is lost where a line moved otherwise than it looked: at
-/// most about one in each queue for each job, and hardly any where one of the queues is clearly the slowest.
-/// So is a slot that was in hand when the caller stopped waiting.
+/// Each queue gets one command per job, as usual, and one or two more to read the line's length
+/// unless it was read in the last 50 ms. A slot is lost if a line moves differently than estimated:
+/// about one per queue and job at most, hardly any if one queue is clearly the slowest. A slot in
+/// hand is also lost if the caller stops waiting.
 #[derive(Clone, Debug)]
 pub struct Limits {
     queues: Arc<[IntervalQueue]>,
     weights: Option<Arc<[u32]>>,
-    /// Whether queues of one name are known to be on different states.
+    /// Set once queues of one name are known to differ.
     told_apart: Arc<OnceCell<()>>,
 }
 
 impl Limits {
-    /// Limits of these queues, 1 to 16 of them, on one state or several. The order makes no difference but to
+    /// Limits of 1 to 16 queues, on one store or several. Their order matters only to
     /// [`weighing`](Self::weighing) and [`Turns::as_slice`].
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for none, too many, or the same queue twice. Of two shards of
-    /// one name that were opened each by itself only the state can tell whether they are the same queue: the
-    /// first job asks it.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for no queue, more than 16, or a queue given twice.
+    /// If two shards of one name were opened separately, only the store can show that they are one
+    /// queue: the first job checks it and returns the error.
     pub fn new(queues: impl IntoIterator<Item = IntervalQueue>) -> Result<Self, Error> {
         let queues: Arc<[_]> = queues.into_iter().collect();
         if queues.is_empty() || queues.len() > MOST {
@@ -107,13 +105,13 @@ impl Limits {
         Ok(limits)
     }
 
-    /// The same limits for jobs that take so many intervals of each queue, in the order in which the queues
-    /// were given. Default: one of each, or the [weight](JobOptions::weight) in the options.
+    /// These limits with one weight per queue, in the order of the queues: how many intervals a job
+    /// takes. Default: 1 each, or the [weight](JobOptions::weight) in the options.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for more or fewer weights than queues. What is wrong with a
-    /// weight is told to the job that has it.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for another number of weights than of queues. Each
+    /// job returns the error of an invalid weight.
     pub fn weighing(&self, weights: impl IntoIterator<Item = u32>) -> Result<Self, Error> {
         let weights: Arc<[u32]> = weights.into_iter().collect();
         if weights.len() != self.queues.len() {
@@ -124,16 +122,16 @@ impl Limits {
         Ok(Self { weights: Some(weights), ..self.clone() })
     }
 
-    /// Waits for a slot in each queue, to run something in place. While the turns live it counts as a running
-    /// job of each.
+    /// Waits for a slot in each queue, to run code in place. Counts as a running job of each queue
+    /// until the turns are dropped.
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::turn`], of any of the queues; the places in the others are given up then.
+    /// As [`IntervalQueue::turn`], of any queue. The positions in the others are given up.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it returned, all places are given up.
+    /// If dropped before it returns, all positions are given up.
     pub async fn turn(&self) -> Result<Turns, Error> {
         self.turn_with(JobOptions::new()).await
     }
@@ -142,8 +140,8 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::turn`], and [`Invalid`](crate::ErrorKind::Invalid) for a weight if there are
-    /// [others](Self::weighing).
+    /// As [`IntervalQueue::turn`], and [`Invalid`](crate::ErrorKind::Invalid) for a weight if
+    /// [`weighing`](Self::weighing) has set weights.
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turns, Error> {
         options.check_turn()?;
         let places = self.gather(&options).await?;
@@ -154,17 +152,18 @@ impl Limits {
         Ok(Turns(places.into_iter().map(turn).collect()))
     }
 
-    /// Runs a job in its slots, as a task of its own, and gives its result.
+    /// Runs a job in its slots, as a task of its own, and returns its result.
     ///
     /// # Errors
     ///
     /// As [`turn`](Self::turn), [`Panicked`](crate::ErrorKind::Panicked) if the job panicked, and
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the [shutdown](IntervalQueue::shutdown) of one of the
-    /// queues aborted it.
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the [shutdown](IntervalQueue::shutdown) of one
+    /// of the queues aborted it.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the job started, all places are given up; later the job runs detached.
+    /// If dropped before the job starts, all positions are given up; later the job runs on,
+    /// detached.
     pub async fn run<F>(&self, job: F) -> Result<F::Output, Error>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -176,8 +175,8 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and [`TimedOut`](crate::ErrorKind::TimedOut)
-    /// as [`timeout`](JobOptions::timeout) says.
+    /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and
+    /// [`TimedOut`](crate::ErrorKind::TimedOut) after the [`timeout`](JobOptions::timeout).
     pub async fn run_with<F>(&self, options: JobOptions, job: F) -> Result<F::Output, Error>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -193,7 +192,6 @@ impl Limits {
             let told = outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok);
             places.iter_mut().for_each(|place| place.ended(told));
             drop(places);
-            // The caller may have stopped waiting.
             let _ = sender.send(outcome);
         }));
         result.await.unwrap_or_else(|_| Err(Error::cancelled()))
@@ -215,8 +213,7 @@ impl Limits {
                 let terms = queue.terms(&self.options_of(number, options))?;
                 seats.push(Seat::new(queue.clone(), terms.unhurried(), origin.clone()));
             }
-            // In one order for all, so that nobody has room here and waits for it there while another does
-            // the opposite.
+            // One order for all jobs avoids deadlock.
             let mut order: Vec<_> = (0..seats.len()).collect();
             order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
             for seat in order {
@@ -232,7 +229,7 @@ impl Limits {
             }
         };
         gathered.inspect_err(|error| {
-            // Nobody can tell which of them it is too late for.
+            // Which queue was late is unknown: each counts a refusal.
             if error.kind() == ErrorKind::TooLate {
                 for (number, queue) in self.queues.iter().enumerate() {
                     if let Ok(terms) = queue.terms(&self.options_of(number, options)) {
@@ -243,13 +240,12 @@ impl Limits {
         })
     }
 
-    /// The options of a job for the queue of that number.
     fn options_of(&self, number: usize, options: &JobOptions) -> JobOptions {
         let weight = self.weights.as_ref().map(|weights| weights[number]);
         weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight))
     }
 
-    /// Queues of one name, each with each.
+    /// All pairs of queues with one name.
     fn namesakes(&self) -> impl Iterator<Item = (&Arc<Shard>, &Arc<Shard>)> {
         let shards = || self.queues.iter().map(|queue| &queue.shard).enumerate();
         shards().flat_map(move |(number, one)| {
@@ -258,8 +254,8 @@ impl Limits {
         })
     }
 
-    /// Asks the states of queues of one name whether they are the same: what one knows of a shard, the other
-    /// does not.
+    /// Checks that queues of one name differ: a shard of one that has a ticket must not
+    /// appear in the other's record.
     async fn tell_apart(&self) -> Result<(), Error> {
         self.told_apart
             .get_or_try_init(|| async {
@@ -287,7 +283,7 @@ fn twice(shard: &Shard) -> Error {
     InvalidInput::new(format!("the queue {} is given twice: give each once", shard.queue)).into()
 }
 
-/// A slot of each queue that has come. While it lives, it counts as a running job of each.
+/// A slot in each queue. Counts as a running job of each until dropped.
 ///
 /// Returned by [`Limits::turn`].
 #[derive(Debug)]
@@ -295,7 +291,7 @@ fn twice(shard: &Shard) -> Error {
 pub struct Turns(Vec<Turn>);
 
 impl Turns {
-    /// The turns, in the order in which the queues were given.
+    /// The turns, in the order of the queues.
     pub fn as_slice(&self) -> &[Turn] {
         &self.0
     }

@@ -1,77 +1,73 @@
-//! Which of its queues a joint job turns to next. No I/O, no clock.
+//! Decides the next move of a joint job. No I/O, no clock.
 //!
-//! Queues are ordered by how long a slot of the job takes there, slowest first. A ticket is taken where the
-//! line is longest at once, elsewhere when the wait there is what is left of that. The slowest queue is
-//! opened when no other would keep its slot waiting, the next one when its slot has come, and so on: a faster
-//! queue has a slot sooner than the slot of a slower one gets stale.
+//! Queues are ordered by the job's interval there, slowest first. The job takes a ticket at once in
+//! the longest line, and in another when the rest of the longest wait equals its own. The slowest
+//! queue is opened when no other would keep its slot waiting, the next one when that slot has come,
+//! and so on: a faster queue has a slot before the slower one's is stale.
 
 use std::time::Duration;
 
-/// How a job stands in one of its queues.
+/// A job's state in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
-    /// It is not in its line.
+    /// Not in the line.
     Absent,
-    /// It holds a ticket and asks for no slot.
+    /// Has a ticket and requests no slot.
     Gated,
-    /// It asks for its slot.
     Open,
-    /// Its slot has come.
     InHand,
 }
 
-/// What is known of one queue.
+/// An estimate for a job in one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outlook {
     pub(super) stand: Stand,
-    /// In how long its slot could come; for a new ticket if it is absent. None: nobody can tell.
+    /// Time until its slot; with a new ticket, if absent. `None`: unknown.
     pub(super) wait: Option<Duration>,
     /// From its slot to the next one.
     pub(super) interval: Duration,
-    /// How early it asks for a slot.
+    /// How early a slot is requested.
     pub(super) lead: Duration,
-    /// How long a slot can be in hand.
+    /// How long a slot can be kept in hand.
     pub(super) tolerance: Duration,
-    /// Whether its slot comes when it is due.
+    /// Whether the slot comes when due.
     pub(super) sure: bool,
 }
 
-/// What to do next, by the place in the order.
+/// The next action, on the queue at this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    /// Take a ticket and ask for no slot.
+    /// Take a ticket; request no slot.
     Take(usize),
-    /// Ask for a slot.
     Open(usize),
-    /// Ask for no slot any more: it would have to wait.
+    /// Request no slot any more: it would have to wait.
     Close(usize),
-    /// Look again when a slot has come, or after that time.
+    /// Plan again when a slot has come, or after this time.
     Wait(Option<Duration>),
 }
 
-/// Nearer than this, lines are not looked at again for their length.
+/// Nearer to its ticket than this, a queue without a line is not read again.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// Nearer than this, the time to take a ticket is waited for as a whole.
+/// Minimum time until a line is read again, unless a ticket is due sooner.
 const SOON: Duration = Duration::from_millis(20);
 
-/// The shortest wait for an estimate to come true.
+/// Minimum wait; the margin of an estimate.
 const BLINK: Duration = Duration::from_millis(1);
 
 impl Outlook {
-    /// Whether the job uses its slot, if it comes, in a moment.
+    /// Whether its slot is about to be granted.
     pub(super) fn is_imminent(&self) -> bool {
         self.stand == Stand::Open && self.wait.is_some_and(|wait| wait <= self.lead + BLINK * 2)
     }
 
-    /// Whether there is no line to hold a place in.
+    /// Whether there is no line: a slot could come within the lead.
     fn is_near(&self) -> bool {
         self.wait.is_none_or(|wait| wait <= self.lead)
     }
 }
 
-/// The next move. `queues` are the slowest first; `suspect` is the one that did not bring its slot when it
-/// was due.
+/// The next move. `queues` has the slowest first; the slot of `suspect` did not come when due.
 pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let find = |stand| queues.iter().position(|queue| queue.stand == stand);
     let open = find(Stand::Open);
@@ -82,7 +78,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
     let unknown = || queues.iter().position(|queue| queue.wait.is_none());
     let first = open.or(suspect).or_else(unknown);
-    // A job that waits for something that nobody can tell takes no other place: it would only be in the way.
+    // If a wait is unknown, the job takes no other position: it would only block that line.
     if let Some(first) = first.filter(|&first| suspect == Some(first) || queues[first].wait.is_none()) {
         return if open.is_some() { Move::Wait(None) } else { Move::Open(first) };
     }
@@ -114,24 +110,24 @@ fn others(queues: &[Outlook], first: usize) -> impl Iterator<Item = &Outlook> {
     queues.iter().enumerate().filter(move |(number, _)| *number != first).map(|(_, queue)| queue)
 }
 
-/// Whether the slot of an open queue would be given back for want of this one.
+/// Whether the slot of `open` would be stale before `queue` has one.
 fn keeps_waiting(open: &Outlook, queue: &Outlook) -> bool {
     let ahead = open.wait.unwrap_or_default().max(queue.lead);
     queue.wait.is_none_or(|wait| wait > ahead + open.tolerance)
 }
 
-/// In how long to see whether all is still as it was, before the slot of an open queue is granted.
+/// Time until the last check before the slot of `open` is granted. `None`: too late.
 fn last_look(open: &Outlook) -> Option<Duration> {
     open.wait.and_then(|wait| wait.checked_sub(open.lead + BLINK)).filter(|look| !look.is_zero())
 }
 
-/// In how long no other queue would keep the slot of `first` waiting; none: it is so now.
+/// Time until no other queue would keep the slot of `first` waiting. `None`: now.
 fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
     let wait_of = |queue: &Outlook| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
     let waits = others(queues, first).filter_map(|queue| {
-        // A slot more or less, as long as the first one bears it, rather than one that goes by unused. Where
-        // its slot comes at any time there is no need.
+        // Slack of one slot, as far as `first` can wait, so that no slot goes unused. None is
+        // needed if `first` has a slot at any time.
         let slack = match ahead.is_zero() {
             true => Duration::ZERO,
             false => queue.interval.min(queues[first].tolerance / 4),
@@ -171,7 +167,7 @@ mod tests {
     fn a_place_in_the_longest_line_is_taken_at_once() {
         let idle = queue(Absent, 100, Some(0));
         assert_eq!(next(&[idle, queue(Absent, 10, Some(800))], None), Move::Take(1));
-        // The idle one is opened when the slot is near.
+        // The idle queue is opened when the other slot is near.
         let wait = next(&[idle, queue(Gated, 10, Some(800))], None);
         assert_eq!(wait, Move::Wait(Some(ms(796))));
         assert_eq!(next(&[idle, queue(Gated, 10, Some(4))], None), Move::Open(0));
@@ -182,7 +178,7 @@ mod tests {
         let slow = queue(Open, 100, Some(1000));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(200))], None), Move::Wait(Some(ms(400))));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(996))], None), Move::Take(1));
-        // There is no line.
+        // The other queue has no line.
         assert_eq!(
             next(&[queue(Open, 100, Some(15)), queue(Absent, 10, Some(0))], None),
             Move::Wait(Some(ms(10)))
@@ -194,7 +190,7 @@ mod tests {
         let late = queue(Gated, 100, Some(0));
         assert_eq!(next(&[late, queue(Gated, 10, Some(300))], None), Move::Wait(Some(ms(296))));
         assert_eq!(next(&[queue(Gated, 100, Some(290)), queue(Gated, 10, Some(300))], None), Move::Open(0));
-        // Nor any more, if that turns out later.
+        // The request is withdrawn if the wait turns out longer.
         assert_eq!(next(&[queue(Open, 100, Some(150)), queue(Gated, 10, Some(300))], None), Move::Close(0));
         assert_eq!(
             next(&[queue(Open, 100, Some(260)), queue(Gated, 10, Some(300))], None),
@@ -216,7 +212,7 @@ mod tests {
         let full = |wait| Outlook { sure: false, ..queue(Gated, 10, Some(wait)) };
         assert_eq!(next(&[slow, full(3)], Some(1)), Move::Open(1));
         assert_eq!(next(&[slow, queue(Gated, 10, Some(3))], Some(1)), Move::Open(0));
-        // Not if one knows by now when it will.
+        // A wait that is known to be long does not come first.
         assert_eq!(next(&[slow, full(500)], Some(1)), Move::Wait(Some(ms(486))));
     }
 }

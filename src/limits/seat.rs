@@ -1,4 +1,4 @@
-//! A job's place in one of its queues.
+//! A joint job's position in one of its queues.
 
 use std::{
     pin::Pin,
@@ -21,7 +21,7 @@ use crate::{
     turn::handover,
 };
 
-/// A job that is to come into the line of a shard.
+/// Counts a job that is about to join the shard's line, until dropped.
 struct Announced(Arc<Shard>);
 
 impl Drop for Announced {
@@ -33,10 +33,10 @@ impl Drop for Announced {
 struct Waits {
     place: Place,
     gate: Gate,
-    /// None once it has its ticket.
+    /// `None` once the ticket is taken.
     taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
-    /// When its slot was to come before it had a ticket.
+    /// The estimated slot, until the ticket is taken.
     quoted: Option<Instant>,
 }
 
@@ -49,12 +49,11 @@ enum Held {
 pub(super) struct Seat {
     pub(super) queue: IntervalQueue,
     terms: Terms,
-    /// Where its job comes from.
     origin: Origin,
     held: Held,
-    /// While it is absent and about to come.
+    /// Set while the job is absent and about to join.
     announced: Option<Announced>,
-    /// Its place in a line that is bounded.
+    /// The job's permit, if the line is bounded.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -63,7 +62,6 @@ impl Seat {
         Self { queue, terms, origin, held: Held::Nothing, announced: None, room: None }
     }
 
-    /// Waits for room in a line that is bounded.
     pub(super) async fn take_room(&mut self) -> Result<(), Error> {
         let room = self.shard().room(1, &self.terms).await;
         self.room = room.inspect_err(|error| self.note_refusal(error))?;
@@ -91,7 +89,7 @@ impl Seat {
         self.stand() == Stand::InHand
     }
 
-    /// Looks how it stands, and asks the state if what is known is old, unless in a hurry.
+    /// Estimates the slot; reads the record first if that is old and there is no `hurry`.
     pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Outlook> {
         let (stand, interval, tolerance) = (self.stand(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
@@ -122,15 +120,15 @@ impl Seat {
             let now = shard.host.now();
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
-            // Whether there is room to run when its slot comes, nobody can tell.
+            // With a running limit a slot may come late.
             let sure = shard.line().contact.memory.max_running.is_none();
             Outlook { stand, wait, interval, lead, tolerance, sure }
         }
         .boxed()
     }
 
-    /// For how long a slot can be in hand. The next one comes that much later, which others have to be told
-    /// before they are granted it.
+    /// How long a slot can be kept in hand. The next slot is delayed as much, and other shards must
+    /// learn of that before they are granted it.
     pub(super) fn tolerance(&self) -> Duration {
         let lead = self.shard().lead().get().to_duration();
         lead.max(self.interval() / 2).max(MIN_TOLERANCE)
@@ -141,13 +139,13 @@ impl Seat {
         self.queue.interval().saturating_mul(self.terms.line.weight)
     }
 
-    /// Until when what is in hand can be used.
+    /// When the slot in hand becomes stale.
     pub(super) fn good_until(&self) -> Option<Instant> {
         let Held::InHand(running) = &self.held else { return None };
         Some(running.since + self.tolerance())
     }
 
-    /// Lets other jobs of this shard count with it, if it is to come.
+    /// Lets the shard's other jobs allow for an absent job.
     pub(super) fn announce(&mut self) {
         if matches!(self.held, Held::Nothing) && self.announced.is_none() {
             self.shard().line().backlog.announced += 1;
@@ -159,7 +157,7 @@ impl Seat {
         self.announced = None;
     }
 
-    /// Goes into the line, behind a gate or not.
+    /// Joins the line.
     pub(super) fn arrive(&mut self, gate: Gate, quoted: Option<Instant>) -> Result<(), Error> {
         self.renounce();
         let shard = self.queue.shard.clone();
@@ -173,7 +171,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Asks for its slot.
+    /// Requests a slot; joins the line first if absent.
     pub(super) fn open(&mut self, quoted: Option<Instant>) -> Result<(), Error> {
         let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, quoted) };
         waits.gate = Gate::Open;
@@ -183,7 +181,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Uses no slot for now, nor the one in hand.
+    /// Requests no slot any more; gives back a slot in hand.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
@@ -192,7 +190,7 @@ impl Seat {
                 self.shard().line().backlog.close_gate(waits.place.id);
                 self.held = Held::Waits(waits);
             }
-            // It started alone and has no ticket to give back.
+            // Started alone: no ticket to give back.
             Held::InHand(running) if running.ticket == Ticket::NONE => drop(running),
             Held::InHand(running) => self.give_back(running)?,
         }
@@ -222,13 +220,12 @@ impl Seat {
         (Waiting::new(self.terms.line, Job::new(start).from(self.origin.clone())), slot)
     }
 
-    /// Counts that its queue does not take it.
     fn note_refusal(&self, error: &Error) {
         let shard = self.shard();
         shard.note_refusal(error, shard.host.now(), &self.terms.line, 1);
     }
 
-    /// Ready when it has its ticket, or its slot has come.
+    /// Ready when the ticket is taken or the slot has come.
     pub(super) fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Held::Waits(waits) = &mut self.held else { return Poll::Pending };
         let mut changed = false;
@@ -246,27 +243,26 @@ impl Seat {
         if changed { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// How long an answer of its state takes.
     pub(super) fn round_trip(&self) -> Duration {
         self.shard().lead().round_trip()
     }
 
-    /// The slot in hand, used at `now`. If that is later than its answers, which took so long, are to blame
-    /// for, the next one is to come as long after the start as it would have come after the slot.
+    /// Uses the slot in hand at `now`. If the round trips (`answers`) do not explain the delay,
+    /// holds the queue, so that the next slot keeps its distance from the start.
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
-        // With bursts a late start is as good as any.
+        // Zero with bursts: no distance between starts is kept.
         let interval = shard.line().contact.memory.spacing();
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
         if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {
-            // It arrives half a round trip from now.
+            // The hold reaches the store half a round trip from now.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
             let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
-                // If it fails, the next start comes closer by that much.
+                // If the hold fails, the next start comes closer by as much.
                 let _ = shard.change_now(hold).await;
             }));
         }
@@ -274,5 +270,5 @@ impl Seat {
     }
 }
 
-/// A start this much later than its slot moves no other.
+/// A delay of a start up to this holds no queue.
 const LEAST_DELAY: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! What is done with all the queues that are kept, and with the settings of one later on.
+//! Methods that act on all kept queues, and `reload`.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,61 +8,60 @@ use interval_queue_contract::InvalidInput;
 use super::IntervalQueues;
 use crate::{IntervalQueue, Tick, error::Error};
 
-/// How many queues are asked at a time: enough for a state that is far away.
+/// Queues handled at a time: enough for a remote store.
 const AT_ONCE: usize = 64;
 
-/// All of these act on the queues that this process keeps at the call. Others, also those of keys that were
-/// dropped because they were idle, are not opened for it: [`Store::queues`](crate::Store::queues) has the
-/// names of all that are stored.
+/// These methods act on the queues that this process keeps at the call. They open no queue, not
+/// even an idle one that was dropped: [`Store::queues`](crate::Store::queues) lists all stored
+/// names.
 impl IntervalQueues {
-    /// The keys of the queues that are kept, sorted. It is no use of them.
+    /// The keys of the kept queues, sorted. Does not count as a use.
     pub fn keys(&self) -> Vec<Arc<str>> {
         self.iter().map(|(key, _)| key).collect()
     }
 
-    /// The queues that are kept with their keys, sorted by these. It is no use of them, but none is dropped
-    /// for being idle while somebody has its handle.
+    /// The kept queues, sorted by key. Does not count as a use, but a queue is kept while
+    /// its handle exists.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Arc<str>, IntervalQueue)> + use<> {
         let mut kept = self.inner.inside().shelf.by_key();
         kept.sort_by(|(one, _), (other, _)| one.cmp(other));
         kept.into_iter()
     }
 
-    /// [Ticks](IntervalQueue::tick) those in which jobs wait, for a cron job or a health check. What was
-    /// found of each, sorted by key.
+    /// [Ticks](IntervalQueue::tick) the queues with waiting jobs, for a cron job or a health check.
+    /// Returns the results, sorted by key.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, some of them were ticked.
+    /// If dropped, some queues have been ticked.
     pub async fn tick(&self) -> Vec<(Arc<str>, Tick)> {
         let waiting = self.iter().filter(|(_, queue)| queue.waiting() > 0);
         let ticks = stream::iter(waiting).map(async |(key, queue)| (key, queue.tick().await));
         ticks.buffered(AT_ONCE).collect().await
     }
 
-    /// [Pauses](IntervalQueue::pause) them, each for all its shards. One that is opened later is paused only
-    /// if it was then.
+    /// [Pauses](IntervalQueue::pause) the kept queues for all their shards.
     ///
     /// # Errors
     ///
-    /// The first one, with its key, once all others were paused.
+    /// The first error, with its key, after all other queues were paused.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, some of them are paused.
+    /// If dropped, some queues are paused.
     pub async fn pause_all(&self) -> Result<(), Error> {
         self.each(async |queue| queue.pause().await).await
     }
 
-    /// [Resumes](IntervalQueue::resume) them, each for all its shards.
+    /// [Resumes](IntervalQueue::resume) the kept queues for all their shards.
     ///
     /// # Errors
     ///
-    /// The first one, with its key, once all others were resumed.
+    /// The first error, with its key, after all other queues were resumed.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, some of them are resumed.
+    /// If dropped, some queues are resumed.
     pub async fn resume_all(&self) -> Result<(), Error> {
         self.each(async |queue| queue.resume().await).await
     }
@@ -73,21 +72,22 @@ impl IntervalQueues {
         acts.buffered(AT_ONCE).fold(Ok(()), async |first: Result<(), Error>, next| first.and(next)).await
     }
 
-    /// Asks for the settings of a key once more, and makes its pace and running limit those of all shards,
-    /// whatever they were: when the plan of a customer has changed. Everything else in the settings counts
-    /// when the queue is next opened. Opens the queue if it is not kept.
+    /// Loads a key's settings again and sets its rates and running limit for all shards, e.g. after
+    /// a change of a customer's plan. Other settings take effect at the next opening. Opens the
+    /// queue if it is not kept.
     ///
-    /// To change one of them by hand, [`get`](Self::get) the queue and use
-    /// [`set_interval`](IntervalQueue::set_interval) or [`set_max_running`](IntervalQueue::set_max_running).
+    /// To change a single setting, use [`get`](Self::get) and
+    /// [`set_interval`](IntervalQueue::set_interval) or
+    /// [`set_max_running`](IntervalQueue::set_max_running).
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), and [`Invalid`](crate::ErrorKind::Invalid) if the settings name another queue
-    /// than before.
+    /// As [`get`](Self::get), and [`Invalid`](crate::ErrorKind::Invalid) if the settings name
+    /// another queue.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the settings are changed or are not.
+    /// If dropped, the settings may or may not have changed.
     pub async fn reload(&self, key: impl AsRef<str>) -> Result<IntervalQueue, Error> {
         let key = key.as_ref();
         let queue = self.get(key).await?;

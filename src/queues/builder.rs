@@ -1,4 +1,4 @@
-//! How many queues by their keys are set up.
+//! Constructors and options of [`IntervalQueues`].
 
 use std::{
     fmt,
@@ -14,18 +14,18 @@ use super::{IntervalQueues, Make, shelf::Bounds};
 use crate::{Builder, error::Error, store::connect};
 
 impl IntervalQueues {
-    /// Queues on a state. `make` gives the settings for the queue of a key, and its name. It is called with
-    /// each opening, and keys that it gives one name share a pace, as all shards of a name do.
+    /// Queues on one store. `make` runs at each opening and returns the name and settings of a
+    /// key's queue. Keys with the same name share its rate.
     pub fn new(state: impl SharedState, make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> Self {
         Self::builder(make).open(state)
     }
 
-    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be, and
-    /// [`new`](Self::new) for `make`.
+    /// Queues on the store at `url`, as in [`connect`](crate::connect); see [`new`](Self::new) for
+    /// `make`.
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](crate::connect).
+    /// As [`connect`](crate::connect).
     pub async fn connect(
         url: &str,
         make: impl Fn(&str) -> Builder + Send + Sync + 'static,
@@ -33,13 +33,13 @@ impl IntervalQueues {
         Self::builder(make).connect(url).await
     }
 
-    /// Settings to change before; see [`new`](Self::new) for `make`.
+    /// Options to set before opening; see [`new`](Self::new) for `make`.
     pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
         let make: Make = Box::new(move |key| ready(Ok(make(key))).boxed());
         QueuesBuilder { make, bounds: Bounds::default() }
     }
 
-    /// The same where the settings have to be loaded first, from a database, say, which may fail.
+    /// As [`builder`](Self::builder), with settings that must be loaded, e.g. from a database.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -56,15 +56,15 @@ impl IntervalQueues {
     /// .await?;
     /// customers.get("ada").await?.turn().await?;
     ///
-    /// // When the customer has another plan:
+    /// // After the customer has changed plans:
     /// customers.reload("ada").await?;
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// All who wait for a key wait for one loading, as long as it takes; it ends with the last of them. It is
-    /// not loaded again while the queue is kept, unless it is [reloaded](Self::reload). An error of it is the
-    /// source of what [`get`](Self::get) gives.
+    /// Callers of a key share one loading. It has no time limit and is dropped with its last
+    /// caller. Settings are loaded once while the queue is kept, and by [`reload`](Self::reload).
+    /// [`get`](Self::get) returns a loading error as the source of its error.
     pub fn loading<F, L, E>(load: F) -> QueuesBuilder
     where
         F: Fn(String) -> L + Send + Sync + 'static,
@@ -79,7 +79,7 @@ impl IntervalQueues {
     }
 }
 
-/// Settings for [`IntervalQueues`]; made by [`IntervalQueues::builder`].
+/// Options of [`IntervalQueues`]; made by [`IntervalQueues::builder`].
 #[must_use]
 pub struct QueuesBuilder {
     make: Make,
@@ -87,30 +87,31 @@ pub struct QueuesBuilder {
 }
 
 impl QueuesBuilder {
-    /// How long an idle queue is kept after its last use: when it was last asked for, or seen with work or a
-    /// handle. Default: 60 s. Zero drops it with the next [`get`](IntervalQueues::get) of any key.
+    /// How long an idle queue is kept after its last use: when it was last requested, or found with
+    /// work or a handle. Default: 60 s. Zero: until the next [`get`](IntervalQueues::get) of any
+    /// key.
     pub fn keep_idle(mut self, keep_idle: Duration) -> Self {
         self.bounds.keep_idle = keep_idle;
         self
     }
 
-    /// How many queues are kept before idle ones have to go at once, the longest unused first. Those that are
-    /// not idle stay in any number. Default: 10,000.
+    /// Above this number of kept queues, idle ones are dropped at once, least recently used first.
+    /// Queues in use are always kept. Default: 10,000.
     pub fn max_kept(mut self, queues: usize) -> Self {
         self.bounds.max_kept = queues;
         self
     }
 
-    /// Queues on a state. Opens none yet.
+    /// Queues on one store. Opens no queue yet.
     pub fn open(self, state: impl SharedState) -> IntervalQueues {
         IntervalQueues::on(Arc::new(state), self.make, self.bounds)
     }
 
-    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be.
+    /// Queues on the store at `url`, as in [`connect`](crate::connect).
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](crate::connect).
+    /// As [`connect`](crate::connect).
     pub async fn connect(self, url: &str) -> Result<IntervalQueues, Error> {
         Ok(IntervalQueues::on(connect(url).await?.pace().await?, self.make, self.bounds))
     }

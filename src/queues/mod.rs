@@ -1,4 +1,4 @@
-//! Many queues by their keys: one for each customer, host or API key.
+//! Many queues by key: one per customer, host or API key.
 
 mod all;
 mod builder;
@@ -23,13 +23,13 @@ pub use self::builder::QueuesBuilder;
 use self::shelf::{Bounds, Shelf};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
-/// Gives the settings for the queue of a key.
+/// The settings for a key's queue.
 type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Send + Sync>;
 
-/// Thousands of queues on one state, each opened when its key is first asked for and dropped again once it is
-/// idle.
+/// Thousands of queues on one store. Each is opened when its key is first requested, and dropped
+/// when idle.
 ///
-/// All share the state's one connection. Cloning gives another handle to the same queues.
+/// The queues share one connection. Cloning returns another handle to them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -42,7 +42,7 @@ type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Sen
 /// })
 /// .await?;
 ///
-/// // Each customer has a pace of its own, in all processes.
+/// // Each customer has its own rate, over all processes.
 /// let (ada, bob) = (customers.get("ada").await?, customers.get("bob").await?);
 /// let jobs = (ada.add(async { "ada" }).await?, bob.add(async { "bob" }).await?);
 /// assert_eq!((jobs.0.await?, jobs.1.await?), ("ada", "bob")); // both started at once
@@ -52,14 +52,14 @@ type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Sen
 ///
 /// # What is kept
 ///
-/// A queue is idle when nothing of it waits, runs or is between two attempts, and nobody has a handle to it
-/// or to one of its jobs. An idle queue is dropped [60 s](QueuesBuilder::keep_idle) after its last use, or
-/// sooner if more than [10,000](QueuesBuilder::max_kept) are kept, the longest unused first.
-/// [`get`](Self::get) does that, a few at a time: there is no task and no timer for it, so a process that
-/// asks for no key keeps the queues it has, which do nothing.
+/// A queue is idle if no job waits, runs or is between two attempts, and nobody holds a handle to
+/// it or its jobs. An idle queue is dropped [60 s](QueuesBuilder::keep_idle) after its last use, or
+/// sooner, least recently used first, if more than [10,000](QueuesBuilder::max_kept) are kept. Only
+/// [`get`](Self::get) drops queues, a few at a time. A process that requests no key keeps its
+/// queues, which do nothing.
 ///
-/// Pace and order are in the state, so a queue that is opened again goes on as if it had been kept. What is
-/// lost is the shard's memory of the record, by which a shard restores a record that the state has lost.
+/// Rate and order are stored, so a reopened queue continues as before. It has lost only the shard's
+/// memory, which could restore a record that the store lost.
 #[derive(Clone)]
 pub struct IntervalQueues {
     inner: Arc<Inner>,
@@ -75,8 +75,7 @@ struct Inner {
 #[derive(Default)]
 struct Inside {
     shelf: Shelf,
-    /// The queues that are being opened, with the numbers of the openings. A caller that waits for one keeps
-    /// it alive, so that one that nobody wants any more ends.
+    /// Pending openings, numbered. Only callers hold an opening: without callers it is dropped.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
     closed: bool,
@@ -84,14 +83,12 @@ struct Inside {
 
 type Opening = BoxFuture<'static, Result<IntervalQueue, Arc<Error>>>;
 
-/// What is there for a key.
 enum Found {
     Kept(IntervalQueue),
     Opening(Shared<Opening>),
 }
 
-/// Says that a key is being opened, and takes that back however it ends: the caller may drop the future at
-/// any point.
+/// Removes a key's opening on drop: the caller may drop the future at any point.
 struct Mark {
     inner: Arc<Inner>,
     key: Arc<str>,
@@ -103,23 +100,23 @@ impl IntervalQueues {
         Self { inner: Arc::new(Inner { state, make, bounds, inside: Mutex::default() }) }
     }
 
-    /// The queue of a key: the one that is kept, or else one that is opened now, with one command. Whoever
-    /// asks for a key while it is being opened waits for the same opening.
+    /// The kept queue of a key, or one opened now with one command. Concurrent calls for a key
+    /// share one opening.
     ///
-    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again once it has
-    /// finished.
+    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again after it
+    /// has finished.
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::open`], with the key. Nothing is kept of an opening that failed: the next call
-    /// tries again. [`Settings`](crate::ErrorKind::Settings) if they could not be
-    /// [loaded](Self::loading). [`Panicked`](crate::ErrorKind::Panicked) if `make` panicked, or
-    /// [`Builder::open`] did.
-    /// [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close) or [`shutdown`](Self::shutdown).
+    /// As [`Builder::open`], with the key; the next call tries again.
+    /// [`Settings`](crate::ErrorKind::Settings) if [loading](Self::loading) failed.
+    /// [`Panicked`](crate::ErrorKind::Panicked) if `make` or [`Builder::open`] panicked.
+    /// [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close) or
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe. Others who wait for the same opening go on with it.
+    /// Cancel safe. Other callers of the opening are not affected.
     pub async fn get(&self, key: impl AsRef<str>) -> Result<IntervalQueue, Error> {
         match self.inner.find(key.as_ref())? {
             Found::Kept(queue) => Ok(queue),
@@ -127,7 +124,7 @@ impl IntervalQueues {
         }
     }
 
-    /// How many queues are kept, with work and idle.
+    /// The number of kept queues, busy and idle.
     pub fn len(&self) -> usize {
         self.inner.inside().shelf.len()
     }
@@ -137,26 +134,26 @@ impl IntervalQueues {
         self.len() == 0
     }
 
-    /// Takes no more jobs in any of the queues and opens none from this call on. The future waits until the
-    /// accepted jobs have finished; see [`IntervalQueue::close`].
+    /// From this call on, accepts no job in any queue and opens no queue. The future waits until
+    /// the accepted jobs have finished; see [`IntervalQueue::close`].
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the queues are closed all the same.
+    /// The queues are closed even if the future is dropped.
     pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
         let queues = self.inner.close();
         for queue in &queues {
-            // It is closed by the call; the waiting is below.
+            // The call has closed the queue; the future only waits.
             drop(queue.close());
         }
         async move {
-            // Unconstrained, since tokio lets only some of so many futures of one task be ready at a time.
+            // Unconstrained: tokio's budget lets only some of a task's futures be ready at a time.
             unconstrained(join_all(queues.iter().map(IntervalQueue::wait_idle))).await;
         }
     }
 
-    /// Ends all queues, each as [`IntervalQueue::shutdown`] does and all with the same grace, and opens none
-    /// from then on. What was ended is counted together.
+    /// Ends all queues as [`IntervalQueue::shutdown`] does, with one `grace`, and opens none from
+    /// then on. Returns the sums of all queues.
     ///
     /// # Cancel safety
     ///
@@ -172,12 +169,11 @@ impl IntervalQueues {
 }
 
 impl Inner {
-    /// What is known by keys. Nothing that belongs to a user runs or is dropped while it is locked.
+    /// No user code runs and no user value is dropped under this lock.
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The queue of a key, or its opening.
     fn find(self: &Arc<Self>, key: &str) -> Result<Found, Error> {
         let now = clock::now();
         let (found, _dropped) = {
@@ -185,7 +181,7 @@ impl Inner {
             if inside.closed {
                 return Err(Error::closed());
             }
-            // First, so that the one that is asked for does not go.
+            // Before the eviction, which must spare the requested queue.
             let kept = inside.shelf.get(key, now);
             let dropped = inside.shelf.sweep(now, self.bounds);
             let found = match kept {
@@ -197,7 +193,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// The opening of a key that others wait for, or a new one.
+    /// A pending or new opening.
     fn opening(self: &Arc<Self>, inside: &mut Inside, key: &str) -> Shared<Opening> {
         if let Some(opening) = inside.openings.get(key).and_then(|(_, opening)| opening.upgrade()) {
             return opening;
@@ -205,7 +201,7 @@ impl Inner {
         inside.opened += 1;
         let (key, number) = (Arc::<str>::from(key), inside.opened);
         let mark = Mark { inner: self.clone(), key: key.clone(), number };
-        // Caught in there: the others that share a future are not woken if it panics.
+        // Caught inside: a panic would not wake the other callers of a shared future.
         let opening = AssertUnwindSafe(open(mark)).catch_unwind();
         let opening =
             opening.map(|opened| opened.unwrap_or_else(|panic| Err(Error::opening_panicked(&*panic).into())));
@@ -214,12 +210,12 @@ impl Inner {
         opening
     }
 
-    /// The settings for the queue of a key. The caller may have to catch a panic.
+    /// Runs `make`, which may panic.
     async fn settings(&self, key: &str) -> Result<Builder, Error> {
         (self.make)(key).await
     }
 
-    /// Opens no more queues. Those there are.
+    /// Opens no more queues. Returns the kept ones.
     fn close(&self) -> Vec<IntervalQueue> {
         let mut inside = self.inside();
         inside.closed = true;
@@ -227,7 +223,6 @@ impl Inner {
     }
 }
 
-/// Opens the queue of a key and keeps it.
 async fn open(mark: Mark) -> Result<IntervalQueue, Arc<Error>> {
     let Mark { inner, key, .. } = &mark;
     let queue = inner.settings(key).await?.open_on(inner.state.clone()).await?;

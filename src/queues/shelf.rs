@@ -1,5 +1,5 @@
-//! The queues that are kept by their keys, the longest unused first. No I/O and no code of a user: what is
-//! dropped is handed out.
+//! A cache of queues by key, least recently used first. No I/O and no user code: evicted queues are
+//! returned.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,11 +9,10 @@ use std::{
 
 use crate::{IntervalQueue, shard::Shard};
 
-/// How many queues are looked at with each use. More than one comes with it, so that it catches up; few, so
-/// that nobody waits for the work of others.
+/// Queues checked at each use. More than one, as a use may add one; few, so that no caller works
+/// for others.
 const LOOKED_AT: usize = 16;
 
-/// How long queues are kept, and how many.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) keep_idle: Duration,
@@ -26,11 +25,10 @@ impl Default for Bounds {
     }
 }
 
-/// Queues by their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     kept: HashMap<Arc<str>, Kept>,
-    /// Their keys in the order of their last uses. Instants alone would not tell them apart.
+    /// Keys in the order of last use. Numbers, as instants may be equal.
     by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
 }
@@ -38,14 +36,14 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 struct Kept {
     queue: IntervalQueue,
-    /// When it was last asked for or seen to be in use.
+    /// Last requested or found in use.
     used: Instant,
-    /// Its key in `by_use`.
+    /// The key in `by_use`.
     place: u64,
 }
 
 impl Shelf {
-    /// The queue of a key, which is used by that. One that was closed and has finished is no queue any more.
+    /// The queue of a key; counts as a use. `None` also if it was closed and has finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
         let key = self.by_use.remove(&kept.place)?;
@@ -55,7 +53,7 @@ impl Shelf {
         Some(kept.queue.clone())
     }
 
-    /// Keeps a queue. The one that was there before, if there was one.
+    /// Returns the replaced queue.
     pub(crate) fn keep(
         &mut self,
         key: Arc<str>,
@@ -72,7 +70,7 @@ impl Shelf {
         before.map(|before| before.queue)
     }
 
-    /// Takes out some of the queues that are idle for too long, or too many; the longest unused first.
+    /// Evicts some queues that are idle for too long or too many, least recently used first.
     pub(crate) fn sweep(&mut self, now: Instant, bounds: Bounds) -> Vec<IntervalQueue> {
         let mut dropped = Vec::new();
         for _ in 0..LOOKED_AT {
@@ -98,25 +96,22 @@ impl Shelf {
         self.kept.len()
     }
 
-    /// All that are kept.
     pub(crate) fn all(&self) -> Vec<IntervalQueue> {
         self.kept.values().map(|kept| kept.queue.clone()).collect()
     }
 
-    /// The same with their keys, in any order.
     pub(crate) fn by_key(&self) -> Vec<(Arc<str>, IntervalQueue)> {
         self.kept.iter().map(|(key, kept)| (key.clone(), kept.queue.clone())).collect()
     }
 }
 
-/// Whether nothing waits, runs or is between attempts, and nobody but the shelf has a handle. A driver, a
-/// running job and a handle of a job have one of their own; only the shelf could give another away, and it is
-/// locked.
+/// Whether no job waits, runs or is between attempts, and only the cache holds the shard. Drivers,
+/// running jobs and handles hold it, too. Only the cache, which is locked, could add a holder.
 fn is_unused(queue: &IntervalQueue) -> bool {
     Arc::strong_count(&queue.shard) == 1 && queue.shard.line().is_idle()
 }
 
-/// Whether it takes no jobs and has none.
+/// Whether the shard is closed and has no jobs.
 fn is_over(shard: &Shard) -> bool {
     let line = shard.line();
     line.closed && line.is_idle()

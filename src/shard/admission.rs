@@ -1,4 +1,4 @@
-//! How jobs come into the line: room, quotes, tickets, and the place that is given up unless it is kept.
+//! Admission of jobs to the line: permits, estimates, tickets, positions.
 
 use std::{
     sync::Arc,
@@ -21,11 +21,11 @@ use crate::{
     user_code::dispose,
 };
 
-/// How fresh a quote is that a slot of another queue depends on, or that is asked for.
+/// Maximum age of the record for an estimate.
 const JOINT_FRESH: Duration = Duration::from_millis(50);
 
 impl Shard {
-    /// Puts a job into the line once there is room for it. Dropping the place it gives withdraws the job.
+    /// Adds a job to the line once there is room. Dropping its `Place` withdraws it.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -35,7 +35,7 @@ impl Shard {
         only(self.enqueue_all(terms, vec![start], entry).await?)
     }
 
-    /// The same, if there is room at once.
+    /// As `enqueue`, if there is room now.
     pub(crate) fn try_enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -44,8 +44,8 @@ impl Shard {
         only(self.try_enqueue_all(terms, vec![start])?)
     }
 
-    /// Puts jobs on the same terms into the line, to get their tickets together. What refuses one of them
-    /// after that is told to it.
+    /// Adds jobs on the same terms, to take their tickets together. Later refusals go to each job
+    /// itself.
     pub(crate) async fn enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
@@ -59,7 +59,7 @@ impl Shard {
         self.admit(terms, starts, entry, room, called)
     }
 
-    /// The same, if there is room at once.
+    /// As `enqueue_all`, if there is room now.
     pub(crate) fn try_enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
@@ -102,8 +102,7 @@ impl Shard {
         Ok(arrived)
     }
 
-    /// Puts jobs into the line, unless it takes none any more. A closed queue takes no new job, but the next
-    /// attempt of one that it accepted.
+    /// Adds jobs to the line. A closed line still accepts the next attempt of an accepted job.
     pub(crate) fn arrive(self: &Arc<Self>, jobs: Vec<Waiting>, entry: Entry) -> Result<Vec<Accepted>, Error> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
@@ -120,7 +119,7 @@ impl Shard {
         Ok(jobs.into_iter().map(arrive).collect())
     }
 
-    /// Room for new jobs in a line that is bounded, once it is there.
+    /// Waits for permits. `None`: the line is unbounded.
     pub(crate) async fn room(
         &self,
         jobs: usize,
@@ -128,7 +127,7 @@ impl Shard {
     ) -> Result<Option<OwnedSemaphorePermit>, Error> {
         match self.free_room(jobs) {
             Err(error) if error.kind() == ErrorKind::Full => {}
-            // It waits behind those who wait already, which the semaphore sees to.
+            // The semaphore keeps the order of waiters.
             room => return room,
         }
         let Some(room) = &self.room else { return Ok(None) };
@@ -143,7 +142,7 @@ impl Shard {
         }
     }
 
-    /// The same, if it is there now.
+    /// The permits, if free now.
     fn free_room(&self, jobs: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(room) = &self.room else { return Ok(None) };
         let count = u32::try_from(jobs).ok().filter(|_| jobs <= room.most).ok_or_else(|| {
@@ -159,25 +158,24 @@ impl Shard {
         }
     }
 
-    /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
+    /// When a new joint job would start. `None`: unknown.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
-        // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is
-        // wrong.
+        // No estimate if the read fails: the command that takes the ticket reports the error.
         let seen = self.look(JOINT_FRESH).await.ok()??;
         self.line().joint_quote(&seen, &terms.line, self.host.now())
     }
 
-    /// In how long a new job would start; none if nobody can tell.
+    /// Time until a new job would start. `None`: unknown.
     pub(crate) async fn quote(&self, terms: &Terms) -> Result<Option<Duration>, Error> {
         let seen = self.look(JOINT_FRESH).await?;
         let now = self.host.now();
         let line = self.line();
-        // A record that is gone is brought back as it was.
+        // The record was lost and will be restored from memory.
         let quote = line.quote(&seen.unwrap_or(line.contact.memory), &terms.line, now);
         Ok(quote.map(|start| start.saturating_duration_since(now)))
     }
 
-    /// What is known of the record, not long ago. None if it is gone.
+    /// The record, at most `fresh` old. `None`: lost by the store.
     async fn look(&self, fresh: Duration) -> Result<Option<Memory>, StateError> {
         let sent = self.host.now();
         let known = self.line().known(sent, fresh);
@@ -189,7 +187,7 @@ impl Shard {
         Ok(snapshot.map(|snapshot| self.line().look(&snapshot, sent, received)))
     }
 
-    /// Tells that so many jobs are refused, if that is what the error says.
+    /// Counts refused jobs, if `error` is a refusal.
     pub(crate) fn note_refusal(&self, error: &Error, called: Instant, terms: &LineTerms, jobs: usize) {
         let reason = match error.kind() {
             ErrorKind::TooLate => {
@@ -205,30 +203,27 @@ impl Shard {
     }
 }
 
-/// A single job that was accepted, unless it was refused since.
+/// The accepted job, unless it was refused since.
 fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
     let accepted = accepted.into_iter().next().ok_or_else(Error::closed)?;
     accepted.taken.refused().map_or(Ok(accepted), Err)
 }
 
-/// How a job comes into the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// New to the queue.
     New,
-    /// The next attempt of a job that was accepted, which needs no room.
+    /// The next attempt of an accepted job; needs no permit.
     Again,
-    /// New to the queue; it has its room.
+    /// A new joint job; has its permit.
     Joint(Gate),
 }
 
-/// A job that is in the line.
 pub(crate) struct Accepted {
     pub(crate) place: Place,
     pub(crate) taken: Arc<Taken>,
 }
 
-/// The place of a waiting job: dropped before it is disarmed, it gives the place up.
+/// The position of a waiting job. Withdraws the job when dropped, unless disarmed.
 pub(crate) struct Place {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
@@ -240,7 +235,7 @@ impl Place {
         Self { shard, id, armed: true }
     }
 
-    /// The job keeps its place whatever becomes of this.
+    /// Keeps the position.
     pub(crate) fn disarm(mut self) -> JobId {
         self.armed = false;
         self.id

@@ -1,4 +1,4 @@
-//! Jobs that are cancelled together.
+//! Groups of jobs that are cancelled together.
 
 use std::{
     ptr,
@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use super::Shard;
 use crate::{error::Error, line::GroupId, until::until};
 
-/// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this
-/// process.
+/// Jobs of any queues of this process that are cancelled together, e.g. those of one crawl or
+/// customer.
 ///
-/// Cloning gives another handle to the same group. Give it to jobs with
+/// Cloning returns another handle to the group. Set it with
 /// [`JobOptions::group`](crate::JobOptions::group).
 ///
 /// ```
@@ -60,12 +60,12 @@ impl JobGroup {
         Self(Arc::new(Group { id, members: Mutex::default(), ended: Notify::new() }))
     }
 
-    /// Cancels the jobs of the group that have not started, and gives their places up; how many places they
-    /// were, of which a job of several [limits](crate::Limits) may have one in each queue. Their handles give
-    /// [`Cancelled`](crate::ErrorKind::Cancelled). Running jobs go on; of those that are tried again it is
-    /// the last attempt, and those between two attempts end with their last error.
+    /// Cancels the jobs of the group that have not started; their handles return
+    /// [`Cancelled`](crate::ErrorKind::Cancelled). Returns the number of positions given up; a job
+    /// of several [limits](crate::Limits) may have one in each queue. Running jobs continue but are
+    /// not retried. Jobs between two attempts end with their last error.
     ///
-    /// It stays so: a job that is added to the group later is refused with the same error.
+    /// This is permanent: jobs added to the group later are refused with the same error.
     pub fn cancel(&self) -> usize {
         let shards = {
             let mut members = self.members();
@@ -85,7 +85,7 @@ impl JobGroup {
         self.0.id
     }
 
-    /// Lets jobs of the group into the line of a shard, unless it was cancelled.
+    /// Admits jobs to a shard's line, unless the group is cancelled.
     pub(super) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
         {
             let mut members = self.members();
@@ -97,16 +97,15 @@ impl JobGroup {
                 members.shards.push(Arc::downgrade(shard));
             }
         }
-        // Not while it is locked: subscribers and recorders hear of it.
+        // Not under the lock: subscribers and recorders run.
         let arrived = arrive();
         if self.is_cancelled() {
-            // A cancellation may have come before them.
+            // The group may have been cancelled before the jobs arrived.
             shard.cancel_group(self.0.id);
         }
         Ok(arrived)
     }
 
-    /// Ends once it is cancelled.
     pub(crate) async fn cancelled(&self) {
         until(&self.0.ended, || self.is_cancelled()).await;
     }

@@ -1,4 +1,4 @@
-//! A job as the line of its shard carries it.
+//! The types of a shard's jobs.
 
 use std::sync::Arc;
 
@@ -19,32 +19,28 @@ pub(crate) type Started = line::Started<AbortHandle>;
 pub(crate) type Waiting = line::Waiting<Job>;
 pub(crate) type Withdrawn = line::Withdrawn<Job, Caller>;
 
-/// What a waiting job does when its slot comes.
 pub(crate) trait Start: Send {
-    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because
-    /// nobody wants the job any more.
+    /// Starts the job without blocking. Returns its abort handle, if any; `Err` gives the place
+    /// back, as nobody wants the job any more.
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
 
-    /// Tells the one that waits for its result why it does not start.
+    /// Returns the error to the waiter of the result.
     fn refuse(self: Box<Self>, error: Error);
 }
 
-/// The terms on which a job waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// What the line has to know of them.
     pub(crate) line: line::Terms,
     pub(crate) group: Option<JobGroup>,
 }
 
 impl Terms {
-    /// The same, however late.
     pub(crate) fn unhurried(mut self) -> Self {
         self.line.deadline = None;
         self
     }
 
-    /// Lets jobs on these terms into the line of a shard, unless their group was cancelled.
+    /// Admits jobs to a shard's line, unless their group is cancelled.
     pub(crate) fn admit<T>(
         &self,
         shard: &Arc<Shard>,
@@ -56,7 +52,7 @@ impl Terms {
         }
     }
 
-    /// Ends once the group, if there is one, is cancelled.
+    /// Pending forever without a group.
     pub(crate) async fn cancelled(&self) {
         match &self.group {
             Some(group) => group.cancelled().await,
@@ -65,18 +61,17 @@ impl Terms {
     }
 }
 
-/// A job that has not started.
 pub(crate) struct Job {
     pub(crate) start: Box<dyn Start>,
     added: Added,
-    /// None for most jobs, so that a million of them take little room.
+    /// `None` for most jobs, to save memory.
     rest: Option<Box<Rest>>,
 }
 
-/// What few jobs have.
+/// Fields that few jobs need.
 #[derive(Default)]
 struct Rest {
-    /// Its place in a line that is bounded.
+    /// Its permit in a bounded line.
     room: Option<OwnedSemaphorePermit>,
     traced: Option<Traced>,
 }
@@ -86,7 +81,6 @@ impl Job {
         Self { start, added: Added::default(), rest: None }
     }
 
-    /// It takes up room in a line that is bounded.
     pub(crate) fn in_room(mut self, room: Option<OwnedSemaphorePermit>) -> Self {
         if room.is_some() {
             self.rest.get_or_insert_default().room = room;
@@ -94,7 +88,6 @@ impl Job {
         self
     }
 
-    /// It comes from there.
     pub(crate) fn from(mut self, origin: Origin) -> Self {
         let Origin { added, traced } = origin;
         self.added = added;
@@ -104,19 +97,18 @@ impl Job {
         self
     }
 
-    /// Makes room in a line that is bounded. That wakes a caller: not to be called while the line is locked.
+    /// Releases the permit. Wakes a caller: never call it under the line's lock.
     pub(crate) fn leave_room(&mut self) {
         drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
     }
 
-    /// Where it comes from. To be asked once.
+    /// Takes the origin; a second call lacks the trace.
     pub(crate) fn take_origin(&mut self) -> Origin {
         Origin { added: self.added, traced: self.rest.as_mut().and_then(|rest| rest.traced.take()) }
     }
 }
 
-/// Tells those who wait for a job that was taken out of the line why it does not start. Not to be called while the
-/// line is locked.
+/// Returns the error to all waiters of a withdrawn job. Never call it under the line's lock.
 pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
     job.payload.leave_room();

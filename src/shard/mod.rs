@@ -1,4 +1,4 @@
-//! A shard: its line behind a lock, the way to wake its driver, and the place that a running job occupies.
+//! A shard: its line under a lock, the wake-up of its driver, its running jobs.
 
 mod admission;
 mod group;
@@ -40,14 +40,13 @@ use crate::{
     wake_ups::WakeUps,
 };
 
-/// For how long a call tries again what has failed. A server that restarts is often back by then, and who
-/// called still waits.
+/// How long a call retries. A restarting server is often back by then, and the caller still waits.
 pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
 
-/// The task of a shard, alive only while jobs wait or run.
+/// A shard's task, alive only while jobs wait or run.
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
-/// Is told of every command that failed.
+/// Called for every failed command.
 #[derive(Clone)]
 pub(crate) struct ErrorHook(pub(crate) Arc<dyn Fn(&Error) + Send + Sync>);
 
@@ -61,24 +60,23 @@ pub(crate) struct Shard {
     pub(crate) queue: QueueName,
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) on_error: Option<ErrorHook>,
-    /// What it was opened with, if other settings were kept.
+    /// The settings that it was opened with, if others were kept.
     pub(crate) overruled: Option<Settings>,
-    /// None: any number of jobs may wait.
+    /// `None`: unlimited.
     pub(crate) room: Option<Room>,
     driver: Driver,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
-    /// How long the last choice of a job took that is chosen before its slot.
+    /// Duration of the last late-bound choice.
     choice_took: Mutex<Duration>,
-    /// Wakes the driver.
     pub(crate) woken: Notify,
-    /// Tells that the state answered or failed to.
+    /// Notified when the store has replied or failed.
     pub(crate) answered: Notify,
-    /// Tells that the queue was found paused or its state lost.
+    /// Notified when the queue is found paused or its store lost.
     pub(crate) stopped: Notify,
-    /// Tells that the shard may have become idle.
+    /// Notified when the shard may be idle.
     pub(crate) settled: Notify,
-    /// Tells that the shard was shut down.
+    /// Notified at shutdown.
     pub(crate) ended: Notify,
     pub(crate) wake_ups: WakeUps,
     pub(crate) host: Arc<dyn Host>,
@@ -114,7 +112,7 @@ impl Shard {
         }
     }
 
-    /// The line. Nothing that belongs to a user runs, is dropped or panics while it is locked.
+    /// Under this lock no user code runs, panics or is dropped.
     pub(crate) fn line(&self) -> LineGuard<'_, Job, Caller, AbortHandle> {
         LineGuard::new(self.line.lock().unwrap_or_else(PoisonError::into_inner), &self.telemetry)
     }
@@ -127,8 +125,8 @@ impl Shard {
         self.choice_took.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the driver look at the line; starts one if none is alive, where the queue was opened, or here if
-    /// that place has ended.
+    /// Wakes the driver. Starts one if none is alive, on the runtime where the queue was opened, or
+    /// the caller's if that has ended.
     pub(crate) fn wake(self: &Arc<Self>) {
         for moved in [false, true] {
             {
@@ -142,14 +140,14 @@ impl Shard {
                 line.forget_old_loss(self.host.now());
             }
             self.host.spawn((self.driver)(self.clone()));
-            // A place that has ended drops what it is given, and the driver then says that it is gone.
+            // An ended runtime drops the driver, which then sets `orphaned`.
             if !self.line().orphaned || moved || !self.host.adopt() {
                 return;
             }
         }
     }
 
-    /// Asks for the next slot now, if jobs wait.
+    /// Requests the next slot now, if jobs wait.
     pub(crate) fn start(self: &Arc<Self>) {
         let waits = {
             let mut line = self.line();
@@ -161,14 +159,14 @@ impl Shard {
         }
     }
 
-    /// Hands the line over if its driver ended with its runtime.
+    /// Restarts the driver if it ended with its runtime.
     pub(crate) fn adopt(self: &Arc<Self>) {
         if self.line().orphaned {
             self.wake();
         }
     }
 
-    /// Sends one command. A backend that panics has failed.
+    /// Sends a command. A panic of the backend is an error.
     pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
         applied.await.unwrap_or_else(|_| {
@@ -176,7 +174,7 @@ impl Shard {
         })
     }
 
-    /// The same, bounded in time.
+    /// Sends a command, with a timeout.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let (sent, sort) = (self.host.now(), Sent::of(&command));
         let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
@@ -185,8 +183,8 @@ impl Shard {
         reply
     }
 
-    /// Sends a command that may be done twice. What failed and may pass by itself is tried again, such as
-    /// over a connection that died while nobody used it. The reply, and when it was asked for.
+    /// Sends an idempotent command, and retries transient errors such as a connection that died
+    /// while idle. Returns the reply and when its command was sent.
     pub(crate) async fn insist(&self, command: Command) -> Result<(Reply, Instant), StateError> {
         let last = self.host.now() + INSISTENCE;
         let mut delays = retries(INSISTENCE / 4, self.host.random());
@@ -204,15 +202,15 @@ impl Shard {
         }
     }
 
-    /// Changes something for all shards and remembers it. Each change is absolute, or the longer of two
-    /// holds: done twice, it is done once.
+    /// Changes a setting for all shards. A retry is harmless: each change is absolute, or the
+    /// longer of two holds.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().contact.told();
         let (reply, _) = self.insist(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
-    /// The same for a change that is of use only now.
+    /// As `change` without retries, for a change that is useful only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().contact.told();
         let reply = self.command(Command::Change(change, memory)).await?;
@@ -229,7 +227,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes no new job from now on, nor from those who wait for room.
+    /// Accepts no new job from now on, nor those that wait for a permit.
     pub(crate) fn close(&self) {
         self.line().closed = true;
         if let Some(room) = &self.room {
@@ -237,7 +235,6 @@ impl Shard {
         }
     }
 
-    /// Waits until nothing waits or runs and the driver has ended.
     pub(crate) async fn settle(&self) {
         until(&self.settled, || {
             let line = self.line();
@@ -246,7 +243,6 @@ impl Shard {
         .await;
     }
 
-    /// Takes a job out that has not started, and gives its place up.
     pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
         let mut withdrawn = self.line().withdraw(id)?;
         withdrawn.job.payload.leave_room();
@@ -254,7 +250,7 @@ impl Shard {
         Some(withdrawn)
     }
 
-    /// Cancels the jobs of a group that have not started. How many they were.
+    /// Cancels the jobs of a group that have not started. Returns their number.
     fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
         let withdrawn = self.line().withdraw_group(group);
         let count = withdrawn.len();
@@ -266,7 +262,7 @@ impl Shard {
         count
     }
 
-    /// Tells jobs that need slots of other queues, too, that this one brings none for now.
+    /// Notifies joint jobs that this queue grants no slot for now.
     pub(crate) fn tell_stopped(&self) {
         let stopped = {
             let line = self.line();
@@ -277,7 +273,6 @@ impl Shard {
         }
     }
 
-    /// Tells a failed command to whom it may concern.
     pub(crate) fn report(&self, error: StateError) {
         self.telemetry.state_failed(&error);
         self.tell_hook(|| Error::from(error));
@@ -286,12 +281,12 @@ impl Shard {
     fn tell_hook(&self, error: impl FnOnce() -> Error) {
         if let Some(hook) = self.on_error.clone() {
             let error = error();
-            // The hook is the application's: it may block or panic, and the driver must not.
+            // User code: it may block or panic, and the driver must not.
             self.host.spawn_blocking(Box::new(move || (hook.0)(&error)));
         }
     }
 
-    /// Refuses a job that would start at the quoted instant, or could not start in time.
+    /// Refuses a job that would start at `quote`, or could not start in time.
     pub(crate) fn refuse_too_late(&self, mut late: Withdrawn, quote: Option<Instant>, now: Instant) -> Error {
         let origin = late.job.payload.take_origin();
         self.telemetry.give_up(late.job.weight, late.job.priority(), &origin, now);
@@ -304,14 +299,13 @@ impl Shard {
         error
     }
 
-    /// The same for a job whose `add` has returned: perhaps nobody holds its handle.
+    /// Also calls the hook: after `add` has returned, nobody may hold the job's handle.
     pub(crate) fn give_up(&self, late: Withdrawn, quote: Option<Instant>, now: Instant) {
         let error = self.refuse_too_late(late, quote, now);
         self.tell_hook(|| error);
     }
 }
 
-/// A command took longer than any may.
 pub(crate) fn timed_out() -> StateError {
     let text = format!("the state did not answer within {COMMAND_TIMEOUT:?}");
     StateError::new(StateErrorKind::TimedOut, text)

@@ -1,10 +1,10 @@
-//! Room in a line that is bounded.
+//! The capacity of a bounded line.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// How many jobs may wait, and for how many more there is room.
+/// How many jobs may wait, and the free permits.
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(super) most: usize,

@@ -1,4 +1,4 @@
-//! A job that runs, as its shard counts it.
+//! A running job as counted by its shard.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
 
@@ -12,19 +12,18 @@ use crate::{
     telemetry::{Outcome, Run},
 };
 
-/// The place of a running job: while it lives, the job counts as running.
+/// Counts a job as running until dropped.
 pub(crate) struct Running {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
     pub(crate) ticket: Ticket,
-    /// When it started.
     pub(crate) since: Instant,
-    /// None if nobody listens.
+    /// `None` if nothing subscribes.
     pub(crate) run: Option<Box<Run>>,
 }
 
 impl Running {
-    /// Runs its job, or an attempt of it, and drops that once it is done.
+    /// Runs the job or one attempt, and drops it on completion.
     pub(crate) async fn run<T>(
         &mut self,
         attempt: Option<u32>,
@@ -37,8 +36,7 @@ impl Running {
         outcome.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// The same for a job that occupies other places, too. They are told of in its span, which is that of
-    /// this one.
+    /// Runs a joint job. This queue's span contains the starts in `others`.
     pub(crate) async fn run_beside<T>(
         &mut self,
         others: &mut [Running],
@@ -56,26 +54,23 @@ impl Running {
         scope.run_to_end(job).await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// Its turn begins.
     pub(crate) fn begin_turn(&mut self) {
         if let Some(run) = &mut self.run {
             run.begin_turn(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }
     }
 
-    /// How its job ended, or an attempt of it.
     pub(crate) fn ended(&mut self, outcome: Outcome) {
         if let Some(run) = &mut self.run {
             run.ended(outcome);
         }
     }
 
-    /// Gives the place back, for another job in the same slot.
+    /// Ends without a report, because another job takes the slot.
     pub(crate) fn pass_on(mut self) {
         self.run = None;
     }
 
-    /// Lets `shutdown` end the job.
     pub(crate) fn abort_with(&self, handle: AbortHandle) {
         self.shard.line().running.insert(self.id, Some(handle));
     }
@@ -87,7 +82,7 @@ impl Drop for Running {
             self.shard.settled.notify_waiters();
             self.shard.wake();
         }
-        // Last: subscribers are not ours, and may panic.
+        // Last: subscribers are foreign code and may panic.
         if let Some(run) = self.run.take() {
             run.over(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }

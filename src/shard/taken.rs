@@ -1,4 +1,4 @@
-//! The ticket of a job, told to everybody who holds its handle.
+//! A job's ticket, shared by all its handles.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::{error::Error, until::until};
 
-/// The ticket of a job, or why it gets none.
+/// A job's ticket, or why it gets none.
 #[derive(Default)]
 pub(crate) struct Taken {
     told: OnceLock<Result<Ticket, Box<Error>>>,
@@ -22,12 +22,10 @@ impl Taken {
         self.told.get().is_some()
     }
 
-    /// Ends once it is told.
     pub(crate) async fn told(&self) {
         until(&self.woken, || self.is_told()).await;
     }
 
-    /// Waits until it is told.
     pub(crate) async fn wait(&self) -> Result<Ticket, Error> {
         self.told().await;
         match self.told.get() {
@@ -37,7 +35,7 @@ impl Taken {
         }
     }
 
-    /// Why the job gets no ticket, if that is known already.
+    /// The error, if it is known that the job gets no ticket.
     pub(crate) fn refused(&self) -> Option<Error> {
         self.told.get()?.as_ref().err().map(|error| error.again())
     }
@@ -49,8 +47,8 @@ impl fmt::Debug for Taken {
     }
 }
 
-/// Tells the ticket that was taken. Dropped untold, there will be none. That wakes tasks, so not while the
-/// line is locked.
+/// Sets the result once; `Cancelled` if dropped without one. The drop wakes tasks: never drop it
+/// under the line's lock.
 pub(crate) struct Caller(Arc<Taken>);
 
 impl Caller {
@@ -60,7 +58,6 @@ impl Caller {
     }
 
     pub(crate) fn tell(self, ticket: Result<Ticket, Error>) {
-        // It is told once, since this is the only one that tells.
         let _ = self.0.told.set(ticket.map_err(Box::new));
     }
 }

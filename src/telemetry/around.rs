@@ -1,4 +1,4 @@
-//! What the parts around a shard tell: the layers for clients, and the watching in a pause.
+//! Events around a shard: client layers, and the watch during a pause.
 
 #[cfg(feature = "tower")]
 use std::time::Duration;
@@ -10,7 +10,6 @@ use super::us;
 use super::{Telemetry, event::tell, name};
 
 impl Telemetry {
-    /// A paused queue cannot be watched.
     pub(crate) fn watch_failed(&self, error: &StateError) {
         tell!(
             self, WARN, "watch.failed",
@@ -19,19 +18,18 @@ impl Telemetry {
         );
     }
 
-    /// A slot came for a service that was not looked at for so long that it takes another one.
+    /// A paced service was polled too late and waits for another slot.
     #[cfg(feature = "tower")]
     pub(crate) fn slot_stale(&self, age: Duration) {
         tell!(self, DEBUG, "slot.stale", "a slot was seen too late: takes another one", age_us = us(age));
     }
 
-    /// A response asks to wait, and the queue is held.
     #[cfg(feature = "http")]
     pub(crate) fn response_held(&self, hold: Duration) {
         tell!(self, INFO, "response.held", "a response asks to wait", hold_us = us(hold));
     }
 
-    /// The same, but the state did not take it.
+    /// The store did not accept the hold.
     #[cfg(feature = "http")]
     pub(crate) fn response_not_held(&self, hold: Duration, error: &crate::Error) {
         tell!(
@@ -40,8 +38,7 @@ impl Telemetry {
         );
     }
 
-    /// A field of a response cannot be taken as it is. Any response may have one that holds nothing: no
-    /// reason to fill the log.
+    /// Only debug without a hold: any response may have such a field.
     #[cfg(feature = "http")]
     pub(crate) fn response_doubtful(
         &self,

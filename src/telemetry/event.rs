@@ -1,7 +1,7 @@
-//! An event, as every one of this crate is told.
+//! The macro for all events.
 
-/// Tells an event: of whose telemetry, its level and name, what it says to people, and its fields. The level
-/// is part of what is static about it, so one of two is chosen by `LEVEL if condition, else LEVEL`.
+/// Logs an event: telemetry, level, name, text, fields. Levels are static; choose between two with
+/// `LEVEL if condition, else LEVEL`.
 macro_rules! tell {
     ($told:expr, $level:ident if $condition:expr, else $other:ident, $($rest:tt)+) => {
         if $condition { tell!($told, $level, $($rest)+) } else { tell!($told, $other, $($rest)+) }

@@ -1,10 +1,9 @@
-//! The names of metrics and their labels, and the values of fields and labels.
+//! Names of metrics and labels, and values of fields and labels.
 
 use interval_queue_contract::{Command, StateErrorKind};
 
 use crate::{Error, ErrorKind};
 
-/// The metrics.
 #[cfg(feature = "metrics")]
 pub(super) mod metric {
     pub(in crate::telemetry) const WAITING: &str = "interval_queue_waiting";
@@ -21,10 +20,9 @@ pub(super) mod metric {
     pub(in crate::telemetry) const STATE_LATENCY: &str = "interval_queue_state_latency_seconds";
 }
 
-/// The labels of metrics.
 #[cfg(feature = "metrics")]
 pub(super) mod label {
-    /// Of all of them.
+    /// On every metric.
     pub(in crate::telemetry) const QUEUE: &str = "queue";
     pub(in crate::telemetry) const OUTCOME: &str = "outcome";
     pub(in crate::telemetry) const REASON: &str = "reason";
@@ -32,7 +30,6 @@ pub(super) mod label {
     pub(in crate::telemetry) const COMMAND: &str = "command";
 }
 
-/// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Ok,
@@ -46,7 +43,6 @@ impl Outcome {
     /// In the order of the enum.
     pub(super) const NAMES: [&str; 5] = ["ok", "failed", "panicked", "timed_out", "cancelled"];
 
-    /// Of a job that ended with this error.
     pub(crate) fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Panicked => Self::Panicked,
@@ -60,16 +56,15 @@ impl Outcome {
     }
 }
 
-/// Why a job is not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Because of its `start_within`, also later on.
+    /// Because of `start_within`; at `add` or later.
     TooLate,
-    /// There was no room, and it was not to wait for any.
+    /// No room, and the job does not wait.
     Full,
-    /// With its group, also later on.
+    /// With its group; at `add` or later.
     Cancelled,
-    /// The queue takes no jobs any more; or was shut down while it waited.
+    /// Closed, or shut down while the job waited.
     Closed,
 }
 
@@ -97,7 +92,6 @@ pub(super) fn kind(kind: StateErrorKind) -> &'static str {
     }
 }
 
-/// What sort of command it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     Step,

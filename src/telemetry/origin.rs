@@ -1,18 +1,16 @@
-//! Where a job comes from: when it was added, and in which span.
+//! When and in which span a job was added.
 
 use std::time::Instant;
 
 use super::{Scope, TARGET};
 
-/// When and where jobs were added.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) added: Added,
-    /// None while nobody wants spans.
+    /// `None` without a subscriber for the span.
     pub(crate) traced: Option<Traced>,
 }
 
-/// What a job keeps while somebody wants spans.
 #[derive(Clone, Debug)]
 pub(crate) struct Traced {
     pub(super) since: Instant,
@@ -20,7 +18,6 @@ pub(crate) struct Traced {
 }
 
 impl Origin {
-    /// The current span and the instant of the call.
     pub(crate) fn here(called: Instant) -> Self {
         let wanted = tracing::span_enabled!(target: TARGET, tracing::Level::INFO);
         let traced = wanted.then(|| Traced { since: called, parent: Scope::current() });
@@ -31,7 +28,7 @@ impl Origin {
         Self { added, traced }
     }
 
-    /// When they were added, if somebody measures that.
+    /// `None`: not measured.
     pub(super) fn since(&self) -> Option<Instant> {
         #[cfg(feature = "metrics")]
         let added = self.added.since;
@@ -41,7 +38,7 @@ impl Origin {
     }
 }
 
-/// When a job was added, if somebody measures that.
+/// Empty without the feature `metrics`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Added {
     #[cfg(feature = "metrics")]

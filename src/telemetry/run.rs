@@ -1,4 +1,4 @@
-//! One job from its start to its end.
+//! Span, events and metrics of one job.
 
 use std::time::{Duration, Instant};
 
@@ -7,27 +7,26 @@ use interval_queue_contract::Ticket;
 use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, event::tell, scope, us};
 use crate::line::{LostBecause, LostSlot};
 
-/// What there is to tell of a job that got its place.
+/// Telemetry of a job that has its slot.
 pub(crate) struct Run {
     weight: u32,
     priority: i32,
     since: Option<Instant>,
-    /// None if it starts alone.
+    /// `None` if the job starts alone.
     slot: Option<Instant>,
     parent: Scope,
     begun: Option<Begun>,
 }
 
-/// What is known since it has begun.
 struct Begun {
     at: Instant,
-    /// None of its own: a turn.
+    /// Empty for a turn.
     span: Scope,
     outcome: Outcome,
 }
 
 impl Run {
-    /// None if nobody listens.
+    /// `None` if nothing subscribes.
     pub(crate) fn of(weight: u32, priority: i32, origin: Origin, slot: Option<Instant>) -> Option<Box<Self>> {
         anybody_listens().then(|| {
             let since = origin.since();
@@ -36,7 +35,6 @@ impl Run {
         })
     }
 
-    /// A job begins.
     pub(crate) fn begin_job(&mut self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
         let (waited, late) = self.delays(now);
         let parent = std::mem::replace(&mut self.parent, Scope::none());
@@ -56,40 +54,39 @@ impl Run {
             )
         });
         span.run(|| self.tell_start(told, ticket, attempt, now));
-        // Until it has ended of itself, whatever ends it cancels it.
+        // The outcome, unless the job ends by itself.
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
 
-    /// Where its job is polled.
+    /// The span in which the job is polled.
     pub(crate) fn scope(run: Option<&Self>) -> &Scope {
         run.and_then(|run| run.begun.as_ref()).map_or(&scope::NONE, |begun| &begun.span)
     }
 
-    /// A turn begins, where it is called.
+    /// Begins in the caller's span.
     pub(crate) fn begin_turn(&mut self, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(Scope::none(), Outcome::Ok, told, ticket, now);
     }
 
-    /// A job begins that has another place, too, and its span there.
+    /// Begins a joint job in a further queue, in the `span` of its first one.
     pub(crate) fn begin_beside(&mut self, span: Scope, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(span, Outcome::Cancelled, told, ticket, now);
     }
 
-    /// Begins within a span, or where it is called; it has `outcome` unless it ends otherwise.
+    /// Begins in `span`, or the caller's if empty. `outcome` applies unless `ended` is called.
     fn begin_in(&mut self, span: Scope, outcome: Outcome, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.parent = Scope::none();
         span.run(|| self.tell_start(told, ticket, None, now));
         self.begun = Some(Begun { at: now, span, outcome });
     }
 
-    /// How it ended.
     pub(crate) fn ended(&mut self, outcome: Outcome) {
         if let Some(begun) = &mut self.begun {
             begun.outcome = outcome;
         }
     }
 
-    /// Its place is given back.
+    /// Ends the run. If it has not begun, its slot is lost.
     pub(crate) fn over(self, told: &Telemetry, ticket: Ticket, now: Instant) {
         match self.begun {
             Some(Begun { at, span, outcome }) => {
@@ -121,7 +118,7 @@ impl Run {
         );
     }
 
-    /// Since it was added, and since its slot.
+    /// Since the job was added, and since its slot.
     fn delays(&self, now: Instant) -> (Option<Duration>, Option<Duration>) {
         let since = |instant: Instant| now.saturating_duration_since(instant);
         (self.since.map(since), self.slot.map(since))
@@ -136,7 +133,7 @@ fn tell_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
     );
 }
 
-/// None for a job that starts alone.
+/// `None` for a job that starts alone.
 pub(super) fn number(ticket: Ticket) -> Option<u64> {
     (ticket != Ticket::NONE).then(|| ticket.get())
 }

@@ -1,4 +1,4 @@
-//! A span that work is done in.
+//! A span with its subscriber.
 
 use std::{
     future::poll_fn,
@@ -8,13 +8,12 @@ use std::{
 
 use tracing::{Id, Span, dispatcher};
 
-/// A span with its own subscriber, which need not be that of the thread: jobs run on other threads than those
-/// they were added on. A registry panics if one of its spans is left or closed where there is another, so
-/// `Instrument` is not enough.
+/// A span that is entered and closed under its own subscriber. A job may run on another thread than
+/// it was added on, and a registry panics if its span is left or closed under another subscriber,
+/// which `Instrument` does not prevent.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope(Span);
 
-/// No span.
 pub(super) static NONE: Scope = Scope::none();
 
 impl Scope {
@@ -26,17 +25,16 @@ impl Scope {
         Self(Span::current())
     }
 
-    /// A span within this one, or by itself if this is none.
+    /// A span within this one; a root span if this one is empty.
     pub(super) fn child(&self, make: impl FnOnce(Option<Id>) -> Span) -> Self {
         Self(self.at_home(|| make(self.0.id())))
     }
 
-    /// Runs `work` within the span.
     pub(super) fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         self.at_home(|| self.0.in_scope(work))
     }
 
-    /// Polls a job within the span, and drops it there as soon as it is done.
+    /// Polls a job within the span, and drops it there on completion.
     pub(crate) async fn run_to_end<F: Future>(&self, mut job: Pin<&mut Option<F>>) -> F::Output {
         poll_fn(|context| {
             self.run(|| {
@@ -60,7 +58,7 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // It may be the last that holds the span, and the span the last that holds its parent.
+        // This may close the span and its parent, which needs the subscriber.
         let mut span = std::mem::replace(&mut self.0, Span::none());
         if let Some(dispatch) = span.with_subscriber(|(_, dispatch)| dispatch.clone()) {
             dispatcher::with_default(&dispatch, || span = Span::none());

@@ -1,4 +1,4 @@
-//! What a shard tells of itself.
+//! Events of a shard.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,6 @@ use interval_queue_contract::{Memory, Micros, QueueName, Rate, Settings, ShardId
 use super::{MetricsLabel, Origin, Refused, event::tell, meter::Meter, name, run::number, us};
 use crate::line::{LostBecause, LostSlot, Share};
 
-/// The names it tells them under, and what counts them.
 pub(crate) struct Telemetry {
     pub(crate) queue: QueueName,
     pub(super) shard: ShardId,
@@ -20,7 +19,6 @@ impl Telemetry {
         Self { queue, shard, meter }
     }
 
-    /// A job is given up, because it can start no more in time.
     pub(crate) fn give_up(&self, weight: u32, priority: i32, origin: &Origin, now: Instant) {
         let waited = origin.since().map(|since| now.saturating_duration_since(since));
         match &origin.traced {
@@ -29,7 +27,7 @@ impl Telemetry {
         }
     }
 
-    /// Jobs that were added together are refused, because they would start too late, or one is given up.
+    /// For `jobs` that were added together, or one waiting job.
     pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>, jobs: usize) {
         self.meter.refused(Refused::TooLate, jobs);
         tell!(
@@ -85,7 +83,7 @@ impl Telemetry {
         );
     }
 
-    /// It does not run alone any more, if it may have done so.
+    /// `None`: the shard never ran alone.
     pub(crate) fn rejoined(&self, settling: Option<Duration>) {
         let Some(settling) = settling else { return };
         tell!(
@@ -97,7 +95,6 @@ impl Telemetry {
         );
     }
 
-    /// Opening the queue replaced its settings.
     pub(crate) fn replaced(&self, before: Settings, now: Settings) {
         tell!(
             self,
@@ -111,7 +108,6 @@ impl Telemetry {
         );
     }
 
-    /// A rate that was asked for has no effect beside another one.
     pub(crate) fn implied(&self, rate: Rate, by: Rate) {
         tell!(
             self,
@@ -123,7 +119,7 @@ impl Telemetry {
         );
     }
 
-    /// Opening the queue kept its settings, which are not those that were asked for.
+    /// Stored settings that differ from the requested ones were kept.
     pub(crate) fn kept(&self, asked: Settings, kept: Settings) {
         tell!(
             self,
@@ -137,7 +133,7 @@ impl Telemetry {
         );
     }
 
-    /// What the shard sees to be in force for all, and what was so before.
+    /// Logs changes of settings, pauses and holds.
     pub(super) fn rules_seen(&self, before: Option<Memory>, now: Memory) {
         if let Some(before) = before.filter(|before| before.settings() != now.settings()) {
             tell!(
@@ -158,7 +154,7 @@ impl Telemetry {
         }
         if now.held_until > now.at && before.is_none_or(|before| before.held_until != now.held_until) {
             let hold = now.held_until - now.at;
-            // As those with which jobs of several limits give a slot back.
+            // Joint jobs hold a queue this briefly.
             let short = hold < Micros::from_millis(100);
             tell!(self, DEBUG if short, else INFO, "queue.held", "the queue is held", hold_us = hold.get());
         }

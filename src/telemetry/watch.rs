@@ -1,7 +1,5 @@
-//! Watches the line: what changed while it was locked is told once it is not.
-//!
-//! So nobody who changes the line has to think of those who look at it, and what they run never runs under
-//! the lock.
+//! Observes the line: changes made under the lock are reported after its release. So code that
+//! changes the line need not report them, and subscribers never run under the lock.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -13,10 +11,9 @@ use interval_queue_contract::Memory;
 use super::{Telemetry, anybody_listens, meter::Levels};
 use crate::line::{Kept, LostSlot};
 
-/// The locked line.
 pub(crate) struct LineGuard<'a, J, C, A> {
     line: MutexGuard<'a, Kept<J, C, A>>,
-    /// Behind the lock, so that it is dropped after it.
+    /// Declared after the lock, to be dropped after it.
     news: News<'a>,
 }
 
@@ -54,7 +51,7 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
     }
 }
 
-/// What to tell when the line is not locked any more.
+/// Reported after the lock is released.
 struct News<'a> {
     telemetry: &'a Telemetry,
     levels: Levels,

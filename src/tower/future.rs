@@ -1,4 +1,4 @@
-//! A call: under way, or still without a slot.
+//! The response future of a paced service.
 
 use std::{
     fmt,
@@ -13,19 +13,19 @@ use tower_service::Service;
 use super::{BoxError, slot::Coming};
 use crate::{Error, Turn};
 
-/// The response of a paced service. While it is under way the request counts as a running job.
+/// The response of a paced service. The request counts as a running job until it completes.
 ///
 /// # Errors
 ///
-/// The error of the inner service, or an [`Error`](crate::Error) of the queue if the slot did not come.
+/// The error of the inner service, or an [`Error`](crate::Error) of the queue if no slot came.
 ///
 /// # Panics
 ///
-/// If it is polled after it was done.
+/// If polled after completion.
 ///
 /// # Cancel safety
 ///
-/// Dropped, the call ends, or its place in the queue is given up.
+/// Dropping it ends the call or gives up its position in the queue.
 #[must_use = "futures do nothing unless polled"]
 pub struct ResponseFuture<S: Service<R>, R> {
     state: State<S, R>,
@@ -36,7 +36,7 @@ enum State<S: Service<R>, R> {
         turn: Coming,
         call: Option<(S, R)>,
     },
-    /// In this order, so that what is dropped has ended before others may run.
+    /// Dropped in this order: the call ends before its turn lets another job run.
     Running {
         response: Pin<Box<S::Future>>,
         _turn: Turn,
@@ -44,7 +44,7 @@ enum State<S: Service<R>, R> {
     Done,
 }
 
-/// The inner future has a box of its own; nothing else is pinned.
+/// The inner future is boxed; nothing else is pinned.
 impl<S: Service<R>, R> Unpin for ResponseFuture<S, R> {}
 
 impl<S: Service<R>, R> ResponseFuture<S, R> {
@@ -52,7 +52,6 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
         Self { state: State::Running { response: Box::pin(response), _turn: turn } }
     }
 
-    /// As one whose slot does not come.
     pub(super) fn failed(error: Error) -> Self {
         Self { state: State::Waiting { turn: future::ready(Err(error)).boxed(), call: None } }
     }
@@ -61,7 +60,7 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
     where
         S: Clone,
     {
-        // The one that was made ready goes along; a clone of it need not be ready.
+        // Takes the service that is ready; its clone need not be.
         let next = inner.clone();
         let call = Some((std::mem::replace(inner, next), request));
         Self { state: State::Waiting { turn, call } }
@@ -91,7 +90,7 @@ where
                 }
                 State::Done => panic!("the response was polled after it was done"),
             };
-            // What else may run starts now, not when somebody drops this.
+            // Frees the turn now, not when the caller drops the future.
             self.state = State::Done;
             return Poll::Ready(outcome);
         }

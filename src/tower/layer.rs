@@ -1,14 +1,14 @@
-//! What makes a service wait for slots.
+//! The layer that paces calls.
 
 use tower_layer::Layer;
 
 use super::{Interval, PerRequestLayer, slot::Pace};
 use crate::{IntervalQueue, JobOptions};
 
-/// Paces the calls of a service: each takes a slot of the queue.
+/// Paces the calls of a service: each call takes a slot of the queue.
 ///
-/// Services made of clones of a layer, also by other processes, share the pace. The module's
-/// [documentation](super) tells what becomes of readiness, errors and calls that come late.
+/// Services of the layer and its clones share the rate, also across processes. See the module's
+/// [documentation](super) for readiness, errors and late calls.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it is around a service"]
 pub struct IntervalLayer {
@@ -16,24 +16,23 @@ pub struct IntervalLayer {
 }
 
 impl IntervalLayer {
-    /// A layer whose calls are ordinary jobs of that queue.
+    /// A layer whose calls are ordinary jobs of `queue`.
     pub fn new(queue: IntervalQueue) -> Self {
         Self { pace: Pace { queue, options: JobOptions::new() } }
     }
 
-    /// What each call is as a job. Default [`JobOptions::new`]. Options that cannot be used are the error of
-    /// each call.
+    /// The job options of each call. Default: [`JobOptions::new`]. Invalid options fail each call.
     pub fn options(mut self, options: JobOptions) -> Self {
         self.pace.options = options;
         self
     }
 
-    /// Asks for each request what it is as a job: the weight of a call that costs more than another, say.
+    /// Computes the job options from each request, e.g. a higher weight for an expensive call.
     ///
-    /// The place in the queue is then taken by the response future when it is first polled, since
-    /// `poll_ready` comes before the request. So the queue gives no back-pressure: any number of requests can
-    /// wait in their futures, each with what the inner service has reserved for it. Bound them by a
-    /// `ConcurrencyLimit` above this layer, and shed or time out there.
+    /// The response future enters the queue when it is first polled, because `poll_ready` runs
+    /// before the request is known. So the queue gives no back-pressure: any number of requests can
+    /// wait, each with the resources that the inner service reserved for it. To bound them, put a
+    /// `ConcurrencyLimit` above this layer and shed load or time out there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -11,7 +11,7 @@
 //!     .interval(Duration::from_millis(100))
 //!     .connect("memory:") // file:pace.json, redis://… or postgres://… to share it between processes
 //!     .await?;
-//! // In place of the function: a `reqwest::Client`, the channel of a tonic client, a client of hyper-util.
+//! // Instead of this function: a `reqwest::Client`, a tonic channel, a hyper-util client.
 //! let call = service_fn(async |page: u32| Ok::<_, std::io::Error>(format!("page {page}")));
 //! let client = ServiceBuilder::new().layer(IntervalLayer::new(queue)).service(call);
 //!
@@ -24,29 +24,29 @@
 //!
 //! # Back-pressure
 //!
-//! `poll_ready` is pending until the inner service is ready and the slot of this clone has come. `call` then
-//! starts the inner service at once. The request counts as a running job until the response future is done or
-//! dropped, so [`max_running`](crate::Builder::max_running) limits the requests of all processes. The body of
-//! an HTTP response may still be on its way then.
+//! `poll_ready` is pending until the inner service is ready and this clone's slot has come. `call`
+//! then starts the inner service at once. The request counts as a running job until the response
+//! future completes or is dropped, so [`max_running`](crate::Builder::max_running) limits the
+//! requests of all processes. The body of an HTTP response may arrive later.
 //!
-//! The first `poll_ready` takes the place in the queue. Dropping the service gives it up. A clone has no
-//! place until it is polled, and waits at the back.
+//! The first `poll_ready` enters the queue, a clone's at the back. Dropping the service leaves it.
 //!
-//! - The inner service is made ready first, so that no slot is spent on one that is not. While it waits for
-//!   the slot, its readiness is kept: a permit of a `ConcurrencyLimit` or a `Buffer` below this layer is held
-//!   all the while. Put them above.
-//! - A ready service that is not called holds a slot and counts as running. If it is called later than a
-//!   quarter of the interval (10 ms if that is more) after its slot, the slot is not used: the response
-//!   future takes a new one and calls the inner service then. So services that were kept ready are no burst.
-//! - With [`options_for`](IntervalLayer::options_for) there is no back-pressure from the queue, because what
-//!   a request takes is not known before it is there.
+//! - The inner service becomes ready first, so that it does not waste a slot. While it waits for
+//!   the slot it keeps its permit of a `ConcurrencyLimit` or `Buffer` below this layer. Put such
+//!   layers above this one.
+//! - A ready service that is not called holds a slot and counts as running. If it is called later
+//!   than a quarter of the interval (at least 10 ms) after its slot, the response future waits for
+//!   a new slot. So services that are kept ready cause no burst.
+//! - [`options_for`](IntervalLayer::options_for) gives no back-pressure, because the request is not
+//!   known before `call`.
 //!
 //! # Errors
 //!
-//! As for the fallible layers of tower, the error is a [`BoxError`]: that of the inner service, or an
-//! [`Error`](crate::Error) of the queue, to be found with `downcast_ref`. Of the queue's errors `poll_ready`
-//! gives [`Closed`](crate::ErrorKind::Closed) alone, because it is for good and ends a `Buffer` above; others
-//! are those of the call. axum wants an answer instead, which its `HandleErrorLayer` makes:
+//! As in other fallible layers of tower, the error is a [`BoxError`]. Use `downcast_ref` to find an
+//! [`Error`](crate::Error) of the queue; others are the inner service's. Of the queue's errors
+//! `poll_ready` returns only [`Closed`](crate::ErrorKind::Closed), because an error there is final
+//! and ends a `Buffer` above. The call returns the other errors. axum needs a response instead of
+//! an error: use its `HandleErrorLayer`.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -77,5 +77,5 @@ pub use layer::IntervalLayer;
 pub use per_request::{PerRequest, PerRequestLayer};
 pub use service::Interval;
 
-/// What the services of this module fail with; the same as `tower::BoxError`.
+/// The error of these services; identical to `tower::BoxError`.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! A service whose slots depend on the request.
+//! The layer whose job options depend on the request.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use tower_service::Service;
 use super::{BoxError, ResponseFuture, slot::Pace};
 use crate::{IntervalQueue, JobOptions};
 
-/// Paces the calls of a service, each with options of its own; made by
+/// Paces the calls of a service, each with its own options; made by
 /// [`IntervalLayer::options_for`](super::IntervalLayer::options_for).
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is around a service"]
@@ -40,8 +40,8 @@ impl<F> fmt::Debug for PerRequestLayer<F> {
     }
 }
 
-/// A service whose calls are paced, each with options of its own. It is ready when the inner one is; the
-/// response future takes the place in the queue when it is first polled, and gives it up when it is dropped.
+/// A paced service with options for each call. It is ready when the inner service is. The response
+/// future enters the queue when it is first polled and leaves it when dropped.
 #[derive(Clone, Debug)]
 pub struct PerRequest<S, F> {
     inner: S,

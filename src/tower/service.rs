@@ -1,4 +1,4 @@
-//! A service that waits for its slot before it is ready.
+//! The service that is ready when its slot has come.
 
 use std::{
     fmt,
@@ -14,11 +14,12 @@ use super::{
 
 /// A service whose calls are paced; made by [`IntervalLayer`](super::IntervalLayer).
 ///
-/// A clone takes a place of its own when it is first polled.
+/// A clone enters the queue when it is first polled.
 ///
 /// # Cancel safety
 ///
-/// Dropping the service, ready or not, gives its place up. Dropping the response future ends the call.
+/// Dropping the service, ready or not, leaves the queue. Dropping the response future ends the
+/// call.
 pub struct Interval<S> {
     inner: S,
     pace: Pace,
@@ -35,12 +36,12 @@ impl<S> Interval<S> {
         &self.inner
     }
 
-    /// The inner service, to be changed.
+    /// The inner service, mutably.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// The inner service alone. The place in the queue is given up.
+    /// The inner service alone; leaves the queue.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -56,7 +57,7 @@ where
     type Future = ResponseFuture<S, R>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Each time: it may fail while the slot is waited for, and a connection that was lost is made again.
+        // Polled each time: the inner service may fail or reconnect while the slot is pending.
         if let Err(error) = ready!(self.inner.poll_ready(context)) {
             self.slot = Slot::default();
             return Poll::Ready(Err(error.into()));

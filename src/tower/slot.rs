@@ -1,4 +1,4 @@
-//! A place in the queue on the way to its slot, and the rule for those that come too late.
+//! The slot of the next call, and the limit for late calls.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -10,10 +10,8 @@ use futures::{FutureExt, future::BoxFuture};
 
 use crate::{Error, ErrorKind, IntervalQueue, JobOptions, Turn, line::MIN_TOLERANCE};
 
-/// A turn on its way.
 pub(super) type Coming = BoxFuture<'static, Result<Turn, Error>>;
 
-/// Where slots come from, and for what.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     pub(super) queue: IntervalQueue,
@@ -21,14 +19,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// How long after its slot a call may start. Less than the driver allows itself, since keeping a ready
-    /// service is a habit and an overloaded host is not.
+    /// Maximum delay of a call after its slot. Stricter than the driver's: services are often kept
+    /// ready for long, hosts are rarely overloaded.
     fn tolerance(&self) -> Duration {
         MIN_TOLERANCE.max(self.queue.interval() / 4)
     }
 
-    /// A turn that is seen when it comes. A service not looked at for long takes another; the tolerance
-    /// doubles, so that an overloaded host still gets on.
+    /// Requests turns until one is polled in time. Each stale turn doubles the tolerance, so that
+    /// an overloaded host makes progress.
     pub(super) fn turn(&self) -> Coming {
         let pace = self.clone();
         async move {
@@ -47,23 +45,22 @@ impl Pace {
     }
 }
 
-/// The slot for the next call of a service.
 #[derive(Default)]
 pub(super) enum Slot {
-    /// No place was taken.
+    /// Not in the queue.
     #[default]
     Untaken,
-    /// Waits for its slot. Never locked: the mutex is there because axum wants services to be `Sync`.
+    /// In the queue. The mutex is never locked: it makes the service `Sync`, as axum requires.
     Coming(Mutex<Coming>),
-    /// Has come.
     Come(Turn),
-    /// Does not come, and the call is told so.
+    /// No slot will come; the call returns the error.
     Failed(Error),
 }
 
 impl Slot {
-    /// Ready once the slot has come, or will not. It stays so, however late it gets: callers count on that.
-    /// An error of `poll_ready` is for good, and stacks end by it; so only that of a closed queue is one.
+    /// Ready once the slot has come or failed, and from then on: callers rely on that. Returns only
+    /// `Closed`, because an error of `poll_ready` is final for the tower stack. `take` returns
+    /// other errors.
     pub(super) fn poll_come(&mut self, pace: &Pace, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             *self = match self {
@@ -84,7 +81,7 @@ impl Slot {
         }
     }
 
-    /// Takes the slot for a call; none if it is late, and ends here, or has not come.
+    /// The slot for a call. `None`: not there, or stale and dropped.
     pub(super) fn take(&mut self, pace: &Pace) -> Result<Option<Turn>, Error> {
         match std::mem::take(self) {
             Self::Come(turn) => Ok(Some(turn).filter(|turn| turn.age() <= pace.tolerance())),

@@ -81,12 +81,22 @@ pub(crate) struct TasksArgs {
 /// The queue, before or after the subcommand.
 #[derive(Debug, Args)]
 struct QueueArgs {
+    /// Rejected: it belongs after the subcommand.
+    #[arg(id = "misplaced_state", long = "state", hide = true, value_name = "STATE", value_parser = state_before_subcommand)]
+    _misplaced_state: Option<State>,
     /// The store of the queue: dir:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE
-    #[arg(long, global = true, value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
+    #[arg(long, global = true, display_order = 900, value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
     #[arg(hide_env_values = true, value_parser = store_url)]
     store: Option<String>,
     /// The queue: 1 to 200 bytes of printable text
-    #[arg(long, global = true, value_name = "NAME", env = "INTERVAL_QUEUE_NAME", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        global = true,
+        display_order = 900,
+        value_name = "NAME",
+        env = "INTERVAL_QUEUE_NAME",
+        allow_hyphen_values = true
+    )]
     queue: Option<QueueName>,
 }
 
@@ -297,6 +307,11 @@ pub(super) struct SelectorArgs {
     /// Added at least so long ago; those that have ended: ended so long ago
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     pub(super) older_than: Option<Duration>,
+}
+
+fn state_before_subcommand(text: &str) -> Result<State, String> {
+    let state = state(text)?;
+    Err(format!("`interval-queue tasks list --state {state}` selects by it"))
 }
 
 fn state(text: &str) -> Result<State, String> {

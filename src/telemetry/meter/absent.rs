@@ -1,4 +1,4 @@
-//! A meter that measures nothing.
+//! A meter without the feature `metrics`: does nothing.
 
 use std::time::Duration;
 

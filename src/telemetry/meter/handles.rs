@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// What a shard adds to a gauge that it shares with others: taken back when it ends.
+/// A shard's part of a gauge that shards share; subtracted on drop.
 struct Level {
     gauge: Gauge,
     shown: AtomicUsize,
 }
 
 impl Level {
-    /// By how much it is to change. Called under the lock of the line, which orders the calls.
+    /// The difference to apply. The line's lock orders the calls.
     fn change_to(&self, now: usize) -> f64 {
         let shown = self.shown.load(Ordering::Relaxed);
         if now == shown {
@@ -52,7 +52,7 @@ impl Drop for Level {
     }
 }
 
-/// By how much the gauges are to change.
+/// Differences to apply to the gauges.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Levels {
     waiting: f64,
@@ -75,8 +75,8 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Tells the recorder what the metrics are, too. That costs little, and a recorder that was installed
-    /// after the first queue was opened hears of it.
+    /// Describes the metrics each time, which is cheap and reaches a recorder that was installed
+    /// late.
     pub(crate) fn new(queue: &QueueName, choice: MetricsLabel) -> Self {
         let labels: Vec<_> = match choice {
             MetricsLabel::QueueName => Some(queue.to_string()),
@@ -174,7 +174,7 @@ impl Meter {
     pub(crate) fn replied<T>(&self, sent: Sent, took: Duration, reply: &Result<T, StateError>) {
         match reply {
             Ok(_) => self.state_latency[sent as usize].record(took),
-            // Rare, and of many kinds: looked up when it happens.
+            // Rare, and of many kinds: looked up on use.
             Err(error) => {
                 let labels = and(&self.labels, label::KIND, name::kind(error.kind()));
                 counter!(metric::STATE_ERRORS, labels).increment(1);

@@ -1,6 +1,6 @@
-//! Under which label the metrics of a queue stand.
+//! The label of a queue's metrics.
 
-/// What the label `queue` of its metrics says; for [`Builder::metrics_label`](crate::Builder::metrics_label).
+/// The value of the label `queue`; for [`Builder::metrics_label`](crate::Builder::metrics_label).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -8,7 +8,7 @@
 /// # use std::time::Duration;
 /// use interval_queue::{IntervalQueue, telemetry::MetricsLabel};
 ///
-/// // A queue for each of many customers: their numbers add up.
+/// // One queue per customer; their numbers add up.
 /// let queue = IntervalQueue::builder("customer 4711")
 ///     .metrics_label(MetricsLabel::Text("customers".into()))
 ///     .interval(Duration::from_secs(1))
@@ -20,11 +20,11 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricsLabel {
-    /// The name of the queue. The default.
+    /// The name of the queue (default).
     #[default]
     QueueName,
-    /// This text, of which there should not be many.
+    /// This text. Use few different texts.
     Text(String),
-    /// There is no such label: all queues without it add up.
+    /// No label: all queues without it add up.
     Absent,
 }

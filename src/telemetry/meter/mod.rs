@@ -1,4 +1,4 @@
-//! Counts what happens, if the feature `metrics` is there, and does nothing if not.
+//! The meter; does nothing without the feature `metrics`.
 
 #[cfg(not(feature = "metrics"))]
 mod absent;

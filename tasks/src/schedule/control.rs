@@ -1,4 +1,4 @@
-//! What a queue does with its schedules.
+//! Methods of [`TaskQueue`] for schedules.
 
 use std::sync::Arc;
 
@@ -16,19 +16,20 @@ use crate::{
 };
 
 impl TaskQueue {
-    /// Stores a schedule, or changes the one of its name for all, from now on: what was missed before is not made up
-    /// for. Said again as it is stored, it changes nothing, so that every process can say it when it starts; whether it
-    /// is paused stays as it is. Keep to some hundreds in a queue: each step of an idle worker looks at all of them.
+    /// Stores a schedule, or replaces the one of this name from now on. Missed instants are not
+    /// made up for. A stored schedule keeps its pause state. An unchanged schedule is left alone,
+    /// so every process can set it when it starts. Keep to some hundreds per queue: each poll of an
+    /// idle worker reads all schedules.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) for a schedule that cannot be, such as one that never comes; the text names the
-    /// value and what would be right. [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the
-    /// store fails; to say it again is safe.
+    /// [`Invalid`](ErrorKind::Invalid) for an invalid schedule, such as one without instants; the
+    /// text names the value and what would be right. [`Store`](ErrorKind::Store) and
+    /// [`Unanswered`](ErrorKind::Unanswered) if the store fails; a retry is safe.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it was stored or not; to say it again is safe.
+    /// If the future is dropped, the schedule may be stored or not. A retry is safe.
     pub async fn set_schedule(&self, schedule: Schedule) -> Result<(), Error> {
         let (name, definition) = schedule.definition()?;
         let overview = self.overview().await?;
@@ -67,18 +68,19 @@ impl TaskQueue {
         Ok(self.read_schedules().await?.iter().map(StoredSchedule::of).collect())
     }
 
-    /// A schedule makes nothing any more, until it is resumed. What it has made stays. The instants that come meanwhile
-    /// make no task, nor does one that was kept.
+    /// Pauses a schedule until it is resumed. Instants of the pause, and a kept instant, make no
+    /// task. Existing tasks stay.
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is no such schedule; else as [`schedules`](Self::schedules).
+    /// [`Missing`](ErrorKind::Missing) if there is no such schedule; else as
+    /// [`schedules`](Self::schedules).
     pub async fn pause_schedule(&self, name: impl AsRef<str>) -> Result<(), Error> {
         let row = self.stored_schedule(name.as_ref()).await?;
         self.put_schedule(NewSchedule { paused: true, ..as_stored(row) }).await
     }
 
-    /// Ends a pause. It goes on with the first instant behind now.
+    /// Resumes a schedule with the first instant after now.
     ///
     /// # Errors
     ///
@@ -90,13 +92,13 @@ impl TaskQueue {
         }
         let next = match Definition::read(&row) {
             Ok(definition) => Some(definition.first(self.overview().await?.at)?),
-            // Whoever can read it does what it says of missed instants.
+            // A worker that can read the definition handles the missed instants.
             Err(_) => row.next,
         };
         self.put_schedule(NewSchedule { paused: false, next, ..as_stored(row) }).await
     }
 
-    /// Removes a schedule. What it has made stays.
+    /// Removes a schedule. Its tasks stay.
     ///
     /// # Errors
     ///
@@ -104,23 +106,24 @@ impl TaskQueue {
     pub async fn remove_schedule(&self, name: impl AsRef<str>) -> Result<(), Error> {
         let row = self.stored_schedule(name.as_ref()).await?;
         match self.changed(Change::Unschedule(row.name)).await {
-            // Somebody else did, or it was done by a try whose answer was lost.
+            // Already removed by another process, or by a try whose answer was lost.
             Err(error) if error.kind() == ErrorKind::Missing => Ok(()),
             changed => changed.map(drop),
         }
     }
 
-    /// Adds a task as the schedule would make it, now: beside the schedule, whether it is paused and whatever runs.
-    /// What became of it is told as by [`add`](Self::add).
+    /// Adds a task of the schedule now, even during a pause or while its last task runs. Returns
+    /// the same as [`add`](Self::add).
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is no such schedule, [`Mismatch`](ErrorKind::Mismatch) if a newer
-    /// version has stored it; else as [`add`](Self::add).
+    /// [`Missing`](ErrorKind::Missing) if there is no such schedule,
+    /// [`Mismatch`](ErrorKind::Mismatch) if this version cannot read it; else as
+    /// [`add`](Self::add).
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it was added or not, and nobody knows its id.
+    /// If the future is dropped, the task may be added or not, under an unknown id.
     pub async fn run_schedule(&self, name: impl AsRef<str>) -> Result<Added, Error> {
         let row = self.stored_schedule(name.as_ref()).await?;
         let definition =
@@ -162,7 +165,6 @@ impl TaskQueue {
     }
 }
 
-/// What is stored, to be stored again with a change.
 fn as_stored(row: Row) -> NewSchedule {
     let Row { name, definition, next, paused, overlap, .. } = row;
     NewSchedule { name, definition, next, paused, overlap }

@@ -12,7 +12,7 @@ const FIELDS: &str = "minute, hour, day of the month, month, day of the week";
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-/// What other dialects call some lines.
+/// Nicknames of other dialects, with equivalent lines for the errors.
 const NICKNAMES: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -23,12 +23,11 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// The instants of a cron line.
 #[derive(Debug)]
 pub(super) struct Cron {
     line: Crontab,
     zone: TimeZone,
-    /// Whether it goes by the time that passes, since it names every hour.
+    /// Whether the line names every hour, and so follows elapsed time.
     hourly: bool,
 }
 
@@ -41,7 +40,7 @@ impl Cron {
         }
         let text = fields.join(" ");
         let zone = time_zone(zone)?;
-        // A time of day is looked for as if all days were alike, and then put on the clock of the zone.
+        // A time of day is found in UTC, then mapped to the zone's clock.
         let place = if hourly { zone.iana_name().unwrap_or("UTC") } else { "UTC" };
         match parse_crontab_with(&format!("{text} {place}"), ParseOptions::default()) {
             Ok(line) => Ok(Self { line, zone, hourly }),
@@ -49,7 +48,7 @@ impl Cron {
         }
     }
 
-    /// The first instant behind this one; none: it does not come within four years.
+    /// The first instant after `after`. `None`: none within four years.
     pub(super) fn next(&self, after: Micros) -> Option<Micros> {
         let after = Timestamp::from_microsecond(i64::try_from(after.get()).ok()?).ok()?;
         let next = if self.hourly { self.find(after)? } else { self.next_by_the_clock(after)? };
@@ -65,7 +64,7 @@ impl Cron {
         loop {
             let found = self.find(TimeZone::UTC.to_timestamp(time).ok()?)?;
             time = TimeZone::UTC.to_datetime(found);
-            // While the clock shows an hour for the second time, all that is in it has been.
+            // Times in a repeated hour have run the first time.
             let next = self.instant(time)?;
             if next > after {
                 return Some(next);
@@ -73,7 +72,7 @@ impl Cron {
         }
     }
 
-    /// When the clock of the zone shows this for the first time. If it jumps over it, the end of the jump.
+    /// The first instant at which the zone's clock shows `time`, or the end of a jump over it.
     fn instant(&self, time: DateTime) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(time);
         let is_gap = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
@@ -82,7 +81,7 @@ impl Cron {
     }
 }
 
-/// Whether an hour field names all 24 hours, however it is written: as `*`, `*/1`, `0-23` or a list.
+/// Whether an hour field names all 24 hours: as `*`, `*/1`, `0-23` or a list.
 fn is_every_hour(hours: &str) -> bool {
     let line = format!("0 {hours} * * * UTC");
     let Ok(line) = parse_crontab_with(&line, ParseOptions::default()) else { return false };
@@ -107,7 +106,7 @@ fn wrong(line: &str, why: impl std::fmt::Display) -> InvalidInput {
     InvalidInput::new(format!("cron line {line:?}: {why}"))
 }
 
-/// The five fields of a line, of which no other dialect is said.
+/// The five fields of a line. Rejects other dialects of cron.
 fn fields(line: &str) -> Result<Vec<&str>, InvalidInput> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let first = fields.first().copied().unwrap_or_default();
@@ -167,7 +166,7 @@ fn check_word(word: &str, names: &[&str]) -> Result<(), String> {
     Err(format!("{word} is unknown here: there are {example}"))
 }
 
-/// What the parser says, in one line.
+/// The parser's error as one line.
 fn why(error: &str) -> String {
     let last = error.lines().last().unwrap_or_default();
     let why = last.trim_start().trim_start_matches('^').trim();
@@ -186,7 +185,6 @@ mod tests {
         Micros::new(u64::try_from(at.as_microsecond()).unwrap())
     }
 
-    /// The instants behind this one, on the clock of the zone.
     fn next(line: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
         let cron = Cron::new(line, zone).unwrap();
         let zone = TimeZone::get(zone).unwrap();
@@ -208,7 +206,7 @@ mod tests {
             next("0 9-17/4 * jan,jul Mon-Fri", "America/New_York", "2026-01-02T18:59:59.5Z", 4),
             ["01-02 17:00 -05:00", "01-05 09:00 -05:00", "01-05 13:00 -05:00", "01-05 17:00 -05:00"]
         );
-        // One of both days is enough.
+        // A match of either day is enough.
         assert_eq!(
             next("0 0 13 * 5", "UTC", "2026-03-01T00:00:00Z", 3),
             ["03-06 00:00 +00:00", "03-13 00:00 +00:00", "03-20 00:00 +00:00"]
@@ -219,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_the_clock_leaves_out_runs_once_when_it_has_jumped() {
-        // At 02:00 it is 03:00.
+        // The clock jumps from 02:00 to 03:00.
         let after = "2026-03-28T12:00:00Z";
         assert_eq!(
             next("30 2 * * *", "Europe/Berlin", after, 2),
@@ -235,7 +233,7 @@ mod tests {
                 "03-30 01:00 +02:00"
             ]
         );
-        // By half an hour, and over midnight.
+        // A jump of half an hour, and a jump at midnight.
         assert_eq!(
             next("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", 2),
             ["10-04 02:30 +11:00", "10-05 02:15 +11:00"]
@@ -244,7 +242,7 @@ mod tests {
             next("0 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00Z", 2),
             ["04-24 01:00 +03:00", "04-25 00:00 +03:00"]
         );
-        // A whole day.
+        // A jump of a day.
         assert_eq!(
             next("0 3 * * *", "Pacific/Apia", "2011-12-29T14:00:00Z", 2),
             ["12-31 00:00 +14:00", "12-31 03:00 +14:00"]
@@ -253,7 +251,7 @@ mod tests {
 
     #[test]
     fn what_the_clock_shows_twice_runs_once_the_first_time() {
-        // At 03:00 it is 02:00 again.
+        // The clock goes back from 03:00 to 02:00.
         assert_eq!(
             next("0,30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3),
             ["10-25 02:00 +02:00", "10-25 02:30 +02:00", "10-26 02:00 +01:00"]
@@ -262,12 +260,12 @@ mod tests {
             next("0 */2 * * *", "America/New_York", "2026-11-01T03:00:00Z", 3),
             ["11-01 00:00 -04:00", "11-01 02:00 -05:00", "11-01 04:00 -05:00"]
         );
-        // With one hour less it is not for every hour.
+        // A line without one of the hours follows the clock.
         assert_eq!(
             next("0 1-23 * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", 2),
             ["10-25 03:00 +01:00", "10-25 04:00 +01:00"]
         );
-        // Also for one that looks in the hour that comes again.
+        // A search from within the repeated hour.
         assert_eq!(next("45 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1), ["10-26 02:45 +01:00"]);
     }
 

@@ -1,4 +1,4 @@
-//! A schedule as it is stored: a text that no store looks into.
+//! The stored definition of a schedule: JSON that stores do not read.
 
 use std::time::SystemTime;
 
@@ -14,24 +14,24 @@ use super::{
     time,
 };
 
-/// The version of the text. A worker leaves a schedule alone whose text is of a higher one.
+/// Version of the JSON. Workers ignore schedules of a higher version.
 const VERSION: u32 = 1;
-/// An instant that was missed by less counts as not missed.
+/// Instants up to this late count as in time.
 const LATE: Micros = Micros::from_millis(60_000);
-/// So often it is looked whether a task has ended: what has ended is kept for twice as long at least.
+/// How often the end of a task is checked. Ended tasks are kept for at least twice as long.
 const LOOK: Micros = Micros::from_millis(10 * 60_000);
 
-/// All that a schedule is but its name, and what the rules of stores know of it.
+/// A schedule without its name and the columns that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Definition {
     pub(super) version: u32,
     pub(super) rule: Rule,
     pub(super) missed: Missed,
-    /// The template. Its id says nothing.
+    /// The template. Its id is a placeholder.
     pub(super) task: NewTask,
 }
 
-/// The one part of a text that is the same in all versions.
+/// The part of the JSON that is common to all versions.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -58,7 +58,6 @@ impl Definition {
         Ok(Self { version: VERSION, rule, missed, task: NewTask { id: TaskId::FIRST, ..task } })
     }
 
-    /// Reads what is stored.
     pub(crate) fn read(row: &Row) -> Result<Self, InvalidInput> {
         let text = row.definition.as_str();
         let name = row.name.as_str();
@@ -76,7 +75,7 @@ impl Definition {
         Json::of(self)
     }
 
-    /// The first instant behind this one.
+    /// The first instant after `now`.
     pub(super) fn first(&self, now: Micros) -> Result<Micros, InvalidInput> {
         let instants = self.rule.instants()?;
         match (&instants, instants.next(now), &self.rule) {
@@ -89,30 +88,28 @@ impl Definition {
         }
     }
 
-    /// The instants from this one on, at most so many.
     pub(super) fn times(&self, from: Micros, most: usize) -> Vec<SystemTime> {
         let Ok(instants) = self.rule.instants() else { return Vec::new() };
         std::iter::successors(Some(from), |at| instants.next(*at)).take(most).map(time).collect()
     }
 
-    /// The task of an instant.
     fn made(&self, row: &Row, at: Micros) -> (Micros, NewTask) {
         (at, NewTask { id: TaskId::of_schedule(row.incarnation, &row.name, at), ..self.task.clone() })
     }
 
-    /// Whether the task before has to be looked at to tell what is due.
+    /// Whether an instant depends on the previous task.
     pub(crate) fn follows(&self) -> bool {
         matches!(self.rule, Rule::AfterEnd { .. })
     }
 
-    /// What becomes of an instant that has come. `last` is the task before, if it is stored and
-    /// [looked at](Self::follows).
+    /// The tasks that a due instant makes. `last` is the previous task, if the rule
+    /// [follows](Self::follows) it and it is stored.
     pub(crate) fn fire(&self, due: &DueSchedule, last: Option<&Task>) -> Result<Fire, InvalidInput> {
         let row = &due.schedule;
         let instants = self.rule.instants()?;
         let (made, next) = match instants {
             Instants::AfterEnd(after) => follow(after, due, last),
-            // The one that was kept; what comes next is known.
+            // A kept instant: the next one is already stored.
             _ if row.kept == Some(due.at) => (vec![due.at], None),
             _ => (self.of_the_missed(&instants, due), instants.next(due.now)),
         };
@@ -125,10 +122,10 @@ impl Definition {
         })
     }
 
-    /// Which of the instants make a task that have come since somebody made one.
+    /// The instants since the last firing that make a task.
     fn of_the_missed(&self, instants: &Instants, due: &DueSchedule) -> Vec<Micros> {
         let most = match self.missed {
-            // Several would run beside each other.
+            // Otherwise several tasks would overlap.
             Missed::UpTo(most) if due.schedule.overlap == Overlap::Allow => most as usize,
             _ => 1,
         };
@@ -140,8 +137,8 @@ impl Definition {
     }
 }
 
-/// What becomes of a task that waits for the end of the one before, and when it is looked again. While that one runs
-/// nobody knows its end, but that the next one starts `after` from now at the earliest.
+/// The instants to make and the next check, if a task follows the end of the previous one. While
+/// that runs, the next start is at least `after` away.
 fn follow(after: Micros, due: &DueSchedule, last: Option<&Task>) -> (Vec<Micros>, Option<Micros>) {
     let now = due.now;
     let look = Some(now + after.min(LOOK));
@@ -186,7 +183,7 @@ mod tests {
         DueSchedule { schedule, at: secs(at), now: secs(now) }
     }
 
-    /// The instants that are made, and the next one, in seconds.
+    /// The made instants and the next one, in seconds.
     fn fired(definition: &Definition, due: &DueSchedule) -> (Vec<u64>, Option<u64>) {
         let fire = definition.fire(due, None).unwrap();
         assert_eq!((fire.revision, fire.from), (3, due.at));
@@ -218,7 +215,7 @@ mod tests {
             (Missed::UpTo(3), Overlap::Skip, &[100]),
             (Missed::UpTo(3), Overlap::Keep, &[100]),
         ] {
-            // The last of several, and an outage by which the last one is older than a minute.
+            // The last of several instants; for `Missed::None` also one that is 61 s late.
             let definition = every_10_s(missed);
             let (mut at, mut now) = (70, 109);
             if missed == Missed::None {
@@ -263,7 +260,7 @@ mod tests {
             let at: Vec<_> = fire.made.iter().map(|(at, _)| at.get() / 1_000_000).collect();
             assert_eq!((at, fire.next), (made.to_vec(), Some(secs(next))), "{last:?}");
         }
-        // What has ended is looked at before it is forgotten.
+        // An ended task is checked before it is deleted.
         let long = Definition { rule: Rule::AfterEnd { after_us: secs(86_400) }, ..definition };
         assert_eq!(long.fire(&due, Some(&ended(None))).unwrap().next, Some(secs(102) + LOOK));
     }

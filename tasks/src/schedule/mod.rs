@@ -1,7 +1,8 @@
-//! Schedules: tasks that are made again and again, at instants that the workers compute.
+//! Schedules: workers add tasks at computed instants.
 //!
-//! `rule` has the instants, `cron` those of a cron line, `definition` what is stored and what becomes of an instant
-//! that has come. `control` is what a queue does with schedules, `stored` how one is seen. The worker fires them.
+//! `rule` computes instants, with `cron` for cron lines. `definition` is stored and decides about
+//! due instants. `control` has the queue's methods, `stored` what they return. Firing is in
+//! `worker/schedules.rs`.
 
 mod control;
 mod cron;
@@ -19,10 +20,10 @@ pub(crate) use self::definition::Definition;
 pub use self::{rule::Rule, stored::StoredSchedule};
 use crate::{Task, error::Error};
 
-/// Tasks that are made again and again: a name, a rule that says when, and a task as the template of all. It is stored
-/// with the queue by [`set_schedule`](crate::TaskQueue::set_schedule), and whichever [worker](crate::Worker) steps
-/// first makes the task of an instant: exactly one for each nominal instant, however many workers there are and
-/// whatever becomes of them.
+/// A name, a rule for instants and a template of tasks, stored by
+/// [`set_schedule`](crate::TaskQueue::set_schedule). The first [worker](crate::Worker) of the queue
+/// to poll adds the task of an instant: exactly one per nominal instant, however many workers poll
+/// or die.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -43,17 +44,17 @@ use crate::{Task, error::Error};
 ///
 /// # Daylight saving time
 ///
-/// A cron line goes by the clock of its time zone. What falls into an hour that this clock leaves out runs once, at the
-/// instant at which the clock has jumped; what falls into an hour that it shows twice runs once, the first time. A line
-/// that names every hour, as `*`, `*/1` or `0-23`, goes by the time that passes instead: in a night of 25 hours
-/// `*/15 * * * *` runs 100 times, and in one of 23 hours 92 times. The rules of the zones are those of the host of the
-/// worker, or where it has none those of the crate `jiff`.
+/// A cron line follows the clock of its time zone. A time in a skipped hour runs once, when the
+/// clock has jumped. A time in a repeated hour runs once, the first time. A line that names every
+/// hour (`*`, `*/1`, `0-23`) follows elapsed time: `*/15 * * * *` runs 100 times in a day of 25
+/// hours, and 92 times in one of 23 hours. Zone rules come from the worker's host, else from the
+/// crate `jiff`.
 ///
 /// # Missed instants
 ///
-/// Instants come while no worker steps, or the store is away. The first worker afterwards does what
-/// [`missed`](Self::missed) says. A clock that is stepped forward passes instants as an outage does; stepped back, it
-/// makes none a second time, and the next one when it has come to it.
+/// Instants are missed while no worker polls or the store is away. [`missed`](Self::missed) decides
+/// what the next worker does. A clock that is stepped forward misses instants, too. One that is
+/// stepped back repeats none: the next task comes when the clock reaches the next instant.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is stored before it is given to a queue"]
 pub struct Schedule {
@@ -65,40 +66,40 @@ pub struct Schedule {
     paused: bool,
 }
 
-/// What becomes of instants that came while no worker was there to make their tasks.
+/// How missed instants are handled: they came while no worker polled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Missed {
-    /// They make no task; a worker that is late by a minute has missed nothing yet.
+    /// Missed instants make no task. A worker up to a minute late has missed nothing.
     None,
-    /// The last one makes its task. The default.
+    /// The last missed instant makes its task. The default.
     #[default]
     Last,
-    /// The last ones make their tasks, at most so many: 1 to 1,000. If [`Overlap`] lets no two run at once, the last
-    /// one alone.
+    /// The last missed instants make their tasks, at most this many: 1 to 1,000. Without
+    /// [`Overlap::Allow`], only the last one.
     UpTo(u32),
 }
 
 impl Missed {
-    /// The most that are made up for.
     const MOST: u32 = 1_000;
 }
 
 impl Schedule {
-    /// A task every so often, over all workers: 1 s to ten years. The instants are whole intervals since 1970-01-01
-    /// 00:00 UTC: every hour is on the hour, and stays there whenever this is said again.
+    /// A task per interval, 1 s to ten years. Instants are whole intervals since 1970-01-01 00:00
+    /// UTC: an interval of an hour is on the hour, however often the schedule is set.
     pub fn every(name: impl Into<String>, interval: Duration, task: Task) -> Self {
         let every_us = Micros::from_duration(interval);
         Self::new(name, Rule::Every { every_us, offset_us: Micros::ZERO }, task)
     }
 
-    /// A task at the times of a cron line: minute, hour, day of the month, month and day of the week, in a time zone of
-    /// the IANA database, such as `Europe/Berlin` or `UTC`.
+    /// A task at the times of a cron line: minute, hour, day of the month, month and day of the
+    /// week, in an IANA time zone such as `Europe/Berlin` or `UTC`.
     ///
-    /// Each is `*`, a number, the first three letters of the English name of a month or day, a range as `9-17`, each of
-    /// these with a step as `*/5`, or several of them with commas. Sunday is 0 or 7. If neither day begins with `*`,
-    /// one of them is enough. There are no seconds, no years, and no names such as `@daily`.
+    /// Each field is `*`, a number, the first three letters of an English month or day, or a range
+    /// such as `9-17`. A step such as `*/5` and lists with commas are allowed. Sunday is 0 or 7. If
+    /// neither day field begins with `*`, one match is enough. There are no seconds, no years, and
+    /// no names such as `@daily`.
     pub fn cron(
         name: impl Into<String>,
         line: impl Into<String>,
@@ -108,8 +109,8 @@ impl Schedule {
         Self::new(name, Rule::Cron { line: line.into(), zone: zone.into() }, task)
     }
 
-    /// A task so long after the one before has ended, however it ended: 1 s to ten years; the first one at once. So it
-    /// never overlaps itself, and nothing is missed.
+    /// A task `after` (1 s to ten years) the end of the previous one, however that ended. The first
+    /// is added at once. Tasks never overlap, and no instant is missed.
     pub fn after_end(name: impl Into<String>, after: Duration, task: Task) -> Self {
         Self::new(name, Rule::AfterEnd { after_us: Micros::from_duration(after) }, task)
     }
@@ -119,36 +120,38 @@ impl Schedule {
         Self { name: name.into(), rule, task, missed, overlap, paused: false }
     }
 
-    /// The instants of [`every`](Self::every) are so much later. Default: zero. Of others nothing changes.
+    /// Moves the instants of [`every`](Self::every) by `offset`. Default: zero. Other rules ignore
+    /// it.
     pub fn offset(mut self, offset: Duration) -> Self {
         if let Rule::Every { every_us, offset_us } = &mut self.rule {
-            // An interval of zero is told when it is set.
+            // `set_schedule` rejects an interval of zero.
             *offset_us = Micros::new(Micros::from_duration(offset).get() % every_us.get().max(1));
         }
         self
     }
 
-    /// What becomes of instants that came while no worker was there. Default: [`Missed::Last`].
+    /// Sets how missed instants are handled. Default: [`Missed::Last`].
     pub fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
     }
 
-    /// What happens at an instant that comes while the task before has not ended. Default: [`Overlap::Allow`].
+    /// Sets how an instant is handled if the previous task has not ended. Default:
+    /// [`Overlap::Allow`].
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.overlap = overlap;
         self
     }
 
-    /// It makes nothing until it is [resumed](crate::TaskQueue::resume_schedule). One that is stored already stays as
-    /// it is in this.
+    /// Adds no tasks until [resumed](crate::TaskQueue::resume_schedule). Ignored if the schedule is
+    /// already stored.
     pub fn paused(mut self) -> Self {
         self.paused = true;
         self
     }
 
-    /// Its instants behind a time, at most so many, without a queue: what it would do. None for
-    /// [`after_end`](Self::after_end), which nobody knows ahead.
+    /// Up to `most` instants after `after`, computed without a queue. Empty for
+    /// [`after_end`](Self::after_end): its instants depend on the tasks.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -161,14 +164,13 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a schedule that cannot be.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid schedule.
     pub fn preview(&self, after: SystemTime, most: usize) -> Result<Vec<SystemTime>, Error> {
         let (_, definition) = self.definition()?;
         let first = definition.first(micros(after))?;
         Ok(if definition.follows() { Vec::new() } else { definition.times(first, most) })
     }
 
-    /// Its name and what is stored of it.
     fn definition(&self) -> Result<(Key, Definition), Error> {
         let name = named(&self.name)?;
         let task = self.task.clone().finish()?;
@@ -181,12 +183,11 @@ fn named(name: &str) -> Result<Key, InvalidInput> {
     Key::new(name)
 }
 
-/// On the clock of the host, as people are told of it.
 fn time(at: Micros) -> SystemTime {
     UNIX_EPOCH + at.to_duration()
 }
 
-/// What lies before 1970 is taken for that.
+/// Times before 1970 become 1970.
 fn micros(time: SystemTime) -> Micros {
     Micros::from_duration(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }

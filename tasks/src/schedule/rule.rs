@@ -1,4 +1,4 @@
-//! When a schedule makes tasks.
+//! The rule of a schedule, and its instants.
 
 use std::collections::VecDeque;
 
@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize};
 
 use super::cron::Cron;
 
-/// The least time between two instants.
+/// The least interval.
 pub(super) const LEAST: Micros = Micros::from_millis(1_000);
 const HOUR: Micros = Micros::from_millis(3_600_000);
 
-/// When a [schedule](crate::Schedule) makes tasks.
+/// When a [schedule](crate::Schedule) adds tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Rule {
-    /// So many intervals after 1970-01-01 00:00 UTC and the offset.
+    /// Whole intervals after 1970-01-01 00:00 UTC plus the offset.
     Every {
         /// The interval.
         every_us: Micros,
         /// The offset, less than the interval.
         offset_us: Micros,
     },
-    /// At the times of a cron line.
+    /// The times of a cron line.
     Cron {
         /// The line: minute, hour, day of the month, month, day of the week.
         line: String,
-        /// The time zone, by its IANA name.
+        /// The IANA name of the time zone.
         zone: String,
     },
-    /// So long after the task before has ended.
+    /// A time after the previous task has ended.
     AfterEnd {
-        /// How long.
+        /// The time after the end.
         after_us: Micros,
     },
 }
 
 impl Rule {
-    /// Its instants; whatever is wrong with it is told.
+    /// Checks the rule and prepares its instants.
     pub(super) fn instants(&self) -> Result<Instants, InvalidInput> {
         match self {
             Self::Every { every_us, offset_us } => {
@@ -62,17 +62,16 @@ fn check_length(what: &str, length: Micros) -> Result<(), InvalidInput> {
     }
 }
 
-/// The instants of a rule, one after the other.
 #[derive(Debug)]
 pub(super) enum Instants {
     Every(u64, u64),
     Cron(Cron),
-    /// They follow from what becomes of the tasks.
+    /// Instants depend on the tasks.
     AfterEnd(Micros),
 }
 
 impl Instants {
-    /// The first one behind this one; none: there is none within four years.
+    /// The first instant after `after`. `None`: unknown, or none within four years.
     pub(super) fn next(&self, after: Micros) -> Option<Micros> {
         match self {
             Self::Every(every, offset) => {
@@ -86,7 +85,7 @@ impl Instants {
         }
     }
 
-    /// The last ones from one instant on, which counts as one, up to a time; at most so many.
+    /// The last instants, at most `most`, in `from..=until`. `from` counts as an instant.
     pub(super) fn last(&self, from: Micros, until: Micros, most: usize) -> Vec<Micros> {
         let mut span = HOUR;
         loop {
@@ -140,9 +139,9 @@ mod tests {
     fn the_last_instants_are_found_however_long_ago_the_first_is() {
         let [from, until] = [100, 1_000_000_004].map(|seconds| Micros::from_millis(seconds * 1_000));
         assert_eq!(every(10, 0).last(from, until, 2), seconds([999_999_990, 1_000_000_000]));
-        // One that is longer than what is looked through first.
+        // An interval longer than the first search span.
         assert_eq!(every(100_000_000, 0).last(from, until, 2), seconds([900_000_000, 1_000_000_000]));
-        // The first one counts, whatever the rule says by now.
+        // `from` counts even if the rule has changed since.
         let until = Micros::from_millis(111_000);
         assert_eq!(every(10, 0).last(Micros::from_millis(97_000), until, 9), seconds([97, 100, 110]));
         assert_eq!(every(1_000, 0).last(Micros::from_millis(97_000), until, 9), seconds([97]));

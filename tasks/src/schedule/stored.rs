@@ -1,4 +1,4 @@
-//! How a stored schedule is seen.
+//! Schedules as a queue returns them.
 
 use std::time::SystemTime;
 
@@ -10,18 +10,19 @@ use super::{Definition, Missed, Rule, time};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoredSchedule {
-    /// Its name.
+    /// The schedule's name.
     pub name: Key,
-    /// Whether it makes nothing.
+    /// Whether the schedule adds no tasks.
     pub paused: bool,
-    /// What happens at an instant that comes while the task before has not ended.
+    /// How an instant is handled if the previous task has not ended.
     pub overlap: Overlap,
-    /// The next instant, by the store's clock; in the past if no worker was there; none: never again. Of one that waits
-    /// for the end of its task: when it is looked at again.
+    /// The next instant, on the store's clock; past if no worker has polled. `None`: never again.
+    /// For `after_end`: the next check of the last task.
     pub next: Option<SystemTime>,
-    /// The task that it made last.
+    /// The last task of the schedule.
     pub last: Option<TaskId>,
-    /// Why the rest cannot be read: a newer version has stored it, say. Workers of this version leave it alone.
+    /// Why the rest cannot be read, for example because a newer version stored it. Workers of this
+    /// version ignore the schedule.
     pub unread: Option<String>,
     pub(super) definition: Option<Definition>,
 }
@@ -43,28 +44,28 @@ impl StoredSchedule {
         }
     }
 
-    /// When it makes tasks; none: it cannot be [read](Self::unread).
+    /// When tasks are added. `None`: [unread](Self::unread).
     pub fn rule(&self) -> Option<&Rule> {
         self.definition.as_ref().map(|definition| &definition.rule)
     }
 
-    /// What becomes of missed instants.
+    /// How missed instants are handled. `None`: [unread](Self::unread).
     pub fn missed(&self) -> Option<Missed> {
         self.definition.as_ref().map(|definition| definition.missed)
     }
 
-    /// What handles its tasks.
+    /// The kind of the tasks. `None`: [unread](Self::unread).
     pub fn kind(&self) -> Option<&Kind> {
         self.definition.as_ref().map(|definition| &definition.task.kind)
     }
 
-    /// What their handler is given.
+    /// The payload of the tasks. `None`: [unread](Self::unread).
     pub fn payload(&self) -> Option<&Json> {
         self.definition.as_ref().map(|definition| &definition.task.payload)
     }
 
-    /// Its next instants, at most so many; none while it is paused. Of one that waits for the end of its task nobody
-    /// knows them.
+    /// Up to `most` next instants. Empty during a pause, and for `after_end`: its instants depend
+    /// on the tasks.
     pub fn next_runs(&self, most: usize) -> Vec<SystemTime> {
         let readable = self.definition.as_ref().filter(|definition| !self.paused && !definition.follows());
         match (readable, self.next) {

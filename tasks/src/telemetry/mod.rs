@@ -1,74 +1,77 @@
-//! What can be seen of a queue of tasks from outside: spans and events through [`tracing`](https://docs.rs/tracing),
-//! and with the feature `metrics` also counters, gauges and histograms through [`metrics`](https://docs.rs/metrics).
+//! Spans and events through [`tracing`](https://docs.rs/tracing). The feature `metrics` adds
+//! counters, gauges and histograms through [`metrics`](https://docs.rs/metrics).
 //!
-//! Names, fields, units and labels on this page are kept like functions: they change with a major version only. The
-//! texts of events are for people and may change. A field that does not apply is left out. Durations are whole
-//! microseconds and end in `_us`; metrics have seconds.
+//! Names, fields, units and labels on this page change only with a major version. Texts of events
+//! are for people and may change. A field that does not apply is left out. Durations in events are
+//! whole microseconds and end in `_us`; metrics use seconds.
 //!
 //! # The span
 //!
-//! All spans and events have the target `interval_queue_tasks`.
+//! The target of all spans and events is `interval_queue_tasks`.
 //!
 //! | span | level | fields |
 //! |---|---|---|
 //! | `task` | info | `queue`, `id`, `kind`, `attempt` |
 //!
-//! A handler runs in it. `attempt` counts from 1, and is one more than the runs that failed.
+//! The handler runs in this span. `attempt` counts from 1: one more than the failed runs.
 //!
 //! # Events
 //!
 //! | event | level | when | fields besides `queue` |
 //! |---|---|---|---|
-//! | `task.added` | debug | a task is stored | `id`, `kind` |
-//! | `task.leased` | debug | a worker here has it | `id`, `kind`, `token` |
-//! | `task.done` | debug | its run ended well | `id`, `kind`, `ran_us` |
-//! | `task.failed` | warn | its run ended with an error | `id`, `kind`, `ran_us`, `error`, `permanent` |
-//! | `task.retried` | debug | its run asked to be run again | `id`, `kind`, `ran_us`, `error` |
-//! | `task.released` | debug | it is given back | `id`, `kind`, `ran_us`, `error` |
-//! | `task.lost` | warn | its token is not in force any more: nothing of the run is stored | `id`, `token` |
-//! | `task.refused` | warn | its result is too large or could not be stored, and the run counts as failed | `id` |
-//! | `schedule.fired` | debug | an instant of a schedule was dealt with here | `schedule`, `at_us`, `fired`, `made` |
-//! | `schedule.failed` | warn | it could not be; it is tried again | `schedule`, `at_us`, `error` |
-//! | `worker.started` | info | a worker begins | `worker`, `label`, `lease_us`, `jobs` |
-//! | `worker.stopped` | info | it has ended | `worker`, `done`, `failed`, `retried`, `released` |
-//! | `store.failed` | warn | the steps of a worker fail; they are tried again | `kind`, `error`, `lasting` |
-//! | `store.answers` | info | the store answers again, after `store.failed` | `outage_us` |
-//! | `watch.failed` | warn | the queue cannot be watched; the worker looks now and then | `kind`, `error` |
-//! | `pace.found` | info | a worker found that the queue has a rate, which it had not before | `interval_us` |
-//! | `pace.gone` | info | a worker found that the queue has no rate any more | |
-//! | `pace.failed` | warn | the rate cannot be read, or starts get no slots; they are tried again | `error` |
-//! | `queue.kept` | warn | the queue was opened with other settings than are stored, which hold | `settings`, `asked` |
+//! | `task.added` | debug | a task was stored | `id`, `kind` |
+//! | `task.leased` | debug | a worker here leased a task | `id`, `kind`, `token` |
+//! | `task.done` | debug | a run succeeded | `id`, `kind`, `ran_us` |
+//! | `task.failed` | warn | a run failed | `id`, `kind`, `ran_us`, `error`, `permanent` |
+//! | `task.retried` | debug | a run asked to run again | `id`, `kind`, `ran_us`, `error` |
+//! | `task.released` | debug | a task was released | `id`, `kind`, `ran_us`, `error` |
+//! | `task.lost` | warn | a run lost its token, nothing of it is stored | `id`, `token` |
+//! | `task.refused` | warn | a result is too large or not storable: the run failed | `id` |
+//! | `schedule.fired` | debug | an instant was handled | `schedule`, `at_us`, `fired`, `made` |
+//! | `schedule.failed` | warn | a firing failed, it is retried | `schedule`, `at_us`, `error` |
+//! | `worker.started` | info | a worker started | `worker`, `label`, `lease_us`, `jobs` |
+//! | `worker.stopped` | info | a worker ended | `worker`, `done`, `failed`, `retried`, `released` |
+//! | `store.failed` | warn | polls fail and are retried | `kind`, `error`, `lasting` |
+//! | `store.answers` | info | the store answers after `store.failed` | `outage_us` |
+//! | `watch.failed` | warn | the queue cannot be watched: the worker polls | `kind`, `error` |
+//! | `pace.found` | info | a worker noticed a new rate | `interval_us` |
+//! | `pace.gone` | info | a worker noticed that the rate was removed | |
+//! | `pace.failed` | warn | the rate cannot be read or gives no slots, retried | `error` |
+//! | `queue.kept` | warn | the stored settings differ, and apply | `settings`, `asked` |
 //!
-//! - `kind` of a failure: that of the [error](interval_queue::StateErrorKind), as `TimedOut`.
-//! - `store.failed` comes once an outage: at once if it is `lasting`, so that somebody has to act, and else when it has
-//!   lasted 5 s. `schedule.failed` and `pace.failed` come at once if their own definition is at fault. If the store fails
-//!   for them alone, they come when that has lasted 5 s. A store that fails and answers time and again has four of these
-//!   events, and then one a minute at most. [`WorkerHandle::outage`](crate::WorkerHandle::outage) has each outage at once.
+//! - `kind` of a failure: the [error kind](interval_queue::StateErrorKind), such as `TimedOut`.
+//! - `store.failed` is logged once per outage: at once if it is `lasting` (somebody must act), else
+//!   after 5 s. [`WorkerHandle::outage`](crate::WorkerHandle::outage) reports each outage at once.
+//! - `schedule.failed` and `pace.failed` are logged at once if their own definition is at fault,
+//!   and after 5 s if the store fails for them alone.
+//! - A store that fails again and again gets four of these events, then at most one a minute.
 //! - `at_us`: the nominal instant, since 1970 on the store's clock.
-//! - `fired`: `Made`, `Skipped` or `Kept` as the schedule says, `Stale` if another worker was faster. `made`: how many
-//!   tasks; none if what was missed makes none, or if it was only looked whether the task before has ended.
-//! - `permanent`: whether the handler said that the task will never succeed.
+//! - `fired`: `Made`, `Skipped` or `Kept` as the schedule decides, `Stale` if another worker was
+//!   faster.
+//! - `made`: how many tasks. 0 if missed instants make none, or if only the previous task was
+//!   checked.
+//! - `permanent`: whether the handler failed the task for good.
 //! - `ran_us`: left out if the run has not begun.
-//! - `task.lost` is also told of a run that has ended when its worker ends and the store has not answered that it
-//!   knows.
+//! - `task.lost` is also logged for an ended run whose worker ends before the store has
+//!   acknowledged it.
 //!
 //! # Metrics
 //!
-//! With the feature `metrics`. All have the label `queue`.
+//! Requires the feature `metrics`. All metrics have the label `queue`.
 //!
 //! | metric | kind | other label | |
 //! |---|---|---|---|
-//! | `interval_queue_tasks_added_total` | counter | | tasks that were stored |
-//! | `interval_queue_tasks_leased_total` | counter | | tasks that workers of this process have leased |
-//! | `interval_queue_tasks_ended_total` | counter | `outcome` | runs that ended |
+//! | `interval_queue_tasks_added_total` | counter | | stored tasks |
+//! | `interval_queue_tasks_leased_total` | counter | | tasks leased by workers of this process |
+//! | `interval_queue_tasks_ended_total` | counter | `outcome` | ended runs |
 //! | `interval_queue_tasks_lost_total` | counter | | runs of which nothing is stored |
-//! | `interval_queue_tasks_store_errors_total` | counter | | commands that the store did not carry out |
-//! | `interval_queue_tasks_workers_cut_off` | gauge | | workers of this process whose steps fail now |
-//! | `interval_queue_tasks_run_seconds` | histogram | | from the start of a run to its end |
-//! | `interval_queue_tasks_step_seconds` | histogram | | from sending a step to its answer |
+//! | `interval_queue_tasks_store_errors_total` | counter | | failed commands |
+//! | `interval_queue_tasks_workers_cut_off` | gauge | | workers of this process whose polls fail |
+//! | `interval_queue_tasks_run_seconds` | histogram | | duration of runs |
+//! | `interval_queue_tasks_step_seconds` | histogram | | duration of polls, from request to reply |
 //!
-//! The `outcome`: `done`, `failed`, `permanent`, `retried`, `released`. How many tasks wait is in the
-//! [overview](crate::TaskQueue::overview), which is the same for all processes.
+//! `outcome`: `done`, `failed`, `permanent`, `retried`, `released`. The number of waiting tasks is
+//! in the [overview](crate::TaskQueue::overview), which is the same for all processes.
 
 pub(crate) mod name;
 
@@ -80,7 +83,6 @@ use interval_queue_worker::{Identity, RunId};
 
 use crate::totals::Totals;
 
-/// Tells an event of this crate: of whose telemetry, its level and name, what it says to people, and its fields.
 macro_rules! tell {
     ($telemetry:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
         tracing::event!(
@@ -94,7 +96,7 @@ macro_rules! tell {
     };
 }
 
-/// Tells what happens to a queue and its workers.
+/// Emits the events and metrics of one queue.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     queue: QueueName,
@@ -109,7 +111,6 @@ impl Telemetry {
         Self { queue }
     }
 
-    /// Counts so many, under this name.
     #[cfg(feature = "metrics")]
     fn count(&self, metric: &'static str, outcome: Option<&'static str>, count: u64) {
         let queue = self.queue.to_string();
@@ -134,7 +135,6 @@ impl Telemetry {
     #[allow(clippy::unused_self, reason = "there is nothing to measure with")]
     fn measure(&self, _: &'static str, _: Duration) {}
 
-    /// The span of a run.
     pub(crate) fn span(&self, leased: &Leased) -> tracing::Span {
         let task = &leased.task;
         tracing::info_span!(
@@ -160,7 +160,7 @@ impl Telemetry {
         self.count(name::LEASED, None, 1);
     }
 
-    /// A run has ended under a token that was in force, as far as its worker knows.
+    /// A run ended while its token was in force, as far as its worker knows.
     pub(crate) fn ended(&self, leased: &Leased, outcome: &Outcome, ran: Option<Duration>) {
         let (id, kind, ran_us) = (leased.task.id, &leased.task.kind, ran.map(us));
         let outcome = match outcome {
@@ -252,7 +252,7 @@ impl Telemetry {
         );
     }
 
-    /// The steps of a worker begin to fail, or do not fail any more.
+    /// Counts a worker whose polls begin to fail, or, unless `begins`, succeed again.
     #[cfg(feature = "metrics")]
     pub(crate) fn cut_off(&self, begins: bool) {
         let gauge = metrics::gauge!(name::CUT_OFF, name::QUEUE => self.queue.to_string());
@@ -278,7 +278,7 @@ impl Telemetry {
         );
     }
 
-    /// A worker has found that the queue has a rate, or has none any more.
+    /// A worker noticed a new rate, or that the rate was removed.
     pub(crate) fn rate(&self, found: Option<&interval_queue::IntervalQueue>) {
         match found {
             Some(queue) => tell!(

@@ -1,6 +1,6 @@
-//! The names of metrics and their labels.
+//! Names of metrics and labels.
 
-/// The target of all spans and events.
+/// Target of all spans and events.
 pub(super) const TARGET: &str = "interval_queue_tasks";
 
 pub(super) const ADDED: &str = "interval_queue_tasks_added_total";

@@ -1,4 +1,4 @@
-//! How a worker is made.
+//! Settings of a worker.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,14 +19,14 @@ use super::{
 };
 use crate::{TaskQueue, error::Error};
 
-/// How many tasks run at once unless told otherwise.
+/// Default of `jobs`.
 const JOBS: u32 = 10;
-/// The lease unless told otherwise.
+/// Default of `lease`.
 const LEASE: Duration = Duration::from_secs(30);
-/// How long a worker that stops waits for its runs unless told otherwise.
+/// Default of `grace`.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Settings of a worker; made by [`Worker::builder`]. Everything is checked by the last step, [`build`](Self::build).
+/// Settings of a worker, checked by [`build`](Self::build).
 #[must_use]
 pub struct WorkerBuilder<S = ()> {
     queue: TaskQueue,
@@ -44,7 +44,7 @@ pub struct WorkerBuilder<S = ()> {
 }
 
 impl Worker {
-    /// Settings of a worker on this queue.
+    /// Settings of a worker of this queue.
     pub fn builder(queue: &TaskQueue) -> WorkerBuilder {
         WorkerBuilder {
             queue: queue.clone(),
@@ -64,7 +64,8 @@ impl Worker {
 }
 
 impl WorkerBuilder {
-    /// What handlers that are given after this find in their [context](Context::state): a pool of connections, say.
+    /// Sets the [state](Context::state) for handlers added after this call, such as a connection
+    /// pool.
     pub fn state<S: Send + Sync + 'static>(self, state: S) -> WorkerBuilder<S> {
         let Self { queue, handlers, jobs, places, prefetch, .. } = self;
         let Self { lease, grace, capacity, load, label, wrong, .. } = self;
@@ -87,11 +88,12 @@ impl WorkerBuilder {
 }
 
 impl<S: Send + Sync + 'static> WorkerBuilder<S> {
-    /// Handles tasks of this kind by this function: its argument is made of the payload, its result is stored as JSON.
+    /// Handles tasks of a kind. The argument is deserialized from the payload. The result is stored
+    /// as JSON.
     ///
-    /// An error makes the run a failed one, see [`TaskError`]; so does a panic. A payload that does not fit is a
-    /// failure for good. The function runs at least once for each task; what it does outside should bear that, or
-    /// refuse what comes with an old [token](Context::token). One that ends its run
+    /// A panic or an error fails the run, see [`TaskError`]. A payload that does not deserialize
+    /// fails the task for good. A task can run more than once: make its effects idempotent, or have
+    /// their receiver reject an old [token](Context::token). A handler that completes its run
     /// [within a transaction](crate::_guide::together) returns [`Completed`](crate::Completed).
     pub fn handler<P, R, E, F, Fut>(self, kind: impl AsRef<str>, f: F) -> Self
     where
@@ -105,7 +107,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self.with(kind.as_ref(), handler)
     }
 
-    /// Handles tasks of all these kinds by one function, which looks at the [payload](Context::payload) by itself.
+    /// Handles tasks of several kinds. The handler reads the raw [payload](Context::payload).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -149,68 +151,73 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// How many tasks run at once, 1 to 10,000. Default: 10, which suits handlers that wait for others; for those that
-    /// compute give the number of processors.
+    /// How many tasks run at once, 1 to 10,000. Default: 10, which suits I/O. For computations, set
+    /// the number of processors.
     pub fn jobs(mut self, jobs: u32) -> Self {
         self.jobs = Some(jobs);
         self
     }
 
-    /// Its tasks run in places that it shares with workers of other queues. Then [`jobs`](Self::jobs) bounds its own
-    /// part, all of them unless given, and nothing is leased ahead. A [`capacity`](Self::capacity) is its own.
+    /// Shares permits with workers of other queues. Then [`jobs`](Self::jobs) limits this worker's
+    /// part (default: all permits), nothing is prefetched, and [`capacity`](Self::capacity) is per
+    /// worker.
     pub fn places(mut self, places: &Places) -> Self {
         self.places = Some(places.clone());
         self
     }
 
-    /// How many tasks are leased beyond that, so that none waits for a round trip to the store. Default: as many as
-    /// run at once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead.
+    /// How many tasks are leased beyond [`jobs`](Self::jobs), to save round trips to the store.
+    /// Default: as many as `jobs`. Tasks with a key, and tasks of a queue with a rate or
+    /// `max_running`, are not prefetched.
     ///
-    /// What is leased ahead starts before something more urgent that comes later, and waits here though another
-    /// worker may be idle. Zero: none is leased ahead, which suits long tasks and a strict order.
+    /// A prefetched task starts before a more urgent one that is added later, and waits even if
+    /// another worker is idle. For long tasks or a strict order, set 0.
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.prefetch = Some(tasks);
         self
     }
 
-    /// How long the worker counts as alive after it was last heard of: 1 s to a day. It is heard of five times in that.
-    /// The tasks of a killed process run again after that. Default: 30 s.
+    /// How long the worker counts as alive after its last poll: 1 s to a day, default 30 s. While
+    /// it holds tasks, it renews the lease five times in this time. The tasks of a killed process
+    /// run again after this time.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// How long a worker that is [stopped](super::WorkerHandle::stop) waits for its runs, at most a day. Default: 10 s.
+    /// How long a [stopped](super::WorkerHandle::stop) worker waits for its runs: default 10 s, at
+    /// most a day.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How heavy the tasks may be together that it has at a time, by their [weights](crate::Task::weight): at least 1.
-    /// They are taken in their order, up to the first that does not fit; no lighter one passes it. One that is heavier
-    /// than the whole capacity runs alone. Default: as heavy as they are.
+    /// Limits the total [weight](crate::Task::weight) of held tasks: at least 1, default unlimited.
+    /// Tasks are leased in order; lighter tasks do not pass one that does not fit. A task heavier
+    /// than the capacity runs alone.
     pub fn capacity(mut self, weight: u32) -> Self {
         self.capacity = Some(weight);
         self
     }
 
-    /// Which tasks it takes while the host is busy. Default: all.
+    /// Limits which tasks are leased while the host is busy. Default: no limit.
     pub fn under_load(mut self, load: Load) -> Self {
         self.load = Some(load);
         self
     }
 
-    /// What a person sees as its name. Default: the process id.
+    /// The worker's name for people. Default: the process id.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// The worker, which does nothing before it is run.
+    /// Builds the worker, which does nothing until it is run.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting that is out of bounds or conflicts with
+    /// another.
     pub fn build(self) -> Result<Worker, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());

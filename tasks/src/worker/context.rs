@@ -1,4 +1,4 @@
-//! What a handler is given of its run.
+//! A run as its handler sees it.
 
 use std::{
     fmt,
@@ -20,17 +20,16 @@ use crate::{
     looking::parse,
 };
 
-/// The longest text of progress, in characters.
+/// In characters. Longer texts of progress are cut.
 const MAX_TEXT: usize = 500;
 
-/// What a handler knows of its run: the task, the token, the state of the application, whether it is to stop, and the
-/// queue, to add what it has found.
+/// A run as its handler sees it: the task, its token, the application's state, the stop signal, and
+/// the queue to add tasks to.
 pub struct Context<S = ()> {
     state: Arc<S>,
     pub(super) run: Arc<Run>,
 }
 
-/// A run that has begun.
 pub(super) struct Run {
     pub(super) leased: Leased,
     pub(super) core: Arc<Core>,
@@ -48,83 +47,83 @@ impl<S> Context<S> {
         Self { state, run }
     }
 
-    /// The state of the application, as it was given to the [worker](crate::WorkerBuilder::state).
+    /// The state given to [`WorkerBuilder::state`](crate::WorkerBuilder::state).
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    /// The task.
+    /// The task's id.
     pub fn id(&self) -> TaskId {
         self.run.leased.task.id
     }
 
-    /// Its kind.
+    /// The task's kind.
     pub fn kind(&self) -> &Kind {
         &self.run.leased.task.kind
     }
 
-    /// Its payload as it is stored.
+    /// The payload as stored.
     pub fn payload(&self) -> &Json {
         &self.run.leased.payload
     }
 
-    /// All that is stored of it but the payload, as it was when it was leased.
+    /// The task without its payload, as of the lease.
     pub fn task(&self) -> &interval_queue_task_contract::Task {
         &self.run.leased.task
     }
 
-    /// What holds for its failures.
+    /// The retry policy of the task.
     pub fn policy(&self) -> &Policy {
         &self.run.leased.policy
     }
 
-    /// Which attempt this is, from 1 on: one more than the runs that failed. Runs that were given back do not count.
+    /// The attempt, from 1: one more than the failed runs. Released runs do not count.
     pub fn attempt(&self) -> u32 {
         self.run.leased.task.failures.saturating_add(1)
     }
 
-    /// The fencing token of this run: it rises with each run of the task. To hand on to whatever can refuse an older
-    /// one.
+    /// The fencing token, which rises with each run of the task. Pass it to systems that can reject
+    /// an older one.
     pub fn token(&self) -> Token {
         self.run.leased.task.token
     }
 
-    /// The time of the store's clock by which it is to be done, if it has a deadline.
+    /// The task's deadline, on the store's clock.
     pub fn deadline(&self) -> Option<SystemTime> {
         self.run.leased.task.deadline.map(|deadline| UNIX_EPOCH + deadline.to_duration())
     }
 
-    /// The instant that it stands for, if a [schedule](crate::Schedule) has made it: that is earlier than now, by much
-    /// if no worker was there.
+    /// The nominal instant, if a [schedule](crate::Schedule) made the task. It can be long past if
+    /// no worker polled.
     pub fn scheduled(&self) -> Option<SystemTime> {
         self.run.leased.task.schedule.as_ref().map(|nominal| UNIX_EPOCH + nominal.at.to_duration())
     }
 
-    /// Ends when the run is to stop: the task was cancelled, its deadline has passed, somebody else may have it, or
-    /// the worker stops and its [grace](crate::WorkerBuilder::grace) is over. A handler that cares returns
-    /// [`TaskError::released`](crate::TaskError::released) soon; else it is dropped five seconds later, or at once if
-    /// somebody else may have the task.
+    /// Completes when the run must stop: the task was cancelled, its deadline or timeout has
+    /// passed, another worker may have it, or the worker's [grace](crate::WorkerBuilder::grace) is
+    /// over. Return [`TaskError::released`](crate::TaskError::released) then. Else the run is
+    /// dropped after five seconds, or at once if another worker may have the task.
     pub async fn cancelled(&self) {
         let mut stop = self.run.stop.clone();
         if stop.wait_for(Option::is_some).await.is_err() {
-            // Nobody can tell it any more.
+            // The sender is gone: no signal can come.
             std::future::pending::<()>().await;
         }
     }
 
-    /// Whether the run is to stop.
+    /// Whether the run must stop.
     pub fn is_cancelled(&self) -> bool {
         self.run.stop.borrow().is_some()
     }
 
-    /// Says how far it is: so much of how much, if that is known. The store hears of it with the next step of the
-    /// worker, a few seconds later at most.
+    /// Reports progress; `total` 0: unknown. The worker's next poll stores it, within a fifth of
+    /// the lease.
     pub fn progress(&self, done: u64, total: u64, text: impl fmt::Display) {
         let text = text.to_string().chars().take(MAX_TEXT).collect();
         self.run.core.machine().progress(self.run.id(), Progress { done, total, text });
     }
 
-    /// The results of the tasks that it waited for.
+    /// The results of the task's upstreams.
     ///
     /// # Errors
     ///
@@ -145,27 +144,28 @@ impl<S> Context<S> {
         }
     }
 
-    /// The queue, to add more work.
+    /// The task's queue, to add more tasks.
     pub fn queue(&self) -> &TaskQueue {
         &self.run.core.queue
     }
 
-    /// The worker that runs it.
+    /// The worker that runs the task.
     pub fn worker(&self) -> WorkerId {
         self.run.core.machine().identity.worker
     }
 
-    /// That the run is done, with this result: to complete it within a transaction of one's own. What completing gives is
-    /// what the handler returns once that is committed. See [together with your own rows](crate::_guide::together).
+    /// The run's successful end, to complete it within your own transaction. After the commit,
+    /// return the [`Completed`](crate::Completed) that completing gave. See
+    /// [together with your own rows](crate::_guide::together).
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) for a result that is no JSON.
+    /// [`Invalid`](ErrorKind::Invalid) if the result is not JSON.
     pub fn done<R: Serialize + ?Sized>(&self, result: &R) -> Result<Completion, Error> {
         Ok(self.end(Outcome::Done(Json::of(result)?)))
     }
 
-    /// That the task has failed for good, to be completed as what is [`done`](Self::done).
+    /// The task's failure for good, to be completed like [`done`](Self::done).
     pub fn failed(&self, why: impl fmt::Display) -> Completion {
         self.end(Outcome::Failed(why.to_string()))
     }
@@ -174,7 +174,7 @@ impl<S> Context<S> {
         Completion { id: self.id(), token: self.token(), outcome }
     }
 
-    /// How long the run may take, if its policy says so.
+    /// How long the run may take. `None`: unlimited.
     pub fn timeout(&self) -> Option<Duration> {
         self.run.leased.policy.timeout.map(|timeout| timeout.to_duration())
     }
@@ -192,17 +192,17 @@ impl<S> fmt::Debug for Context<S> {
     }
 }
 
-/// The results of the tasks that a task waited for.
+/// The results of a task's upstreams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inputs(Vec<Input>);
 
 impl Inputs {
-    /// All of them, by the ids of their tasks.
+    /// All inputs, by task id.
     pub fn iter(&self) -> impl Iterator<Item = &Input> {
         self.0.iter()
     }
 
-    /// The one of this [name](crate::Task::input), or with this id; none: there is none.
+    /// The input with this [name](crate::Task::input), or, if it has no name, with this task id.
     pub fn find(&self, name: &str) -> Option<&Input> {
         let is_it = |input: &&Input| match &input.name {
             Some(own) => own.as_str() == name,
@@ -211,12 +211,12 @@ impl Inputs {
         self.0.iter().find(is_it)
     }
 
-    /// The result of the one of this name.
+    /// The result of the input with this name.
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is none; [`Failed`](ErrorKind::Failed) if that task was not done;
-    /// [`Mismatch`](ErrorKind::Mismatch) if its result is of another type.
+    /// [`Missing`](ErrorKind::Missing) if there is no such input; [`Failed`](ErrorKind::Failed) if
+    /// its task is not done; [`Mismatch`](ErrorKind::Mismatch) if its result has another type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let input = self.find(name);
         let input =

@@ -1,4 +1,4 @@
-//! What the parts of a worker share.
+//! The state that the parts of a worker share.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,10 +21,8 @@ use super::{
 };
 use crate::{TaskQueue, totals::Totals};
 
-/// The longest that a worker which stops waits for its runs.
 pub(super) const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
 
-/// A worker: the machine that decides, what it decides about, and who is told of what.
 pub(super) struct Core {
     pub(super) queue: TaskQueue,
     pub(super) handlers: BTreeMap<Kind, Handler>,
@@ -33,17 +31,16 @@ pub(super) struct Core {
     runs: Mutex<HashMap<RunId, Live>>,
     totals: Mutex<Totals>,
     outages: Mutex<StoreOutages>,
-    /// Those of the pace.
+    /// Outages of the rate.
     unpaced: Mutex<Outages>,
-    /// Until when it takes no tasks.
+    /// Until when the worker leases no tasks.
     rests: Mutex<Option<Instant>>,
-    /// Within what time it is to have ended; none: it is not to end.
+    /// A requested grace that the driver has not taken. `None`: no request.
     stop: Mutex<Option<Duration>>,
-    /// Something has happened that the driver should know of.
     pub(super) wake: Arc<Notify>,
-    /// Its part in the places that it shares with workers of other queues.
+    /// The worker's part in shared permits, if it shares them.
     pub(super) seat: Option<Seat>,
-    /// A step was answered, or the worker ends.
+    /// Notified when a step is answered or the worker stops.
     pub(super) answered: Notify,
 }
 
@@ -83,13 +80,13 @@ impl Core {
         &self.queue.shared.host
     }
 
-    /// Gives it the places that it has a right to, if it shares them. When it would ask for more.
+    /// Updates the share of shared permits. Returns when the worker will ask for tasks.
     pub(super) fn sit(&self, machine: &mut Machine) -> Option<Instant> {
         self.seat.as_ref()?.sit(machine, self.now(), self.host().random())
     }
 
-    /// Whether it holds nothing and, as far as it knows, nothing is there for it. One that shares its places may not
-    /// have asked for long.
+    /// Whether the worker holds nothing and the last step found no more tasks. With shared permits
+    /// that step may be long past, so it is ignored.
     pub(super) fn is_idle(&self, machine: &Machine) -> bool {
         machine.held.is_empty() && (machine.contact.dry || self.seat.is_some())
     }
@@ -110,22 +107,19 @@ impl Core {
         locked(&self.totals)
     }
 
-    /// The outages of the store, as its steps see them.
     pub(super) fn outages(&self) -> MutexGuard<'_, StoreOutages> {
         locked(&self.outages)
     }
 
-    /// The outages of the pace.
     pub(super) fn unpaced(&self) -> MutexGuard<'_, Outages> {
         locked(&self.unpaced)
     }
 
-    /// Has the worker take no tasks for this time.
     pub(super) fn rest(&self, time: Duration) {
         *locked(&self.rests) = self.now().checked_add(time);
     }
 
-    /// The least priority that it takes now; none: any.
+    /// The least priority that the worker leases now. `None`: any.
     pub(super) fn at_least(&self) -> Option<i32> {
         let now = self.now();
         let rests = locked(&self.rests).is_some_and(|until| now < until);
@@ -133,7 +127,7 @@ impl Core {
         rests.then_some(ABOVE_ALL).or(under_load)
     }
 
-    /// Has the worker end within this time; said again, the shorter one holds.
+    /// Requests the end of the worker. The shortest requested grace applies.
     pub(super) fn stop_within(&self, grace: Duration) {
         let grace = grace.min(MAX_GRACE);
         let mut stop = locked(&self.stop);
@@ -144,7 +138,7 @@ impl Core {
 }
 
 impl Core {
-    /// Within what time the worker is to end, if that was said since it was asked.
+    /// Takes a requested grace, once.
     pub(super) fn asked_to_stop(&self) -> Option<Duration> {
         locked(&self.stop).take()
     }

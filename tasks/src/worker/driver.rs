@@ -1,4 +1,4 @@
-//! The one task of a worker: it carries out what the machine decides.
+//! The control loop of a worker: it carries out the decisions of the machine.
 
 use std::{
     pin::Pin,
@@ -17,23 +17,23 @@ use interval_queue_worker::Next;
 use super::{core::Core, pace, run, schedules::Schedules, watch};
 use crate::{error::Error, host, totals::Totals};
 
-/// What a worker does besides its runs; dropped, it is no more.
+/// The control loop of a worker. Dropping it ends the worker and its runs.
 struct Driver {
     core: Arc<Core>,
     watching: AbortHandle,
-    /// Places in the line of the pace that are waited for.
+    /// Pending late bindings, if the queue has a rate.
     pulls: pace::Pulls,
     rate: pace::Look,
     schedules: Schedules,
-    /// Whether it ends when nothing is left, and when it looked last whether that is so.
+    /// The last check whether tasks are left. `None`: the worker runs until it is stopped.
     until_empty: Option<Instant>,
 }
 
-/// How often an idle worker that ends when nothing is left looks whether that is so: others may have the last tasks.
+/// Time between checks whether tasks are left: other workers may have the last ones.
 const LOOK: Duration = Duration::from_millis(250);
 
 impl Drop for Driver {
-    /// Nobody keeps their lease any more.
+    /// Aborts the runs: nothing renews their lease any more.
     fn drop(&mut self) {
         self.watching.abort();
         self.core.runs().values().for_each(run::Live::abort);
@@ -44,10 +44,9 @@ impl Drop for Driver {
     }
 }
 
-/// What came of a step.
 struct Answer {
     sequence: u64,
-    /// Whether it said that something has ended.
+    /// Whether the step completed runs.
     completes: bool,
     sent: Instant,
     reply: Result<Stepped, StateError>,
@@ -65,14 +64,13 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
     Answer { sequence, completes, sent, reply }
 }
 
-/// Runs the worker until it is stopped, or nothing is left: as a task of its own, beside the connections to the store
-/// and its runs. Each word between them and the caller's thread, which may be none of the runtime's, would have to wake
-/// it.
+/// Runs the worker until it is stopped or no tasks are left. It is spawned like its runs: if it ran
+/// on the caller's thread, each message between them would wake another thread.
 pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let host = core.host().clone();
     let (work, end) = work(core, until_empty).remote_handle();
     host.spawn(work.boxed());
-    // Dropped, it drops the task.
+    // Dropping `end` drops the spawned task.
     end.await
 }
 
@@ -130,7 +128,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
 }
 
 impl Driver {
-    /// Carries out what was decided, and starts what can start.
+    /// Carries out pending orders, then starts tasks.
     fn act(&mut self) {
         let core = &self.core;
         let now = core.now();
@@ -140,7 +138,7 @@ impl Driver {
         }
         loop {
             let Some(order) = core.machine().order() else { break };
-            // One that is not there has ended just now.
+            // A run that is missing has just ended.
             if let Some(live) = core.runs().get(&order.run) {
                 live.end(core.host(), order.because);
             }
@@ -148,7 +146,7 @@ impl Driver {
         if core.machine().pace.ahead.is_some() {
             return pace::pull(core, &mut self.pulls);
         }
-        // Places in a line that is no more.
+        // The rate was removed: nothing waits for slots any more.
         self.pulls.clear();
         loop {
             let run = {
@@ -174,8 +172,8 @@ impl Driver {
                     machine.contact.acknowledged == 0
                 };
                 core.outages().failed(&shared.telemetry, &error, sent, now);
-                // What is wrong from the beginning is for the caller to see. What goes wrong later may be put right
-                // while the worker waits.
+                // The caller gets an error of the first step. Later errors may be fixed while the
+                // worker waits.
                 return if is_first && !error.is_retryable() { Err(error.into()) } else { Ok(()) };
             }
         };
@@ -185,7 +183,7 @@ impl Driver {
         let (heard, is_idle) = {
             let mut machine = core.machine();
             let heard = machine.absorb(sequence, stepped, now);
-            // What it has not got goes to others before it is waited for anything else.
+            // Other workers get unused permits before anything is awaited.
             core.sit(&mut machine);
             (heard, core.is_idle(&machine))
         };
@@ -205,7 +203,8 @@ impl Driver {
         Ok(())
     }
 
-    /// When it is looked again whether nothing is left; none: it is not idle, or is not to end.
+    /// When to check again whether tasks are left. `None`: the worker is not idle, or does not end
+    /// by itself.
     fn looks_at(&self) -> Option<Instant> {
         let looked = self.until_empty?;
         let machine = self.core.machine();
@@ -229,8 +228,8 @@ impl Driver {
     }
 }
 
-/// Whether nothing is left of the kinds that this worker serves and has not set aside. What waits for ever counts as
-/// something.
+/// Whether no task is left of the kinds that the worker serves and has not set aside. A task that
+/// waits forever counts as left.
 async fn is_empty(core: &Core) -> bool {
     let looked = core.queue.shared.command(Command::Read(Read::Overview)).await;
     let Ok(Reply::Overview(overview)) = looked else { return false };

@@ -1,4 +1,4 @@
-//! What handles tasks of a kind.
+//! Handlers with their types erased.
 
 use std::{any::Any, sync::Arc};
 
@@ -9,19 +9,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{context::Run, task_error::TaskError};
 use crate::{Context, looking::parse};
 
-/// A handler, whatever its types are.
 pub(super) type Handler =
     Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Output, TaskError>> + Send + Sync>;
 
-/// What a handler returns that did its task.
 pub(super) enum Output {
-    /// The result.
     Result(Json),
-    /// It has completed its run within a transaction of its own.
+    /// The handler completed its run within its own transaction.
     Completed(Completed),
 }
 
-/// One that is given a typed payload.
 pub(super) fn typed<S, P, R, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
 where
     S: Send + Sync + 'static,
@@ -51,7 +47,6 @@ where
     })
 }
 
-/// One that looks at the payload by itself.
 pub(super) fn raw<S, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
 where
     S: Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What a worker takes while its host is busy.
+//! Limits on the tasks that a worker leases while its host is busy.
 
 use std::{
     fmt, fs,
@@ -12,11 +12,11 @@ use interval_queue_task_contract::{ABOVE_ALL, MAX_PRIORITY};
 
 use crate::error::Error;
 
-/// The load of the system is read so often at most.
+/// How long a reading of the system's load is used.
 const READ: Duration = Duration::from_secs(1);
 
-/// Which tasks a worker takes under load: above each level only those with at least some priority. The others wait,
-/// for another worker or until the load falls, and [say so](crate::Why::Load). What runs goes on.
+/// Limits the priorities that a worker leases under load. Above each level, tasks below its
+/// priority wait for another worker or for less load ([`Why::Load`](crate::Why::Load)). Runs go on.
 ///
 /// ```
 /// use interval_queue_tasks::Load;
@@ -28,7 +28,7 @@ const READ: Duration = Duration::from_secs(1);
 #[must_use]
 pub struct Load {
     measure: Measure,
-    /// Above which load, and the least priority.
+    /// Pairs of a load and the least priority above it.
     levels: Vec<(f64, i32)>,
 }
 
@@ -39,26 +39,26 @@ enum Measure {
 }
 
 impl Load {
-    /// By a measure of the application: 0.0 is idle and 1.0 is as much as there may be; it may be more. It is called
-    /// before each step that a worker takes, so it should be quick. NaN means that it is not known, and counts as idle.
+    /// Uses the application's own measure: 0.0 is idle, 1.0 is full load, more is possible. It is
+    /// called before each poll, so it must be quick. NaN means unknown and counts as idle.
     pub fn measured_by(measure: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         Self { measure: Measure::Given(Arc::new(measure)), levels: Vec::new() }
     }
 
-    /// By that of the system: how many processes have run or wanted to run on the average of the last minute, divided
-    /// by the number of processors. From `/proc/loadavg`: on Linux alone.
+    /// Uses the system's load: the one-minute load average divided by the number of processors.
+    /// Linux only: it is read from `/proc/loadavg`.
     pub fn system() -> Self {
         Self { measure: Measure::System(Arc::default()), levels: Vec::new() }
     }
 
-    /// Above this load, 0 or more, only tasks with at least this priority are taken. The highest level that the load is
-    /// above counts.
+    /// Above `load` (0 or more), leases only tasks with at least this priority. The highest
+    /// exceeded level applies.
     pub fn above(mut self, load: f64, at_least: i32) -> Self {
         self.levels.push((load, at_least));
         self
     }
 
-    /// Above this load no task is taken.
+    /// Leases no task above this load.
     pub fn nothing_above(self, load: f64) -> Self {
         self.above(load, ABOVE_ALL)
     }
@@ -102,7 +102,7 @@ impl Load {
         }
     }
 
-    /// The least priority that is taken now; none: any.
+    /// The least priority to lease now. `None`: any.
     pub(super) fn at_least(&self, now: Instant) -> Option<i32> {
         let load = match &self.measure {
             Measure::Given(measure) => measure(),

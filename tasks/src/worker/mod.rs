@@ -1,4 +1,7 @@
-//! Workers: what runs tasks.
+//! Workers lease tasks of a queue and run their handlers.
+//!
+//! `driver` is the control loop. It carries out the decisions of the state machine in crate
+//! `interval-queue-worker`.
 
 mod builder;
 mod context;
@@ -27,8 +30,8 @@ pub use task_error::TaskError;
 
 use crate::{error::Error, totals::Totals};
 
-/// Runs tasks of a queue: leases the most urgent ones that its handlers can do, runs each as a task of its own, and
-/// tells the store how it ended. Any number of workers in any number of processes share a queue.
+/// A worker leases the most urgent tasks of its kinds, runs each as an async task and reports the
+/// outcomes. Any number of workers and processes can share a queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -47,16 +50,16 @@ use crate::{error::Error, totals::Totals};
 /// # }
 /// ```
 ///
-/// A worker says several times a lease that it lives. One that was silent for longer is held for dead: its tasks run
-/// again elsewhere, and its own runs are dropped, by its own clock and before that. A task so runs at least once; one
-/// with a [single attempt](crate::Task::max_attempts) at most once.
+/// A worker renews its lease several times per lease. If it fails to, its tasks run again
+/// elsewhere. It drops its own runs before that, by its own clock. So a task runs at least once,
+/// and a task with a [single attempt](crate::Task::max_attempts) at most once.
 #[derive(Debug)]
 pub struct Worker {
     core: Arc<Core>,
     grace: Duration,
 }
 
-/// Stops a worker from elsewhere, and reports how it stands with its store.
+/// Stops a worker and reports outages of its store.
 #[derive(Clone, Debug)]
 pub struct WorkerHandle {
     core: Arc<Core>,
@@ -64,12 +67,12 @@ pub struct WorkerHandle {
 }
 
 impl Worker {
-    /// Its id: a new one with each.
+    /// The id, new for each worker.
     pub fn id(&self) -> WorkerId {
         self.core.machine().identity.worker
     }
 
-    /// What stops it from elsewhere.
+    /// A handle that can stop the worker.
     pub fn handle(&self) -> WorkerHandle {
         WorkerHandle { core: self.core.clone(), grace: self.grace }
     }
@@ -79,22 +82,23 @@ impl Worker {
         self.core.outages().current(self.core.now())
     }
 
-    /// Runs tasks until it is [stopped](WorkerHandle::stop). What became of its runs.
+    /// Runs tasks until the worker is [stopped](WorkerHandle::stop). Returns how its runs ended.
     ///
     /// # Errors
     ///
-    /// [`Store`](crate::ErrorKind::Store) if the first that the store says is an error that will not pass by itself.
-    /// It tries again after later ones, reports them as the event `store.failed`, and has them as its
+    /// [`Store`](crate::ErrorKind::Store) if the first poll fails with an error that retries cannot
+    /// fix. Later errors are retried, logged as `store.failed` and reported as an
     /// [outage](WorkerHandle::outage).
     ///
     /// # Cancel safety
     ///
-    /// Dropped, its runs are dropped, and their tasks run again elsewhere when its lease has ended. Stop it instead.
+    /// Dropping the future drops the runs. Their tasks run again elsewhere after the lease. Stop
+    /// the worker instead.
     pub async fn run(self) -> Result<Totals, Error> {
         driver::drive(self.core, false).await
     }
 
-    /// Runs tasks until this has happened, such as a signal, and then [stops](WorkerHandle::stop).
+    /// Runs tasks until `shutdown`, such as a signal, completes. Then [stops](WorkerHandle::stop).
     ///
     /// # Errors
     ///
@@ -114,8 +118,8 @@ impl Worker {
         run.await
     }
 
-    /// Runs tasks until nothing is left of the kinds that it serves: none is ready, none runs anywhere, and none
-    /// waits for its time, its key or another task. Schedules that are due have made their tasks by then.
+    /// Runs tasks until none of the worker's kinds is ready, running anywhere, or waiting for its
+    /// time, its key or another task. Due schedules have added their tasks by then.
     ///
     /// # Errors
     ///
@@ -130,8 +134,8 @@ impl Worker {
 }
 
 impl WorkerHandle {
-    /// The outage of the store that the worker is in. `None`: the store has answered its last step, or it has sent none.
-    /// For a health check:
+    /// The store's current outage. `None`: the last poll was answered, or none was sent. For a
+    /// health check:
     ///
     /// ```
     /// # use interval_queue_tasks::WorkerHandle;
@@ -145,14 +149,16 @@ impl WorkerHandle {
         self.core.outages().current(self.core.now())
     }
 
-    /// Takes no more tasks of this kind until it is [taken up](Self::take_up) again: what they need is missing here, say.
-    /// Other workers take them. [`run_until_empty`](Worker::run_until_empty) does not wait for them.
+    /// Leases no tasks of this kind until [`take_up`](Self::take_up), for example because this host
+    /// lacks something. Other workers run them. [`run_until_empty`](Worker::run_until_empty) does
+    /// not wait for them.
     pub fn set_aside(&self, kind: &Kind) {
         self.core.machine().set_aside(kind);
         self.core.wake.notify_one();
     }
 
-    /// Takes tasks of a kind again that was [set aside](Self::set_aside). One that has no handler stays out.
+    /// Leases tasks of a kind that was [set aside](Self::set_aside). Ignores kinds without a
+    /// handler.
     pub fn take_up(&self, kind: &Kind) {
         if self.core.handlers.contains_key(kind) {
             self.core.machine().take_up(kind.clone());
@@ -160,19 +166,20 @@ impl WorkerHandle {
         }
     }
 
-    /// Takes no tasks of any kind for this time, counted from now: the host cannot run any, say. What runs goes on, and
-    /// other workers take the tasks.
+    /// Leases no tasks for `time` from now, for example because the host is busy. Runs go on. Other
+    /// workers take the tasks.
     pub fn rest(&self, time: Duration) {
         self.core.rest(time);
     }
 
-    /// Has the worker end: it begins nothing more, gives back what has not begun, waits for its runs for as long as the
-    /// [grace](WorkerBuilder::grace) says, and then ends them and gives them back, too.
+    /// Stops the worker: it starts nothing more, releases tasks that have not begun, and waits for
+    /// its runs up to the [grace](WorkerBuilder::grace). Then it ends the runs and releases their
+    /// tasks.
     pub fn stop(&self) {
         self.core.stop_within(self.grace);
     }
 
-    /// The same, with another grace.
+    /// As [`stop`](Self::stop), with another grace of at most a day.
     pub fn stop_within(&self, grace: Duration) {
         self.core.stop_within(grace);
     }

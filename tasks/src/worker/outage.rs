@@ -1,4 +1,4 @@
-//! How long the store has failed a worker.
+//! Outages of the store, as a worker sees them.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,17 @@ use interval_queue::{StateError, StateErrorKind, contract::outage::Outages};
 
 use crate::{error::Error, telemetry::Telemetry};
 
-/// An outage of the store that a worker is in: its steps fail, and it tries again.
+/// A current outage of the store: the worker's polls fail, and it retries.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Outage {
-    /// How long it has lasted, from the sending of the first step that failed.
+    /// How long the outage has lasted since the first failed poll was sent.
     pub lasted: Duration,
-    /// The error of the last step. [`StateError::is_retryable`] is false if somebody has to act: the disk is full, or
-    /// the rights were revoked.
+    /// The last error. If [`StateError::is_retryable`] is false, somebody must act, for example
+    /// because the disk is full.
     pub error: StateError,
 }
 
-/// The outage of the store that a worker is in, and which outages were reported.
 #[derive(Debug, Default)]
 pub(super) struct StoreOutages {
     current: Option<(Instant, StateError)>,
@@ -30,7 +29,7 @@ impl StoreOutages {
         Some(Outage { lasted: now.saturating_duration_since(since), error })
     }
 
-    /// A step that was sent then has failed.
+    /// The step sent at `sent` has failed.
     pub(super) fn failed(&mut self, telemetry: &Telemetry, error: &StateError, sent: Instant, now: Instant) {
         if self.current.is_none() {
             telemetry.cut_off(true);
@@ -42,7 +41,6 @@ impl StoreOutages {
         }
     }
 
-    /// A step was answered.
     pub(super) fn answered(&mut self, telemetry: &Telemetry, now: Instant) {
         self.over(telemetry);
         if let Some(outage) = self.reports.answered(now) {
@@ -50,7 +48,7 @@ impl StoreOutages {
         }
     }
 
-    /// The worker is in no outage any more, or ends.
+    /// A step was answered, or the worker ends.
     pub(super) fn over(&mut self, telemetry: &Telemetry) {
         if self.current.take().is_some() {
             telemetry.cut_off(false);
@@ -58,8 +56,8 @@ impl StoreOutages {
     }
 }
 
-/// Whether the error of another command than a step may be one of the whole store: steps fail then as well, which is
-/// reported once for all.
+/// Whether another command's error may come from a failure of the whole store. Steps fail then,
+/// too, and report it.
 pub(super) fn is_of_the_store(error: &Error) -> bool {
     error
         .state()

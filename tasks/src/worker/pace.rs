@@ -1,5 +1,5 @@
-//! Starts at a pace: a place in the line is taken for a task in hand, and what starts in it is chosen shortly before
-//! its slot, among all that is ready by then.
+//! Starts of tasks in a queue with a rate. Each task in hand requests a slot. Shortly before the
+//! slot, the most urgent ready task is chosen for it (late binding).
 
 use std::{
     sync::Arc,
@@ -16,13 +16,13 @@ use interval_queue::{IntervalQueue, Weighed};
 use super::{core::Core, outage::is_of_the_store, run};
 use crate::{error::Error, host};
 
-/// How long after a failure of the rate it is tried again.
+/// Delay after a failure of the rate.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Places in the line that are waited for, each by a task of its own that ends with its handle.
+/// Requested slots, each awaited by a spawned task. Dropping a handle gives its slot up.
 pub(super) type Pulls = FuturesUnordered<RemoteHandle<()>>;
 
-/// The number of a look, and the rate that it found; `None`: there is none.
+/// The number of a look, and the rate that it found. `None`: the queue has no rate.
 type Looked = (u64, Result<Option<IntervalQueue>, Error>);
 
 /// A look at the rate that is under way.
@@ -30,7 +30,7 @@ type Looked = (u64, Result<Option<IntervalQueue>, Error>);
 pub(super) struct Look(Option<BoxFuture<'static, Looked>>);
 
 impl Look {
-    /// Looks at the rate if the worker depends on it. When it does so next by itself.
+    /// Starts a look at the rate if one is due, else returns when one will be.
     pub(super) fn begin(&mut self, core: &Arc<Core>) -> Option<Instant> {
         let now = core.now();
         let mut machine = core.machine();
@@ -48,7 +48,7 @@ impl Look {
         None
     }
 
-    /// Ends when a look was under way and its answer is taken in.
+    /// Completes once a look is answered and its result applied.
     pub(super) async fn done(&mut self, core: &Core) {
         let (number, found) = match &mut self.0 {
             Some(look) => look.await,
@@ -70,7 +70,7 @@ impl Look {
     }
 }
 
-/// Reports that the pace fails. While the store fails as a whole, which is reported as that, it is no outage of its own.
+/// Reports a failure of the rate, unless the whole store fails: that is an outage of its own.
 fn failed(core: &Core, error: &Error) {
     let now = core.now();
     if core.outages().current(now).is_some() {
@@ -78,7 +78,7 @@ fn failed(core: &Core, error: &Error) {
         return;
     }
     if is_of_the_store(error) {
-        // A step finds out.
+        // A step finds out whether the whole store fails.
         core.machine().notify();
         core.wake.notify_one();
     }
@@ -87,7 +87,7 @@ fn failed(core: &Core, error: &Error) {
     }
 }
 
-/// Has a place waited for by each task in hand. Without a rate nothing waits for one.
+/// Requests a slot per task in hand. Without a rate it does nothing.
 pub(super) fn pull(core: &Arc<Core>, pulls: &mut Pulls) {
     while let Some(Some(())) = pulls.next().now_or_never() {}
     let Some(pace) = core.queue.shared.rate.known() else { return };
@@ -108,7 +108,7 @@ async fn pull_one(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
     host::sleep(&**core.host(), AGAIN).await;
 }
 
-/// Takes the most urgent task of now; none: there is none any more, and the place is given up.
+/// Takes the most urgent task. `None`: no task can start, and the slot is given up.
 async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + Send + use<>>> {
     let number = core.machine().exchange();
     core.wake.notify_one();
@@ -131,10 +131,10 @@ async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + S
     Some(Weighed { weight: leased.task.weight, job: run::begin(core, leased) })
 }
 
-/// Has so many tasks in hand that one is there when a slot comes: few, since what is in hand nobody else can start.
+/// Keeps enough tasks in hand for the next slots, but few: no other worker can start them.
 pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
     let Some(pace) = core.queue.shared.rate.known() else { return };
-    // One to lease it, one to exchange it, and as much again for the pace itself.
+    // One trip to lease, one to exchange, and two for the slot.
     let trips = round_trip.as_nanos().saturating_mul(4);
     let ahead = trips.div_ceil(pace.interval().as_nanos().max(1)).saturating_add(1);
     let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).min(MAX_AHEAD);
@@ -143,5 +143,5 @@ pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
     }
 }
 
-/// The most that are in hand.
+/// Limit of tasks in hand.
 const MAX_AHEAD: u32 = 100;

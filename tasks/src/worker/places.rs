@@ -1,4 +1,4 @@
-//! Places that the workers of several queues share, and whose turn it is to ask for tasks.
+//! Permits that workers of several queues share, and their turns to ask for tasks.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,8 @@ use std::{
 use interval_queue_worker::{Asks, Worker as Machine};
 use tokio::sync::Notify;
 
-/// Places that the workers of several queues share, in one process: so many tasks of all of them run at once.
+/// Permits that workers of several queues in one process share. They limit how many tasks run at
+/// once.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -34,25 +35,25 @@ use tokio::sync::Notify;
 /// # }
 /// ```
 ///
-/// One worker asks for tasks at a time, for as many as it is given places, and nothing is leased ahead. A queue whose
-/// store does not answer takes no turns until it does; what it was asked for is waited for at most ten seconds. A task
-/// that waits for its slot of a pace takes up a place, too: give at least one more place than there are queues with a
-/// pace before others.
+/// One worker at a time asks for tasks, for as many as it has permits. Nothing is prefetched. A
+/// worker whose store fails takes no turns; its poll under way keeps permits for at most ten
+/// seconds. A task that waits for its slot of a rate takes a permit, too: set more permits than
+/// there are queues with a rate ahead of other queues.
 #[derive(Clone)]
 pub struct Places(Arc<Shared>);
 
-/// Which of several queues a free place goes to, among those that may have something: a worker asks those that it was
-/// told of, or that it looks at now and then, as any worker does.
+/// Decides which queue gets a free permit, among queues whose worker was notified or is due to
+/// poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Turns {
-    /// To the first one, in the order in which the workers were built. The others are served when those before them
-    /// have nothing. The default.
+    /// The first queue, in the order in which the workers were built. Later ones get a permit when
+    /// the earlier ones have no tasks. The default.
     #[default]
     InOrder,
-    /// To each in its turn.
+    /// Each queue in turn.
     RoundRobin,
-    /// To one of them at random, all with the same chance.
+    /// A random queue, with equal chances.
     Shuffled,
 }
 
@@ -64,19 +65,19 @@ struct Shared {
 
 #[derive(Default)]
 struct Table {
-    /// By the numbers of their seats, in the order in which the workers were built.
+    /// By seat number: the order in which the workers were built.
     members: BTreeMap<u64, Member>,
     seats: u64,
     turn: Option<Turn>,
-    /// The seat that had the last one.
+    /// The seat of the previous turn.
     last: u64,
 }
 
 struct Member {
     wake: Arc<Notify>,
-    /// How many places it takes up, with those for tasks that its step on the way may bring.
+    /// Permits in use, or reserved for the step under way.
     taken: u32,
-    /// How many more it can take.
+    /// How many more permits the worker could use.
     room: u32,
     asks: Option<Asked>,
 }
@@ -87,16 +88,16 @@ enum Asked {
     Soon,
 }
 
-/// The one that may ask for tasks.
+/// The right of one worker to ask for tasks.
 struct Turn {
     of: u64,
     places: u32,
-    /// Whether its step is on the way, or was.
+    /// Whether the step of this turn was sent.
     is_used: bool,
 }
 
 impl Places {
-    /// So many tasks run at once, 1 to 10,000.
+    /// At most `jobs` tasks run at once, 1 to 10,000; building a worker checks it.
     pub fn new(jobs: u32, turns: Turns) -> Self {
         Self(Arc::new(Shared { jobs, turns, table: Mutex::default() }))
     }
@@ -109,7 +110,6 @@ impl Places {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat for a worker, which is woken by this when it is its turn.
     pub(super) fn seat(&self, wake: Arc<Notify>, jobs: u32) -> Seat {
         let mut table = self.table();
         let number = table.seats;
@@ -120,7 +120,7 @@ impl Places {
 }
 
 impl Table {
-    /// Gives the next turn, if nobody has it and a place is free. Whoever gets it is woken, but for this one.
+    /// Assigns the turn if it is vacant and a permit is free. Wakes its worker unless that is `by`.
     fn pass(&mut self, shared: &Shared, by: u64, random: u64) {
         let taken: u32 = self.members.values().map(|member| member.taken).sum();
         let free = shared.jobs.saturating_sub(taken);
@@ -133,7 +133,7 @@ impl Table {
         };
         let now: Vec<u64> = would(Some(Asked::Now)).map(|(of, _)| *of).collect();
         let next = match shared.turns {
-            // One whose answer is on the way goes before those behind it.
+            // A worker whose step is under way keeps precedence over later ones.
             Turns::InOrder => would(None).next().map(|(of, _)| *of).filter(|of| now.contains(of)),
             Turns::RoundRobin => now.iter().find(|of| **of > self.last).or(now.first()).copied(),
             Turns::Shuffled => now.get((random % now.len().max(1) as u64) as usize).copied(),
@@ -154,17 +154,17 @@ impl Table {
     }
 }
 
-/// The part of one worker in the places that it shares.
 pub(super) struct Seat {
     places: Places,
     number: u64,
-    /// The most that it runs itself.
+    /// The worker's own limit.
     jobs: u32,
 }
 
 impl Seat {
-    /// Says what the worker takes up and whether it would ask for tasks, and gives it the places that it has a right
-    /// to now; what it does next has to be asked before anything else changes it. When it would ask.
+    /// Updates what the worker uses and wants, and sets the machine's `places` to its permits. The
+    /// caller must take the machine's next decision before it unlocks the machine. Returns the
+    /// later instant at which the worker will ask. `None`: it asks now, or only after an event.
     pub(super) fn sit(&self, machine: &mut Machine, now: Instant, random: u64) -> Option<Instant> {
         let on_the_way = machine.contact.under_way.as_ref().map(|step| step.want);
         let taken = machine.taken() + on_the_way.unwrap_or(0);
@@ -187,7 +187,7 @@ impl Seat {
             }
         }
         table.pass(&self.places.0, self.number, random);
-        // Those that a step has asked for are among the ones that are taken.
+        // `taken` includes the permits of a step under way.
         let granted = table.turn_of(self.number).filter(|turn| !turn.is_used).map_or(0, |turn| turn.places);
         machine.identity.places = taken + granted;
         match asks {
@@ -196,7 +196,7 @@ impl Seat {
         }
     }
 
-    /// The worker has ended.
+    /// Returns the permits of a worker that has ended.
     pub(super) fn leave(&self, random: u64) {
         let mut table = self.places.table();
         if let Some(member) = table.members.get_mut(&self.number) {

@@ -1,4 +1,4 @@
-//! One run of a task, from its start to what the store is told of it.
+//! One run of a task, from its start to the report of its outcome.
 
 use std::{
     any::Any,
@@ -26,13 +26,12 @@ use super::{
 };
 use crate::host;
 
-/// How long a handler that is to stop has for that, before it is dropped.
+/// How long a handler may go on after its stop signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a run failed of that was ended and may not be given back.
+/// Error of a run that was ended and must not be released.
 const UNFINISHED: &str = "it was ended before it was done, and it has a single attempt";
 
-/// How a run is reached from outside.
 #[derive(Debug)]
 pub(super) struct Live {
     stop: watch::Sender<Option<Because>>,
@@ -40,7 +39,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Has the run end: at once if its result is not wanted, else when it has had time to notice.
+    /// Ends the run: at once if another worker may have the task, else with time to notice.
     pub(super) fn end(&self, host: &Arc<dyn Host>, because: Because) {
         let _ = self.stop.send(Some(because));
         if matches!(because, Because::Lost | Because::LeaseEnded) {
@@ -60,8 +59,8 @@ impl Live {
     }
 }
 
-/// Makes a run of a task that was taken to begin now, while the machine that gave it is locked: so whoever is to end
-/// the run finds it. What is given is to be spawned; dropped before, or before its end, it gives the task back.
+/// Registers a run and returns its future, to be spawned. Call it under the machine's lock, so that
+/// an order to end the run finds it. Dropping the future releases the task.
 pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()> + Send + use<> {
     let handler = core.handlers.get(&leased.task.kind).cloned();
     let (stop, stopped) = watch::channel(None);
@@ -79,11 +78,10 @@ pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()
     }
 }
 
-/// How a run has ended.
 enum End {
-    /// As the store is to be told.
+    /// To be reported to the store.
     Told(Outcome),
-    /// As the store knows.
+    /// Already stored by the handler's transaction.
     Stored(Completed),
 }
 
@@ -104,7 +102,7 @@ impl End {
 }
 
 async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Option<Because>>) -> End {
-    // The store offers no other kind.
+    // Unreachable: the store leases only kinds with a handler.
     let Some(handler) = handler else { return End::Told(Outcome::Released) };
     let (core, id) = (run.core.clone(), run.id());
     let limit = run.leased.policy.timeout.map(|timeout| timeout.to_duration());
@@ -126,9 +124,9 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
     }
 }
 
-/// The result with a panic as a failure.
+/// Turns a panic into a failure.
 async fn caught<T>(work: impl Future<Output = Result<T, TaskError>>) -> Result<T, TaskError> {
-    // `map` drops the future as soon as it is done, so that a panic of its destructor is caught, too.
+    // `map` drops the future on completion, so a panic of its destructor is caught, too.
     let done = AssertUnwindSafe(work.map(std::convert::identity)).catch_unwind().await;
     done.unwrap_or_else(|panic| Err(TaskError::failed(panic_text(&*panic))))
 }
@@ -139,18 +137,17 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
     text.map_or_else(|| "panicked".into(), |text| format!("panicked: {text}"))
 }
 
-/// Says that a run has ended, however that comes.
+/// Reports the end of a run when dropped, however the run ends.
 struct Ending {
     run: Arc<Run>,
     id: RunId,
     outcome: Outcome,
-    /// Whether the store knows it.
     is_stored: bool,
     began: Option<Instant>,
 }
 
 impl Ending {
-    /// From now on it is given back as one that was begun.
+    /// From now on a drop counts as the end of a begun run.
     fn begin(&mut self) {
         (self.outcome, self.began) = (Outcome::Released, Some(self.run.core.now()));
     }
@@ -170,7 +167,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         let core = self.run.core.clone();
         let outcome = match std::mem::replace(&mut self.outcome, Outcome::Released) {
-            // Given back, it would run a second time.
+            // A released task would run again.
             Outcome::Released | Outcome::Unable(_)
                 if self.run.leased.policy.max_attempts == 1 && self.run.stop.borrow().is_some() =>
             {
@@ -180,7 +177,8 @@ impl Drop for Ending {
         };
         let ran = self.began.map(|began| core.now().saturating_duration_since(began));
         let telemetry = &core.queue.shared.telemetry;
-        // A worker whose last run this is may end as soon as the machine knows, and reads the totals then.
+        // Locked before the machine knows: the worker may end with its last run and read the
+        // totals.
         let mut totals = core.totals();
         let counted = if self.is_stored {
             core.machine().completed(self.id);
@@ -193,7 +191,7 @@ impl Drop for Ending {
             totals.count(&outcome);
         }
         drop(totals);
-        // Not before: whoever is to end it finds it, or nothing is left to end.
+        // Removed last, so that an order to end the run always finds it.
         core.runs().remove(&self.id);
         if counted {
             telemetry.ended(&self.run.leased, &outcome, ran);

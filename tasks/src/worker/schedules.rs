@@ -1,4 +1,4 @@
-//! Schedules that are due: whichever worker hears of one first makes its task.
+//! Due schedules: the first worker that learns of one adds its task.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,34 +9,34 @@ use interval_queue_task_contract::{Command, DueSchedule, Fired, Key, Read, Reply
 use super::{core::Core, outage::is_of_the_store};
 use crate::{error::Error, queue::unexpected, schedule::Definition};
 
-/// The schedules that a worker was named as due. Dropped in the middle, other workers fire them.
+/// Fires the due schedules. If dropped, other workers fire them.
 #[derive(Default)]
 pub(super) struct Schedules {
     under_way: Option<BoxFuture<'static, Vec<Outcome>>>,
-    /// The revision of those that could not be made, and what was reported of it.
+    /// By schedule: the revision that failed to fire, and its outages.
     failing: HashMap<Key, (u64, Outages)>,
-    /// Those that can never be fired, by their revision.
+    /// By schedule: the revision that can never fire.
     broken: HashMap<Key, u64>,
-    /// The last step that was sent before the last firing ended: what it found may have changed.
+    /// The last step sent before the last firing ended: it may not show the result.
     fired_after: u64,
-    /// Whether the last step that was answered shows that no schedule is due, and the tasks of those that were.
+    /// Whether the last answered step shows that all due schedules have added their tasks.
     is_completed: bool,
 }
 
-/// What became of one.
 struct Outcome {
     due: DueSchedule,
-    /// With how many tasks it makes, if it does.
+    /// With the number of tasks, if it succeeded.
     fired: Result<(Fired, usize), Error>,
 }
 
 impl Schedules {
-    /// Takes in what the answer to the step with this number names as due. What is named during a firing a later answer
-    /// names again.
+    /// Fires the schedules that the answer to this step names as due. During a firing they are
+    /// ignored: a later answer names them again.
     pub(super) fn hear(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
         let is_broken =
             |due: &DueSchedule| self.broken.get(&due.schedule.name) == Some(&due.schedule.revision);
-        // Not each step looks at schedules, so a firing under way counts. One that can never be fired is no reason to wait.
+        // Not every answer names due schedules, so a firing under way counts as due. A broken
+        // schedule does not.
         let has_fired = self.under_way.is_none() && sequence > self.fired_after;
         self.is_completed = has_fired && due.iter().all(is_broken);
         if self.under_way.is_none() && !due.is_empty() {
@@ -44,12 +44,12 @@ impl Schedules {
         }
     }
 
-    /// Whether all schedules that were due have made their tasks, and the worker has asked for tasks since.
+    /// Whether all due schedules have added their tasks, and the worker has polled since.
     pub(super) fn is_completed(&self) -> bool {
         self.is_completed
     }
 
-    /// Ends when something was under way and is done.
+    /// Completes when a firing has ended and its outcomes are applied.
     pub(super) async fn done(&mut self, core: &Core) {
         let outcomes = match &mut self.under_way {
             Some(under_way) => under_way.await,
@@ -68,7 +68,7 @@ impl Schedules {
                     self.broken.remove(&row.name);
                     let made = if fired == Fired::Made { made } else { 0 };
                     core.queue.shared.telemetry.fired(&row.name, due.at, fired, made);
-                    // The store knows when the next one is.
+                    // The next step returns the next instant.
                     core.machine().notify();
                 }
                 Err(error) => {
@@ -110,7 +110,7 @@ async fn fire(core: &Core, due: &DueSchedule) -> Result<(Fired, usize), Error> {
     }
 }
 
-/// The task that it made last, if that is stored.
+/// The last task of the schedule, if it is still stored.
 async fn last(core: &Core, due: &DueSchedule) -> Result<Option<Task>, Error> {
     let Some(id) = due.schedule.last else { return Ok(None) };
     match core.queue.shared.command(Command::Read(Read::Tasks(vec![id]))).await? {

@@ -1,13 +1,13 @@
-//! How a run that did not end well ends.
+//! Unsuccessful ends of runs.
 
 use std::{fmt, time::Duration};
 
 use interval_queue::Micros;
 use interval_queue_task_contract::Outcome;
 
-/// Why a handler did not do its task, and what becomes of the task. Any [error](std::error::Error) that is `Send` and
-/// `'static` becomes one by `?`, as do a boxed one and a text: the run has failed, and the task is tried again as its
-/// [policy](crate::Policy) says.
+/// Why a handler did not complete its task, and what happens next. `?` converts a `Send` and
+/// `'static` [error](std::error::Error), a boxed error or a text: the run has failed, and the
+/// [policy](crate::Policy) decides about a retry.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,32 +42,32 @@ impl TaskError {
         Self { becomes, text: text.to_string() }
     }
 
-    /// The run has failed, and counts: the task is tried again after a while, or has failed after so many failures as
-    /// its policy says. For what is neither an [error](std::error::Error) nor a text.
+    /// A failed run, which counts: the task is retried after a backoff, or has failed if no
+    /// attempts are left. For values that `?` does not convert.
     pub fn failed(why: impl fmt::Display) -> Self {
         Self::new(Becomes::Failed, why)
     }
 
-    /// The task has failed for good: it will never succeed.
+    /// The task fails for good, without a retry.
     pub fn permanent(why: impl fmt::Display) -> Self {
         Self::new(Becomes::Permanent, why)
     }
 
-    /// The task wants to be run again after this time. That is no failure, and bounded by
-    /// [`max_retries`](crate::Policy::max_retries) alone.
+    /// Runs the task again after `delay`. This is no failure: only
+    /// [`max_retries`](crate::Policy::max_retries) limits it.
     pub fn retry_after(delay: Duration) -> Self {
         Self::new(Becomes::Retried(delay), "")
     }
 
-    /// The task was not run, or not to its end: it is given back, for any worker, and nothing counts. What a handler
-    /// says that has noticed that it [is cancelled](crate::Context::cancelled). A task with a single attempt has failed
-    /// then, since it must not run twice. [Because](Self::because) of what, such as a host that lacks something, is stored
-    /// as the error of the task and of its attempt.
+    /// Releases the task for any worker. Nothing counts as a failure. Return it when the run
+    /// [is cancelled](crate::Context::cancelled); a task with a single attempt then fails, since it
+    /// must not run twice. A [reason](Self::because) is stored as the error of the task and its
+    /// attempt.
     pub fn released() -> Self {
         Self::new(Becomes::Released, "")
     }
 
-    /// Says why, for people.
+    /// Sets the reason, for people.
     pub fn because(mut self, why: impl fmt::Display) -> Self {
         self.text = why.to_string();
         self
@@ -84,7 +84,7 @@ impl TaskError {
     }
 }
 
-/// With what caused it, in one line. A `&str` or a `String` is an error that says no more.
+/// The error and its causes in one line. A `&str` or `String` has no causes.
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for TaskError {
     fn from(error: E) -> Self {
         let error = error.into();

@@ -1,5 +1,5 @@
-//! Wake-ups: a worker watches the queue, and looks as soon as something may have become ready, or is to be stopped.
-//! Where the store cannot tell, it looks every few seconds, as it does anyhow.
+//! Watches the queue, so that the worker polls as soon as tasks may be ready or runs must stop.
+//! Without notifications of the store the worker depends on its regular polls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,10 +10,10 @@ use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 use super::core::Core;
 use crate::host;
 
-/// The longest time between two tries to watch.
+/// The longest delay between tries.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Nudges the worker for as long as it lives.
+/// Notifies the worker of changes for as long as it lives.
 pub(super) async fn keep_watching(core: Arc<Core>) {
     let shared = &core.queue.shared;
     let mut delays = None;
@@ -26,7 +26,7 @@ pub(super) async fn keep_watching(core: Arc<Core>) {
             Err(error) if error.kind() == StateErrorKind::Unsupported => return,
             Err(error) => error,
             Ok(mut changes) => {
-                // What was changed before is not told.
+                // Changes before the watch began are not notified.
                 notify(&core);
                 while changes.next().await.is_some() {
                     (delays, is_notified) = (None, false);

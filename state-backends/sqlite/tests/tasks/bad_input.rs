@@ -55,7 +55,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     let set = |version| {
         _ = other(&path).execute("UPDATE interval_queue_task_schema SET version = ?1", [version]).unwrap()
     };
-    set(2);
+    set(5);
     for error in [
         store.apply(&mail(), add([task(2)])).await.unwrap_err(),
         store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err(),
@@ -63,7 +63,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     ] {
         assert_error(&error, StateErrorKind::NewerVersion, &path, "upgrade the program");
     }
-    set(1);
+    set(4);
     store.apply(&mail(), add([task(2)])).await.unwrap();
     assert_eq!(all(&store, &mail()).await.len(), 2);
 }
@@ -140,7 +140,7 @@ async fn a_database_that_is_overwritten_is_noticed_whatever_its_log_has() {
         tasks.apply(&mail(), add([task(2)])).await.unwrap();
         fs::write(&path, [b'x'; 200_000]).unwrap();
         let error = tasks.apply(&mail(), add([task(3)])).await.unwrap_err();
-        assert_error(&error, StateErrorKind::Damaged, &path, "not a database");
+        assert_error(&error, StateErrorKind::Foreign, &path, "is not an SQLite database");
         assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == b'x'));
     }
 }
