@@ -1,4 +1,4 @@
-//! What jobs can be added.
+//! The calls that add jobs.
 
 use std::{future::Future, sync::Arc};
 
@@ -11,26 +11,26 @@ use crate::{
 };
 
 impl IntervalQueue {
-    /// Adds a job, which starts at its slot as a task of its own. Returns as soon as the job is in the line of
-    /// this shard: it waits for room in a [bounded line](crate::Builder::max_waiting) and for nothing else.
-    /// The handle tells its [ticket](JobHandle::ticket) and its result. Dropped, the handle detaches the job.
+    /// Adds a job, which starts at its slot as a task of its own. Waits only for
+    /// [capacity](crate::Builder::max_waiting). The handle returns the [ticket](JobHandle::ticket)
+    /// and the result; dropping it detaches the job.
     ///
-    /// Jobs of one shard start in the order in which they were added, those of several shards in that of
-    /// their tickets. While the state is unreachable they wait.
+    /// Jobs of one shard start in the order of adding, jobs of several shards in ticket order.
+    /// While the store is unreachable they wait.
     ///
     /// # Errors
     ///
-    /// [`Closed`](crate::ErrorKind::Closed). The job is dropped then. What keeps it from starting later is
-    /// the error of its handle: [`State`](crate::ErrorKind::State) for a failure that will not pass by
-    /// itself, which [`Builder::on_error`](crate::Builder::on_error) is told, too.
+    /// [`Closed`](crate::ErrorKind::Closed); the job is dropped. The handle returns later errors,
+    /// such as [`State`](crate::ErrorKind::State) for a store's error that is not retryable, which
+    /// [`Builder::on_error`](crate::Builder::on_error) also gets.
     ///
     /// # Panics
     ///
-    /// Never; a panic in the job is the error of its handle.
+    /// Never; the handle returns a panic of the job as an error.
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits for room, the job is not added.
+    /// If dropped while it waits for capacity, the job is not added.
     pub async fn add<F>(&self, job: F) -> Result<JobHandle<F::Output>, Error>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -38,7 +38,7 @@ impl IntervalQueue {
         self.job(job).add().await
     }
 
-    /// A job with [options](JobBuilder): `queue.job(…).priority(1).add().await`.
+    /// A job to be added with [options](JobBuilder): `queue.job(…).priority(1).add().await`.
     pub fn job<F>(&self, job: F) -> JobBuilder<F>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -46,7 +46,8 @@ impl IntervalQueue {
         JobBuilder::new(self, job)
     }
 
-    /// Starts a job in a slot that is free now, or says when one would be; see [`JobBuilder::try_now`].
+    /// Starts a job if a slot is free now, or fails with the estimated delay; see
+    /// [`JobBuilder::try_now`].
     ///
     /// # Errors
     ///
@@ -54,7 +55,7 @@ impl IntervalQueue {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it returned, the job does not start.
+    /// If dropped before it returns, the job does not start.
     pub async fn try_now<F>(&self, job: F) -> Result<JobHandle<F::Output>, Error>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -62,8 +63,8 @@ impl IntervalQueue {
         self.job(job).try_now().await
     }
 
-    /// Adds many jobs, which start in this order: all are added, or none. They take their tickets together,
-    /// in one round trip up to a million of them.
+    /// Adds all of the jobs or none. They start in this order and take their tickets together, up
+    /// to a million per round trip.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl IntervalQueue {
         self.jobs(jobs).add().await
     }
 
-    /// Many jobs with [options](JobBuilder) for each of them.
+    /// Jobs to be added together, with the same [options](JobBuilder).
     pub fn jobs<I>(&self, jobs: I) -> JobBuilder<Many<I>>
     where
         I: IntoIterator<Item: Future<Output: Send> + Send + 'static>,
@@ -91,8 +92,8 @@ impl IntervalQueue {
         JobBuilder::new(self, Many(jobs))
     }
 
-    /// A job that is tried again when it fails: after a delay it takes a new ticket at the back of the queue.
-    /// The handle gives the first success or the last error. A panic is not tried again.
+    /// A job with retries: after a failure and a delay it takes a new ticket at the back of the
+    /// queue. The handle returns the first success or the last error. Panics are not retried.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -116,7 +117,7 @@ impl IntervalQueue {
         JobBuilder::new(self, Retrying { policy, make })
     }
 
-    /// A function like `f` whose calls are paced: each waits for its slot, runs, and gives the result of `f`.
+    /// Wraps `f`: each call waits for its slot, runs `f`, and returns its result.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -132,7 +133,8 @@ impl IntervalQueue {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future of a call that waits for room withdraws it; later the call runs detached.
+    /// If the future of a call is dropped while it waits for capacity, the call is withdrawn; later
+    /// it runs detached.
     pub fn wrap<A, F, Fut, T>(
         &self,
         f: F,
@@ -150,17 +152,19 @@ impl IntervalQueue {
         }
     }
 
-    /// Waits for one's slot, to run something in place: `queue.turn().await`, with [options](JobBuilder)
-    /// `queue.turn().weight(2).await`. While the turn lives it counts as a running job.
+    /// Waits for a slot, to run something in place: `queue.turn().await`, or with
+    /// [options](JobBuilder) `queue.turn().weight(2).await`. Until the turn is dropped, it counts
+    /// as a running job.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add) and [its handle](JobHandle), and [`Invalid`](crate::ErrorKind::Invalid) for a
-    /// [`timeout`](crate::JobOptions::timeout): what runs in place cannot be ended from here.
+    /// As [`add`](Self::add) and [its handle](JobHandle), and
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a [`timeout`](crate::JobOptions::timeout): the
+    /// queue cannot abort code that runs in place.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it returned, the place is given up.
+    /// If dropped before it returns, the ticket is given up.
     pub fn turn(&self) -> JobBuilder<InPlace> {
         JobBuilder::new(self, InPlace(()))
     }

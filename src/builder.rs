@@ -1,4 +1,4 @@
-//! How a queue is opened.
+//! Opens a queue: settings, their defaults and bounds.
 
 mod rates;
 
@@ -25,13 +25,11 @@ use crate::{
 /// The default lease is three intervals, within these bounds.
 const DEFAULT_LEASE: (Micros, Micros) = (Micros::from_millis(5_000), Micros::from_millis(300_000));
 
-/// The longest of [`Builder::linger`].
 const MAX_LINGER: Duration = Duration::from_secs(3600);
-/// The default of [`Builder::linger`].
 const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 
-/// Settings for opening a queue; made by [`IntervalQueue::builder`]. Everything is checked by the last step,
-/// [`open`](Builder::open) or [`connect`](Builder::connect).
+/// Settings for opening a queue; made by [`IntervalQueue::builder`]. The last call,
+/// [`open`](Builder::open) or [`connect`](Builder::connect), checks them.
 #[derive(Debug)]
 #[must_use]
 pub struct Builder {
@@ -55,7 +53,7 @@ pub struct Builder {
 }
 
 impl IntervalQueue {
-    /// Settings for opening the queue of that name: 1 to 200 bytes of printable text.
+    /// Settings for opening the queue with this name: 1 to 200 bytes of printable text.
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder {
             name: name.into(),
@@ -80,67 +78,70 @@ impl IntervalQueue {
 }
 
 impl Builder {
-    /// How many jobs of all processes may run at once, at least 1. Default: what is stored; on a new queue
-    /// any number.
+    /// Maximum running jobs of all processes, at least 1. Default: the stored limit; unlimited on a
+    /// new queue.
     pub fn max_running(mut self, limit: u32) -> Self {
         self.max_running = MaxRunning::AtMost(limit);
         self
     }
 
-    /// Any number of jobs may run at once, whatever is stored.
+    /// Requests unlimited running jobs. [`on_existing`](Builder::on_existing) decides if a stored
+    /// limit stays.
     pub fn unlimited_running(mut self) -> Self {
         self.max_running = MaxRunning::Unlimited;
         self
     }
 
-    /// For how long this shard counts as alive after it last asked: 100 ms to one hour. Default: three
-    /// intervals, at least 5 s and at most 5 min. A killed process costs its slots for at most that long; a
-    /// living one asks at least twice per lease while jobs wait.
+    /// How long this shard counts as alive after a poll: 100 ms to one hour. Default: three
+    /// intervals, but 5 s to 5 min. A killed process wastes slots for at most this long. A live
+    /// shard with waiting jobs polls at least twice per lease.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// How long a job may wait for its ticket, to travel with a command that its shard sends anyway. Default:
-    /// 100 ms, which nearly halves the commands of a busy queue. Zero: no job waits. Nor does any where the
-    /// interval is longer than this, or with nothing in front of it in its shard. At most one hour.
+    /// How long a job may wait for its ticket, to share a command that its shard sends anyway: 0 to
+    /// one hour. Default: 100 ms, which nearly halves the commands of a busy queue. A job does not
+    /// wait if the interval is longer, if its shard has no job ahead of it, or if it has a priority
+    /// above 0 or a latest start.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
     }
 
-    /// How many jobs of this shard may wait for their start, at least 1. Where there is no room,
-    /// [`add`](IntervalQueue::add) and all like it wait until a job has started or was cancelled, in the
-    /// order of the calls, and [`try_add`](crate::JobBuilder::try_add) refuses. The next attempt of a job that is
-    /// tried again needs no room. Default: any number.
+    /// Maximum waiting jobs of this shard, at least 1. Default: unlimited. At the limit,
+    /// [`add`](IntervalQueue::add) and similar calls wait, in call order, until a job has started
+    /// or was cancelled; [`try_add`](crate::JobBuilder::try_add) fails. Retries need no capacity.
     pub fn max_waiting(mut self, most: usize) -> Self {
         self.max_waiting = Some(most);
         self
     }
 
-    /// How many tickets this shard holds ahead of their slots, at least 1: the jobs behind them wait without
-    /// one, so that a job that is urgent to another shard comes behind so many of this one, however many wait
-    /// here. A job of a higher priority than one that has a ticket takes another one. A fast queue needs some
-    /// for its full rate, at least as many as a round trip has intervals, and two. Default: any number.
+    /// Maximum tickets that this shard holds ahead of their slots, at least 1. Default: unlimited.
+    /// Further jobs wait without a ticket, so another shard's urgent job waits for at most this
+    /// many jobs of this shard. A job with a higher priority than a ticket holder takes an extra
+    /// ticket. For its full rate, a fast queue needs a ticket per interval of a round trip, plus
+    /// two.
     pub fn tickets_ahead(mut self, most: usize) -> Self {
         self.tickets_ahead = Some(most);
         self
     }
 
-    /// What happens to a ticket whose slot this shard missed. Default: [`Late::NextSlot`].
+    /// The handling of a ticket whose slot this shard missed. Default: [`Late::NextSlot`].
     pub fn late(mut self, late: Late) -> Self {
         self.late = late;
         self
     }
 
-    /// What keeps the interval. Default: [`SpaceBy::Slots`]. All shards of a queue should say the same.
+    /// Whether slots or actual starts keep the interval. Default: [`SpaceBy::Slots`]. Use one value
+    /// for all shards of a queue.
     pub fn space_by(mut self, space_by: SpaceBy) -> Self {
         self.space_by = space_by;
         self
     }
 
-    /// What this shard does while the state cannot be reached. Default: [`WhenStateIsLost::Wait`]: nothing
-    /// starts.
+    /// The behaviour of this shard while the store is unreachable. Default:
+    /// [`WhenStateIsLost::Wait`], nothing starts.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -148,7 +149,7 @@ impl Builder {
     /// use std::time::Duration;
     /// use interval_queue::{IntervalQueue, WhenStateIsLost};
     ///
-    /// // At most four processes: each goes on at a quarter of the rate once the state is gone for half a minute.
+    /// // At most four processes: each runs at a quarter of the rate after 30 s without the store.
     /// let alone = WhenStateIsLost::RunAlone { after: Duration::from_secs(30), shards: 4 };
     /// let queue = IntervalQueue::builder("mail")
     ///     .interval(Duration::from_millis(100))
@@ -163,63 +164,60 @@ impl Builder {
         self
     }
 
-    /// What a person sees as the name of this shard in `status`. Default: the process id.
+    /// This shard's name in `status`, for people. Default: the process id.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// What the label `queue` of the [metrics](crate::telemetry) of this queue says. Default: its name.
+    /// The label `queue` of this queue's [metrics](crate::telemetry). Default: its name.
     #[cfg(feature = "metrics")]
     pub fn metrics_label(mut self, label: MetricsLabel) -> Self {
         self.metrics_label = label;
         self
     }
 
-    /// What happens if the queue is there with another interval or running limit. Default:
-    /// [`OnExisting::Keep`]: what is stored holds for this shard, too. That is logged as a warning, and
-    /// [`overruled_settings`](IntervalQueue::overruled_settings) and [`Status::overruled`](crate::Status) tell
-    /// what was asked for. With [`OnExisting::Replace`] the settings of this builder are the new truth for
-    /// all shards, which is logged, too.
+    /// Which settings hold if the queue exists with another interval or running limit. Default:
+    /// [`OnExisting::Keep`]: the stored ones, with a warning in the log;
+    /// [`overruled_settings`](IntervalQueue::overruled_settings) and
+    /// [`Status::overruled`](crate::Status) return this builder's. [`OnExisting::Replace`] stores
+    /// this builder's for all shards, and logs it.
     pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
         self.on_existing = on_existing;
         self
     }
 
-    /// Whether this shard, when it waits in a pause or for a far slot, hears by itself that another process
-    /// resumed the queue or changed its settings. Default: [`WakeUps::On`].
-    ///
-    /// The memory, Redis and PostgreSQL tell, a JSON file with the feature `json-file-watch`; elsewhere the
-    /// shard looks every two seconds or so. A Redis user with an ACL needs the right to the channels of the
-    /// queues; without, the shard looks, too.
+    /// Whether changes by other processes wake this shard in a pause or before a distant slot.
+    /// Default: [`WakeUps::On`]. If a Redis ACL denies the queues' channels, the shard reads the
+    /// record about every two seconds.
     pub fn wake_ups(mut self, wake_ups: WakeUps) -> Self {
         self.wake_ups = wake_ups;
         self
     }
 
-    /// Whether this shard brings the queue back, as it remembers it, if its record is gone. Default: true, so that a
-    /// record that was lost costs an interval. With false a record that is gone was deleted: jobs wait until the
-    /// queue is opened anew, or are cancelled. Stored tasks wait for their slots so.
+    /// Whether this shard restores a lost record from its memory. Default: true; a loss costs one
+    /// interval. With false, a missing record counts as deleted: jobs wait until the queue is
+    /// opened again, or are cancelled. Workers of stored tasks use false.
     pub fn brings_back(mut self, brings_back: bool) -> Self {
         self.brings_back = brings_back;
         self
     }
 
-    /// Is called with every failure of the shared state, and with [`TooLate`](crate::ErrorKind::TooLate) for
-    /// a job that is refused after its `add` has returned, on a thread where it may block. Default: both are
-    /// only logged. Nothing has to be done about a failure: jobs keep waiting and the queue resumes by itself.
+    /// A hook for background failures of the store, and for jobs rejected with
+    /// [`TooLate`](crate::ErrorKind::TooLate) after `add` has returned. It may block. Default: both
+    /// are only logged. No reaction is needed: jobs keep waiting, and the queue resumes.
     pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.on_error = Some(ErrorHook(Arc::new(hook)));
         self
     }
 
-    /// Where the shard runs. Default: the tokio runtime in which the queue is opened. For simulations.
+    /// The runtime of the shard, for simulations. Default: the tokio runtime that opens the queue.
     pub fn host(mut self, host: impl Host) -> Self {
         self.host = Some(Arc::new(host));
         self
     }
 
-    /// Opens the queue on the state at `url`; see [`connect`](crate::connect) for what it can be.
+    /// Opens the queue on the store at `url`; see [`connect`](crate::connect) for URLs.
     ///
     /// # Errors
     ///
@@ -228,40 +226,40 @@ impl Builder {
         self.open_on(connect(url).await?.pace().await?).await
     }
 
-    /// Opens the queue on a [`Store`](crate::Store) or a state: one command, which creates it or meets what is there.
+    /// Opens the queue on a [`Store`](crate::Store) or a backend with one command, which creates
+    /// the queue or reads the existing one.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds; then nothing is stored.
-    /// [`State`](crate::ErrorKind::State) if the state cannot be reached, which is
-    /// [tried again](IntervalQueue::pause) for two seconds; if the queue is there with other settings and
-    /// [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given.
+    /// - [`Invalid`](crate::ErrorKind::Invalid): a setting is out of bounds. Nothing is stored.
+    /// - [`State`](crate::ErrorKind::State): the store is unreachable after two seconds of
+    ///   [retries](IntervalQueue::pause); the queue has other settings and [`OnExisting::Fail`] is
+    ///   set; or it does not exist and no interval is set.
     ///
     /// # Panics
     ///
-    /// Without a [host](Builder::host) of its own: outside a tokio runtime, or in one without its drivers
-    /// (`enable_all`). The queue lives in that runtime; if it ends, the shard goes on in the next one that
-    /// uses it.
+    /// Without a [host](Builder::host): outside a tokio runtime, or in one without its drivers
+    /// (`enable_all`). The shard runs in that runtime. After the runtime ends, the shard moves to
+    /// the next one that uses the queue.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it has opened the queue or has not; trying again is safe.
+    /// If dropped, the queue may have been opened; retrying is safe.
     pub async fn open(self, on: impl StateSource) -> Result<IntervalQueue, Error> {
         self.open_on(on.into_state().await?).await
     }
 
-    /// The name as it was given.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What makes pace and running limit the truth for all shards of a queue that is open.
+    /// The change that stores this builder's pace and running limit for all shards.
     pub(crate) fn replacing(&self) -> Result<Change, InvalidInput> {
         let rates = if self.pace.is_empty() { None } else { Some(self.pace.rates()?) };
         Ok(Change::Open { rates, max_running: self.max_running, on_existing: OnExisting::Replace })
     }
 
-    /// The same on a state that others use, too.
+    /// As [`open`](Self::open), on a shared backend.
     pub(crate) async fn open_on(self, state: Arc<dyn SharedState>) -> Result<IntervalQueue, Error> {
         let queue = QueueName::new(self.name)?;
         let lease = self.lease.map(Micros::from_duration);

@@ -1,4 +1,5 @@
-//! What acts on all shards, and what wakes or looks at one.
+//! Control of a queue: pause, hold, rates and limits for all shards; wake-up and status of one
+//! shard.
 
 use std::time::Duration;
 
@@ -6,37 +7,35 @@ use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
 use crate::{IntervalQueue, Pace, Reason, Status, error::Error, until::until};
 
-/// What [`IntervalQueue::tick`] found.
+/// The result of [`IntervalQueue::tick`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tick {
-    /// How many jobs of this shard wait for their start.
+    /// Jobs of this shard that wait for their start.
     pub waiting: usize,
-    /// Whether the queue is paused, as far as this shard knows.
+    /// Whether the queue is paused, as last seen by this shard.
     pub paused: bool,
-    /// Whether the state does not answer. It is asked again and again; meanwhile the jobs wait, or start
-    /// alone if the queue was opened [so](crate::WhenStateIsLost).
+    /// Whether the store is unreachable. The shard keeps retrying; meanwhile jobs wait, or start
+    /// alone if the queue was opened [that way](crate::WhenStateIsLost).
     pub state_unreachable: bool,
 }
 
 impl IntervalQueue {
-    /// Stops all starts on all shards. Jobs keep waiting; running ones go on. Starts that were granted
-    /// before, at most [one second](crate::MAX_LEAD) ahead, still happen.
+    /// Stops all starts on all shards. Waiting jobs keep waiting, running jobs go on. Starts
+    /// already granted, at most [one second](crate::MAX_LEAD) ahead, still happen.
     ///
     /// # Errors
     ///
     /// [`State`](crate::ErrorKind::State): the change may not have been made; see
-    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). A failure that may pass by itself is
-    /// told only after trying again for two seconds did not help; a state that does not answer at all is
-    /// given up ten seconds after it was last asked. Any other failure is told at once.
+    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). Retryable errors are returned
+    /// after two seconds of retries, others at once. A request without a reply fails after ten
+    /// seconds.
     pub async fn pause(&self) -> Result<(), Error> {
         self.shard.change(Change::Pause).await
     }
 
-    /// Ends a pause for all shards and starts this one. Others with jobs waiting hear of it, as a rule at once
-    /// and where the state cannot tell within two seconds or so; with
-    /// [wake-ups](crate::Builder::wake_ups) off they start with their next [`add`](Self::add),
-    /// [`start`](Self::start) or [`tick`](Self::tick).
+    /// Ends a pause for all shards and starts this one. Other shards with waiting jobs notice it as
+    /// [`WakeUps`](crate::WakeUps) describes, usually at once.
     ///
     /// # Errors
     ///
@@ -47,19 +46,18 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Makes no shard start anything for this long, at most 366 days; a longer hold that is in force stays.
-    /// For a `Retry-After`, say.
+    /// Stops all starts on all shards for this long, such as for a `Retry-After`: at most 366 days.
+    /// A longer hold in force stays.
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a longer hold.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for more.
     pub async fn hold(&self, duration: Duration) -> Result<(), Error> {
         self.shard.change(Change::Hold(Micros::from_duration(duration))).await
     }
 
-    /// Forgets pause, hold, reservations in the far future and the shards that the record knows, for all
-    /// shards. Tickets and settings stay, and no job is lost. The way out of a hold or a weight that was
-    /// given by mistake.
+    /// Clears the pause, the hold, reservations in the far future and the shards in the record.
+    /// Tickets and settings stay; no job is lost. Undoes a hold or weight given by mistake.
     ///
     /// # Errors
     ///
@@ -70,9 +68,9 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Changes the interval for all shards: 1 µs to 366 days. A longer one holds at once. A shard that waits for
-    /// a slot more than two seconds away hears of a shorter one as of the end of a pause, see
-    /// [`wake_ups`](crate::Builder::wake_ups).
+    /// Sets one interval for all shards: 1 µs to 366 days. A longer interval holds at once. A shard
+    /// whose slot is more than two seconds away notices a shorter one as it notices
+    /// [`resume`](Self::resume).
     ///
     /// # Errors
     ///
@@ -81,13 +79,13 @@ impl IntervalQueue {
         self.set_pace(interval).await
     }
 
-    /// Changes for all shards how fast the queue may be. What was started by the old rates counts for the new
-    /// ones: so many of their intervals as slots are owed, at most their bursts.
+    /// Sets the rates for all shards. Slots used under the old rates count: the queue owes as many
+    /// intervals of a new rate as it owed slots, up to the new burst.
     ///
     /// # Errors
     ///
-    /// As [`set_interval`](Self::set_interval), and [`Invalid`](crate::ErrorKind::Invalid) for a pace that
-    /// cannot be.
+    /// As [`set_interval`](Self::set_interval), and [`Invalid`](crate::ErrorKind::Invalid) for an
+    /// invalid pace.
     pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
         let (rates, implied) = pace.into().resolve()?;
         implied.into_iter().for_each(|(rate, by)| self.shard.telemetry.implied(rate, by));
@@ -96,8 +94,8 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Changes for all shards how many jobs may run at once. Jobs that run already are counted as far as the
-    /// record knows of them: at the latest half a lease later.
+    /// Sets the limit of running jobs for all shards. The record counts jobs that already run
+    /// within half a lease.
     ///
     /// # Errors
     ///
@@ -108,18 +106,18 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Makes this shard ask for its next slot now: the nudge for a shard that has gone idle in a pause. Does
-    /// nothing if no jobs wait. Safe to call at any time and any rate a person or cron would.
+    /// Makes this shard poll for its next slot now, such as after a pause with wake-ups off. Does
+    /// nothing if no jobs wait. Safe to call at any time, as often as a person or cron would.
     pub fn start(&self) {
         self.shard.start();
     }
 
-    /// As [`start`](Self::start), and waits until the state has answered: for a cron job, a signal or a
+    /// As [`start`](Self::start), and waits for the store's reply, for a cron job, a signal or a
     /// health check.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the nudge has been given all the same.
+    /// If dropped, the shard still polls.
     pub async fn tick(&self) -> Tick {
         let asked = {
             let mut line = self.shard.line();
@@ -140,9 +138,9 @@ impl IntervalQueue {
         }
     }
 
-    /// How the queue stands and what its next start waits for. Reads the record and changes nothing. A state
-    /// that does not answer is asked for as long as by [`pause`](Self::pause), unless this shard has work and
-    /// so knows that it is lost.
+    /// The queue's status and why its next start waits. Reads the record and changes nothing.
+    /// Retries like [`pause`](Self::pause), unless this shard has work and already knows that the
+    /// store is unreachable.
     pub async fn status(&self) -> Status {
         let is_lost = {
             let line = self.shard.line();

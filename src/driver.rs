@@ -1,5 +1,6 @@
-//! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due,
-//! sends one step at a time, and starts jobs at their slots. No job of a user runs in it.
+//! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until
+//! something is due, sends one poll (`Step`) at a time, and starts jobs at their slots. No user
+//! code runs in it.
 
 use std::{iter, sync::Arc, time::Instant};
 
@@ -15,7 +16,8 @@ use crate::{
     wake,
 };
 
-/// Says that a driver is alive, and takes that back however it ends: the runtime may drop it anywhere.
+/// Unless the driver has stopped by itself, marks it as ended in `Drop`: the runtime may drop it
+/// anywhere.
 struct Driving {
     shard: Arc<Shard>,
     stopped: bool,
@@ -33,15 +35,13 @@ impl Drop for Driving {
     }
 }
 
-/// A command that has been sent.
 struct UnderWay {
-    /// None: the record is read.
+    /// `None`: the command reads the record.
     step: Option<Step>,
     sent: Instant,
     reply: BoxFuture<'static, Result<Reply, StateError>>,
 }
 
-/// The driver of a shard.
 pub(crate) fn of(shard: Arc<Shard>) -> BoxFuture<'static, ()> {
     Box::pin(drive(Driving { shard, stopped: false }))
 }
@@ -52,7 +52,7 @@ async fn drive(mut driving: Driving) {
     let (mut alarm, mut patience) = (Alarm::default(), Alarm::default());
     loop {
         if start_what_is_due(shard) == MOST_STARTS {
-            // The jobs, and everybody else, want to run, too.
+            // Lets the started jobs and other tasks run.
             tokio::task::yield_now().await;
             continue;
         }
@@ -76,7 +76,8 @@ async fn drive(mut driving: Driving) {
                 }
                 Next::Sleep(wake_at) => wake_at,
                 Next::Stop => {
-                    // Said while the line is locked, so that the next wake-up starts another driver.
+                    // Set under the lock of the line, so that the next wake-up starts another
+                    // driver.
                     line.driving = false;
                     driving.stopped = true;
                     break;
@@ -103,7 +104,7 @@ async fn drive(mut driving: Driving) {
                         None => look(shard, sent, reply.and_then(Reply::read)),
                     }
                 }
-                // A state that answers at once must not keep the thread from everybody else.
+                // A store that replies at once must not occupy the thread.
                 tokio::task::coop::consume_budget().await;
             }
             () = alarm.at(&*shard.host, wake_at) => {
@@ -118,14 +119,13 @@ async fn drive(mut driving: Driving) {
     shard.host.rest();
 }
 
-/// One timer for one instant, kept while the driver is woken by other things.
+/// One timer, kept while other events wake the driver.
 #[derive(Default)]
 struct Alarm {
     set: Option<(Instant, BoxFuture<'static, ()>)>,
 }
 
 impl Alarm {
-    /// Ends at that instant.
     async fn at(&mut self, host: &dyn Host, instant: Option<Instant>) {
         let Some(instant) = instant else {
             self.set = None;
@@ -137,8 +137,8 @@ impl Alarm {
         self.set = None;
     }
 
-    /// For instants that only ever rise, and as a rule pass unused: the timer is left as it is until it goes
-    /// off.
+    /// For instants that only increase and usually pass unused: the timer is not moved until it
+    /// fires.
     async fn not_before(&mut self, host: &dyn Host, instant: Instant) {
         while host.now() < instant {
             let (_, sleep) = self.set.get_or_insert_with(|| (instant, host.sleep_until(instant)));
@@ -156,8 +156,8 @@ fn send(shard: &Arc<Shard>, step: Option<Step>) -> UnderWay {
     UnderWay { step, sent, reply }
 }
 
-/// Quotes the jobs that have waited for it by what was read. If that failed they go on unquoted: the step
-/// that takes their tickets tells what is wrong.
+/// Rejects jobs that wait for an estimate and would start too late. After a failed read they go on
+/// without an estimate: the poll that takes their tickets returns the error.
 fn look(shard: &Arc<Shard>, sent: Instant, reply: Result<Option<Snapshot>, StateError>) {
     let now = shard.host.now();
     shard.telemetry.meter.replied(Sent::Read, now.saturating_duration_since(sent), &reply);
@@ -200,14 +200,14 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
     shard.tell_stopped();
 }
 
-/// How many jobs are started before others may run.
+/// Maximum starts in a row before other tasks run.
 const MOST_STARTS: usize = 64;
 
-/// Starts jobs whose slots have come, and gives those up that are too late. How many they were.
+/// Starts due jobs and gives up late ones. Returns their number.
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     let (mut count, mut started) = (0, None);
     loop {
-        // Read for each: a shard that was stopped in between gives up what is too late by now.
+        // Read for each job: if the process was stopped meanwhile, later jobs may be too late.
         let now = shard.host.now();
         let due = {
             let mut line = shard.line();
@@ -226,7 +226,8 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     }
 }
 
-/// Starts a job, or the first one behind it that is still wanted, in the slot of the grant.
+/// Starts a job in the granted slot, or the next waiting job if the caller no longer wants the
+/// first.
 fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
     loop {
         let Starting { id, mut job, grant, caller } = starting;

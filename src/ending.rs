@@ -1,22 +1,22 @@
-//! How a shard comes to rest.
+//! Idle, close and shutdown of a shard.
 
 use std::time::Duration;
 
 use crate::{IntervalQueue, clock, host::timeout, telemetry::Refused, user_code::dispose};
 
-/// What [`IntervalQueue::shutdown`] ended.
+/// The jobs that [`IntervalQueue::shutdown`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shutdown {
-    /// How many jobs had not started and were cancelled. Jobs between two attempts end with their last error
-    /// instead.
+    /// Jobs cancelled before they started. Jobs between two attempts do not count; they end with
+    /// their last error.
     pub cancelled: usize,
-    /// How many jobs still ran when the grace was over, and were aborted. Turns cannot be aborted.
+    /// Running jobs aborted after the grace period. Turns cannot be aborted.
     pub aborted: usize,
 }
 
 impl IntervalQueue {
-    /// Waits until no job of this shard waits or runs and nothing of it is left in the record.
+    /// Waits until no job of this shard waits or runs and the record has no entry of the shard.
     ///
     /// # Cancel safety
     ///
@@ -25,22 +25,23 @@ impl IntervalQueue {
         self.shard.settle().await;
     }
 
-    /// Takes no more jobs from this call on. The future waits until the accepted ones have finished.
+    /// Accepts no more jobs from this call on. The future waits until the accepted jobs have
+    /// finished.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the queue is closed all the same.
+    /// If dropped, the queue stays closed.
     pub fn close(&self) -> impl Future<Output = ()> + use<'_> {
         self.shard.close();
         self.wait_idle()
     }
 
-    /// Takes no more jobs, cancels those that wait and gives their places up, then gives the running ones
-    /// `grace` to finish and aborts those that have not.
+    /// Accepts no more jobs, cancels the waiting ones, and aborts running ones that have not
+    /// finished within `grace`.
     ///
     /// # Cancel safety
     ///
-    /// Dropped once it was polled, the waiting jobs are cancelled; running ones go on.
+    /// If dropped after its first poll, the waiting jobs are cancelled and running jobs go on.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         self.shard.close();
         let (arriving, waiting) = {
@@ -58,7 +59,7 @@ impl IntervalQueue {
         }
         let handles: Vec<_> = self.shard.line().running.values().flatten().cloned().collect();
         handles.iter().for_each(futures::future::AbortHandle::abort);
-        // An aborted job ends where it next waits; one that never does is left behind.
+        // An aborted job ends at its next await; a job that never awaits is left running.
         let _ = timeout(&self.shard.host, clock::ABORT_PATIENCE, self.wait_idle()).await;
         Shutdown { cancelled, aborted: handles.len() }
     }

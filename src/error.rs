@@ -1,4 +1,4 @@
-//! What an application sees when something goes wrong.
+//! [`Error`], the error of every call and job of this crate.
 
 use std::{
     any::Any,
@@ -9,47 +9,45 @@ use std::{
 
 use interval_queue_contract::{InvalidInput, StateError, StateErrorKind, describe};
 
-/// What an [`Error`] is about.
+/// The category of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value that cannot be used; the text names it and what would be right.
+    /// A value is invalid; the message names it and the valid values.
     Invalid,
-    /// The queue was closed and takes no more jobs.
+    /// The queue was closed and accepts no more jobs.
     Closed,
-    /// The shared state failed; [`Error::state`] tells how.
+    /// The store failed; see [`Error::state`].
     State,
     /// The job was cancelled before it finished.
     Cancelled,
-    /// The job would start, or was to have started, later than its `start_within`.
+    /// The job could not start within its `start_within`.
     TooLate,
     /// The job ran for longer than its `timeout`.
     TimedOut,
-    /// As many jobs of the shard wait as may, and the call was not to wait for room.
+    /// The shard has as many waiting jobs as allowed, and the call does not wait.
     Full,
-    /// The job panicked; [`Error::into_panic`] has what it panicked with. Or the opening of the queue of a
-    /// [key](crate::IntervalQueues::get) did, which all who waited for it are told in words.
+    /// The job panicked; [`Error::into_panic`] returns the payload. Or opening the queue of a
+    /// [key](crate::IntervalQueues::get) panicked; every caller gets the message.
     Panicked,
-    /// The settings for the queue of a key could not be [loaded](crate::IntervalQueues::loading); `source`
-    /// has the error.
+    /// The settings for the queue of a key could not be [loaded](crate::IntervalQueues::loading);
+    /// the cause is in `source`.
     Settings,
 }
 
-/// Why a call or a job did not succeed. `Display` is one line; the cause is in `source`.
+/// Why a call or a job failed. `Display` is one line; the cause is in `source`.
 ///
-/// `Debug` has both for people, since it is what a `main` that returns the error prints; `{:#?}` has the
-/// fields.
+/// `Debug` prints both, for a `main` that returns the error; `{:#?}` prints the fields.
 pub struct Error {
     kind: ErrorKind,
     message: String,
     cause: Cause,
 }
 
-/// What is behind an error.
 enum Cause {
     Nothing,
     State(StateError),
-    /// It was refused, since it would have started only after so long.
+    /// The job was rejected; it would have started after this delay.
     StartsIn(Duration),
     Settings(Arc<dyn std::error::Error + Send + Sync>),
     Panic(Mutex<Box<dyn Any + Send>>),
@@ -102,12 +100,12 @@ impl Error {
         Self { cause: Cause::Panic(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
     }
 
-    /// The queue of a key could not be opened, for all who wait for it.
+    /// The opening of a key's queue panicked; every waiting caller gets this error.
     pub(crate) fn opening_panicked(payload: &(dyn Any + Send)) -> Self {
         Self::new(ErrorKind::Panicked, panic_text("the opening", payload))
     }
 
-    /// The error of one who could not open the queue of a key, for each of those who wait for it.
+    /// Prefixes an error with the key of its queue.
     pub(crate) fn of_key(key: &str, error: &Self) -> Self {
         let message = match key.char_indices().nth(LONGEST_KEY) {
             None => format!("key {key:?}: {error}"),
@@ -116,7 +114,6 @@ impl Error {
         Self { message, ..error.again() }
     }
 
-    /// The settings for the queue of a key could not be loaded.
     pub(crate) fn of_settings(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
         Self {
             cause: Cause::Settings(error.into()),
@@ -124,7 +121,7 @@ impl Error {
         }
     }
 
-    /// The same, for another who is to be told; without what panicked.
+    /// A copy for another receiver. It lacks the payload of a panic, which cannot be cloned.
     pub(crate) fn again(&self) -> Self {
         let cause = match &self.cause {
             Cause::State(state) => Cause::State(state.clone()),
@@ -135,12 +132,12 @@ impl Error {
         Self { cause, ..Self::new(self.kind, &*self.message) }
     }
 
-    /// What the error is about.
+    /// The category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The error of the shared state behind this one, if there is one.
+    /// The error of the store that caused this one, if any.
     pub fn state(&self) -> Option<&StateError> {
         match &self.cause {
             Cause::State(state) => Some(state),
@@ -148,8 +145,8 @@ impl Error {
         }
     }
 
-    /// In how long the job would have started, if it was refused for that
-    /// ([`TooLate`](ErrorKind::TooLate)) and somebody could tell.
+    /// The estimated delay of a job rejected with [`TooLate`](ErrorKind::TooLate). `None`: there
+    /// was no estimate.
     pub fn starts_in(&self) -> Option<Duration> {
         match self.cause {
             Cause::StartsIn(starts_in) => Some(starts_in),
@@ -157,21 +154,21 @@ impl Error {
         }
     }
 
-    /// What the job panicked with, for [`std::panic::resume_unwind`].
+    /// The payload of the job's panic, for [`std::panic::resume_unwind`].
     pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
         let Cause::Panic(payload) = self.cause else { return None };
         Some(payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
-/// What panicked, and with which words if there were any.
+/// The subject, and the panic's text if it has one.
 fn panic_text(who: &str, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.map_or_else(|| format!("{who} panicked"), |text| format!("{who} panicked: {text}"))
 }
 
-/// How many characters of a key a message shows.
+/// Maximum characters of a key in a message.
 const LONGEST_KEY: usize = 64;
 
 impl fmt::Display for Error {

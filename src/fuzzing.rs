@@ -1,22 +1,21 @@
-//! The parsers of URLs and of HTTP fields for the fuzz targets in `fuzz/`, which connect to nothing. No part
-//! of the public API.
+//! Parsers of URLs and HTTP fields for the targets in `fuzz/`. Not public API; connects to nothing.
 
 use interval_queue_contract::InvalidInput;
 
 use crate::store;
 
-/// What a URL names.
+/// A parsed URL.
 #[derive(Debug)]
 pub enum Target {
-    /// A state without an address.
+    /// A store without a server.
     Local,
-    /// A Redis that was not looked for.
+    /// Redis, not connected.
     Redis(interval_queue_redis::Builder),
-    /// A PostgreSQL that was not looked for.
+    /// PostgreSQL, not connected.
     Postgres(interval_queue_postgres::Builder),
 }
 
-/// Takes a URL apart.
+/// Parses a URL.
 ///
 /// # Errors
 ///

@@ -1,5 +1,4 @@
-//! The place a shard runs in: its clock, timers, tasks and random numbers. Nothing else in this crate reaches
-//! for them.
+//! [`Host`]: the clock, timers, tasks and random numbers of a shard. Other code gets these from it.
 
 use std::{
     fmt::Debug,
@@ -12,28 +11,29 @@ use tokio::runtime::Handle;
 
 use crate::{clock, timer::Timers};
 
-/// What a shard needs of the place it runs in. The default is the tokio runtime in which its queue was
-/// opened; a simulation brings one that it can stop, kill and let drift.
+/// The environment of a shard. Default: the tokio runtime that opened the queue. A simulation
+/// passes a host that it can stop, kill and let drift.
 pub trait Host: Debug + Send + Sync + 'static {
-    /// The clock of this place: monotonic, and not comparable with that of another.
+    /// The host's clock: monotonic, not comparable with other hosts' clocks.
     fn now(&self) -> Instant;
 
-    /// Ends when [`now`](Host::now) has reached `deadline`.
+    /// Completes when [`now`](Host::now) has reached `deadline`.
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()>;
 
-    /// Runs a task to its end. A place that has ended drops it.
+    /// Spawns a task. A host that has ended drops it.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
-    /// Runs something that may block where it does not keep tasks from running.
+    /// Runs `work`, which may block, where it delays no task.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
     /// A random number: for ids and jitter, not for secrets.
     fn random(&self) -> u64;
 
-    /// The shard has nothing to do until it is woken: what was kept for its next timer may go.
+    /// The shard is idle until woken: resources kept for its next timer can be released.
     fn rest(&self) {}
 
-    /// Moves to the place of the caller after the old one has ended. False if that is not to be had.
+    /// Moves to the caller's environment after this one has ended. Returns false if that is
+    /// impossible.
     fn adopt(&self) -> bool {
         false
     }
@@ -69,7 +69,6 @@ impl<H: Host + ?Sized> Host for Arc<H> {
     }
 }
 
-/// A tokio runtime.
 #[derive(Debug)]
 pub(crate) struct Tokio {
     runtime: RwLock<Handle>,
@@ -77,7 +76,7 @@ pub(crate) struct Tokio {
 }
 
 impl Tokio {
-    /// The runtime of the caller. Panics outside of one, and in one without its drivers.
+    /// The caller's runtime. Panics outside a runtime, and in a runtime without its drivers.
     pub(crate) fn current() -> Self {
         let here = Self { runtime: RwLock::new(Handle::current()), timers: Arc::default() };
         here.timers.check();
@@ -116,14 +115,14 @@ impl Host for Tokio {
 
     fn adopt(&self) -> bool {
         let Ok(present) = Handle::try_current() else { return false };
-        // They belong to the reactor of the runtime that has ended.
+        // The kept timers belong to the reactor of the runtime that has ended.
         self.timers.rest();
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = present;
         true
     }
 }
 
-/// Ends at an instant, if there is one.
+/// Completes at `instant`. `None`: never.
 pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     match instant {
         Some(instant) => host.sleep_until(instant).await,
@@ -131,7 +130,8 @@ pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     }
 }
 
-/// The result of `work`, or none after `limit`. A limit beyond what the clock can tell is no limit.
+/// `None`: `limit` passed before `work` completed. A limit beyond the range of the clock is no
+/// limit.
 pub(crate) async fn timeout<T>(
     host: &Arc<dyn Host>,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! The queues that a store keeps: which there are, and how those go that nobody uses any more.
+//! Lists and deletes the queues of a store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use interval_queue_contract::{
 use crate::{Store, error::Error};
 
 impl Store {
-    /// The names of the queues on it, sorted.
+    /// The names of the store's queues, sorted.
     ///
     /// # Errors
     ///
@@ -18,7 +18,7 @@ impl Store {
         Ok(self.pace().await?.queues().await?)
     }
 
-    /// Deletes a queue: nothing of it is stored any more, and one that is opened under its name is new.
+    /// Deletes a queue and all that is stored of it. A queue opened later under its name is new.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -36,39 +36,40 @@ impl Store {
     /// # }
     /// ```
     ///
-    /// A shard that still has the queue open knows nothing of it. Its next job brings the queue back, as
-    /// after any loss of the record: with its tickets and settings, an interval and the longest lead later.
-    /// So do the jobs that wait, if it was deleted [by force](Deletion::Forced). A process that opens the
-    /// name before that begins at once, since the slots that were granted are known to nobody else.
+    /// A shard that has the queue open is not notified. Its next job restores the queue as after a
+    /// lost record: with its tickets and settings, after one interval and the longest lead. After a
+    /// deletion [by force](Deletion::Forced), waiting jobs restore it, too. A process that opens
+    /// the name earlier starts jobs at once, since only the old shards know the granted slots.
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State), whose [`state`](Error::state) is of the kind
-    /// [`NotFound`](StateErrorKind::NotFound) if there is no such queue, and
-    /// [`Conflict`](StateErrorKind::Conflict) if it is used, naming the shards that have jobs. Otherwise as
-    /// [`pace`](Self::pace); after a [`TimedOut`](StateErrorKind::TimedOut) it may be gone.
+    /// [`State`](crate::ErrorKind::State), with a [`state`](Error::state) of kind
+    /// [`NotFound`](StateErrorKind::NotFound) if the queue does not exist, or
+    /// [`Conflict`](StateErrorKind::Conflict) if it is used, naming the shards with jobs. Otherwise
+    /// as [`pace`](Self::pace). After [`TimedOut`](StateErrorKind::TimedOut) the queue may be
+    /// deleted.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the queue is deleted or is not.
+    /// If dropped, the queue may be deleted.
     pub async fn delete(&self, queue: &QueueName, deletion: Deletion) -> Result<(), Error> {
         Ok(delete(&self.pace().await?, queue, deletion).await?)
     }
 
-    /// Deletes the queues that were not used for so long: no command changed them, no shard has jobs, and
-    /// they are neither paused nor held nor have a slot ahead. The names of those that went, sorted.
+    /// Deletes the queues unused for `idle_for`: no command changed them, no shard has jobs, and
+    /// they are neither paused nor held and have no slot ahead. Returns their names, sorted.
     ///
-    /// It takes a command for each queue that is stored. A shard that has one of them open, without jobs,
-    /// brings it back with its next one; see [`delete`](Self::delete).
+    /// Sends one command per stored queue. A shard that has a deleted queue open restores it with
+    /// its next job; see [`delete`](Self::delete).
     ///
     /// # Errors
     ///
-    /// As [`pace`](Self::pace). One queue that cannot be deleted, because its record is damaged, say, keeps
-    /// no other from it; the first such error is told at the end.
+    /// As [`pace`](Self::pace). A queue that cannot be deleted, such as one with a damaged record,
+    /// does not stop the others; the first such error is returned at the end.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, some are deleted.
+    /// If dropped, some queues may be deleted.
     pub async fn prune(&self, idle_for: Duration) -> Result<Vec<QueueName>, Error> {
         let state = self.pace().await?;
         let idle = Deletion::Idle(Micros::from_duration(idle_for));
@@ -86,7 +87,7 @@ impl Store {
     }
 }
 
-/// Asks twice if need be: over a connection that died while nobody used it the first attempt fails.
+/// Retries once: the first command may fail because its connection died while idle.
 async fn delete(
     state: &Arc<dyn SharedState>,
     queue: &QueueName,
@@ -95,7 +96,7 @@ async fn delete(
     let command = Command::Change(Change::Delete(deletion), Memory::default());
     match state.apply(queue, command.clone()).await {
         Err(error) if error.is_retryable() => match state.apply(queue, command).await {
-            // The first one may have happened.
+            // The first attempt may have deleted the queue.
             Err(again) if again.kind() == StateErrorKind::NotFound => Ok(()),
             other => other.map(drop),
         },

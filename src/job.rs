@@ -1,4 +1,4 @@
-//! Jobs: how one is started, and the handle that tells of it.
+//! The start of a job, and [`JobHandle`].
 
 use std::{
     future::Future,
@@ -25,8 +25,8 @@ use crate::{
     user_code::{caught, dispose, limited},
 };
 
-/// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in
-/// its cooperative budget: with a hundred thousand in one `join_all` that costs minutes.
+/// A future of the application, started as a task of its own. The channel is not tokio's, which
+/// takes part in tokio's cooperative budget: a `join_all` of a hundred thousand would take minutes.
 struct Task<F, T> {
     job: F,
     result: oneshot::Sender<Result<T, Error>>,
@@ -45,7 +45,7 @@ where
             let outcome = place.run(None, pin!(Some(job))).await.and_then(|result| result);
             place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
             drop(place);
-            // A detached job has nobody who wants its result.
+            // A detached job has no receiver.
             let _ = result.send(outcome);
         }));
         Ok(Some(handle))
@@ -60,15 +60,18 @@ where
 
 /// A future of the result of a job.
 ///
-/// Dropping the handle detaches the job: it runs all the same. [`JobHandle::cancel`] gives the place up.
+/// Dropping the handle detaches the job, which still runs. [`JobHandle::cancel`] cancels it.
 ///
 /// # Errors
 ///
-/// The future yields [`Cancelled`](crate::ErrorKind::Cancelled) if the job was cancelled, by its handle or by
-/// [`shutdown`](crate::IntervalQueue::shutdown), or its runtime ended while it ran;
-/// [`Panicked`](crate::ErrorKind::Panicked) if it panicked; [`State`](crate::ErrorKind::State) if the state
-/// refused it for a reason that will not pass by itself; [`TooLate`](crate::ErrorKind::TooLate) and
-/// [`TimedOut`](crate::ErrorKind::TimedOut) as its [options](crate::JobOptions) say.
+/// - [`Cancelled`](crate::ErrorKind::Cancelled): the handle, a group or
+///   [`shutdown`](crate::IntervalQueue::shutdown) cancelled the job, or its runtime ended while it
+///   ran.
+/// - [`Panicked`](crate::ErrorKind::Panicked): the job panicked.
+/// - [`State`](crate::ErrorKind::State): the store rejected the job with an error that is not
+///   retryable.
+/// - [`TooLate`](crate::ErrorKind::TooLate), [`TimedOut`](crate::ErrorKind::TimedOut): see
+///   [`JobOptions`](crate::JobOptions).
 ///
 /// # Cancel safety
 ///
@@ -81,7 +84,6 @@ pub struct JobHandle<T> {
     pub(crate) result: oneshot::Receiver<Result<T, Error>>,
 }
 
-/// What a handle cancels.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Job(JobId),
@@ -89,17 +91,17 @@ pub(crate) enum Target {
 }
 
 impl<T> JobHandle<T> {
-    /// The ticket that is taken for the job, once it is: at once on a shard without other work, and with its
-    /// next command on a busy one, see [`Builder::linger`](crate::Builder::linger). May be asked any number
-    /// of times.
+    /// The job's ticket, once it is taken: at once if the shard has no other work, otherwise with
+    /// its next command, see [`Builder::linger`](crate::Builder::linger). May be called repeatedly.
     ///
-    /// If an older job of this shard is cancelled or starts alone, the job starts with an earlier ticket.
-    /// [`Ticket::NONE`] if it started alone before it had one; see
-    /// [`WhenStateIsLost`](crate::WhenStateIsLost). Of a job that is tried again it is the first one.
+    /// If an older job of the shard is cancelled or starts alone, the job starts with an earlier
+    /// ticket. [`Ticket::NONE`]: the job started alone without one, see
+    /// [`WhenStateIsLost`](crate::WhenStateIsLost). With retries, this is the first attempt's
+    /// ticket.
     ///
     /// # Errors
     ///
-    /// Those of the handle for a job that gets no ticket.
+    /// The handle's error, for a job that gets no ticket.
     ///
     /// # Cancel safety
     ///
@@ -109,30 +111,29 @@ impl<T> JobHandle<T> {
         self.taken.wait().await
     }
 
-    /// How many tickets stand before it, at most, as far as this shard knows: some may not be used any more.
-    /// None once it has started or was cancelled. Takes time in proportion to the jobs of this shard before
-    /// it.
+    /// The maximum number of tickets ahead of the job, as last seen by this shard. `None`: the job
+    /// has started or was cancelled. Takes time proportional to the shard's jobs ahead of it.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
         line.ticket_of(self.job()).map(|ticket| line.contact.memory.ahead_of(ticket))
     }
 
-    /// In how long it starts if every ticket before it is used, as far as this shard knows. None once it has
-    /// started or was cancelled, or while the queue is paused.
+    /// The estimated delay until the start, if all earlier tickets are used, as last seen by this
+    /// shard. `None`: the job has started or was cancelled, or the queue is paused.
     pub fn estimated_start(&self) -> Option<Duration> {
         let now = self.shard.host.now();
         let start = self.shard.line().expected_start(self.job(), now)?;
         Some(start.saturating_duration_since(now))
     }
 
-    /// Changes the [priority](crate::JobOptions::priority) of the job. False if it has started or was
-    /// cancelled, or waits for another attempt, which then has the priority that it was added with.
+    /// Changes the [priority](crate::JobOptions::priority). Returns false if the job has started,
+    /// was cancelled, or waits for another attempt, which keeps the original priority.
     pub fn set_priority(&self, priority: i32) -> bool {
         self.shard.line().backlog.set_priority(self.job(), priority)
     }
 
-    /// Cancels the job if it has not started and gives its place up; a job to be retried is not retried any
-    /// more. True if it will not run (again).
+    /// Cancels the job unless it has started, and its retries. Returns true if it will not run
+    /// (again).
     pub fn cancel(&self) -> bool {
         match &self.target {
             Target::Job(id) => self.shard.withdraw(*id).is_some(),
@@ -160,7 +161,6 @@ impl<T> Future for JobHandle<T> {
     }
 }
 
-/// What runs the future when the slot comes, for at most so long.
 pub(crate) fn task<T: Send + 'static>(
     host: &Arc<dyn Host>,
     limit: Option<Duration>,
@@ -169,7 +169,7 @@ pub(crate) fn task<T: Send + 'static>(
     let (sender, result) = oneshot::channel();
     let start: Box<dyn Start> = match limit {
         None => Box::new(Task { job: job.map(Ok), result: sender }),
-        // Apart, since the one without a limit is smaller.
+        // Separate, since a job without a limit is smaller.
         Some(_) => Box::new(Task { job: limited(host.clone(), limit, job), result: sender }),
     };
     (start, result)

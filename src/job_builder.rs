@@ -1,4 +1,4 @@
-//! What is to be added, and on which terms: the one way to give options to a job.
+//! [`JobBuilder`], the only way to give options to a job.
 
 use std::{future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
@@ -14,7 +14,9 @@ use crate::{
     turn,
 };
 
-/// A job that is to be added, with its options; made by [`IntervalQueue::job`] and those beside it.
+/// A job to be added, with its options; made by [`IntervalQueue::job`],
+/// [`jobs`](IntervalQueue::jobs), [`retrying`](IntervalQueue::retrying),
+/// [`turn`](IntervalQueue::turn) or [`pull`](IntervalQueue::pull).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -32,7 +34,7 @@ use crate::{
 /// # }
 /// ```
 ///
-/// The options are those of [`JobOptions`], which a job can be given as a whole, too.
+/// The methods set single options of [`JobOptions`]; [`options`](Self::options) sets all at once.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is added before `.add()`, `.try_add()` or, for a turn, `.await`"]
 pub struct JobBuilder<J> {
@@ -45,14 +47,14 @@ pub struct JobBuilder<J> {
 #[derive(Clone, Debug)]
 pub struct Many<I>(pub(crate) I);
 
-/// A job that is tried again, see [`IntervalQueue::retrying`].
+/// A job with retries, see [`IntervalQueue::retrying`].
 #[derive(Clone, Debug)]
 pub struct Retrying<M> {
     pub(crate) policy: Retry,
     pub(crate) make: M,
 }
 
-/// What runs where the slot is waited for, see [`IntervalQueue::turn`].
+/// A wait for a slot, to run something in place, see [`IntervalQueue::turn`].
 #[derive(Clone, Debug)]
 pub struct InPlace(pub(crate) ());
 
@@ -61,34 +63,33 @@ impl<J> JobBuilder<J> {
         Self { queue: queue.clone(), options: JobOptions::new(), job }
     }
 
-    /// All options at once, in place of those given so far. Default [`JobOptions::new`].
+    /// Replaces all options set so far. Default: [`JobOptions::new`].
     pub fn options(mut self, options: JobOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// How many intervals it takes, see [`JobOptions::weight`]. Default 1.
+    /// The intervals that the job takes, see [`JobOptions::weight`]. Default: 1.
     pub fn weight(self, weight: u32) -> Self {
         self.with(|options| options.weight(weight))
     }
 
-    /// Jobs of a higher priority start first, see [`JobOptions::priority`]. Default 0.
+    /// Jobs with a higher priority start first, see [`JobOptions::priority`]. Default: 0.
     pub fn priority(self, priority: i32) -> Self {
         self.with(|options| options.priority(priority))
     }
 
-    /// How long after the call it may start, at the latest, see [`JobOptions::start_within`]. Default:
-    /// whenever its slot comes.
+    /// The latest start after the call, see [`JobOptions::start_within`]. Default: no limit.
     pub fn start_within(self, limit: Duration) -> Self {
         self.with(|options| options.start_within(limit))
     }
 
-    /// How long it may run, see [`JobOptions::timeout`]. Default: as long as it likes.
+    /// The longest run, see [`JobOptions::timeout`]. Default: no limit.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
     }
 
-    /// The group it is cancelled with. Default: none.
+    /// The group that cancels the job. Default: none.
     pub fn group(self, group: &JobGroup) -> Self {
         self.with(|options| options.group(group))
     }
@@ -103,13 +104,13 @@ impl<F> JobBuilder<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Adds the job, as [`IntervalQueue::add`] does.
+    /// Adds the job like [`IntervalQueue::add`].
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::add`]; [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used;
+    /// As [`IntervalQueue::add`]; [`Invalid`](crate::ErrorKind::Invalid) for invalid options;
     /// [`TooLate`](crate::ErrorKind::TooLate) and [`Cancelled`](crate::ErrorKind::Cancelled) as
-    /// [`start_within`](JobOptions::start_within) and [`JobGroup::cancel`] say.
+    /// documented at [`start_within`](JobOptions::start_within) and [`JobGroup::cancel`].
     ///
     /// # Cancel safety
     ///
@@ -122,7 +123,7 @@ where
         Ok(queue.handle(accepted, result))
     }
 
-    /// Adds the job unless it would have to wait for room in a [bounded line](crate::Builder::max_waiting).
+    /// Adds the job unless `add` would wait for [capacity](crate::Builder::max_waiting).
     ///
     /// # Errors
     ///
@@ -140,19 +141,20 @@ impl<F> JobBuilder<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Starts the job in a slot that is free now, or says when one would be. Returns once it has started. The
-    /// record is read first, unless this shard heard of it in the last 50 ms, so that a job that cannot start
-    /// takes no ticket; only where another shard is quicker by less than a round trip is a ticket given up.
-    /// [`start_within`](Self::start_within) makes no difference.
+    /// Starts the job if a slot is free now, and returns after the start. Reads the record first
+    /// unless this shard has seen it within 50 ms, so a job that cannot start takes no ticket; one
+    /// is wasted only if another shard is faster by less than a round trip. Ignores
+    /// [`start_within`](Self::start_within).
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add), [`Full`](crate::ErrorKind::Full), and [`TooLate`](crate::ErrorKind::TooLate) if
-    /// no slot is free: [`Error::starts_in`] tells in how long the job would start.
+    /// As [`add`](Self::add); [`Full`](crate::ErrorKind::Full);
+    /// [`TooLate`](crate::ErrorKind::TooLate) if no slot is free, with the estimated delay in
+    /// [`Error::starts_in`].
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it returned, the job does not start.
+    /// If dropped before it returns, the job does not start.
     pub async fn try_now(self) -> Result<JobHandle<F::Output>, Error> {
         let Self { queue, options, job } = self;
         let options = options.start_within(Duration::ZERO);
@@ -178,23 +180,21 @@ where
     }
 }
 
-/// The results of jobs that are added together.
 type Results<T> = Vec<oneshot::Receiver<Result<T, Error>>>;
 
-/// The queue, what starts each job, and what will tell its result.
 type Tasks<T> = (IntervalQueue, Vec<Box<dyn Start>>, Results<T>);
 
 impl<I> JobBuilder<Many<I>>
 where
     I: IntoIterator<Item: Future<Output: Send> + Send + 'static>,
 {
-    /// Adds the jobs, as [`IntervalQueue::add_all`] does, with these options for each.
+    /// Adds the jobs like [`IntervalQueue::add_all`], each with these options.
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::add_all`], and [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be
-    /// used. A job that would start [too late](JobOptions::start_within) is refused by itself, through its
-    /// handle.
+    /// As [`IntervalQueue::add_all`], and [`Invalid`](crate::ErrorKind::Invalid) for invalid
+    /// options. The handle of a job that would start [too late](JobOptions::start_within) returns
+    /// that error.
     ///
     /// # Cancel safety
     ///
@@ -206,8 +206,7 @@ where
         Ok(queue.handles(accepted, results))
     }
 
-    /// Adds the jobs unless they would have to wait for room in a
-    /// [bounded line](crate::Builder::max_waiting).
+    /// Adds the jobs unless `add` would wait for [capacity](crate::Builder::max_waiting).
     ///
     /// # Errors
     ///
@@ -234,14 +233,14 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    /// Adds the job. The options are those of each attempt, but that `start_within` bounds the first start.
-    /// An attempt that runs into its [`timeout`](JobOptions::timeout) has failed; if it was the last, the
-    /// handle gives that error.
+    /// Adds the job. The options hold for each attempt, `start_within` only for the first. An
+    /// attempt that exceeds its [`timeout`](JobOptions::timeout) has failed; after the last one,
+    /// the handle returns that error.
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::add`], and [`Invalid`](crate::ErrorKind::Invalid) for a policy or options that
-    /// cannot be used.
+    /// As [`IntervalQueue::add`], and [`Invalid`](crate::ErrorKind::Invalid) for an invalid policy
+    /// or option.
     ///
     /// # Cancel safety
     ///
@@ -256,7 +255,7 @@ where
         Ok(begin(&queue, accepted, turn, plan, job.make))
     }
 
-    /// Adds the job unless it would have to wait for room in a [bounded line](crate::Builder::max_waiting).
+    /// Adds the job unless `add` would wait for [capacity](crate::Builder::max_waiting).
     ///
     /// # Errors
     ///
@@ -273,7 +272,6 @@ where
 }
 
 impl JobBuilder<InPlace> {
-    /// Waits for the slot.
     async fn come(self) -> Result<Turn, Error> {
         let Self { queue, options, .. } = self;
         options.check_turn()?;
@@ -310,7 +308,6 @@ impl IntervalQueue {
     }
 }
 
-/// Has the attempts run, from the first place on.
 fn begin<F, Fut, T, E>(
     queue: &IntervalQueue,
     first: Accepted,
@@ -333,7 +330,7 @@ where
     queue.shard.host.spawn(Box::pin(async move {
         let result = called_in.run_to_end(pin!(Some(run))).await;
         drop(called_in);
-        // A detached job has nobody who wants its result.
+        // A detached job has no receiver.
         let _ = sender.send(result);
     }));
     JobHandle { shard: queue.shard.clone(), target: Target::Attempts(attempts), taken, result }

@@ -1,8 +1,8 @@
-//! Many processes, one pace: a leaderless, rate-limited queue of async jobs.
+//! A rate-limited queue of async jobs that several processes share.
 //!
-//! Services in several processes or on several machines start their jobs at one shared interval. All they
-//! share is a small record, in a file or in the Redis or PostgreSQL they have; there is no broker, no leader
-//! and no background loop.
+//! All processes that open a queue, on one or several machines, start their jobs at one shared
+//! interval. They share only a small record in a file, SQLite, Redis or PostgreSQL: no broker, no
+//! leader, no background loop.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,76 +25,81 @@
 //!
 //! # Rates
 //!
-//! Instead of an interval a queue can have [rates](Pace) as services publish them, all of which hold:
-//! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. [`_guide::rates`] says what to ask for.
+//! Instead of an interval, a queue can have [rates](Pace) as services publish them, all of which
+//! hold: `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. See [`_guide::rates`].
 //!
-//! # Words
+//! # Terms
 //!
-//! A **queue** is a name within a shared state; every [`IntervalQueue`] that opens it is a **shard** of it.
-//! To add a job a shard takes a **ticket**, the job's place. A **slot** is an instant on the state's clock at
-//! which one job may start. **Current** is the highest ticket that has started. A shard with jobs has a
-//! **presence** in the record, which ends with its **lease** unless it asks again.
+//! - **Queue**: a name within a store.
+//! - **Shard**: one open [`IntervalQueue`].
+//! - **Ticket**: the position of a job in the order of starts.
+//! - **Slot**: an instant on the store's clock at which one job may start.
+//! - **Current**: the highest ticket that has started.
+//! - **Presence**: the record's entry of a shard with jobs. It ends with the shard's **lease**
+//!   unless the shard polls again.
 //!
-//! # What can be relied on
+//! # Guarantees
 //!
-//! Slots are never closer than the interval, and a job never starts before its slot. With bursts, no span of
-//! time has more of them than the burst and one for each interval in it, of every rate. Living, punctual shards
-//! start jobs in ticket order; only while a running limit holds them up may near neighbours swap. A shard
-//! that misses its slot loses the slot, never the job. A killed process costs at most the slots that pass
-//! until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable
-//! nothing starts unless one [chose](WhenStateIsLost) otherwise, jobs wait, and work resumes by itself. A
-//! shard with nothing to do has no timer, no task and no I/O; one that waits for long listens for changes.
+//! - Slots are at least one interval apart, and no job starts before its slot. With bursts, a span
+//!   of time has at most the burst plus one slot per interval, for each rate.
+//! - Live, punctual shards start jobs in ticket order. Adjacent tickets may swap only while a
+//!   running limit delays jobs.
+//! - A shard that misses a slot loses the slot, never the job.
+//! - A killed process wastes at most the slots until its lease ends.
+//! - A job starts at most once per grant.
+//! - While the store is unreachable nothing starts, unless [`WhenStateIsLost`] is set otherwise.
+//!   Jobs wait, and starts resume without a call.
+//! - An idle shard has no timer, task or I/O; a shard with a long wait watches for changes.
+//! - The run time of jobs does not affect the rate, unless [`max_running`](Builder::max_running)
+//!   limits how many run at once.
 //!
-//! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
-//! [`max_running`](Builder::max_running) limits how many run at once.
+//! # Pausing
 //!
-//! # Stopping and starting again
-//!
-//! [`pause`](IntervalQueue::pause) stops all shards, [`resume`](IntervalQueue::resume) starts them again: those
-//! with jobs waiting listen for it, or look every two seconds or so where the state cannot tell. With
-//! [`wake_ups`](Builder::wake_ups) off they have no task and no timer in a pause, and start with their next
-//! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a
-//! signal handler, an HTTP endpoint or a cron job can call at any time.
+//! [`pause`](IntervalQueue::pause) stops all shards, [`resume`](IntervalQueue::resume) starts them
+//! again; [`WakeUps`] describes how shards notice. With wake-ups off, a paused shard has no task
+//! and no timer until its next [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or
+//! [`tick`](IntervalQueue::tick), which a signal handler, an HTTP endpoint or a cron job may call
+//! at any time.
 //!
 //! # Many queues
 //!
-//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one
-//! connection and drops those that are idle.
+//! [`IntervalQueues`] opens thousands of queues by key, such as a customer, host or API key, over
+//! one connection, and drops idle ones.
 //!
-//! # Shared state
+//! # Stores
 //!
-//! [`connect`] lists the URLs, and gives a [`Store`] that several queues can share. [`MemoryState`] is always
-//! there; features bring the others:
+//! [`connect`] lists the URLs and opens a [`Store`], which several queues can share. Features add
+//! stores to [`MemoryState`]:
 //!
-//! | feature | state |
+//! | feature | store |
 //! |---|---|
-//! | `json-file` (default) | a JSON file; with `json-file-watch` it tells of changes, see [`WakeUps`] |
-//! | `directory` | a directory with a readable file for each stored task, and the pace in a JSON file; SQLite comes along |
-//! | `sqlite` | an SQLite database; SQLite comes along, and needs a C compiler |
-//! | `redis` | Redis or Valkey; with `redis-tls`, `redis-sentinel`, `redis-cluster` also those |
-//! | `postgres` | PostgreSQL; with `postgres-tls` over TLS |
+//! | `json-file` (default) | a JSON file; with `json-file-watch` it notifies, see [`WakeUps`] |
+//! | `directory` | a directory: a file per stored task, the rate in a JSON file; bundles SQLite |
+//! | `sqlite` | an SQLite database; bundles SQLite, which needs a C compiler |
+//! | `redis` | Redis or Valkey; `redis-tls`, `redis-sentinel`, `redis-cluster` add these |
+//! | `postgres` | PostgreSQL; `postgres-tls` adds TLS |
 //!
-//! [`_guide::choosing_a_state`] compares them. For one of your own, implement [`SharedState`] from
-//! [`contract`]. To share a connection or a pool with the application, or to open a state by code, take the
-//! crate of the state, such as `interval-queue-postgres`, and hand it to [`Builder::open`].
+//! [`_guide::choosing_a_state`] compares them. To add a store, implement [`SharedState`] from
+//! [`contract`]. To share a connection pool with the application, or to open a store in code, pass
+//! a value of the store's crate, such as `interval-queue-postgres`, to [`Builder::open`].
 //!
 //! # Clients of an API
 //!
-//! With the feature `tower`, a layer paces any `tower` service: a client made with reqwest, tonic or hyper,
-//! or a server. With `http`, another one makes all processes wait as long as a response asks for in
-//! `Retry-After` or `RateLimit`.
+//! With the feature `tower`, a layer applies the rate to any `tower` service: a client (reqwest,
+//! tonic, hyper) or a server. With `http`, another layer makes all processes wait as long as a
+//! response requests in `Retry-After` or `RateLimit`.
 //!
-//! # Seeing what it does
+//! # Observability
 //!
-//! Jobs run in a span of [`tracing`](https://docs.rs/tracing), whose parent is the one they were added in;
-//! what happens to the queue is an event, and with the feature `metrics` it is counted. [`telemetry`] lists
+//! A job runs in a [`tracing`](https://docs.rs/tracing) span, a child of the span in which it was
+//! added. Changes of the queue are events; the feature `metrics` counts them. [`telemetry`] lists
 //! all names.
 //!
-//! # Testing your service
+//! # Testing
 //!
-//! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds,
-//! and every example of this documentation is one.
-// docs.rs says which feature brings what.
+//! On a [`MemoryState`] the queue follows tokio's paused time: an hour at a rate takes
+//! milliseconds. All examples of this documentation run this way.
+// docs.rs shows the feature that each item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;

@@ -1,28 +1,28 @@
-//! The line of a shard, whose jobs are futures; and what the shard knows of its driver.
+//! A shard's line, whose jobs are futures, with the flags of its driver.
 
 use std::ops::{Deref, DerefMut};
 
 use interval_queue_contract::Memory;
 pub(crate) use interval_queue_line::*;
 
-/// A line, and who looks after it. All of it is behind one lock.
+/// A line and the state of its driver, behind one lock.
 pub(crate) struct Kept<J, C, A> {
     line: Line<J, C, A>,
     /// Whether a driver task is alive.
     pub(crate) driving: bool,
-    /// Whether the driver ended with its runtime instead of by itself.
+    /// Whether the runtime dropped the driver before it had finished.
     pub(crate) orphaned: bool,
-    /// Whether it takes no new job.
+    /// Whether new jobs are rejected.
     pub(crate) closed: bool,
-    /// Whether it takes not even the next attempt of one.
+    /// Whether retries are rejected, too.
     pub(crate) shut_down: bool,
     /// Jobs between two attempts.
     pub(crate) backing_off: usize,
     /// Whether a task watches the queue, see `wake.rs`.
     pub(crate) watched: bool,
-    /// Whether it was told that starts cannot be spaced.
+    /// Whether `starts.unspaced` was logged.
     pub(crate) unspaced: bool,
-    /// What was seen to be in force when that was last told.
+    /// The memory of the record as of the last logged change.
     pub(crate) told: Option<Memory>,
 }
 
@@ -41,7 +41,7 @@ impl<J, C, A> Kept<J, C, A> {
         }
     }
 
-    /// Whether nothing waits, runs or is to be tried again.
+    /// Whether no job waits, runs or is to be retried.
     pub(crate) fn is_idle(&self) -> bool {
         self.line.is_quiet() && self.backing_off == 0
     }

@@ -1,4 +1,4 @@
-//! What to know of a job besides its future.
+//! Options of a job.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use interval_queue_contract::{InvalidInput, MAX_INTERVAL, Micros, check_weight};
 
 use crate::{JobGroup, line, shard::Terms};
 
-/// What to know of a job besides its future.
+/// Options of a job.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -18,7 +18,7 @@ use crate::{JobGroup, line, shard::Terms};
 /// for page in 0..10 {
 ///     queue.add(async move { page }).await?;
 /// }
-/// // Before the pages that wait, unless it would take more than three seconds all the same.
+/// // Starts before the waiting pages, and is rejected if it would wait more than three seconds.
 /// let urgent = JobOptions::new().priority(1).start_within(Duration::from_secs(3));
 /// assert_eq!(queue.job(async { "now" }).options(urgent.clone()).add().await?.await?, "now");
 ///
@@ -38,63 +38,63 @@ pub struct JobOptions {
 }
 
 impl JobOptions {
-    /// The options of an ordinary job.
+    /// The default options.
     pub const fn new() -> Self {
         Self { weight: None, priority: 0, start_within: None, timeout: None, group: None }
     }
 
-    /// How many intervals the job takes: the next slot comes that many intervals after its own. Default 1, at
-    /// most 1,000,000, and no more than 366 days of the queue's intervals.
+    /// The intervals that the job takes: the next slot comes that many intervals after its own.
+    /// Default: 1. At most 1,000,000, and 366 days of the queue's intervals.
     ///
-    /// It is the next slot that comes later, so a heavy job waits no longer than a light one. Where one
-    /// overtakes lighter jobs by its priority, the slots that were granted for them are lost: those within
-    /// the lead, a few milliseconds as a rule. If it is cancelled within the lead, its intervals pass unused.
+    /// Only the next slot is later, so a heavy job waits no longer than a light one. If it
+    /// overtakes lighter jobs, the slots granted to them are lost: those within the lead, usually a
+    /// few milliseconds. If it is cancelled within the lead, its intervals pass unused.
     pub const fn weight(mut self, weight: u32) -> Self {
         self.weight = Some(weight);
         self
     }
 
-    /// Jobs of a higher priority start first, those of one priority in the order of adding. Default 0.
+    /// Jobs with a higher priority start first, equal ones in the order of adding. Default: 0.
     ///
-    /// It orders the jobs of one shard, up to the moment of the start: a new job takes the first ticket of
-    /// its shard, and the others move back by one. Between shards it is the ticket that counts. Jobs of a low
-    /// priority wait for as long as there are others.
+    /// The priority orders the jobs of one shard until they start: a new job takes the shard's
+    /// first ticket, and the others move back by one. Between shards only tickets count. Low
+    /// priorities wait while higher ones exist.
     /// [`JobHandle::set_priority`](crate::JobHandle::set_priority) changes it later.
     pub const fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
         self
     }
 
-    /// How long after the call the job may start, at the latest. Zero: now or never, where now is as long as
-    /// an answer of the state may take, at least 10 ms. Default: whenever its slot comes.
+    /// The latest start, as a delay after the call. Default: no limit. Zero: now or never, where
+    /// now allows for a reply of the store, at least 10 ms.
     ///
-    /// A job is refused with [`TooLate`](crate::ErrorKind::TooLate), before it takes a ticket, if the start
-    /// that is quoted for it is later: by the call, if its shard has heard of the record within the last
-    /// second, else through its handle, once the shard has looked. The quote counts every ticket in front as
-    /// used. A job that was accepted and would start too late by now, because of a pause, say, or of others
-    /// that came first, is dropped and its handle gives the same error. Of jobs that are
-    /// [added together](crate::IntervalQueue::jobs) each is refused by itself, through its handle. Of a job
-    /// that is tried again it bounds the first start.
+    /// If its estimated start is later, the job is rejected with
+    /// [`TooLate`](crate::ErrorKind::TooLate) before it takes a ticket: by the call if its shard
+    /// has seen the record within a second, otherwise through its handle, after a read. The
+    /// estimate counts every earlier ticket as used. An accepted job that a pause or other jobs
+    /// delay too long is dropped with the same error. Jobs
+    /// [added together](crate::IntervalQueue::jobs) are rejected one by one, through their handles.
+    /// With retries, only the first start is limited.
     pub const fn start_within(mut self, limit: Duration) -> Self {
         self.start_within = Some(limit);
         self
     }
 
-    /// How long the job may run, from its start. Then it is dropped where it next waits, and its handle gives
-    /// [`TimedOut`](crate::ErrorKind::TimedOut). Default: as long as it likes. For a job that is tried again
-    /// it bounds every attempt.
+    /// The longest run. Then the job is dropped at its next await, and its handle returns
+    /// [`TimedOut`](crate::ErrorKind::TimedOut). Default: no limit. With retries, it limits each
+    /// attempt.
     pub const fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// The group the job is cancelled with. Default: none.
+    /// The group that cancels the job. Default: none.
     pub fn group(mut self, group: &JobGroup) -> Self {
         self.group = Some(group.clone());
         self
     }
 
-    /// Whether they can be those of a turn.
+    /// Rejects a timeout: code that runs in place cannot be aborted.
     pub(crate) fn check_turn(&self) -> Result<(), InvalidInput> {
         match self.timeout {
             Some(limit) => Err(InvalidInput::new(format!(
@@ -104,7 +104,7 @@ impl JobOptions {
         }
     }
 
-    /// The terms on which a job that is added now waits.
+    /// The terms of a job added at `now`; `grace` replaces a zero `start_within`.
     pub(crate) fn terms(
         &self,
         interval: Micros,
@@ -123,7 +123,7 @@ impl JobOptions {
             return Err(InvalidInput::new("timeout 0: give more than zero, or leave it out"));
         }
         let within = self.start_within.map(|limit| if limit.is_zero() { grace } else { limit });
-        // A limit beyond what the clock can tell is no limit.
+        // A deadline beyond the range of the clock is no limit.
         let deadline = within.and_then(|limit| now.checked_add(limit));
         let group = self.group.as_ref().map(JobGroup::id);
         let line = line::Terms { weight, priority: self.priority, deadline, group };

@@ -1,4 +1,4 @@
-//! How fast a queue may be, as people are told: an interval, or so many in so much time.
+//! [`Pace`]: the rate of a queue as people state it, an interval or a number of starts per time.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 /// One day of 24 hours.
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How fast a queue may be: one to [eight](interval_queue_contract::MAX_RATES) rates, all of which hold.
+/// The rate of a queue: one to [eight](interval_queue_contract::MAX_RATES) rates, all of which
+/// hold.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,35 +25,34 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 /// let published = Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY);
 /// ```
 ///
-/// | said | means |
+/// | written | meaning |
 /// |---|---|
 /// | `every(d)` | starts are `d` apart |
 /// | `rate(n).per(p)` | starts are `p / n` apart |
-/// | `….burst(b)` | so fast in the long run, and up to `b` at once after a time without starts: a token bucket |
-/// | `….and(n).per(p)` beside a faster rate | a quota: at most `n` in any `p`, up to a tenth of them at once |
+/// | `….burst(b)` | a token bucket: this rate in the long run, after idle time up to `b` at once |
+/// | `….and(n).per(p)` with a faster rate | a quota: at most `n` in any `p`, up to a tenth of them at once |
 ///
-/// With a burst of `b`, a span of time `t` has no more than `b + t × n / p` slots. A quota has a slot every
-/// `p / (n − n / 10)` in the long run, so that no window of `p` has more than `n`, wherever it begins; one of less
-/// than 20 has its slots evenly apart. With a burst of its own, it is a token bucket like any other, and `n + b`
-/// may fall into one window.
+/// With a burst of `b`, a span of time `t` has at most `b + t × n / p` slots. A quota has a slot
+/// every `p / (n − n / 10)` in the long run, so that no window of `p` has more than `n`, wherever
+/// it begins; a quota below 20 has evenly spaced slots. With its own burst it is an ordinary token
+/// bucket, and a window may have `n + b`.
 ///
-/// A rate that another one implies has no effect; that is logged when the queue is opened. Intervals are
+/// A rate implied by another has no effect, which is logged when the queue is opened. Intervals are
 /// rounded up to whole microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Pace {
     wanted: Vec<Wanted>,
-    /// A burst that was given before any rate.
+    /// A burst set before any rate: an error.
     misplaced: Option<u32>,
 }
 
-/// A rate as it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     count: u64,
     per: Duration,
     burst: Option<u32>,
-    /// Whether it was said as an interval, which is never a quota.
+    /// Whether the rate was given as an interval, which is never a quota.
     even: bool,
 }
 
@@ -62,13 +62,13 @@ impl Pace {
         Self::default().plus(Wanted { count: 1, per: interval, burst: None, even: true })
     }
 
-    /// So many starts in the time that follows with [`per`](Counted::per): `Pace::rate(5).per(SECOND)`.
+    /// `count` starts in the time that [`per`](Counted::per) sets: `Pace::rate(5).per(SECOND)`.
     pub fn rate(count: u64) -> Counted<Self> {
         Self::default().and(count)
     }
 
-    /// How many starts of the rate that was named last may come at once: 1 to 1,000,000. Default 1; of a quota a
-    /// tenth.
+    /// How many starts of the last rate may come at once: 1 to 1,000,000. Default: 1; for a quota,
+    /// a tenth.
     pub fn burst(mut self, burst: u32) -> Self {
         match self.wanted.last_mut() {
             Some(last) => last.burst = Some(burst),
@@ -77,7 +77,7 @@ impl Pace {
         self
     }
 
-    /// And no more than so many starts in the time that follows with [`per`](Counted::per).
+    /// Adds a rate: at most `count` starts in the time that [`per`](Counted::per) sets.
     pub fn and(self, count: u64) -> Counted<Self> {
         Counted::new(self, count, |pace, count, per| {
             pace.plus(Wanted { count, per, burst: None, even: false })
@@ -89,12 +89,11 @@ impl Pace {
         self
     }
 
-    /// Whether nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
         self == &Self::default()
     }
 
-    /// Whether it can be that of a queue.
+    /// Checks the rates.
     ///
     /// # Errors
     ///
@@ -103,7 +102,7 @@ impl Pace {
         self.resolve().map(drop)
     }
 
-    /// The rates that have no effect, each with the one because of which.
+    /// The rates without effect, each with the rate that implies it.
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ impl Pace {
         self.resolve().map(|(_, implied)| implied)
     }
 
-    /// What the queue is told: the rates that have an effect.
+    /// The rates that have an effect, as the queue stores them.
     ///
     /// # Errors
     ///
@@ -121,7 +120,7 @@ impl Pace {
         self.resolve().map(|(rates, _)| rates)
     }
 
-    /// The rates, and those of them that have no effect, each with the one because of which.
+    /// The stored rates, and each rate without effect with the rate that implies it.
     pub(crate) fn resolve(&self) -> Result<(Rates, Vec<(Rate, Rate)>), InvalidInput> {
         if let Some(burst) = self.misplaced {
             return Err(InvalidInput::new(format!(
@@ -145,7 +144,7 @@ impl From<Duration> for Pace {
 }
 
 impl Wanted {
-    /// The time between two starts, if they are evenly apart.
+    /// The interval between evenly spaced starts.
     fn apart(&self) -> Micros {
         let nanos = self.per.as_nanos().div_ceil(u128::from(self.count.max(1)));
         Micros::from_duration(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
@@ -172,7 +171,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// What it is to the queue; beside a faster one it is a quota, unless it has a burst of its own.
+    /// A rate `slower` than another is a quota, unless it has its own burst.
     fn rate(&self, slower: bool) -> Rate {
         let tenth = u32::try_from(self.count / 10).unwrap_or(u32::MAX).min(MAX_BURST);
         match self.burst {
@@ -186,7 +185,7 @@ impl Wanted {
     }
 }
 
-/// So many starts, in a time that is still to be said.
+/// A number of starts; [`per`](Self::per) adds the time.
 #[derive(Clone, Debug)]
 #[must_use = "say in how much time, with `per`"]
 pub struct Counted<T> {
@@ -202,7 +201,7 @@ impl<T> Counted<T> {
         Self { of, count, with }
     }
 
-    /// In this time: 1 µs to 366 days.
+    /// Sets the time of the rate: 1 µs to 366 days.
     pub fn per(self, time: Duration) -> T {
         (self.with)(self.of, self.count, time)
     }

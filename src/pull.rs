@@ -1,7 +1,8 @@
-//! Late binding: a place in the line first, and what runs in it chosen shortly before its slot.
+//! Late binding: a job takes its ticket first, and its content is chosen shortly before its slot.
 //!
-//! Until then the job is behind a gate, as those of several limits are (`joint.rs` of the line): it holds its
-//! ticket and asks for no slot. So a place that nobody needs is given up before a slot is granted for it.
+//! Until then its gate is closed, as for jobs of several limits (`joint.rs` of the line): it holds
+//! a ticket but requests no slot. So a ticket without work is given up before a slot is granted for
+//! it.
 
 use std::{
     future::IntoFuture,
@@ -26,16 +27,16 @@ use crate::{
     shard::{Accepted, Entry, Running, Start},
 };
 
-/// What is chosen shortly before its slot, see [`IntervalQueue::pull`].
+/// A job that is chosen shortly before its slot, see [`IntervalQueue::pull`].
 #[derive(Clone, Debug)]
 pub struct Pull<'a, C>(C, PhantomData<&'a ()>);
 
-/// What is chosen for a place that was [pulled](IntervalQueue::pull): a job, or one that is [weighed](Weighed).
+/// The result of `choose` in a [pull](IntervalQueue::pull): a job, or a [`Weighed`] job.
 pub trait Choice {
     /// The job.
     type Job;
 
-    /// The weight that its slot is to have, if it is not that of the place, and the job.
+    /// The weight of the job, if it has its own, and the job.
     fn into_parts(self) -> (Option<u32>, Self::Job);
 }
 
@@ -47,10 +48,10 @@ impl<J: Future> Choice for J {
     }
 }
 
-/// A choice that takes as many intervals as it says, whatever its place was pulled with.
+/// A job with its own weight instead of the pull's.
 #[derive(Clone, Copy, Debug)]
 pub struct Weighed<J> {
-    /// How many intervals its slot takes, see [`JobOptions::weight`](crate::JobOptions::weight).
+    /// The intervals that the job takes, see [`JobOptions::weight`](crate::JobOptions::weight).
     pub weight: u32,
     /// The job.
     pub job: J,
@@ -64,17 +65,17 @@ impl<J> Choice for Weighed<J> {
     }
 }
 
-/// The least time between two looks at a line that is waited for.
+/// The least time between two reads of the record by a waiting pull.
 const LEAST_LOOK: Duration = Duration::from_millis(100);
 
-/// What starts when the slot comes; none before it is chosen.
+/// The job to start at the slot. `None`: not chosen yet.
 type Chosen = Arc<Mutex<Option<Box<dyn Start>>>>;
 
 fn locked(chosen: &Chosen) -> MutexGuard<'_, Option<Box<dyn Start>>> {
     chosen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A place that is not given to a job yet.
+/// A ticket whose job is not chosen yet.
 struct Open {
     chosen: Chosen,
     refused: oneshot::Sender<Error>,
@@ -100,16 +101,16 @@ impl Start for Open {
 }
 
 impl IntervalQueue {
-    /// Takes a place in the line, and calls `choose` shortly before its slot to learn what runs there: the
-    /// choice is made last, from any source, such as a table or a stream. If there is nothing to do the place
-    /// is given up before a slot is granted for it, so the next job of this shard has it. Other shards were
-    /// told to ask later and may leave that one slot unused: wait until there is something before you pull.
+    /// Takes a ticket, and calls `choose` shortly before its slot to get a job, from any source,
+    /// such as a table or a stream. If `choose` returns `None`, the ticket is given up before a
+    /// slot is granted for it, and the next job of this shard starts instead. Other shards may
+    /// leave that one slot unused, so pull only when there is work.
     ///
-    /// Returns once the choice is made: the handle of the chosen job, which starts at the slot as a task of its
-    /// own, or none. A loop of pulls so empties a source at the pace. `choose` is called once, about as long
-    /// before the slot as the shard asks for it, a few milliseconds as a rule, and as the last choice took; a
-    /// slower one makes the start late. Options are given as for a [turn](Self::turn):
-    /// `queue.pull(…).weight(2).await`. A choice that weighs something else is [`Weighed`].
+    /// Returns after the choice: `None`, or the handle of the chosen job, which starts at the slot
+    /// as a task of its own. A loop of pulls empties a source at the rate. `choose` is called once,
+    /// before the slot by the lead, usually a few milliseconds, plus the time of the last choice. A
+    /// slower choice delays the start. Options are set as for a [turn](Self::turn):
+    /// `queue.pull(…).weight(2).await`. To choose the weight, too, return [`Weighed`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -130,12 +131,12 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add) and [its handle](JobHandle). `choose` has not been called then, unless the weight of what
-    /// it has chosen is out of its bounds.
+    /// As [`add`](Self::add) and [its handle](JobHandle). `choose` was not called then, unless its
+    /// choice has an invalid weight.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it returned, the place is given up, and a choice that is being made is dropped.
+    /// If dropped before it returns, the ticket is given up and a running `choose` is dropped.
     pub fn pull<'a, C, Fut, J>(&self, choose: C) -> JobBuilder<Pull<'a, C>>
     where
         C: FnOnce() -> Fut + Send + 'a,
@@ -169,7 +170,7 @@ impl<C> JobBuilder<Pull<'_, C>> {
         let began = shard.host.now();
         let choice = choose().await;
         *shard.choice_took() = shard.host.now().saturating_duration_since(began);
-        // Dropped, the place is given up.
+        // Dropping `accepted` gives the ticket up.
         let Some(choice) = choice else { return Ok(None) };
         let (weight, job) = choice.into_parts();
         if let Some(weight) = weight {
@@ -203,7 +204,7 @@ where
 }
 
 impl IntervalQueue {
-    /// Ends when it is time to choose what runs in this place.
+    /// Completes when it is time to choose the job.
     async fn near(&self, accepted: &Accepted, priority: i32) {
         let shard = &self.shard;
         let mut earliest: Option<Instant> = None;
@@ -218,14 +219,15 @@ impl IntervalQueue {
                 let start = line.gated_start(accepted.place.id, priority, has_ticket, now);
                 (start, now.saturating_duration_since(line.contact.heard))
             };
-            // Tickets of those who have left are in front as far as one can tell. While all wait, they pass only
-            // when somebody asks: what was estimated first is waited for, not what recedes from then on.
+            // Tickets of shards that left count as ahead. While all shards wait, those tickets pass
+            // only when a shard polls. So the earliest estimate holds, and later ones do not
+            // postpone it.
             earliest = start.map(|start| earliest.map_or(start, |earliest| earliest.min(start)));
             let near = earliest.map(|start| start.checked_sub(ahead).unwrap_or(start));
             if near.is_some_and(|near| near <= now) {
                 return;
             }
-            // The line may move faster than it looked: half-way it is looked at again.
+            // Starts may come faster than estimated: check again half-way.
             let least = FRESH.saturating_sub(heard).max(LEAST_LOOK);
             let half = near.map(|near| near.min(now + ((near - now) / 2).max(least)));
             tokio::select! {

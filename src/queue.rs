@@ -1,4 +1,4 @@
-//! The handle that applications hold.
+//! [`IntervalQueue`], the handle to a shard that applications hold.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,13 +10,13 @@ use crate::{
     shard::{Shard, Terms},
 };
 
-/// A slot that comes within this time is now.
+/// The minimum of [`IntervalQueue::grace`].
 const LEAST_GRACE: Duration = Duration::from_millis(10);
 
-/// A shard of a queue: adds jobs that start at the one pace that all shards of that name share.
+/// A shard of a queue. It adds jobs, which start at the rate that all shards of the queue share.
 ///
-/// Cloning gives another handle to the same shard. Jobs that were accepted run also when every handle is
-/// dropped, as long as the runtime lives.
+/// A clone is another handle to the same shard. Accepted jobs run even after all handles are
+/// dropped, until the runtime ends.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -41,33 +41,33 @@ impl IntervalQueue {
         &self.shard.queue
     }
 
-    /// The id of this shard: random, new with every one that is opened.
+    /// The id of this shard: random, new with each opening.
     pub fn shard_id(&self) -> ShardId {
         self.shard.line().identity.shard.clone()
     }
 
-    /// The settings in force, as far as this shard knows.
+    /// The settings in force, as last seen by this shard.
     pub fn settings(&self) -> Settings {
         self.shard.line().contact.memory.settings()
     }
 
-    /// The settings that this shard was opened with, if the queue was there with others that were
-    /// [kept](crate::OnExisting::Keep) and differ still. None: what was asked for is in force.
+    /// The settings that this shard was opened with, if the queue [kept](crate::OnExisting::Keep)
+    /// others and still differs. `None`: they are in force.
     pub fn overruled_settings(&self) -> Option<Settings> {
         self.shard.overruled.filter(|asked| *asked != self.settings())
     }
 
-    /// The interval in force, as far as this shard knows; of several rates that of the fastest.
+    /// The interval in force, as last seen by this shard; with several rates, that of the fastest.
     pub fn interval(&self) -> Duration {
         self.shard.line().contact.memory.interval().to_duration()
     }
 
-    /// The rates in force, as far as this shard knows.
+    /// The rates in force, as last seen by this shard.
     pub fn rates(&self) -> Rates {
         self.shard.line().contact.memory.meters.rates()
     }
 
-    /// How many jobs of all shards may run at once, as far as this shard knows. None: any number.
+    /// Maximum running jobs of all shards, as last seen by this shard. `None`: unlimited.
     pub fn max_running(&self) -> Option<u32> {
         self.shard.line().contact.memory.max_running
     }
@@ -77,19 +77,20 @@ impl IntervalQueue {
         options.terms(interval, self.shard.host.now(), self.grace())
     }
 
-    /// What counts as now: what an answer of the state may take.
+    /// The delay within which a start counts as immediate: the lead, or at least 10 ms. The lead
+    /// covers a reply.
     pub(crate) fn grace(&self) -> Duration {
         self.shard.lead().get().to_duration().max(LEAST_GRACE)
     }
 
-    /// In how long a new job with these options would start if every ticket before it is used; none while the
-    /// queue is paused. Takes no ticket. Reads the record unless this shard heard of it in the last 50 ms.
-    /// What the jobs of other shards weigh is not known.
+    /// The estimated delay until a new job with these options starts, if all earlier tickets are
+    /// used. `None`: the queue is paused. Takes no ticket. Reads the record unless this shard has
+    /// seen it within 50 ms. Does not know the weights of other shards' jobs.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used, and
-    /// [`State`](crate::ErrorKind::State) if the state cannot be read.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for invalid options,
+    /// [`State`](crate::ErrorKind::State) if the store cannot be read.
     ///
     /// # Cancel safety
     ///
@@ -99,12 +100,12 @@ impl IntervalQueue {
         self.shard.quote(&terms).await
     }
 
-    /// How many jobs of this shard wait for their start.
+    /// Jobs of this shard that wait for their start.
     pub fn waiting(&self) -> usize {
         self.shard.line().backlog.len()
     }
 
-    /// How many jobs of this shard run.
+    /// Jobs of this shard that run.
     pub fn running(&self) -> usize {
         self.shard.line().running.len()
     }

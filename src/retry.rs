@@ -1,4 +1,4 @@
-//! Jobs that are tried again: each attempt takes a ticket and a slot of its own.
+//! Jobs with retries: each attempt takes a ticket and a slot of its own.
 
 use std::{
     future::Future,
@@ -27,8 +27,8 @@ use crate::{
     user_code::{caught, dispose, limited},
 };
 
-/// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at
-/// the back of the queue.
+/// How often and how fast a failed job is retried: exponential backoff with jitter, then a new
+/// ticket at the back of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Retry {
@@ -38,19 +38,19 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Tries again at most `times` times after the first attempt. Zero: never.
+    /// At most this many retries after the first attempt. Zero: none.
     pub const fn times(times: usize) -> Self {
         Self { times, first: Duration::from_millis(100), longest: Duration::from_secs(60) }
     }
 
-    /// The delay before the first retry; it doubles with each. Default 100 ms. Jitter adds up to as much
-    /// again.
+    /// The delay before the first retry; it doubles with each retry. Default: 100 ms. Jitter adds
+    /// up to as much again.
     pub const fn first_delay(mut self, delay: Duration) -> Self {
         self.first = delay;
         self
     }
 
-    /// The longest delay before jitter. Default 60 s.
+    /// The longest delay before jitter. Default: 60 s.
     pub const fn longest_delay(mut self, delay: Duration) -> Self {
         self.longest = delay;
         self
@@ -77,12 +77,11 @@ impl Retry {
     }
 }
 
-/// Where a job that may be tried several times stands.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     current: AtomicU64,
     cancelled: AtomicBool,
-    /// Whether no attempt comes or runs any more that may still succeed.
+    /// Set when no further attempt can succeed.
     ended: AtomicBool,
     woken: Notify,
 }
@@ -96,10 +95,10 @@ impl Attempts {
         self.current.load(Ordering::Acquire)
     }
 
-    /// True unless an attempt runs that may still succeed, or the job has ended.
+    /// Returns false if the job has ended, or an attempt that may still succeed runs.
     pub(crate) fn cancel(&self, shard: &Arc<Shard>) -> bool {
         let (withdrawn, running) = {
-            // None starts or ends meanwhile.
+            // No attempt starts or ends while the line is locked.
             let mut line = shard.line();
             if self.ended.load(Ordering::Acquire) {
                 return false;
@@ -121,7 +120,7 @@ impl Attempts {
     }
 }
 
-/// Counts a job between two attempts, so that the shard is not taken for idle.
+/// Counts a job between two attempts, so that the shard does not count as idle.
 struct BackingOff(Arc<Shard>);
 
 impl Drop for BackingOff {
@@ -132,7 +131,7 @@ impl Drop for BackingOff {
     }
 }
 
-/// Says that a job has ended, however that comes.
+/// Marks the job as ended, also if its future is dropped.
 struct Ending(Arc<Attempts>);
 
 impl Drop for Ending {
@@ -141,15 +140,13 @@ impl Drop for Ending {
     }
 }
 
-/// How each attempt is made.
 pub(crate) struct Plan {
     pub(crate) policy: Retry,
     pub(crate) terms: Terms,
-    /// How long an attempt may run.
+    /// The longest run of one attempt.
     pub(crate) limit: Option<Duration>,
 }
 
-/// Runs the attempts to the result that the handle gives.
 pub(crate) async fn run<F, Fut, T, E>(
     place: Place,
     mut turn: oneshot::Receiver<Result<Running, Error>>,
@@ -191,13 +188,12 @@ where
             Ok(Ok(Ok(_))) | Err(_) => None,
         };
         if delay.is_none() {
-            // Said while it still counts as running, which nobody can cancel either.
+            // Set while the attempt counts as running, so that a concurrent cancel returns false.
             attempts.ended.store(true, Ordering::Release);
         }
         shard.line().backing_off += 1;
         let backing_off = BackingOff(shard.clone());
         drop(running);
-        // What the handle gives if there is no further attempt.
         let failed = match outcome? {
             Ok(Ok(value)) => return Ok(Ok(value)),
             Ok(Err(error)) => Ok(Err(error)),

@@ -1,14 +1,14 @@
-//! How a queue stands, and why nothing is starting.
+//! [`Status`]: the status of a queue, and why nothing starts.
 
 use std::{fmt, time::Duration};
 
 use interval_queue_contract::{Micros, QueueName, Settings, ShardId, Snapshot, Standing};
 use serde::{Serialize, Serializer};
 
-/// How the queue stands, seen from one shard; made by
+/// The status of a queue, seen from one shard; made by
 /// [`IntervalQueue::status`](crate::IntervalQueue::status).
 ///
-/// It is shown as one line, for a log, and can be serialized, for a page of the application:
+/// `Display` prints one line for a log; the JSON can be served by the application:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -29,45 +29,45 @@ use serde::{Serialize, Serializer};
 pub struct Status {
     /// The queue.
     pub queue: QueueName,
-    /// The shard that looked.
+    /// The shard that made this status.
     pub shard: ShardId,
-    /// How many jobs of this shard wait for their start.
+    /// Jobs of this shard that wait for their start.
     pub waiting: usize,
-    /// How many jobs of this shard run.
+    /// Jobs of this shard that run.
     pub running: usize,
-    /// Whether this shard takes no more jobs.
+    /// Whether this shard accepts no more jobs.
     pub closed: bool,
     /// The settings that this shard was opened with, if others were kept; see
     /// [`overruled_settings`](crate::IntervalQueue::overruled_settings).
     pub overruled: Option<Settings>,
-    /// What the next start waits for.
+    /// Why the next start waits.
     pub reason: Reason,
-    /// The shared record; none if the state could not be read.
+    /// The shared record. `None`: it does not exist or could not be read.
     pub shared: Option<Snapshot>,
 }
 
-/// What the next start of a queue waits for.
+/// Why the next start of a queue waits.
 ///
-/// As JSON its `kind` says which it is: `state_unreachable`, `gone`, or that of the [`Standing`].
+/// In JSON, `kind` is `state_unreachable`, `gone`, or the kind of the [`Standing`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// The shared state does not answer. Nothing starts until it does, unless the shard runs alone.
+    /// The store does not reply. Nothing starts until it does, unless the shard runs alone.
     StateUnreachable {
-        /// For how long already.
+        /// The time since the first failure.
         #[serde(rename = "since_us", serialize_with = "micros")]
         since: Duration,
-        /// What it said last.
+        /// The last error.
         error: String,
         /// The time between two starts of this shard, if it runs alone; see
         /// [`WhenStateIsLost`](crate::WhenStateIsLost).
         #[serde(rename = "alone_us", serialize_with = "optional_micros")]
         alone: Option<Duration>,
     },
-    /// There is no such queue any more; the next job brings it back.
+    /// The queue no longer exists; the next job restores it.
     Gone,
-    /// Where the queue stands: empty, paused, held, behind a ticket of some shard, or at its running limit.
+    /// The queue is empty, paused, held, at its running limit, or waits for a ticket of some shard.
     #[serde(untagged)]
     Standing(Standing),
 }

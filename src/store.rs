@@ -1,4 +1,4 @@
-//! Stores by their URLs, and what is kept on them.
+//! [`Store`]: opens stores by URL.
 
 use std::sync::Arc;
 
@@ -25,8 +25,7 @@ use crate::Error;
 const KNOWN: &str = "memory:, file:PATH, dir:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
                      redis+cluster://…, postgres://HOST/DATABASE";
 
-/// A place where processes keep what they share: the memory of this one, a file, a database or a server. A
-/// clone is the same store.
+/// A store: the memory of this process, a file, a database or a server. A clone is the same store.
 #[derive(Clone, Debug)]
 pub struct Store(Kind);
 
@@ -59,49 +58,52 @@ enum Kind {
 /// # }
 /// ```
 ///
-/// | URL | state | feature |
+/// | URL | store | feature |
 /// |---|---|---|
-/// | `memory:` | the memory of this process, a new one with each call | |
-/// | `file:PATH` | a JSON file; a relative path is taken from the working directory | `json-file` (default) |
-/// | `dir:PATH` | a directory that has a file for each task, and the pace in `pace.json` | `directory` |
-/// | `sqlite:PATH` | an SQLite database; `sqlite:a.db` and `sqlite://a.db` are relative, `sqlite:///a.db` is not | `sqlite` |
+/// | `memory:` | the memory of this process, new with each call | |
+/// | `file:PATH` | a JSON file | `json-file` (default) |
+/// | `dir:PATH` | a directory with a file per task, and the rate in `pace.json` | `directory` |
+/// | `sqlite:PATH` | an SQLite database | `sqlite` |
 /// | `redis://[user:password@]host[:port][/database]` | Redis or Valkey | `redis` |
-/// | `rediss://…` | the same over TLS | `redis-tls` |
-/// | `redis+unix:///path/to.sock` | the same over a socket file | `redis` |
-/// | `redis+sentinel://host[:port],…/master[/database]` | the master that the sentinels name | `redis-sentinel` |
+/// | `rediss://…` | Redis over TLS | `redis-tls` |
+/// | `redis+unix:///path/to.sock` | Redis over a Unix socket | `redis` |
+/// | `redis+sentinel://host[:port],…/master[/database]` | the sentinels' master | `redis-sentinel` |
 /// | `redis+cluster://host[:port],…` | a Redis cluster | `redis-cluster` |
-/// | `postgres://[user[:password]@]host[:port],…[/database]` | PostgreSQL; `postgresql://` is the same | `postgres` |
+/// | `postgres://[user[:password]@]host[:port],…[/database]` | PostgreSQL | `postgres` |
+///
+/// A relative `PATH` starts at the working directory: `sqlite:a.db` and `sqlite://a.db` are
+/// relative, `sqlite:///a.db` is not. `postgresql://` is the same as `postgres://`.
 ///
 /// Parameters follow a `?`, joined by `&`; durations have a unit, as in `5s` or `250ms`:
 ///
 /// | parameter | of | meaning | default |
 /// |---|---|---|---|
-/// | `fsync=always` or `never` | file, directory | whether every change is flushed to the disk | `never` |
-/// | `replacement=rename` or `in-place` | file | whether a small file may be overwritten where it stands | `in-place` |
-/// | `clock=server` or `host` | file, directory | whose clock decides on a network mount | file: `host`, directory: `server` |
-/// | `lock_timeout=D` | file, directory, SQLite | how long to wait for the lock | `5s` |
-/// | `durability=full` or `relaxed` | SQLite, PostgreSQL | whether a command is on the disk when it is answered | `full` |
-/// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |
-/// | `timeout=D` | Redis, PostgreSQL | how long one command may take | `2s` |
-/// | `idle_expiry=D` | Redis | how long an idle queue is remembered | `7days` |
+/// | `fsync=always` or `never` | file, directory | flush every change to the disk | `never` |
+/// | `replacement=rename` or `in-place` | file | replace a small file, or overwrite it | `in-place` |
+/// | `clock=server` or `host` | file, directory | clock on network mounts | `host`; directory: `server` |
+/// | `lock_timeout=D` | file, directory, SQLite | longest wait for the lock | `5s` |
+/// | `durability=full` or `relaxed` | SQLite, PostgreSQL | `full`: on disk before the reply | `full` |
+/// | `prefix=TEXT` | Redis | prefix of all keys | `interval-queue` |
+/// | `timeout=D` | Redis, PostgreSQL | longest time for one command | `2s` |
+/// | `idle_expiry=D` | Redis | how long an idle queue is kept | `7days` |
 /// | `ca=PATH` | `rediss` | certificates to trust instead of the system's | |
-/// | `db=N`, `user=TEXT`, `pass=TEXT` | `redis+unix` | database and credentials | 0, nobody |
-/// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | who asks the sentinels | nobody |
-/// | `schema=NAME` | PostgreSQL | the schema that has the tables | `interval_queue` |
-/// | `connections=N` | PostgreSQL | how many connections there are at most | 4 |
+/// | `db=N`, `user=TEXT`, `pass=TEXT` | `redis+unix` | database and credentials | 0, none |
+/// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | credentials | none |
+/// | `schema=NAME` | PostgreSQL | the schema of the tables | `interval_queue` |
+/// | `connections=N` | PostgreSQL | maximum connections | 4 |
 ///
-/// A PostgreSQL URL may have most parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the
-/// feature `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or
-/// `target_session_attrs`; of several hosts `postgres://a,b/jobs?target_session_attrs=read-write` takes the
-/// one that can be written to. `PGPASSWORD`, `.pgpass` and service files are not read.
+/// A PostgreSQL URL also accepts most parameters of libpq, such as `sslmode`, `sslrootcert` (TLS
+/// needs the feature `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or
+/// `target_session_attrs`: `postgres://a,b/jobs?target_session_attrs=read-write` uses the host that
+/// accepts writes. `PGPASSWORD`, `.pgpass` and service files are not read.
 ///
-/// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
+/// In a path or a value, write `%3F` for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known
-/// ones, and for a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names
-/// cannot be used.
+/// [`Invalid`](crate::ErrorKind::Invalid) for an unknown scheme or parameter, with the known ones,
+/// and for a scheme whose feature is off. [`State`](crate::ErrorKind::State) if the store cannot be
+/// used.
 pub async fn connect(url: &str) -> Result<Store, Error> {
     Ok(Store(match Address::parse(url)? {
         Address::Memory => Kind::Memory(MemoryState::new(), MemoryTasks::new()),
@@ -119,11 +121,12 @@ pub async fn connect(url: &str) -> Result<Store, Error> {
 }
 
 impl Store {
-    /// The queues on it: their records, which keep the pace.
+    /// The backend of the queues, which keeps their records and so their rates.
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version.
+    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as data of a
+    /// newer version.
     pub async fn pace(&self) -> Result<Arc<dyn SharedState>, Error> {
         Ok(match &self.0 {
             Kind::Memory(state, _) => Arc::new(state.clone()),
@@ -140,12 +143,12 @@ impl Store {
         })
     }
 
-    /// The stored tasks on it. The crate `interval-queue-tasks` adds and runs them.
+    /// The backend of the stored tasks. The crate `interval-queue-tasks` adds and runs them.
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version,
-    /// and of kind [`Unsupported`](crate::StateErrorKind::Unsupported) for a store that keeps no tasks.
+    /// As [`pace`](Self::pace); of kind [`Unsupported`](crate::StateErrorKind::Unsupported) if the
+    /// store keeps no tasks.
     pub async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Error> {
         Ok(match &self.0 {
             Kind::Memory(_, tasks) => Arc::new(tasks.clone()),
@@ -166,8 +169,8 @@ impl Store {
         })
     }
 
-    /// What may go wrong because of how the store is set up, such as a Redis that evicts keys. It is logged, too, when the
-    /// store is opened.
+    /// A risk of the store's configuration, such as a Redis that evicts keys. Opening the store
+    /// logs it, too.
     pub fn warning(&self) -> Option<&str> {
         match &self.0 {
             #[cfg(feature = "redis")]
@@ -176,11 +179,11 @@ impl Store {
         }
     }
 
-    /// Closes what this process has open there, after the commands that run. The next command opens it again.
+    /// Closes this process's connections after the running commands. The next command reconnects.
     ///
-    /// Call it before the process ends if somebody may copy an SQLite database: while a connection is open, or was not
-    /// closed, the latest commands are in the `-wal` beside it. Dropping all handles closes it, too, but nothing waits
-    /// for that. Other stores need nothing.
+    /// Only SQLite needs it: call it before the process ends if someone may copy the database.
+    /// While a connection is open, or was not closed, the latest commands are in the `-wal` file.
+    /// Dropping all handles also closes it, but nothing waits for that.
     ///
     /// # Errors
     ///
@@ -188,7 +191,7 @@ impl Store {
     ///
     /// # Cancel safety
     ///
-    /// Once begun it is carried through.
+    /// Once begun, it completes even if dropped.
     pub async fn close(&self) -> Result<(), Error> {
         match &self.0 {
             #[cfg(feature = "sqlite")]
@@ -197,12 +200,13 @@ impl Store {
         }
     }
 
-    /// Returns the SQL that makes the tables which are missing on an SQL store, empty if none are; `None`: a store
-    /// without tables of SQL, which needs none.
+    /// Returns the SQL that creates the missing tables of an SQL store; empty if none are missing.
+    /// `None`: the store has no tables.
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version.
+    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as data of a
+    /// newer version.
     pub async fn missing_tables(&self) -> Result<Option<String>, Error> {
         Ok(match &self.0 {
             #[cfg(feature = "postgres")]
@@ -213,12 +217,14 @@ impl Store {
         })
     }
 
-    /// Makes the tables that are missing on an SQL store. Returns whether any were. The first command that stores
-    /// makes them, too: this is for a user who may make tables, on behalf of others who may not.
+    /// Creates the missing tables of an SQL store. Returns true if any were missing. The first
+    /// command that stores also creates them; call this as a user who may, on behalf of users who
+    /// may not.
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, or the user may not make tables.
+    /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, or the user may not
+    /// create tables.
     pub async fn make_tables(&self) -> Result<bool, Error> {
         Ok(match &self.0 {
             #[cfg(feature = "postgres")]
@@ -230,9 +236,9 @@ impl Store {
     }
 }
 
-/// Where the record of a queue can be kept: a [`Store`], or any [`SharedState`].
+/// A source of the backend that keeps a queue's record: a [`Store`], or any [`SharedState`].
 pub trait StateSource {
-    /// The state.
+    /// Returns the backend.
     fn into_state<'a>(self) -> BoxFuture<'a, Result<Arc<dyn SharedState>, Error>>
     where
         Self: 'a;
@@ -298,7 +304,7 @@ impl From<SqliteStore> for Store {
     }
 }
 
-/// What a URL names, with its parameters. Nothing is opened yet.
+/// A parsed URL with its parameters. Nothing is opened yet.
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub(crate) enum Address {
     Memory,
@@ -315,7 +321,6 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Takes a URL apart.
     pub(crate) fn parse(url: &str) -> Result<Self, InvalidInput> {
         let url = Url::parse(url, KNOWN)?;
         match feature_of(url.scheme()) {
@@ -340,7 +345,7 @@ impl Address {
     }
 }
 
-/// The feature that brings a scheme; of `memory:` none, so it is empty.
+/// The feature that a scheme needs; empty for `memory:`, which needs none.
 fn feature_of(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
         "memory" => "",

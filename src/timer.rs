@@ -1,5 +1,5 @@
-//! Timers of a tokio runtime. On Linux finer than tokio's own, which are a millisecond coarse: a kernel timer
-//! wakes the runtime through its reactor, without a thread and without spinning.
+//! Timers of a tokio runtime. On Linux a kernel timer wakes the runtime through its reactor,
+//! without a thread and without spinning: tokio's own timers have a resolution of one millisecond.
 
 use std::{sync::Arc, time::Instant};
 
@@ -7,7 +7,6 @@ use tokio::time::sleep_until;
 
 use crate::clock::now;
 
-/// The timers of one runtime.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     #[cfg(target_os = "linux")]
@@ -15,7 +14,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Ends when tokio's clock has reached `deadline`, also where a test has paused it.
+    /// Completes when tokio's clock has reached `deadline`, also when a test has paused it.
     pub(crate) async fn sleep_until(self: Arc<Self>, deadline: Instant) {
         #[cfg(target_os = "linux")]
         self.kernel.sleep_until(deadline).await;
@@ -24,13 +23,13 @@ impl Timers {
         }
     }
 
-    /// Panics in a runtime without a reactor, which could not say so later.
+    /// Panics in a runtime without a reactor; a later sleep could not report that.
     pub(crate) fn check(&self) {
         #[cfg(target_os = "linux")]
         self.kernel.check();
     }
 
-    /// Keeps nothing for the next timer.
+    /// Drops the spare timer.
     pub(crate) fn rest(&self) {
         #[cfg(target_os = "linux")]
         self.kernel.rest();
@@ -64,24 +63,25 @@ mod kernel {
 
     use crate::clock::{is_paused, now};
 
-    /// How many of a process' descriptors may be timers. Further sleepers make do with tokio's timers.
+    /// Maximum kernel timers per process, each a descriptor. Further sleeps use tokio's timers.
     const MOST: usize = 64;
-    /// A longer sleep begins with tokio's timer, so that only those who are near their slots hold a
-    /// descriptor.
+    /// Longer sleeps begin with tokio's timer, so that a descriptor is held only shortly before a
+    /// slot.
     const NEAR: Duration = Duration::from_millis(100);
-    /// How long before the end of such a sleep: more than tokio's timers are late.
+    /// How long before its deadline a longer sleep changes to a kernel timer: more than tokio's
+    /// timers are late.
     const COARSE: Duration = Duration::from_millis(3);
 
     static TIMERS: AtomicUsize = AtomicUsize::new(0);
 
-    /// One that is not in use is kept until the shard rests: it sleeps twice for each job.
+    /// Keeps one unused timer until the shard is idle: a shard sleeps twice per job.
     #[derive(Debug, Default)]
     pub(super) struct Kernel {
         spare: Mutex<Option<Timer>>,
     }
 
     impl Kernel {
-        /// Ends at `deadline`, or before if the kernel cannot tell when that is.
+        /// Completes at `deadline`, or earlier if no kernel timer is available.
         pub(super) async fn sleep_until(&self, deadline: Instant) {
             if deadline.saturating_duration_since(now()) > NEAR {
                 sleep_until((deadline - COARSE).into()).await;
@@ -98,7 +98,7 @@ mod kernel {
         }
 
         pub(super) fn check(&self) {
-            // Without a descriptor left it will make do with tokio's timers.
+            // Without a free descriptor, sleeps use tokio's timers.
             drop(Timer::new());
         }
 
@@ -107,7 +107,6 @@ mod kernel {
             drop(spare);
         }
 
-        /// Whether the sleep before ended by a timer of the kernel.
         #[cfg(test)]
         pub(super) fn has_spare(&self) -> bool {
             self.spare().is_some()
@@ -118,7 +117,7 @@ mod kernel {
         }
     }
 
-    /// Goes home when its sleeper does not need it any more.
+    /// A timer in use; `Drop` returns it to `home`.
     struct Lent<'a> {
         timer: Option<Timer>,
         home: &'a Kernel,
@@ -129,7 +128,7 @@ mod kernel {
             if let Some(timer) = &self.timer
                 && timer.after(delay).await.is_err()
             {
-                // Tokio's goes on alone, and this one is of no use to anybody.
+                // Tokio's timer ends the sleep; the failed timer is not kept.
                 self.timer = None;
             }
         }
@@ -143,7 +142,7 @@ mod kernel {
         }
     }
 
-    /// A kernel timer, known to the reactor of the runtime that made it.
+    /// A kernel timer, registered with the reactor of the runtime that created it.
     #[derive(Debug)]
     struct Timer {
         fd: AsyncFd<OwnedFd>,
@@ -170,21 +169,21 @@ mod kernel {
             })
         }
 
-        /// Whether this runtime's reactor knows it.
+        /// Whether the timer belongs to the current runtime's reactor.
         fn is_here(&self) -> bool {
             self.runtime == Handle::current().id()
         }
 
         async fn after(&self, delay: Duration) -> io::Result<()> {
-            // Zero would stop it.
+            // Zero would disarm the timer.
             let it_value =
                 Timespec::try_from(delay.max(Duration::from_nanos(1))).map_err(io::Error::other)?;
             let once = Itimerspec { it_interval: Timespec::default(), it_value };
             timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once)?;
             loop {
                 let mut ready = self.fd.readable().await?;
-                // What the reactor knows may be of an earlier use; setting a timer forgets that it had
-                // expired.
+                // The reactor's readiness may be left from an earlier use; arming a timer clears
+                // its expiration.
                 let expired = read(self.fd.get_ref(), &mut [0; 8]);
                 ready.clear_ready();
                 match expired {
@@ -220,7 +219,7 @@ mod tests {
             let deadline = now() + MS * 3 + Duration::from_micros(37 * (n % 30));
             timers.clone().sleep_until(deadline).await;
             assert!(now() >= deadline);
-            // Another test may have all that there may be for a while.
+            // Another test may hold all kernel timers for a while.
             if n >= 30 && timers.kernel.has_spare() {
                 break;
             }
@@ -263,7 +262,7 @@ mod tests {
         panic!("{} are left", descriptors());
     }
 
-    /// How many timers of the kernel this process holds.
+    /// Kernel timers that this process holds.
     fn descriptors() -> usize {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
         let links = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());

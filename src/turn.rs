@@ -1,4 +1,4 @@
-//! A slot to run something in place.
+//! [`Turn`]: a started slot in which the caller runs its own code.
 
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
@@ -8,7 +8,7 @@ use crate::{
     shard::{Running, Start},
 };
 
-/// A slot that has come. While it lives, it counts as a running job.
+/// A slot that has come. Until dropped, it counts as a running job.
 ///
 /// Returned by [`IntervalQueue::turn`](crate::IntervalQueue::turn).
 #[derive(Debug)]
@@ -16,13 +16,13 @@ use crate::{
 pub struct Turn(pub(crate) Running);
 
 impl Turn {
-    /// The ticket it was started with; [`Ticket::NONE`] if it started alone, see
+    /// The ticket of the start. [`Ticket::NONE`]: it started alone, see
     /// [`WhenStateIsLost`](crate::WhenStateIsLost).
     pub fn ticket(&self) -> Ticket {
         self.0.ticket
     }
 
-    /// How long ago its slot came.
+    /// The time since the start.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> std::time::Duration {
         self.0.shard.host.now().saturating_duration_since(self.0.since)
@@ -45,7 +45,7 @@ impl Start for Handover {
     }
 }
 
-/// What hands its place over when the slot comes.
+/// A start that sends the running slot to the receiver.
 pub(crate) fn handover() -> (Box<dyn Start>, oneshot::Receiver<Result<Running, Error>>) {
     let (sender, place) = oneshot::channel();
     (Box::new(Handover(sender)), place)

@@ -1,10 +1,10 @@
-//! Waits for something that is told, and may have come true already.
+//! Waits for a condition that is signalled, and may hold already.
 
 use std::pin::pin;
 
 use tokio::sync::Notify;
 
-/// Ends once it is so. It is looked at now, and whenever `told` wakes those who wait.
+/// Completes once `is_so` holds. Checks now and after each notification, and misses none.
 pub(crate) async fn until(told: &Notify, mut is_so: impl FnMut() -> bool) {
     loop {
         let mut notified = pin!(told.notified());

@@ -1,4 +1,4 @@
-//! What belongs to users, run and dropped where it can do no harm.
+//! Runs and drops user code where its panics and blocking do no harm.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -10,13 +10,13 @@ use crate::{
     host::{Host, timeout},
 };
 
-/// The future with a panic as its error.
+/// Turns a panic of the job into an error.
 pub(crate) async fn caught<T>(job: impl Future<Output = T>) -> Result<T, Error> {
-    // `map` drops the future as soon as it is done, so that a panic of its destructor is caught, too.
+    // `map` drops the future once it completes, so that a panic of its destructor is caught, too.
     AssertUnwindSafe(job.map(std::convert::identity)).catch_unwind().await.map_err(Error::panicked)
 }
 
-/// Drops what belongs to a user where it can do no harm.
+/// Drops user values in a separate task, if there is a runtime: a destructor may panic or block.
 pub(crate) fn dispose(jobs: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn(async move { drop(jobs) })),
@@ -24,7 +24,7 @@ pub(crate) fn dispose(jobs: impl Send + 'static) {
     }
 }
 
-/// The result of a job, or the error that it ran for too long, if there is a limit.
+/// Runs the job; an error if it exceeds the limit. `None`: no limit.
 pub(crate) async fn limited<T>(
     host: Arc<dyn Host>,
     limit: Option<Duration>,

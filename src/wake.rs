@@ -1,8 +1,10 @@
-//! Wake-ups: a shard that has nothing to do for long watches the queue, and goes on when a pause ends or other
-//! settings bring its slot nearer. Where the state cannot tell, it looks every few seconds.
+//! Wake-ups: a shard that has nothing to do for long watches the queue, and continues when a pause
+//! ends or new settings bring its slot nearer. If the store cannot notify, it reads the record
+//! every few seconds.
 //!
-//! One task a shard, alive only while jobs wait and the queue is paused or the next slot is far. It never starts
-//! anything itself: it nudges the driver, which asks the state. So a nudge too many costs a command.
+//! A shard has at most one such task, alive only while jobs wait and the queue is paused or the
+//! next slot is distant. It only wakes the driver, which polls. So a needless wake-up costs one
+//! command.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -21,7 +23,7 @@ use crate::{
     wake_ups::WakeUps,
 };
 
-/// Has the queue watched if the shard has nothing to do for long. To be called after each reply.
+/// Starts watching if the shard has nothing to do for long. Call it after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
     if shard.wake_ups == WakeUps::On {
         let is_new = {
@@ -36,13 +38,13 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
     }
 }
 
-/// Whether jobs wait, and nothing is asked for soon.
+/// Whether jobs wait and the shard polls no time soon.
 fn is_wanted(line: &Line, now: Instant) -> bool {
     let is_idle = line.contact.memory.paused || line.contact.ask_at.is_some_and(|ask_at| ask_at > now + LOOK);
     is_idle && !line.backlog.is_empty()
 }
 
-/// Takes back that the queue is watched if the runtime drops the task, which it may do anywhere.
+/// Clears `watched` in `Drop`, since the runtime may drop the task anywhere.
 struct Watching {
     shard: Arc<Shard>,
     ended: bool,
@@ -54,8 +56,8 @@ impl Drop for Watching {
             let mut line = self.shard.line();
             line.watched = false;
             if !line.backlog.is_empty() {
-                // The driver may have stopped and left the pause to us. The next one asks, and has it watched
-                // again.
+                // The driver may have stopped because this task was watching. The next driver
+                // polls, and watches again.
                 line.orphaned = true;
                 line.contact.nudge(self.shard.host.now());
             }
@@ -71,24 +73,26 @@ async fn keep_watching(mut watching: Watching) {
             () = until(&shard.answered, || !is_wanted(&shard.line(), shard.host.now())) => {}
             () = nudge_on_changes(shard) => {}
         }
-        // It may be wanted again by now; a driver that heard of that found it watched.
+        // Checked under the lock: meanwhile a driver may have found the queue watched and relied on
+        // this task.
         let mut line = shard.line();
         line.watched = is_wanted(&line, shard.host.now());
         if !line.watched {
-            // Said while the line is locked, so that whoever wants it next finds it unwatched.
+            // Set under the lock of the line, so that the next driver finds the queue unwatched.
             watching.ended = true;
             return;
         }
     }
 }
 
-/// The least time between two nudges: no state can make its shards ask in a circle.
+/// The least time between two wake-ups, so that no store makes its shards poll in a loop.
 const GAP: Duration = Duration::from_millis(20);
 
-/// About how often a shard looks that is not told.
+/// The mean time between reads if the store cannot notify.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How often one looks that should be told: where changes pass unheard, as on some network mounts.
+/// The time between reads if the store notifies: notifications may be lost, as on some network
+/// mounts.
 const SLOW_LOOK: Duration = Duration::from_secs(30);
 
 async fn nudge_on_changes(shard: &Arc<Shard>) {
@@ -101,7 +105,7 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
             }
             Err(error) => error,
             Ok(mut changes) => {
-                // What was changed before is not told.
+                // Earlier changes are not notified.
                 look(shard).await;
                 loop {
                     match timeout(&shard.host, SLOW_LOOK, next(&mut changes)).await {
@@ -131,15 +135,15 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
 
 async fn look_now_and_then(shard: &Arc<Shard>) {
     loop {
-        // Three quarters to five quarters of it, so that shards that wait together do not look together.
+        // Between 3/4 and 5/4 of `LOOK`, so that waiting shards do not read at the same time.
         let quarters = shard.host.random() as f64 / u64::MAX as f64 * 2.0 + 3.0;
         shard.host.sleep_until(shard.host.now() + LOOK.mul_f64(quarters / 4.0)).await;
         look(shard).await;
     }
 }
 
-/// Nudges the driver if something was changed for all shards. Nothing needs an answer to go on as it is, so a look
-/// that fails is only told.
+/// Wakes the driver if a setting changed for all shards. A failed read is only reported: without a
+/// change the shard needs no reply.
 async fn look(shard: &Arc<Shard>) {
     match shard.command(Command::Read).await.and_then(Reply::read) {
         Ok(Some(snapshot)) if snapshot.record.revision == shard.line().contact.memory.revision => {}
@@ -148,7 +152,7 @@ async fn look(shard: &Arc<Shard>) {
     }
 }
 
-/// Begins to watch, bounded in time. A backend that panics has failed.
+/// Starts watching, within `COMMAND_TIMEOUT`. A panic of the backend is an error.
 async fn begin(
     state: &dyn SharedState,
     queue: &QueueName,
@@ -162,7 +166,7 @@ async fn begin(
     }
 }
 
-/// The next item; none: there are no more.
+/// `None`: the stream has ended or panicked.
 async fn next(changes: &mut Changes) -> Option<()> {
     AssertUnwindSafe(changes.next()).catch_unwind().await.unwrap_or_default()
 }

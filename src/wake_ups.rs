@@ -1,6 +1,6 @@
-//! Whether a shard is woken by others.
+//! [`WakeUps`], an option of a queue.
 
-/// Whether a shard that waits for long is woken by changes that others make; see
+/// Whether other processes' changes wake a shard that waits for long; see
 /// [`Builder::wake_ups`](crate::Builder::wake_ups).
 ///
 /// ```
@@ -22,17 +22,18 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WakeUps {
-    /// It goes on as soon as it hears that any process resumed the queue, or changed its settings. While jobs wait
-    /// and the queue is paused, or the next slot is more than two seconds away, it keeps a small task that
-    /// watches the state: by a subscription in Redis or PostgreSQL, by watching the file, by a channel in
-    /// memory. Where the state cannot tell, or not now, that task reads the record every two seconds or so.
-    /// At any other time it watches nothing. The default.
+    /// The default. The shard continues when notified that a process resumed the queue or changed
+    /// its settings. While jobs wait and the queue is paused, or the next slot is more than two
+    /// seconds away, a small task watches the store: by a subscription (Redis, PostgreSQL), a
+    /// channel (memory), or the file (JSON file with the feature `json-file-watch`). If the store
+    /// cannot notify, the task reads the record about every two seconds.
     ///
-    /// Where changes pass unheard, as on some network mounts, it notices within half a minute.
+    /// If notifications are lost, as on some network mounts, the shard notices changes within half
+    /// a minute.
     #[default]
     On,
-    /// In a pause it waits for its next [`add`](crate::IntervalQueue::add),
-    /// [`start`](crate::IntervalQueue::start) or [`tick`](crate::IntervalQueue::tick), and has no task and no
-    /// I/O meanwhile. Other settings it notices when it next asks, after half its lease at the latest.
+    /// A paused shard waits for its next [`add`](crate::IntervalQueue::add),
+    /// [`start`](crate::IntervalQueue::start) or [`tick`](crate::IntervalQueue::tick), without a
+    /// task or I/O. It notices new settings when it next polls, within half its lease.
     Off,
 }

@@ -8,18 +8,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails says so")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
-mod case;
 #[path = "../common/mod.rs"]
 mod common;
+mod keyed_case;
+mod keyed_table;
 mod measure;
 mod process;
-mod table;
 
 use std::time::Duration;
 
 use clap::Parser;
 
-use crate::case::{Case, Kind};
+use crate::keyed_case::{Case, Kind};
 
 /// Measures thousands of queues by their keys in one process.
 #[derive(Debug, Parser)]
@@ -60,8 +60,8 @@ fn main() {
         let found = measure::measure(&cases.remove(0));
         println!("{}", serde_json::to_string(&found).unwrap());
     } else if arguments.bench || arguments.quick {
-        table::head();
-        cases.iter().for_each(|case| table::row(case, case.run().as_ref()));
-        table::foot();
+        keyed_table::head();
+        cases.iter().for_each(|case| keyed_table::row(case, case.run().as_ref()));
+        keyed_table::foot();
     }
 }

@@ -15,7 +15,7 @@ use interval_queue_test_support::RedisServer;
 use tokio::{task::unconstrained, time::sleep};
 
 use crate::{
-    case::{Case, Doing, Found},
+    keyed_case::{Case, Doing, Found},
     process,
 };
 

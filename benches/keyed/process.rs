@@ -11,7 +11,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::case::Doing;
+use crate::keyed_case::Doing;
 
 /// Bytes of memory.
 pub(crate) fn memory() -> f64 {

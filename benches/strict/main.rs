@@ -11,7 +11,6 @@
 mod assignment;
 #[path = "../pace/call.rs"]
 mod call;
-mod case;
 #[path = "../pace/clock.rs"]
 mod clock;
 #[path = "../pace/contender.rs"]
@@ -32,11 +31,12 @@ mod peers;
 #[path = "../pace/report.rs"]
 #[allow(unreachable_pub, reason = "the form of a file that others read, too")]
 mod report;
-mod run;
 #[path = "../pace/scenario.rs"]
 mod scenario;
 mod shell;
-mod table;
+mod strict_case;
+mod strict_run;
+mod strict_table;
 #[path = "../pace/watched.rs"]
 mod watched;
 #[path = "../pace/worker.rs"]
@@ -47,10 +47,10 @@ use std::{env, error::Error, path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    case::{Case, Who},
     contender::{Ours, Threads},
     nginx::{Nginx, Verdict},
-    run::{BusyLoops, Means},
+    strict_case::{Case, Who},
+    strict_run::{BusyLoops, Means},
 };
 
 /// Whatever went wrong.
@@ -129,12 +129,12 @@ fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut cases = Case::all(arguments.quick);
     if let Some(text) = &arguments.only {
-        cases.retain(|case| table::row(case, &[]).contains(text));
+        cases.retain(|case| strict_table::row(case, &[]).contains(text));
     }
     if arguments.ours {
         cases.retain(|case| matches!(case.who, Who::Slots | Who::Starts));
     }
-    let program = arguments.program.clone().or_else(case::program);
+    let program = arguments.program.clone().or_else(strict_case::program);
     if program.is_none() && cases.iter().any(|case| case.who == Who::Curl) {
         eprintln!(
             "{} is left out: `cargo build --release -p interval-queue-cli` brings it",
@@ -165,15 +165,15 @@ fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
     for run in 1..=runs {
         for (case, found) in cases.iter().zip(&mut found) {
             eprintln!("[{run}/{runs}] {}, {} %, {}", case.limit(), case.share, case.who.name());
-            match run::once(case, &means, run.into()) {
+            match strict_run::once(case, &means, run.into()) {
                 Ok(verdict) => found.push(verdict),
                 Err(failure) => eprintln!("    {failure}"),
             }
         }
     }
-    println!("{}", table::HEAD);
+    println!("{}", strict_table::HEAD);
     for (case, found) in cases.iter().zip(&found) {
-        println!("{}", table::row(case, found));
+        println!("{}", strict_table::row(case, found));
     }
     if found.iter().any(|found| found.len() < runs as usize) {
         return Err("not everything could be run: see above".into());

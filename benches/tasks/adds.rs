@@ -1,6 +1,6 @@
 //! How many tasks a second processes add.
 
-use crate::{case::Scale, contender::Contender, crew, hand::Hand, place::Place, server::Figures};
+use crate::{case::Scale, hand::Hand, place::Place, server::Figures, task_contender::Contender, task_crew};
 
 /// More than there is time for.
 const NO_END: usize = 1 << 40;
@@ -15,7 +15,7 @@ pub(crate) async fn measure(
 ) -> Option<Figures> {
     prepare(place, contender).await?;
     let before = place.server.work().await;
-    let done = crew::run(contender.adders(place, NO_END, batch, size), NO_END, scale.time).await?;
+    let done = task_crew::run(contender.adders(place, NO_END, batch, size), NO_END, scale.time).await?;
     let mut figures = vec![("tasks a second", done.rate()), ("CPU, µs", done.cpu * 1e6 / done.count)];
     figures.extend(per_task(before, place.server.work().await, done.count));
     Some(figures)

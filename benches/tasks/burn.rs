@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::{
     adds::{per_task, prepare},
     case::Scale,
-    contender::Contender,
-    crew,
     place::Place,
     server::Figures,
+    task_contender::Contender,
+    task_crew,
 };
 
 /// How many tasks wait at most, whatever runs them.
@@ -28,11 +28,11 @@ pub(crate) async fn measure(
     let empty = place.server.memory();
     let tasks = TASKS / scale.share;
     let patience = 2 * scale.time;
-    let added = crew::run(contender.adders(place, tasks, ADDED, size), tasks, patience).await?.count;
+    let added = task_crew::run(contender.adders(place, tasks, ADDED, size), tasks, patience).await?.count;
     let memory = place.server.memory().zip(empty).map(|(full, empty)| (full - empty) / added);
     let dead = place.server.dead().await;
     let before = place.server.work().await;
-    let done = crew::run(contender.workers(place, batch), added as usize, scale.time).await?;
+    let done = task_crew::run(contender.workers(place, batch), added as usize, scale.time).await?;
     let after = place.server.work().await;
     let mut figures = vec![("tasks a second", done.rate()), ("CPU, µs", done.cpu * 1e6 / done.count)];
     if !contender.is_peer() {

@@ -5,14 +5,13 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use futures::FutureExt;
 
 use crate::{
-    adds, backlog, burn,
-    contender::Contender,
-    degraded,
+    adds, backlog, burn, degraded,
     figures::median,
     open_loop,
     place::{Place, Places, Setting},
     server::Figures,
     steady,
+    task_contender::Contender,
 };
 
 /// A row of a table.

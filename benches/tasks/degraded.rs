@@ -7,12 +7,12 @@ use tokio::time::sleep;
 
 use crate::{
     case::Scale,
-    contender::{PROCESSES, ours},
-    crew::Process,
     figures::median,
     hand::Hand,
     place::{Place, Places},
     server::Figures,
+    task_contender::{PROCESSES, ours},
+    task_crew::Process,
 };
 
 /// How many wait, and then have ended, if there is time.

@@ -15,8 +15,6 @@ mod case;
 #[path = "../pace/clock.rs"]
 #[allow(dead_code, reason = "it uses some of it")]
 mod clock;
-mod contender;
-mod crew;
 mod degraded;
 #[path = "../pace/figures.rs"]
 #[allow(dead_code, reason = "it uses some of them")]
@@ -29,7 +27,6 @@ mod install;
 mod machine;
 mod open_loop;
 mod page;
-mod peers;
 mod place;
 mod plan;
 mod roles;
@@ -38,6 +35,9 @@ mod steady;
 #[path = "../pace/document/table.rs"]
 mod table;
 mod tally;
+mod task_contender;
+mod task_crew;
+mod task_peers;
 
 /// What `machine.rs` gives.
 mod report {

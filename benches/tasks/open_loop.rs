@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::{
     case::Scale,
-    contender::{PROCESSES, ours},
-    crew::{self, Done},
     place::{Place, Places},
     server::Figures,
     steady,
+    task_contender::{PROCESSES, ours},
+    task_crew::{self, Done},
 };
 
 /// How many run at once in a worker.
@@ -38,7 +38,7 @@ async fn offer(place: &Place, workers: usize, rate: f64, time: Duration) -> Opti
     let mut adder = ours("adder", place, [1, 0, 0]);
     adder.args(["--rate", &rate.to_string()]);
     let workers = (0..workers).map(|_| ours("runner", place, [JOBS]));
-    crew::run(workers.chain([adder]), usize::MAX, time).await
+    task_crew::run(workers.chain([adder]), usize::MAX, time).await
 }
 
 /// So late at most is that part of them.

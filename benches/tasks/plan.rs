@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use crate::{
     case::{Case, What},
-    contender::Contender,
-    peers::{Installed, Peer},
     place::{Kind, Setting},
+    task_contender::Contender,
+    task_peers::{Installed, Peer},
 };
 
 /// Bytes of a payload, usually and at most.

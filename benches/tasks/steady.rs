@@ -3,10 +3,10 @@
 use crate::{
     adds::{per_task, prepare},
     case::Scale,
-    contender::{Contender, PROCESSES, ours},
-    crew::{self, Done},
     place::Place,
     server::Figures,
+    task_contender::{Contender, PROCESSES, ours},
+    task_crew::{self, Done},
 };
 
 /// Workers with so many jobs, which add what they run.
@@ -29,5 +29,5 @@ pub(crate) async fn run(place: &Place, jobs: usize, scale: Scale) -> Option<Done
         command.arg("--adding");
         command
     };
-    crew::run((0..PROCESSES).map(worker), usize::MAX, scale.time).await
+    task_crew::run((0..PROCESSES).map(worker), usize::MAX, scale.time).await
 }

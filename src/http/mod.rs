@@ -57,16 +57,16 @@
 
 mod doubt;
 mod feedback;
-mod future;
 mod head;
+mod http_future;
 mod observer;
 mod reading;
 mod remaining;
 mod vendor;
 
 pub use feedback::{Feedback, FeedbackLayer};
-pub use future::FeedbackFuture;
 pub use head::{HttpResponse, ReadHead};
+pub use http_future::FeedbackFuture;
 pub use observer::Observer;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use super::{
     Shard,
-    job::{Job, Start, Terms, Waiting},
+    shard_job::{Job, Start, Terms, Waiting},
     taken::{Caller, Taken},
 };
 use crate::{

@@ -2,9 +2,9 @@
 
 mod admission;
 mod group;
-mod job;
 mod room;
 mod running;
+mod shard_job;
 mod taken;
 
 use std::{
@@ -26,9 +26,9 @@ use tokio::sync::Notify;
 pub use self::group::JobGroup;
 pub(crate) use self::{
     admission::{Accepted, Entry, Place},
-    job::{Arriving, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
     room::Room,
     running::Running,
+    shard_job::{Arriving, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
     taken::{Caller, Taken},
 };
 use crate::{

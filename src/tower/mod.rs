@@ -66,16 +66,16 @@
 //! # }
 //! ```
 
-mod future;
 mod layer;
 mod per_request;
 mod service;
 mod slot;
+mod tower_future;
 
-pub use future::ResponseFuture;
 pub use layer::IntervalLayer;
 pub use per_request::{PerRequest, PerRequestLayer};
 pub use service::Interval;
+pub use tower_future::ResponseFuture;
 
 /// The error of these services; identical to `tower::BoxError`.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

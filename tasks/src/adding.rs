@@ -1,4 +1,4 @@
-//! How tasks are added.
+//! Adding tasks: a batch, a stream, or prepared for the application's transaction.
 
 use std::{
     pin::Pin,
@@ -16,34 +16,35 @@ use tokio::sync::RwLock;
 
 use crate::{TaskQueue, error::Error, queue::unexpected, task::Task};
 
-/// How many tasks of a stream travel in one command.
+/// Maximum tasks of a stream per command.
 const BATCH: usize = 500;
-/// How many commands of a stream are under way at once.
+/// Maximum commands of a stream under way at once.
 const IN_FLIGHT: usize = 4;
 
 impl TaskQueue {
-    /// Adds a task. It is stored when this returns, and survives what the store survives.
+    /// Adds a task. Once this returns, the task is as durable as the store.
     ///
-    /// A store that does not answer is asked again, under the same id, so that the task is added once; and for as
-    /// long as the [patience](crate::Builder::patience) says.
+    /// If the store does not answer, the call retries until its
+    /// [patience](crate::Builder::patience) ends, with the same id, so that the task is added once.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a task that cannot be; [`Missing`](crate::ErrorKind::Missing) if it
-    /// names an upstream that is not there; [`Conflict`](crate::ErrorKind::Conflict) for a unique name that is taken,
-    /// if the task [says so](Task::on_conflict), and if it was first sent more than ten minutes ago and is not there:
-    /// then nobody can tell whether it has run. [`Unanswered`](crate::ErrorKind::Unanswered): it may have been added;
-    /// to add a clone of the same task again is safe. [`Store`](crate::ErrorKind::Store): it was not added.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task;
+    /// [`Missing`](crate::ErrorKind::Missing) if an upstream does not exist;
+    /// [`Conflict`](crate::ErrorKind::Conflict) for a taken unique name, if the task
+    /// [rejects that](Task::on_conflict), or if the task was first sent over ten minutes ago and is
+    /// not stored: it may have run and been deleted. [`Unanswered`](crate::ErrorKind::Unanswered):
+    /// the task may have been added. [`Store`](crate::ErrorKind::Store): it was not.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it was added or not; to add a clone of the same task again is safe.
+    /// If dropped or unanswered, the task may have been added; adding a clone again is safe.
     pub async fn add(&self, task: Task) -> Result<Added, Error> {
         let added = self.add_all([task]).await?;
         added.first().copied().ok_or_else(|| Error::invalid("the store added nothing"))
     }
 
-    /// Adds tasks, at most 20,000: all of them or none. What became of each is told in their order.
+    /// Adds up to 20,000 tasks, all or none. Results are in their order.
     ///
     /// # Errors
     ///
@@ -68,13 +69,13 @@ impl TaskQueue {
         Ok(added)
     }
 
-    /// Prepares tasks, to be added within a transaction of one's own: see [together with your own
-    /// rows](crate::_guide::together). Nothing is added yet. A transaction that is tried again, as its commit got no
-    /// answer, prepares clones of the same tasks again, so that they are added once.
+    /// Prepares tasks for adding within your own transaction: see
+    /// [together with your own rows](crate::_guide::together). If a commit got no answer, retry the
+    /// transaction with clones of the same tasks: they are added once.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a task that cannot be.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task.
     pub fn prepare(&self, tasks: impl IntoIterator<Item = Task>) -> Result<Add, Error> {
         let now = self.shared.host.now();
         let (mut age, mut new) = (Micros::ZERO, Vec::new());
@@ -88,9 +89,9 @@ impl TaskQueue {
         Ok(add)
     }
 
-    /// Adds the tasks of a stream, in memory that is bounded by about two thousand of them. Those that are ready travel
-    /// together, in batches that are added whole; several are under way at once. What became of each is told in their
-    /// order. After an error nothing more is added.
+    /// Adds the tasks of a stream, with about 2,000 in memory at most. Tasks that are ready
+    /// together form a batch, added completely or not at all; several batches are under way at
+    /// once. Results are in the order of the tasks. After an error no further batch is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -108,7 +109,7 @@ impl TaskQueue {
     /// ```
     pub fn add_stream<'a>(&self, tasks: impl Stream<Item = Task> + Send + 'a) -> AddStream<'a> {
         let queue = self.clone();
-        // A task may wait for one of an earlier batch, or run after it.
+        // A batch with edges or ordered tasks may depend on earlier batches: it runs exclusively.
         let order = Arc::new(RwLock::new(()));
         let batches = tasks.ready_chunks(BATCH).map(move |batch| {
             let (queue, order) = (queue.clone(), order.clone());
@@ -131,10 +132,10 @@ impl TaskQueue {
     }
 }
 
-/// What becomes of the tasks of a stream, see [`TaskQueue::add_stream`].
+/// Results of [`TaskQueue::add_stream`], in the order of the tasks.
 #[must_use = "nothing is added unless it is polled"]
 pub struct AddStream<'a> {
-    /// None after an error.
+    /// `None` after an error.
     added: Option<BoxStream<'a, Result<Added, Error>>>,
 }
 

@@ -1,4 +1,4 @@
-//! How a queue of tasks is opened.
+//! Opening a queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,14 +15,15 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// How long a call waits for a store that does not answer, unless told otherwise.
+/// Default of [`Builder::patience`].
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest of that: ids that were sent longer ago are refused.
+/// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
 const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
 
-/// Settings for opening a queue of tasks; made by [`TaskQueue::builder`]. What is said of the queue is stored with it
-/// and holds for all who use it. Everything is checked by the last step, [`connect`](Builder::connect) or
-/// [`open`](Builder::open).
+/// Settings for opening a queue, made by [`TaskQueue::builder`] and checked by
+/// [`connect`](Builder::connect) or [`open`](Builder::open). The queue's settings are stored and
+/// apply to every process. A setting that is not given keeps its stored value; the defaults below
+/// are those of a new queue.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
@@ -37,7 +38,7 @@ pub struct Builder {
 }
 
 impl TaskQueue {
-    /// Settings for opening the queue of that name: 1 to 200 bytes of printable text.
+    /// Settings for opening the queue `name`: 1 to 200 bytes of printable text.
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder {
             name: name.into(),
@@ -53,27 +54,27 @@ impl TaskQueue {
 }
 
 impl Builder {
-    /// The time between the starts of two tasks, over all processes: 1 µs to 366 days. The pace is that of the
-    /// [interval queue](interval_queue::IntervalQueue) of the same name in the same store. Default: what is stored; if
-    /// nothing is, tasks start as soon as a worker has room. [`TaskQueue::set_pace`] changes it live.
+    /// Time between two starts over all processes: 1 µs to 366 days. It is the rate of the
+    /// [interval queue](interval_queue::IntervalQueue) of the same name and store. Default: tasks
+    /// start as soon as a worker has capacity. [`TaskQueue::set_pace`] changes it live.
     pub fn interval(self, interval: Duration) -> Self {
         self.pace(Pace::every(interval))
     }
 
-    /// At most `count` starts, over all processes, in the time that follows with `per`:
-    /// `.rate(5).per(SECOND).burst(20)`. [`Pace`] describes what rates mean.
+    /// At most `count` starts over all processes in the time given with `per`:
+    /// `.rate(5).per(SECOND).burst(20)`. See [`Pace`].
     pub fn rate(mut self, count: u64) -> Counted<Self> {
         self.pace = None;
         self.and(count)
     }
 
-    /// How many starts of the rate that was named last may come at once; see [`Pace::burst`].
+    /// Starts of the last rate that may come at once; see [`Pace::burst`].
     pub fn burst(mut self, burst: u32) -> Self {
         self.pace = Some(self.pace.unwrap_or_default().burst(burst));
         self
     }
 
-    /// And at most `count` starts in the time that follows with `per`: `.and(10_000).per(DAY)`.
+    /// Adds a rate to the limit: `.and(10_000).per(DAY)`.
     pub fn and(self, count: u64) -> Counted<Self> {
         Counted::new(self, count, |mut builder, count, per| {
             builder.pace = Some(builder.pace.unwrap_or_default().and(count).per(per));
@@ -81,134 +82,132 @@ impl Builder {
         })
     }
 
-    /// How fast tasks start, instead of what was said before: `.pace(Pace::rate(5).per(SECOND).burst(20))`.
+    /// Sets the whole rate limit: `.pace(Pace::rate(5).per(SECOND).burst(20))`.
     pub fn pace(mut self, pace: impl Into<Pace>) -> Self {
         self.pace = Some(pace.into());
         self
     }
 
-    /// How many tasks run at once, over all processes, at least 1. Default: what is stored; on a new queue any number.
+    /// Maximum number of running tasks over all processes, at least 1. Default: unlimited.
     pub fn max_running(mut self, limit: u32) -> Self {
         self.settings.max_running = MaxRunning::AtMost(limit);
         self
     }
 
-    /// Any number of tasks may run at once, whatever is stored.
+    /// Removes the limit on running tasks, even if one is stored.
     pub fn unlimited_running(mut self) -> Self {
         self.settings.max_running = MaxRunning::Unlimited;
         self
     }
 
-    /// How many tasks of one [key](crate::Task::key) run at once, at least 1. Default: what is stored; on a new queue
-    /// 1.
+    /// Maximum number of running tasks per [key](crate::Task::key), at least 1. Default: 1.
     pub fn key_limit(mut self, limit: u32) -> Self {
         self.settings.key_limit = Some(limit);
         self
     }
 
-    /// How long a task waits until it is as urgent as one with a [priority](crate::Task::priority) higher by 1 that
-    /// comes then; at most 366 days. Default: what is stored; on a new queue a day.
+    /// Waiting time worth one step of [priority](crate::Task::priority), at most 366 days. Default:
+    /// a day.
     pub fn ageing(mut self, ageing: Duration) -> Self {
         self.settings.ageing = Some(Micros::from_duration(ageing));
         self
     }
 
-    /// How long tasks are kept that are done: 20 minutes at least, and as long as one that waits for them is kept.
-    /// Default: what is stored; on a new queue a day.
+    /// How long done tasks are kept: at least 20 minutes, and as long as tasks that wait for them.
+    /// Default: a day.
     pub fn keep_done(mut self, keep: Duration) -> Self {
         self.keep[0] = Some(keep);
         self
     }
 
-    /// The same for those that failed. On a new queue 14 days.
+    /// As [`keep_done`](Self::keep_done), for failed tasks. Default: 14 days.
     pub fn keep_failed(mut self, keep: Duration) -> Self {
         self.keep[1] = Some(keep);
         self
     }
 
-    /// The same for those that were cancelled. On a new queue a day.
+    /// As [`keep_done`](Self::keep_done), for cancelled tasks. Default: a day.
     pub fn keep_cancelled(mut self, keep: Duration) -> Self {
         self.keep[2] = Some(keep);
         self
     }
 
-    /// How many tasks are kept that are done, the latest; `None`: any number. Those that ended within 20 minutes and
-    /// those that one waits for are kept beyond it, and count. Default: what is stored; on a new queue any number.
+    /// Maximum number of done tasks kept, the latest. `None`: unlimited, the default. Tasks that
+    /// ended within 20 minutes or that a downstream needs stay beyond it, and count.
     pub fn keep_most_done(mut self, most: impl Into<Option<u32>>) -> Self {
         self.keep_most[0] = Some(most.into());
         self
     }
 
-    /// The same for those that failed.
+    /// As [`keep_most_done`](Self::keep_most_done), for failed tasks.
     pub fn keep_most_failed(mut self, most: impl Into<Option<u32>>) -> Self {
         self.keep_most[1] = Some(most.into());
         self
     }
 
-    /// The same for those that were cancelled.
+    /// As [`keep_most_done`](Self::keep_most_done), for cancelled tasks.
     pub fn keep_most_cancelled(mut self, most: impl Into<Option<u32>>) -> Self {
         self.keep_most[2] = Some(most.into());
         self
     }
 
-    /// The largest payload and result, in bytes, at most 4 MiB. Default: what is stored; on a new queue 1 MiB.
+    /// Maximum bytes of a payload or result, up to 4 MiB. Default: 1 MiB.
     pub fn max_payload(mut self, bytes: u32) -> Self {
         self.settings.max_payload = Some(bytes);
         self
     }
 
-    /// What becomes of failures of tasks that do not say so themselves. Default: what is stored; on a new queue that of
-    /// [`Policy::default`].
+    /// Policy for failures, unless a task sets its own. Default: [`Policy::default`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.settings.policy = Some(policy);
         self
     }
 
-    /// What happens if the queue is there with other settings. Default: [`OnExisting::Keep`]: what is stored holds,
-    /// which is logged as a warning, and told by [`overruled`](TaskQueue::overruled). With [`OnExisting::Replace`]
-    /// the settings of this builder are the new truth for all.
+    /// Action if the queue has other settings. Default: [`OnExisting::Keep`]: the stored ones
+    /// apply, a warning is logged and [`overruled`](TaskQueue::overruled) returns the requested
+    /// ones. [`OnExisting::Replace`]: the requested ones apply to every process.
     pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
         self.on_existing = on_existing;
         self
     }
 
-    /// How long a call waits for a store that does not answer, at most nine minutes; it tries again meanwhile. Default:
-    /// 30 s. Workers wait as long as it takes.
+    /// How long a call retries if the store does not answer, at most nine minutes. Default: 30 s.
+    /// Workers retry forever.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Where its calls and workers run. Default: the tokio runtime of the caller. For simulations.
+    /// Runtime of calls and workers, for simulations. Default: the caller's tokio runtime.
     pub fn host(mut self, host: impl Host) -> Self {
         self.host = Some(Arc::new(host));
         self
     }
 
-    /// Opens the queue in the store at `url`; see [`interval_queue::connect`] for what it can be.
+    /// Opens the queue in the store at `url`; see [`interval_queue::connect`].
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and for a URL that cannot be used.
+    /// As [`open`](Self::open), and for an unusable URL.
     pub async fn connect(self, url: &str) -> Result<TaskQueue, Error> {
         self.open(&interval_queue::connect(url).await?).await
     }
 
-    /// Opens the queue in a store that others use, too: creates it, or meets what is there. Give it the [`Store`], or
-    /// that of a backend, such as one over a connection pool of the application:
+    /// Opens or creates the queue in a [`Store`], which other queues may share, or in a backend's
+    /// store, such as one over the application's connection pool:
     /// `.open(PostgresStore::over(pool).connect().await?)`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds,
-    /// [`Conflict`](crate::ErrorKind::Conflict) if the queue has other settings and [`OnExisting::Fail`] was asked
-    /// for. [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered) if the store fails.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid setting;
+    /// [`Conflict`](crate::ErrorKind::Conflict) if settings differ under [`OnExisting::Fail`];
+    /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered).
     pub async fn open(self, store: impl Into<Store>) -> Result<TaskQueue, Error> {
         let store = store.into();
         self.open_parts(store.tasks().await?, store.pace().await?).await
     }
 
-    /// The same in a store of tasks of one's own, with the state that keeps the pace.
+    /// As [`open`](Self::open), with your own task store and the store of the rate.
     ///
     /// # Errors
     ///
@@ -242,7 +241,7 @@ impl Builder {
         Ok(queue)
     }
 
-    /// All of it is one setting: what was not said is as it is stored.
+    /// Retention is one setting: unset parts are read from the store.
     async fn keep(&self, queue: &TaskQueue) -> Result<Option<Keep>, Error> {
         if self.keep.iter().all(Option::is_none) && self.keep_most.iter().all(Option::is_none) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What acts on the queue for all, and on tasks that are selected.
+//! Operator commands on the queue and on selected tasks.
 
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Key, Kind, MAX_PAGE, Recounted, Reply, Selector, Settings, SettingsChange,
@@ -7,25 +7,26 @@ use interval_queue_task_contract::{
 
 use crate::{TaskQueue, error::Error, queue::unexpected};
 
-/// What was done with selected tasks, or would be.
+/// Result of a command on selected tasks, or of its dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Touched {
-    /// What was touched, in the order of ids.
+    /// Changed tasks, by id; for over 1,000 tasks of a flow, by id within each command.
     pub ids: Vec<TaskId>,
-    /// Selected tasks that could not be touched: an ended task that another one needs that has not ended, one with as many
-    /// tags or upstreams as can be, or one that would wait for itself, or for which too many wait to be sure.
+    /// Tasks that could not be changed: ended, but needed by a live task; at the maximum of tags or
+    /// upstreams; in a cycle by the new edge, or with too many dependents to exclude one; or, in a
+    /// move, of a key with a running task.
     pub kept: Vec<TaskId>,
-    /// Touched tasks that run: their workers are asked to stop the runs, and the tasks are cancelled once these have
-    /// ended. Only for [`Verb::Cancel`].
+    /// Changed tasks that run: their workers are asked to stop, and they are cancelled once their
+    /// runs have ended. Only for [`Verb::Cancel`].
     pub asked: Vec<TaskId>,
-    /// Tasks that were not retried since another task has their unique name: with that task.
+    /// Tasks not retried as another task holds their unique name: pairs of task and holder.
     pub taken: Vec<(TaskId, TaskId)>,
 }
 
 impl TaskQueue {
-    /// Does something with all selected tasks that were added before this call. With `dry_run` nothing is done, only
-    /// told what would be; its ids can be selected to do just that.
+    /// Applies `verb` to all selected tasks added before this call. With `dry_run` nothing changes;
+    /// select the returned ids to change exactly these.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -45,10 +46,10 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be; [`Conflict`](crate::ErrorKind::Conflict)
-    /// for a retry of one task by its id whose unique name another task has. After
-    /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) a part may have been done;
-    /// to do it again is safe.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid selector;
+    /// [`Conflict`](crate::ErrorKind::Conflict) if one task is retried by its id and another holds
+    /// its unique name. After [`Unanswered`](crate::ErrorKind::Unanswered) and
+    /// [`Store`](crate::ErrorKind::Store) a part may have been changed; repeating the call is safe.
     pub async fn change(&self, selector: &Selector, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let touched = self.change_at_most(usize::MAX, selector, verb, dry_run).await?;
         match (&selector.ids[..], &touched.taken[..]) {
@@ -57,12 +58,12 @@ impl TaskQueue {
         }
     }
 
-    /// The same with so many of them at most, in the order of their ids: a part is tried before the rest. It may be
-    /// said again for the next ones if the verb does nothing to those that it was done to, as a retry does.
+    /// As [`change`](Self::change), for the first `most` tasks by id, to try a part first. Repeat
+    /// it for the next ones if the verb skips tasks already changed, as a retry does.
     ///
     /// # Errors
     ///
-    /// As [`change`](Self::change).
+    /// As [`change`](Self::change), but taken names are only in [`Touched::taken`].
     pub async fn change_at_most(
         &self,
         most: usize,
@@ -94,17 +95,17 @@ impl TaskQueue {
         Ok(all)
     }
 
-    /// Counts the stored tasks again, after rows were removed or added by hand: see
-    /// [`Condition::Miscounted`](crate::Condition::Miscounted). It goes through all tasks of the queue in one command;
-    /// commands of others wait for it, or add what they change.
+    /// Corrects the counts after rows were removed or added by hand: see
+    /// [`Condition::Miscounted`](crate::Condition::Miscounted). One command reads all tasks of the
+    /// queue; concurrent commands wait for it, or add their changes.
     ///
-    /// In Redis it also removes removed tasks from the indexes, so that none of them blocks those that are ready. A key that
-    /// a removed task held is given to the next task by the next steps of workers. A task that waits for a removed one
-    /// goes on waiting: [unlink](Verb::Unlink) it.
+    /// In Redis it also drops index entries of removed tasks, which block ready ones. Later polls
+    /// pass on the key of a removed task. A task that waits for a removed one keeps waiting:
+    /// [unlink](Verb::Unlink) it.
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause). What was corrected before is not returned again by a second call.
+    /// As [`pause`](Self::pause). A second call does not return earlier corrections.
     pub async fn recount(&self) -> Result<Recounted, Error> {
         let mut all = Recounted::default();
         loop {
@@ -120,16 +121,16 @@ impl TaskQueue {
         }
     }
 
-    /// No worker leases a task any more; what runs goes on.
+    /// Stops workers from leasing tasks; runs go on.
     ///
     /// # Errors
     ///
-    /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered) if the store fails.
+    /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered).
     pub async fn pause(&self) -> Result<(), Error> {
         self.changed(Change::Pause).await.map(drop)
     }
 
-    /// Ends a pause.
+    /// Ends a [`pause`](Self::pause).
     ///
     /// # Errors
     ///
@@ -138,29 +139,30 @@ impl TaskQueue {
         self.changed(Change::Resume).await.map(drop)
     }
 
-    /// Pauses one kind, or ends that.
+    /// Pauses or resumes a kind.
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a kind that cannot be.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid kind.
     pub async fn pause_kind(&self, kind: impl Into<String>, paused: bool) -> Result<(), Error> {
         self.changed(Change::Kind(Kind::new(kind.into())?, paused)).await.map(drop)
     }
 
-    /// Gives one key a limit of its own; 0 pauses it, none gives it that of the queue.
+    /// Sets the limit of a key. 0: paused. `None`: the queue's limit.
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a key that cannot be.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid key.
     pub async fn set_key_limit(&self, key: impl Into<String>, limit: Option<u32>) -> Result<(), Error> {
         self.changed(Change::Key(Key::new(key.into())?, limit)).await.map(drop)
     }
 
-    /// Changes settings for all; those that are none stay. The settings that hold now.
+    /// Changes settings for every process and returns all settings. Fields that are not set stay.
     ///
     /// # Errors
     ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds.
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid
+    /// setting.
     pub async fn set(&self, settings: SettingsChange) -> Result<Settings, Error> {
         let settings = self.changed(Change::Set(settings)).await?;
         self.shared.learn(&settings);

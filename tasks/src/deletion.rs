@@ -1,4 +1,4 @@
-//! Deleting a queue: all that is stored of its tasks goes.
+//! Deleting a queue.
 
 use interval_queue::MaxRunning;
 use interval_queue_task_contract::{Counted, Overview, Selector, Settings, SettingsChange, State, Verb};
@@ -6,22 +6,22 @@ use interval_queue_task_contract::{Counted, Overview, Selector, Settings, Settin
 use crate::{TaskQueue, error::Error};
 
 impl TaskQueue {
-    /// Deletes all tasks of the queue with their payloads and results, its schedules, its pauses and its settings. A
-    /// rate of the queue stays: see [`remove_pace`](Self::remove_pace).
+    /// Deletes the queue's tasks with payloads and results, its schedules, pauses and settings. The
+    /// rate stays: see [`remove_pace`](Self::remove_pace).
     ///
-    /// It pauses the queue, so that no worker starts a task meanwhile, cancels what has not ended, purges all tasks, and
-    /// gives the queue the settings of a new one. A task that is added meanwhile may be deleted or not. The ids stay for 20
-    /// minutes at least, as of all purged tasks, so that a repeated `add` does not run one again. So do limits of single
-    /// keys.
+    /// It pauses the queue, cancels live tasks, purges all and restores default settings. Tasks
+    /// added meanwhile may or may not be deleted. As for all purged tasks, ids stay for at least 20
+    /// minutes, so a repeated `add` runs nothing again. Limits of single keys stay, except pauses.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](crate::ErrorKind::Conflict) if the queue is [in use](Self::in_use): nothing was deleted then. If a
-    /// worker came meanwhile, the queue stays paused, and what has not begun is deleted. Else as [`pause`](Self::pause).
+    /// [`Conflict`](crate::ErrorKind::Conflict) if the queue is [in use](Self::in_use): nothing was
+    /// deleted; or if a worker started meanwhile: the queue stays paused, and only tasks that had
+    /// not started are deleted. Else as [`pause`](Self::pause).
     ///
     /// # Cancel safety
     ///
-    /// Dropped, or after an error, the queue may be paused and a part of it deleted. Calling it again deletes the rest.
+    /// If dropped, or after an error, the queue may be paused and partly deleted: repeat the call.
     pub async fn delete(&self) -> Result<(), Error> {
         refuse_in_use(&self.overview().await?)?;
         self.pause().await?;
@@ -52,8 +52,8 @@ impl TaskQueue {
         self.resume().await
     }
 
-    /// Why a queue that stands so cannot be [deleted](Self::delete): a worker serves it, or a task runs. A worker that has
-    /// left counts for a second.
+    /// Why the queue cannot be [deleted](Self::delete): a worker serves it, or a task runs. `None`:
+    /// it can. A worker that has left counts for a second.
     pub fn in_use(overview: &Overview) -> Option<String> {
         let runs = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::Now(State::Leased));
         let leased: u64 = runs.map(|(.., number)| number).sum();

@@ -1,38 +1,39 @@
-//! What an application sees when something goes wrong.
+//! The error type of all calls.
 
 use std::{fmt, time::Duration};
 
 use interval_queue::{InvalidInput, StateError, StateErrorKind};
 use interval_queue_task_contract::TaskId;
 
-/// What an [`Error`] is about.
+/// Category of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value that cannot be used; the text names it and what would be right.
+    /// A value cannot be used; the text names it and the correct form.
     Invalid,
-    /// The store failed, and nothing of what was asked for has happened; [`Error::state`] tells how.
+    /// The store failed; the command had no effect unless its method documents otherwise. See
+    /// [`Error::state`].
     Store,
-    /// The store did not answer for as long as is waited for it. **What was asked for may have happened.**
+    /// The store did not answer in time. **The command may have had its effect.**
     Unanswered,
-    /// A task that was to be added or retried is there already: under its unique name, or since it was sent too long ago.
-    /// Or a queue that was to be deleted is in use.
+    /// The unique name is taken, the task was first sent too long ago, the queue has other
+    /// settings, or the queue to delete is in use.
     Conflict,
-    /// There is no such task, or no such queue: it was never added, or has ended long ago.
+    /// No such task or queue: never added, or ended long ago.
     Missing,
-    /// The task that was waited for has failed.
+    /// The awaited task has failed.
     Failed,
-    /// The task that was waited for was cancelled.
+    /// The awaited task was cancelled.
     Cancelled,
-    /// What is stored does not fit the type that was asked for.
+    /// The stored value has another type than requested.
     Mismatch,
-    /// The pace of the queue failed; `source` has the error.
+    /// The rate limit of the queue failed.
     Pace,
 }
 
-/// Why a call did not succeed. `Display` is one line; the cause is in `source`.
+/// Error of a call. `Display` is one line; `source` is the cause.
 ///
-/// `Debug` has both for people, since it is what a `main` that returns the error prints.
+/// `Debug` prints both for people, since a `main` that returns the error prints `Debug`.
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -72,13 +73,13 @@ impl Error {
         Self::new(ErrorKind::Conflict, format!("the queue is in use: {why}"))
     }
 
-    /// An `add` that got no answer for so long.
+    /// A command without an answer: it may have happened.
     pub(crate) fn unanswered(what: &str, after: Duration, state: StateError) -> Self {
         let message = format!("{what} got no answer for {after:.0?}, and may have happened: {state}");
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Unanswered, message) }
     }
 
-    /// A command that no try has brought to the store.
+    /// A command of which no try had an effect.
     pub(crate) fn not_happened(what: &str, after: Duration, state: StateError) -> Self {
         let message = format!("{what} did not happen, tried for {after:.0?}: {state}");
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Store, message) }
@@ -89,12 +90,12 @@ impl Error {
         Self { cause: Cause::Json(error), ..Self::new(ErrorKind::Mismatch, message) }
     }
 
-    /// What the error is about.
+    /// The category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The error of the store behind this one, if there is one.
+    /// The store's error, if it caused this one.
     pub fn state(&self) -> Option<&StateError> {
         match &self.cause {
             Cause::State(state) => Some(state),

@@ -1,4 +1,4 @@
-//! What becomes of tasks, told as it happens.
+//! Following a queue: its events as they happen.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use interval_queue_task_contract::{Command, Follow, Followed, MAX_PAGE, Mark, Re
 
 use crate::{TaskQueue, error::Error, host, queue::unexpected};
 
-/// So long after a look there is the next one, unless there is more than one look tells.
+/// Delay before the next read, unless the last one was full.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Tells what becomes of tasks, from the moment on at which it was made: see [`TaskQueue::follow`].
+/// Returns the events of a queue since the follower's creation: see [`TaskQueue::follow`].
 #[derive(Debug)]
 pub struct Follower {
     queue: TaskQueue,
     mark: Mark,
-    /// Whether there is more, as the last look was filled.
+    /// Whether the last read was full, so that more events may be stored.
     has_more: bool,
 }
 
 impl TaskQueue {
-    /// Follows the queue: each time a task comes into another state, from now on, is told, in the order in which it was
-    /// stored. While somebody follows, each command that changes tasks stores that as well; a queue that nobody follows
-    /// has no cost of it.
+    /// Follows the queue: returns each change of a task's state from now on, in the order of
+    /// storing. Events are recorded only while a queue is followed.
     ///
-    /// What happens is kept for two minutes, and noted for one at least after the last look. A follower that comes
-    /// later is told so: then something may be lacking. That ended tasks are forgotten in time is not told, nor that
-    /// a task is added by a transaction that began before anybody followed.
+    /// Events are kept for two minutes, and recorded for at least one minute after the last read. A
+    /// follower that reads later gets [`missed`](Followed::missed): events may be missing. There is
+    /// no event when an ended task is deleted after its retention, nor for a task added by a
+    /// transaction that began before the queue was followed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -42,7 +42,8 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Missing`](crate::ErrorKind::Missing) if there is no such queue any more; else as [`task`](Self::task).
+    /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) if there is no such
+    /// queue.
     pub async fn follow(&self) -> Result<Follower, Error> {
         let begun = self.ask_events(None).await?;
         Ok(Follower { queue: self.clone(), mark: begun.mark, has_more: true })
@@ -58,16 +59,16 @@ impl TaskQueue {
 }
 
 impl Follower {
-    /// The next events, at least one, unless some were missed: a thousand at most. It looks twice a second until there
-    /// are some, and more often only if there are more than a thousand.
+    /// Waits for events and returns up to 1,000: at least one, unless some were
+    /// [missed](Followed::missed). Reads twice a second, and at once after a full read.
     ///
     /// # Errors
     ///
-    /// As [`TaskQueue::follow`]. The follower can go on after that.
+    /// As [`TaskQueue::follow`]. The follower remains usable.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing that was not given is passed over.
+    /// Cancel safe: no event is skipped.
     pub async fn next(&mut self) -> Result<Followed, Error> {
         loop {
             if !self.has_more {

@@ -1,4 +1,4 @@
-//! The place where workers and calls run: its clock, timers, tasks and random numbers. The one place that
+//! The runtime of workers and calls: clock, timers, tasks and random numbers. Only this module
 //! reads a clock.
 
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use interval_queue::Host;
 
-/// The tokio runtime of the caller. Its clock follows virtual time where a test has paused it.
+/// The caller's tokio runtime. Its clock is virtual while a test has paused it.
 #[derive(Debug)]
 pub(crate) struct Tokio;
 
@@ -33,7 +33,7 @@ impl Host for Tokio {
     }
 }
 
-/// Ends at an instant, if there is one.
+/// Sleeps until `instant`. `None`: forever.
 pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     match instant {
         Some(instant) => host.sleep_until(instant).await,
@@ -41,12 +41,11 @@ pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     }
 }
 
-/// Ends after this time.
 pub(crate) async fn sleep(host: &dyn Host, time: Duration) {
     sleep_until(host, host.now().checked_add(time)).await;
 }
 
-/// The result of `work`, or none after `limit`.
+/// `None`: `limit` has passed.
 pub(crate) async fn timeout<T>(host: &dyn Host, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;

@@ -1,6 +1,6 @@
-//! Stored tasks: work that outlives its process. Producers add tasks to a queue in a store; workers in any number of
-//! processes lease them, run them, and say how they ended. There is no server, no scheduler process and no leader:
-//! the store is a database or a server that you have already, or a file.
+//! Stored tasks: work that outlives its process. Producers add tasks to a queue in a store, and
+//! workers in any number of processes run them. There is no server, scheduler or leader besides the
+//! store, which is a database or server that you already have, or a file.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -18,46 +18,48 @@
 //!     Ok(format!("Dear {customer}, here is your invoice number {number}."))
 //! }
 //!
-//! // In each process: the same queue, by its name and its store, such as "sqlite:jobs.db".
+//! // In each process: open the queue by its name and its store, such as "sqlite:jobs.db".
 //! let queue = TaskQueue::builder("billing").interval(Duration::from_millis(100)).connect("memory:").await?;
 //!
-//! // Where work comes up:
+//! // The producer adds tasks:
 //! let first = Task::new("invoice", &"Ada").unique("invoice of Ada for May");
 //! let second = Task::new("mail", &"Ada").input("invoice", first.id());
 //! let added = queue.add_all([first, second]).await?;
 //!
-//! // Where it is done:
+//! // The worker runs them:
 //! let worker = Worker::builder(&queue).handler("invoice", invoice).handler("mail", mail).build()?;
 //! worker.run_until_empty().await?;
 //!
-//! // Where its result is needed:
+//! // Any process reads the result:
 //! let text: String = queue.wait(added[1].id()).await?;
 //! assert_eq!(text, "Dear Ada, here is your invoice number 7.");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - **Kept.** What [`add`](TaskQueue::add) has acknowledged survives what the store survives. A batch is added whole
-//!   or not at all, and what is sent twice is added once. A task that cannot go on is there to be seen, with its
-//!   reason.
-//! - **One run at a time.** By the store's clock a task is leased to one worker at most. What a worker says too late
-//!   changes nothing, and the worker is told so. Handlers get the [token](Context::token), to hand on.
-//! - **To the end.** A task whose worker died runs again. After [`max_attempts`](Task::max_attempts) failures it has
-//!   failed, and stays to be looked at.
-//! - **Order.** The most urgent of those that are ready starts first, equals in the order of adding.
-//! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what
-//!   starts in a slot is chosen just before it. It may be [given](TaskQueue::set_pace), changed and removed at any time.
-//! - **Schedules.** Each instant of a [schedule](Schedule) makes exactly one task, whoever is there to make it.
-//! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
+//! - **Kept.** An acknowledged [`add`](TaskQueue::add) is as durable as the store. A batch is added
+//!   completely or not at all; repeating it adds nothing. A task that cannot continue stays visible
+//!   with its reason.
+//! - **One run at a time.** By the store's clock, a task is leased to at most one worker. Late
+//!   completions are rejected. Handlers get the [fencing token](Context::token) to pass on.
+//! - **To the end.** If a worker dies, its task runs again. After
+//!   [`max_attempts`](Task::max_attempts) failures the task has failed and stays for inspection.
+//! - **Order.** The most urgent ready task starts first, ties in the order of adding.
+//! - **Rate.** Starts on all hosts keep the [interval](Builder::interval) exactly. The task for a
+//!   slot is chosen just before it. [Set](TaskQueue::set_pace) or remove the rate at any time.
+//! - **Schedules.** Each due time of a [schedule](Schedule) makes exactly one task, whichever
+//!   worker polls first.
+//! - **Limits** on [all tasks](Builder::max_running) and on one [key](Task::key) count leases, so
+//!   no crash leaks a permit.
 //!
-//! A task so runs at least once, or with a single attempt at most once. What it stores in the database of its queue can
-//! happen [exactly once](_guide::together).
+//! A task runs at least once, or with a single attempt at most once. Writes to the queue's own
+//! database can happen [exactly once](_guide::together).
 //!
 //! # Testing your service
 //!
-//! In the memory the queue follows tokio's paused time: every example of this documentation is such a test.
+//! With `memory:` the queue follows tokio's paused time, as in every example here.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;

@@ -1,4 +1,4 @@
-//! What can be seen of a queue and its tasks, and waiting for the end of one.
+//! Reading a queue and its tasks, and waiting for a task to end.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     queue::unexpected,
 };
 
-/// The first and the longest time between two looks at a task that is waited for.
+/// First and maximum delay between two reads of an awaited task.
 pub(crate) const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 impl TaskQueue {
@@ -24,12 +24,11 @@ impl TaskQueue {
         self.shared.insist("the look", Command::Read(read)).await
     }
 
-    /// The limit that a key has of its own; 0: it is paused. `None`: it has that of the queue.
+    /// The limit set for a key. 0: paused. `None`: the queue's limit.
     ///
     /// # Errors
     ///
-    /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails;
-    /// [`Invalid`](ErrorKind::Invalid) for a key that cannot be.
+    /// As [`task`](Self::task), and [`Invalid`](ErrorKind::Invalid) for an invalid key.
     pub async fn key_limit(&self, key: impl Into<String>) -> Result<Option<u32>, Error> {
         match self.read(Read::KeyLimit(Key::new(key.into())?)).await? {
             Reply::KeyLimit(limit) => Ok(limit),
@@ -37,11 +36,11 @@ impl TaskQueue {
         }
     }
 
-    /// A task with its payload, its result and what it waits for; none: there is no such task.
+    /// A task with payload, result and edges. `None`: no such task.
     ///
     /// # Errors
     ///
-    /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails.
+    /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered).
     pub async fn task(&self, id: TaskId) -> Result<Option<Stored>, Error> {
         match self.read(Read::Tasks(vec![id])).await? {
             Reply::Tasks(tasks) => Ok(tasks.into_iter().next().flatten()),
@@ -49,14 +48,14 @@ impl TaskQueue {
         }
     }
 
-    /// Waits until a task has ended, and gives its result. It hears at once of what a worker of this process has
-    /// done, and looks every two seconds else.
+    /// Waits for a task to end and returns its result. Notices completions by workers of this
+    /// handle and its clones at once, others within two seconds.
     ///
     /// # Errors
     ///
-    /// [`Failed`](ErrorKind::Failed) and [`Cancelled`](ErrorKind::Cancelled) if it did not end well, with why;
-    /// [`Mismatch`](ErrorKind::Mismatch) if the result is not of the type; [`Missing`](ErrorKind::Missing) if there
-    /// is no such task; else as [`task`](Self::task).
+    /// [`Failed`](ErrorKind::Failed) or [`Cancelled`](ErrorKind::Cancelled), with the reason;
+    /// [`Mismatch`](ErrorKind::Mismatch) if the result has another type; else as
+    /// [`wait_end`](Self::wait_end).
     ///
     /// # Cancel safety
     ///
@@ -68,11 +67,11 @@ impl TaskQueue {
             .map_err(|error| Error::mismatch(format!("the result of task {id} is of another type"), error))
     }
 
-    /// Waits until a task has ended, and gives all that is stored of it, however it ended.
+    /// Waits for a task to end, however it ends, and returns all that is stored of it.
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is no such task; else as [`task`](Self::task).
+    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if there is no such task.
     ///
     /// # Cancel safety
     ///
@@ -106,12 +105,13 @@ impl TaskQueue {
         }
     }
 
-    /// A page of selected tasks by id, behind one of them if that is given: at most `limit`, which is 1,000 at most.
-    /// With payloads and results if `bodies`. [`Page::next`] says where the next one begins.
+    /// A page of selected tasks by id, starting after the id `after`: at most `limit`, up to 1,000.
+    /// `bodies` adds payloads and results. [`Page::next`] is the next `after`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) for a selector or a limit that cannot be; else as [`task`](Self::task).
+    /// As [`task`](Self::task), and [`Invalid`](ErrorKind::Invalid) for an invalid selector or
+    /// limit.
     pub async fn page(
         &self,
         selector: &Selector,
@@ -125,8 +125,8 @@ impl TaskQueue {
         }
     }
 
-    /// How the queue is: settings, counts by kind and state, workers, what is paused, what is next.
-    /// [`QueueStatus`](crate::QueueStatus) says what follows from that.
+    /// Settings, counts by kind and state, workers, pauses and the next due time.
+    /// [`QueueStatus`](crate::QueueStatus) derives from them whether tasks start.
     ///
     /// # Errors
     ///
@@ -146,13 +146,13 @@ impl TaskQueue {
         }
     }
 
-    /// The head of the line: of those that are ready, the most urgent first, at most `limit`, which is 1,000 at most. A
-    /// worker takes those of its kinds in this order.
+    /// The ready tasks that start next, in this order: at most `limit`, up to 1,000. Each worker
+    /// takes those of its kinds.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) for another limit; [`Missing`](ErrorKind::Missing) if there is no such queue;
-    /// else as [`task`](Self::task).
+    /// As [`task`](Self::task), [`Invalid`](ErrorKind::Invalid) for an invalid limit, and
+    /// [`Missing`](ErrorKind::Missing) if there is no such queue.
     pub async fn line(&self, limit: u32) -> Result<Vec<Task>, Error> {
         match self.read(Read::Line(limit)).await? {
             Reply::Line(tasks) => Ok(tasks),
@@ -160,7 +160,7 @@ impl TaskQueue {
         }
     }
 
-    /// Workers that live, or died within the last hour.
+    /// Workers that are alive or died within the last hour.
     ///
     /// # Errors
     ///
@@ -172,13 +172,12 @@ impl TaskQueue {
         }
     }
 
-    /// How long the runs of a kind waited and took, hour by hour, from the hour on that was so long ago. They are kept
-    /// for [a week](crate::KEEP_TIMES). Hours in which nothing was begun or ended are left out; `+=` makes one of
-    /// several.
+    /// Waiting and running times of a kind by hour, starting `since` ago, kept for
+    /// [a week](crate::KEEP_TIMES). Omits hours without a start or an end. Add hours up with `+=`.
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is no such queue; else as [`task`](Self::task).
+    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if there is no such queue.
     pub async fn times(&self, kind: &Kind, since: Duration) -> Result<Vec<Times>, Error> {
         let from = self.now().await? - Micros::from_duration(since);
         match self.read(Read::Times { kind: kind.clone(), from }).await? {
@@ -187,7 +186,7 @@ impl TaskQueue {
         }
     }
 
-    /// A page of the results of the upstreams of a task.
+    /// A page of the results of a task's upstreams.
     pub(crate) async fn inputs(&self, down: TaskId, after: Option<TaskId>) -> Result<Inputs, Error> {
         match self.read(Read::Inputs { down, after }).await? {
             Reply::Inputs(inputs) => Ok(inputs),
@@ -196,7 +195,6 @@ impl TaskQueue {
     }
 }
 
-/// JSON as a value.
 pub(crate) fn parse<T: DeserializeOwned>(json: &Json) -> Result<T, serde_json::Error> {
     serde_json::from_str(json.as_str())
 }

@@ -1,21 +1,21 @@
-//! The rate at which the tasks of a queue start: read, given, changed and removed while workers run.
+//! The rate of a queue: read, set and removed while workers run.
 
 use interval_queue::{IntervalQueue, OnExisting, Pace};
 
 use crate::{TaskQueue, error::Error};
 
 impl TaskQueue {
-    /// The rate at which tasks start, as it is stored now: to [hold](IntervalQueue::hold) it for a `Retry-After`, say.
-    /// `None`: the queue has no rate.
+    /// The stored rate, for example to [hold](IntervalQueue::hold) it for a `Retry-After`. `None`:
+    /// no rate.
     ///
     /// # Errors
     ///
-    /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace) if the store fails.
+    /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace).
     pub async fn pace(&self) -> Result<Option<IntervalQueue>, Error> {
         self.shared.rate.look(&*self.shared.host).await
     }
 
-    /// Gives the queue a rate, or changes the one that it has: for all workers, from their next start on.
+    /// Sets the queue's rate for all workers, from their next start on.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -33,8 +33,9 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a rate that cannot be. [`Store`](crate::ErrorKind::Store) and
-    /// [`Pace`](crate::ErrorKind::Pace) if the store fails: it may have been set.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid rate.
+    /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace): it may have been
+    /// set.
     pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
         if let Some(queue) = self.shared.rate.open(Some(pace.into()), OnExisting::Replace).await? {
             queue.start();
@@ -42,11 +43,11 @@ impl TaskQueue {
         Ok(())
     }
 
-    /// Removes the rate of the queue: workers start tasks at once, within a second. Without one it does nothing.
+    /// Removes the queue's rate, if there is one: within a second workers start tasks without it.
     ///
     /// # Errors
     ///
-    /// [`Store`](crate::ErrorKind::Store) if the store fails: it may have been removed.
+    /// [`Store`](crate::ErrorKind::Store): it may have been removed.
     pub async fn remove_pace(&self) -> Result<(), Error> {
         self.shared.rate.remove(&*self.shared.host).await
     }

@@ -1,4 +1,4 @@
-//! The handle that applications hold, and what all its clones share.
+//! `TaskQueue`, the handle that applications hold, and the state that its clones share.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -22,9 +22,9 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// A queue of stored tasks: adds tasks, tells how they stand, and changes them. [Workers](crate::Worker) run them.
+/// A queue of stored tasks: adds, reads and changes them. [Workers](crate::Worker) run them.
 ///
-/// Cloning gives another handle to the same queue.
+/// A clone is another handle to the same queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -43,31 +43,30 @@ pub struct TaskQueue {
     pub(crate) overruled: Option<Settings>,
 }
 
-/// What all handles and workers of an opened queue share.
+/// State shared by all handles and workers of an opened queue.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) name: QueueName,
     pub(crate) store: Arc<dyn TaskStore>,
-    /// The rate at which tasks start.
     pub(crate) rate: Rate,
-    /// Where its calls and workers run.
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
-    /// Told when a worker here has heard that tasks have ended.
+    /// Notified when the store has answered a local worker's completions.
     pub(crate) completed: Notify,
     patience: Duration,
     settings: Mutex<Settings>,
-    /// How many tasks were added here.
+    /// Number of tasks added here; see `Shared::sequence`.
     sequence: AtomicU32,
 }
 
 impl TaskQueue {
-    /// Its name.
+    /// The queue's name.
     pub fn name(&self) -> &QueueName {
         &self.shared.name
     }
 
-    /// The settings that were asked for, if the queue was there with others that were [kept](crate::OnExisting::Keep).
+    /// The requested settings, if the queue existed with others, which were
+    /// [kept](crate::OnExisting::Keep).
     pub fn overruled(&self) -> Option<&Settings> {
         self.overruled.as_ref()
     }
@@ -99,12 +98,12 @@ impl Shared {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the queue runs a limited number of tasks, as far as is known.
+    /// Whether the settings last seen have `max_running`.
     pub(crate) fn is_limited(&self) -> bool {
         self.settings().max_running.is_some()
     }
 
-    /// The sequence of an add of so many tasks.
+    /// Reserves an `Add::sequence` for `tasks` tasks. Restarts at 0 before it overflows.
     pub(crate) fn sequence(&self, tasks: usize) -> u32 {
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
         let most = u32::MAX - 2 * interval_queue_task_contract::MAX_ADD as u32;
@@ -116,7 +115,7 @@ impl Shared {
         *self.settings() = settings.clone();
     }
 
-    /// Sends a command, bounded in time. A store that panics has failed.
+    /// Applies a command within `COMMAND_TIMEOUT`. A panic of the store becomes an error.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let done = AssertUnwindSafe(async { self.store.apply(&self.name, command).await }).catch_unwind();
         let reply = match host::timeout(&*self.host, COMMAND_TIMEOUT, done).await {
@@ -130,12 +129,12 @@ impl Shared {
         reply.inspect_err(|error| self.telemetry.store_error(error))
     }
 
-    /// The same, tried again as long as is waited for a store.
+    /// As `command`, with retries until `patience` has passed. Errors name the call as `what`.
     pub(crate) async fn insist(&self, what: &str, command: Command) -> Result<Reply, Error> {
         self.repeat(what, || command.clone()).await
     }
 
-    /// The same with a command that is made again for each try.
+    /// As `insist`, but makes the command anew for each try: an `Add` contains its age.
     pub(crate) async fn repeat(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
         let mut command = make();
         command.check()?;
@@ -163,10 +162,10 @@ impl Shared {
     }
 }
 
-/// The longest time between two tries of a call that somebody waits for, before jitter.
+/// Maximum delay between two tries of a user's call, before jitter.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 
-/// A store that answers something else than it was asked.
+/// The error for a reply that does not match the command.
 pub(crate) fn unexpected(reply: &Reply) -> Error {
     Error::new(ErrorKind::Store, format!("the store gave an answer of another kind: {reply:?}"))
 }

@@ -1,5 +1,5 @@
-//! The rate of the queue: the record of the interval queue of the same name, which anybody may make, change and delete
-//! at any time. A queue without that record has no rate.
+//! The rate of a queue: the record of the interval queue of the same name. Any process may make,
+//! change or delete it at any time. Without the record there is no rate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,21 +15,21 @@ use crate::{
     host,
 };
 
-/// The record that keeps the rate, and the interval queue that is open on it.
+/// The record of the rate, and the interval queue opened on it.
 #[derive(Debug)]
 pub(crate) struct Rate {
     name: QueueName,
     state: Arc<dyn SharedState>,
-    /// `None`: the tokio runtime of the caller.
+    /// `None`: the caller's tokio runtime.
     host: Option<Arc<dyn Host>>,
     open: Mutex<Open>,
 }
 
-/// What is known of the record in this process.
+/// This process's cached view of the record.
 #[derive(Debug, Default)]
 struct Open {
     queue: Option<IntervalQueue>,
-    /// How often that has changed: a look that was overtaken by another one changes nothing.
+    /// Rises with each change of `queue`: a read overtaken by another one changes nothing.
     changes: u64,
 }
 
@@ -42,12 +42,12 @@ impl Rate {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As it was found last.
+    /// The rate as last read.
     pub(crate) fn known(&self) -> Option<IntervalQueue> {
         self.opened().queue.clone()
     }
 
-    /// As it is stored now: one read, and where a record is new to this process a command that opens it.
+    /// The stored rate: one read, and a command that opens a record new to this process.
     pub(crate) async fn look(&self, clock: &dyn Host) -> Result<Option<IntervalQueue>, Error> {
         let changes = self.opened().changes;
         if self.is_stored(clock).await? {
@@ -63,8 +63,8 @@ impl Rate {
             if is_latest { open.queue.take() } else { None }
         };
         if let Some(gone) = gone {
-            // Polled once and dropped it cancels what waits: tasks that were chosen for their slots go back. What runs
-            // goes on.
+            // Polled once and dropped, `shutdown` cancels waiting jobs, so tasks chosen for slots
+            // return to the queue. Runs go on.
             let _ = gone.shutdown(COMMAND_TIMEOUT).now_or_never();
         }
         Ok(None)
@@ -76,7 +76,7 @@ impl Rate {
         reply.read().map(|snapshot| snapshot.is_some())
     }
 
-    /// Opens the record, or makes it if a pace is given. `None`: there is no record.
+    /// Opens the record, or makes it if `pace` is set. `None`: there is no record.
     pub(crate) async fn open(
         &self,
         pace: Option<Pace>,
@@ -107,7 +107,7 @@ impl Rate {
         }
     }
 
-    /// Deletes the record. Without one it does nothing.
+    /// Deletes the record, if there is one.
     pub(crate) async fn remove(&self, clock: &dyn Host) -> Result<(), Error> {
         let delete = Command::Change(Change::Delete(Deletion::Forced), Memory::default());
         let deleted = host::timeout(clock, COMMAND_TIMEOUT, self.state.apply(&self.name, delete));

@@ -1,12 +1,12 @@
-//! What is in force on a queue: whether its tasks start and, if not, why. Every view asks this one function.
+//! Whether a queue's tasks start and, if not, why. All views use `QueueStatus::of`.
 
 use interval_queue::{Micros, Snapshot, Standing};
 use interval_queue_task_contract::{Counted, Key, Kind, Overview, State};
 
-/// States of tasks that a worker could take but for what [`Condition`]s say.
+/// States in which a worker can take a task unless a [`Condition`] prevents it.
 const CANDIDATES: [State; 3] = [State::Added, State::Blocked, State::Ready];
 
-/// How a queue stands.
+/// Whether a queue's tasks start, and why not.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -23,95 +23,95 @@ const CANDIDATES: [State; 3] = [State::Added, State::Blocked, State::Ready];
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueStatus {
-    /// Whether tasks start, or the first reason why they do not.
+    /// Tasks start, or the first reason why they do not.
     pub condition: Condition,
-    /// Other conditions in force that keep tasks from starting, or make this look untrue.
+    /// Other conditions that block tasks or distort the counts.
     pub also: Vec<Condition>,
 }
 
-/// Why tasks start, or do not.
+/// Why tasks start or do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
-    /// No task is left that has not ended.
+    /// All tasks have ended.
     Empty,
     /// The queue is paused.
     Paused {
-        /// Since when, on the store's clock, if that is known.
+        /// Start of the pause on the store's clock, if known.
         since: Option<Micros>,
-        /// How many tasks run, which goes on.
+        /// Number of tasks that still run.
         running: u64,
     },
     /// Tasks run.
     Running {
-        /// How many.
+        /// Number of running tasks.
         running: u64,
-        /// How many may, if as many run as may.
+        /// `max_running`, if reached.
         limit: Option<u32>,
     },
     /// No worker is alive.
     NoWorker,
-    /// Tasks are leased to workers whose lease has ended. The next steps of other workers take them back.
+    /// Tasks are leased to workers whose lease has ended. The next polls of others take them back.
     Lost {
-        /// How many.
+        /// Number of these leased tasks.
         tasks: u64,
     },
-    /// No living worker serves a kind of which tasks wait.
+    /// No living worker handles a kind with waiting tasks.
     Unserved {
         /// The kind.
         kind: Kind,
-        /// How many of its tasks wait for a worker.
+        /// Its tasks that wait for a worker.
         tasks: u64,
     },
     /// A kind is paused.
     KindPaused {
         /// The kind.
         kind: Kind,
-        /// How many of its tasks wait for a worker.
+        /// Its tasks that wait for a worker.
         tasks: u64,
-        /// Since when, on the store's clock, if that is known.
+        /// Start of the pause on the store's clock, if known.
         since: Option<Micros>,
     },
     /// A key is paused.
     KeyPaused {
         /// The key.
         key: Key,
-        /// How many tasks wait for it.
+        /// Number of tasks that wait for it, counted up to 10,000.
         tasks: u64,
-        /// Since when, on the store's clock, if that is known.
+        /// Start of the pause on the store's clock, if known.
         since: Option<Micros>,
     },
     /// The rate limit is paused.
     PacePaused,
     /// The rate limit is held.
     PaceHeld {
-        /// For how much longer.
+        /// Time until the hold ends.
         left: Micros,
     },
-    /// The next slot of the rate limit is waited for.
+    /// Tasks wait for the next slot of the rate limit.
     Pace {
-        /// What that waits for.
+        /// Status of the rate limit.
         standing: Standing,
     },
-    /// Nothing is in the way: a worker with room takes the next task.
+    /// Nothing blocks: a worker with capacity takes the next task.
     Next,
     /// All tasks wait for their time.
     Time {
-        /// When the first one is due, from now.
+        /// Time until the first one is due.
         left: Micros,
     },
     /// All tasks wait for their keys.
     Key,
-    /// All tasks wait for other tasks.
+    /// All tasks wait for upstreams.
     Upstreams,
-    /// The counts are seen to be wrong: rows were removed or added by hand. [`TaskQueue::recount`] counts again.
+    /// Counts are wrong: rows were removed or added by hand. [`TaskQueue::recount`] corrects them.
     ///
     /// [`TaskQueue::recount`]: crate::TaskQueue::recount
     Miscounted,
 }
 
 impl Condition {
-    /// It in a word, for programs.
+    /// The condition as a word for programs.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -133,7 +133,7 @@ impl Condition {
         }
     }
 
-    /// Whether somebody has paused or held something.
+    /// Whether the condition is a pause or a hold.
     pub fn is_pause(&self) -> bool {
         matches!(
             self,
@@ -147,7 +147,7 @@ impl Condition {
 }
 
 impl QueueStatus {
-    /// How a queue stands, by a look at it and, if it has a rate limit, one at that.
+    /// Derives the status from an overview and, if the queue has a rate limit, its snapshot.
     pub fn of(overview: &Overview, pace: Option<&Snapshot>) -> Self {
         let facts = Facts { overview, pace };
         let condition = facts.condition();
@@ -156,13 +156,13 @@ impl QueueStatus {
         Self { condition, also }
     }
 
-    /// All of it, the most important first.
+    /// All conditions, the most important first.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
         [&self.condition].into_iter().chain(&self.also)
     }
 }
 
-/// Whether there may be several of it.
+/// Whether several conditions of this sort can be in force, one per kind or key.
 fn is_of_part(condition: &Condition) -> bool {
     matches!(
         condition,
@@ -221,8 +221,7 @@ impl Facts<'_> {
         self.overview.kinds.iter().any(|row| row.paused && row.kind == *kind)
     }
 
-    /// Kinds of which tasks wait and that no worker serves, but for paused ones. Without any worker that is said of all
-    /// kinds at once.
+    /// Unserved kinds with waiting tasks, except paused ones. None without workers: see `NoWorker`.
     fn unserved(&self) -> impl Iterator<Item = Condition> {
         let has_workers = self.overview.workers > 0;
         let kinds = self.overview.unserved.iter().filter(move |kind| has_workers && !self.is_paused(kind));
@@ -276,7 +275,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What keeps all of these tasks from starting, if something does.
+    /// The condition that blocks all `candidates`, if one does.
     fn closed(&self, candidates: u64) -> Option<Condition> {
         let is_closed = |kind: &Kind| self.is_paused(kind) || self.overview.unserved.contains(kind);
         let of_closed = self.count(|kind, state| is_closed(kind) && CANDIDATES.contains(&state));
@@ -290,7 +289,7 @@ impl Facts<'_> {
         of_kinds.chain(self.paused_keys().filter(waits)).next()
     }
 
-    /// What tasks wait for of which nothing is closed.
+    /// The condition of candidates unless `closed` has one.
     fn open(&self) -> Condition {
         if let Some(pace) = self.pace() {
             return pace;
@@ -302,13 +301,13 @@ impl Facts<'_> {
         }
         match (ready + self.in_state(State::Added), self.lost()) {
             (1.., _) => Condition::Next,
-            // They have the keys.
+            // The lost tasks hold the keys.
             (0, Some(lost)) => lost,
             (0, None) => Condition::Key,
         }
     }
 
-    /// All that keeps some task from starting, or makes the look untrue.
+    /// All conditions that block some task or distort the counts.
     fn in_force(&self) -> Vec<Condition> {
         let miscounted = self.overview.miscounted.then_some(Condition::Miscounted);
         let no_worker = (self.overview.workers == 0 && !self.is_empty()).then_some(Condition::NoWorker);
@@ -322,7 +321,7 @@ impl Facts<'_> {
     }
 }
 
-/// Whether tasks wait for the end of a pause.
+/// Whether tasks wait for the end of this pause.
 fn waits(condition: &Condition) -> bool {
     matches!(condition, Condition::KindPaused { tasks: 1.., .. } | Condition::KeyPaused { tasks: 1.., .. })
 }
@@ -341,7 +340,7 @@ mod tests {
         (self::kind(kind), Counted::Now(state), count)
     }
 
-    /// A queue with a worker that serves all kinds but `odd`.
+    /// A queue with one worker, which handles all kinds but `odd`.
     fn overview(counts: Vec<(Kind, Counted, u64)>) -> Overview {
         let unserved = counts.iter().map(|(kind, ..)| kind.clone()).filter(|kind| kind.as_str() == "odd");
         Overview {
@@ -394,7 +393,7 @@ mod tests {
         assert_eq!(words(&overview(vec![now("odd", Ready, 1)])), ["unserved"]);
         let paused = Overview { kinds: vec![paused_kind("odd")], ..overview(vec![now("odd", Ready, 1)]) };
         assert_eq!(words(&paused), ["kind_paused"]);
-        // Others can start.
+        // Tasks of kind `a` can start.
         assert_eq!(words(&overview(vec![now("odd", Ready, 1), now("a", Ready, 1)])), ["next", "unserved"]);
         let paused = Overview { paused: true, ..overview(vec![now("a", Leased, 1)]) };
         assert_eq!(words(&paused), ["paused"]);
@@ -418,7 +417,7 @@ mod tests {
         assert_eq!(status.also, [Condition::Lost { tasks: 1 }]);
         assert_eq!(words(&Overview { lost: 2, ..overview(counts) }), ["next", "lost"]);
         assert_eq!(words(&Overview { lost: 2, ..overview(vec![now("a", State::Leased, 2)]) }), ["lost"]);
-        // It has the key that the others wait for.
+        // The lost task holds the key that the others wait for.
         let keyed = overview(vec![now("a", State::Leased, 1), now("a", State::Blocked, 4)]);
         assert_eq!(words(&Overview { lost: 1, ..keyed }), ["lost"]);
     }

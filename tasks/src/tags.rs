@@ -1,4 +1,4 @@
-//! Which tags there are, and how often.
+//! Counting tags.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use interval_queue_task_contract::{MAX_PAGE, Selector, Tag};
 use crate::{TaskQueue, error::Error};
 
 impl TaskQueue {
-    /// The tags of the selected tasks, each with how many of them have it: the most used first, equals by their names.
-    /// No selector selects those that were purged.
+    /// Tags of the selected tasks, each with its number of tasks: most used first, ties by name.
+    /// Purged tasks count only if the selector names that state.
     ///
-    /// It reads all selected tasks page by page, and holds each tag once in memory. What changes meanwhile may be
-    /// counted or not.
+    /// Reads all selected tasks page by page and holds each tag once in memory. Concurrent changes
+    /// may or may not count.
     ///
     /// # Errors
     ///

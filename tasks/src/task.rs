@@ -1,4 +1,4 @@
-//! A task that is to be added.
+//! `Task`: a task to be added.
 
 use std::{
     collections::HashMap,
@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
-/// A task that is to be [added](crate::TaskQueue::add): what handles it, what it is given, and on which terms.
-/// Everything is checked when it is added.
+/// A task to be [added](crate::TaskQueue::add): kind, payload and options, checked when it is
+/// added.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,25 +27,25 @@ use crate::error::Error;
 /// assert!(invoice.id() < mail.id());
 /// ```
 ///
-/// A clone is the same task: it has its id, so that to add it once more adds nothing.
+/// A clone keeps the id, so adding both adds one task.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is added before it is given to a queue"]
 pub struct Task {
     new: NewTask,
     upstreams: Vec<(Upstream, Option<Key>, OnFailure)>,
-    /// What it is called in its flow.
+    /// The name in its flow.
     name: Option<String>,
     wrong: Option<InvalidInput>,
-    /// When it was sent to a store for the first time.
+    /// First sending to a store, shared by clones.
     sent: Arc<OnceLock<Instant>>,
 }
 
-/// What a task waits for: a task by its id, or one of the same [flow](crate::Flow) by its name there.
+/// An upstream: a task by its id, or by its name in the same [flow](crate::Flow).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
-    /// One that is stored, or comes earlier in the same [`add_all`](crate::TaskQueue::add_all).
+    /// A stored task, or an earlier one of the same [`add_all`](crate::TaskQueue::add_all).
     Id(TaskId),
-    /// One that comes earlier in the same flow.
+    /// An earlier task of the same flow.
     Name(String),
 }
 
@@ -68,8 +68,8 @@ impl From<String> for Upstream {
 }
 
 impl Task {
-    /// A task of this kind with what its handler is given. Its id is made now, time-ordered and above those of all
-    /// tasks that this process made before. Among equally urgent tasks the first one added starts first.
+    /// A task with a payload for its handler. The id is made now: time-ordered, and above all ids
+    /// that this process made before. Equally urgent tasks start in the order of adding.
     pub fn new(kind: impl AsRef<str>, payload: &(impl Serialize + ?Sized)) -> Self {
         let payload = Json::of(payload);
         let mut task = Self::json(kind, Json::default());
@@ -80,52 +80,52 @@ impl Task {
         task
     }
 
-    /// The same, with a payload that is JSON already.
+    /// As [`new`](Self::new), with a payload that is already JSON.
     pub fn json(kind: impl AsRef<str>, payload: Json) -> Self {
         let new = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
         let task = Self { new, upstreams: Vec::new(), name: None, wrong: None, sent: Arc::default() };
         task.named(kind.as_ref(), Kind::new, |new, kind| new.kind = kind)
     }
 
-    /// Its id.
+    /// The task's id.
     pub fn id(&self) -> TaskId {
         self.new.id
     }
 
-    /// Another id: any UUID, such as one that is made of what the task is about, so that it is added once. Ids are
-    /// remembered as long as the tasks are kept.
+    /// Sets the id to any UUID, such as one derived from the task's subject, so that it is added
+    /// only once while the task is kept.
     pub fn with_id(mut self, id: TaskId) -> Self {
         self.new.id = id;
         self
     }
 
-    /// From -100 to 100; the higher, the more urgent. Default 0. One step is worth a day of waiting, unless the queue
-    /// has another [ageing](crate::Builder::ageing).
+    /// From -100 to 100; higher is more urgent. Default 0. One step is worth a day of waiting, or
+    /// the queue's [ageing](crate::Builder::ageing).
     pub fn priority(mut self, priority: i32) -> Self {
         self.new.priority = priority;
         self
     }
 
-    /// What it has in common with tasks that must not run at once: one of a key runs at a time, or as many as the queue
-    /// [says](crate::Builder::key_limit).
+    /// Tasks of one key run one at a time, or up to the queue's [limit](crate::Builder::key_limit).
     pub fn key(self, key: impl AsRef<str>) -> Self {
         self.named(key.as_ref(), Key::new, |new, key| new.key = Some(key))
     }
 
-    /// Tasks of its key run strictly in the order of adding, also when one waits to be tried again. Say it of all
-    /// tasks of a key.
+    /// Tasks of the key run strictly in the order of adding, even while one waits for a retry. Set
+    /// it on all tasks of the key.
     pub fn ordered(mut self) -> Self {
         self.new.ordered = true;
         self
     }
 
-    /// A name that one task of the queue has until it has ended. What happens to another one with that name says
+    /// A name that only one live task of the queue can hold, until it ends. See
     /// [`on_conflict`](Self::on_conflict).
     pub fn unique(self, name: impl AsRef<str>) -> Self {
         self.unique_until(name, Until::Ended)
     }
 
-    /// The same until it is leased: what comes while it runs makes exactly one run more.
+    /// As [`unique`](Self::unique), but only until the task is leased: adds during its run make
+    /// exactly one more run.
     pub fn unique_until_leased(self, name: impl AsRef<str>) -> Self {
         self.unique_until(name, Until::Leased)
     }
@@ -134,70 +134,72 @@ impl Task {
         self.named(name.as_ref(), Key::new, |new, name| new.unique = Some(Unique { name, until }))
     }
 
-    /// What happens if another task has its unique name. Default: [`OnConflict::Keep`]: the other one stands.
+    /// Action if another task holds the unique name. Default: [`OnConflict::Keep`]: this task is
+    /// not added.
     pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
         self.new.on_conflict = on_conflict;
         self
     }
 
-    /// It starts so long after it is added, at the earliest; at most ten years.
+    /// Earliest start after adding; at most ten years.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.new.not_before = When::After(Micros::from_duration(delay));
         self
     }
 
-    /// It starts at this time of the store's clock, at the earliest.
+    /// Earliest start on the store's clock.
     pub fn not_before(mut self, at: SystemTime) -> Self {
         self.new.not_before = When::At(since_epoch(at));
         self
     }
 
-    /// So long after it is added it has failed, if it has not started by then; if it runs, it is stopped.
+    /// Latest start after adding: a task not started by then fails, and a run is asked to stop.
     pub fn deadline(mut self, within: Duration) -> Self {
         self.new.deadline = Some(When::After(Micros::from_duration(within)));
         self
     }
 
-    /// The same at this time of the store's clock.
+    /// As [`deadline`](Self::deadline), on the store's clock.
     pub fn deadline_at(mut self, at: SystemTime) -> Self {
         self.new.deadline = Some(When::At(since_epoch(at)));
         self
     }
 
-    /// The failures after which it has failed; 1 runs it at most once. What a task does not set of the
-    /// [policy](crate::Policy) is looked up in the queue when it is needed: a later change there holds for it, too.
+    /// Failures after which the task has failed; 1: it runs at most once. [Policy](crate::Policy)
+    /// parts that a task does not set are read from the queue when needed, so later changes apply.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.new.policy.max_attempts = Some(attempts);
         self
     }
 
-    /// How often its runs may ask to be run again, in place of what the queue says.
+    /// How often runs may ask to run again. Overrides the queue's policy.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.new.policy.max_retries = Some(retries);
         self
     }
 
-    /// The wait after the first failure, doubled with each up to the longest, in place of what the queue says.
+    /// Delay after the first failure, doubled after each, up to `longest`. Overrides the queue's
+    /// policy.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.new.policy.backoff = Some(Micros::from_duration(first));
         self.new.policy.max_backoff = Some(Micros::from_duration(longest));
         self
     }
 
-    /// How long a run may take, in place of what the queue says.
+    /// Maximum duration of a run. Overrides the queue's policy.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.new.policy.timeout = Some(Micros::from_duration(timeout));
         self
     }
 
-    /// How many slots of the pace its start takes, see [`Builder::interval`](crate::Builder::interval), and how much of
-    /// the [capacity](crate::WorkerBuilder::capacity) of its worker its run. Default 1.
+    /// Slots of the [rate](crate::Builder::interval) that the start takes, and units of the
+    /// worker's [capacity](crate::WorkerBuilder::capacity) that the run takes. Default 1.
     pub fn weight(mut self, weight: u32) -> Self {
         self.new.weight = weight;
         self
     }
 
-    /// A word to find it by; it may have several.
+    /// Adds a tag to find the task by.
     pub fn tag(self, tag: impl AsRef<str>) -> Self {
         self.named(tag.as_ref(), Tag::new, |new, tag| {
             if !new.tags.contains(&tag) {
@@ -206,26 +208,26 @@ impl Task {
         })
     }
 
-    /// It starts after this one is done, and is cancelled if that one fails or is cancelled. Name a task that is
-    /// stored, whether it waits, runs or has ended; or an earlier one of the same
-    /// [`add_all`](crate::TaskQueue::add_all); or, by its name, an earlier one of the same [flow](crate::Flow).
+    /// Starts the task once `upstream` is done; cancels it if the upstream fails or is cancelled.
+    /// The upstream is a stored task in any state, or an earlier one of the same
+    /// [`add_all`](crate::TaskQueue::add_all) or, by name, of the same [flow](crate::Flow).
     pub fn after(self, upstream: impl Into<Upstream>) -> Self {
         self.after_or(upstream, OnFailure::Cancel)
     }
 
-    /// The same, and says what becomes of it if that one does not end well.
+    /// As [`after`](Self::after), with the action if the upstream does not succeed.
     pub fn after_or(mut self, upstream: impl Into<Upstream>, on_failure: OnFailure) -> Self {
         self.upstreams.push((upstream.into(), None, on_failure));
         self
     }
 
-    /// It starts after this one is done, whose result is [its input](crate::Context::inputs) of this name. Without, the
-    /// input has the name that the upstream has in the flow, or its id.
+    /// As [`after`](Self::after), and names the upstream's result among the
+    /// [inputs](crate::Context::inputs). Default: the upstream's name in the flow, or its id.
     pub fn input(self, name: impl AsRef<str>, upstream: impl Into<Upstream>) -> Self {
         self.input_or(name, upstream, OnFailure::Cancel)
     }
 
-    /// The same, and says what becomes of it if that one does not end well.
+    /// As [`input`](Self::input), with the action if the upstream does not succeed.
     pub fn input_or(
         mut self,
         name: impl AsRef<str>,
@@ -252,7 +254,7 @@ impl Task {
         self
     }
 
-    /// The first thing wrong is told.
+    /// Keeps the first error for `finish`.
     fn refuse(&mut self, error: InvalidInput) {
         self.wrong.get_or_insert(error);
     }
@@ -265,7 +267,7 @@ impl Task {
         self.new.ordered
     }
 
-    /// The names of its flow that it waits for.
+    /// Upstreams by their names in the flow.
     pub(crate) fn named_upstreams(&self) -> impl Iterator<Item = &str> {
         self.upstreams.iter().filter_map(|(upstream, ..)| match upstream {
             Upstream::Name(name) => Some(name.as_str()),
@@ -273,14 +275,14 @@ impl Task {
         })
     }
 
-    /// The task that is called so in a flow, whose earlier tasks have these ids.
+    /// Names the task in its flow and resolves its upstreams by `ids`, those of earlier tasks.
     pub(crate) fn in_flow(mut self, name: &str, ids: &HashMap<String, TaskId>) -> Self {
         self.name = Some(name.to_owned());
         for (upstream, input, _) in &mut self.upstreams {
             if let Upstream::Name(name) = upstream
                 && let Some(&id) = ids.get(name)
             {
-                // A name in a flow is shorter than a key.
+                // Never fails: names in a flow are shorter than keys.
                 *input = input.take().or_else(|| Key::new(name.as_str()).ok());
                 *upstream = Upstream::Id(id);
             }
@@ -288,12 +290,12 @@ impl Task {
         self
     }
 
-    /// How long ago it was sent for the first time, which is now unless it was.
+    /// Time since the first sending, which is `now` on the first call.
     pub(crate) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(*self.sent.get_or_init(|| now))
     }
 
-    /// The form that the store is given.
+    /// The form for the store, or the first error.
     pub(crate) fn finish(self) -> Result<NewTask, Error> {
         let mut new = self.new;
         let mut wrong = self.wrong;
@@ -317,7 +319,7 @@ impl Task {
     }
 }
 
-/// On the store's clock. What lies before 1970 is in the past anyhow.
+/// Times before 1970 become 1970: both are past.
 fn since_epoch(at: SystemTime) -> Micros {
     Micros::from_duration(at.duration_since(UNIX_EPOCH).unwrap_or_default())
 }

@@ -1,22 +1,22 @@
-//! What became of the runs of a worker.
+//! Counts of a worker's runs by outcome.
 
 use std::fmt;
 
 use interval_queue_task_contract::Outcome;
 
-/// What became of the runs of a worker. It is shown as one line, for a log.
+/// Counts of a worker's runs by outcome. `Display` is one line for a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
-    /// Tasks that were done.
+    /// Tasks done.
     pub done: u64,
-    /// Runs that failed, for now or for good.
+    /// Failed runs, including those to be retried.
     pub failed: u64,
-    /// Of those, the ones that failed for good by their own word.
+    /// Failed runs whose handler reported a permanent failure; part of `failed`.
     pub permanent: u64,
-    /// Runs that asked to be run again.
+    /// Runs that asked to run again.
     pub retried: u64,
-    /// Runs that were given back.
+    /// Runs given back, without an outcome.
     pub released: u64,
 }
 

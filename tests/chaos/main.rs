@@ -14,14 +14,14 @@
 mod process;
 
 #[cfg(feature = "json-file")]
-mod clock;
+mod clock_chaos;
 #[cfg(feature = "json-file")]
 mod damage;
 #[cfg(feature = "json-file")]
 mod disk;
 #[cfg(feature = "json-file")]
 mod edit;
-mod kill;
+mod kill_chaos;
 mod mixed;
 mod network;
 #[cfg(feature = "postgres")]
@@ -33,4 +33,4 @@ mod sentinel;
 mod server;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod stop;
+mod stop_chaos;

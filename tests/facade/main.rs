@@ -30,7 +30,7 @@ mod g7_quiet;
 mod g8_control;
 mod g8_through_failures;
 mod g9_loss;
-mod housekeeping;
+mod housekeeping_tests;
 #[cfg(feature = "http")]
 mod http_feedback;
 mod jobs;
@@ -47,15 +47,15 @@ mod monitoring;
 mod options;
 mod original;
 mod packages;
-mod pull;
+mod pull_tests;
 mod queues;
 mod queues_all;
 mod quotes;
 mod races;
-mod rates;
+mod rates_tests;
 mod rooms;
 mod runtimes;
-mod status;
+mod status_tests;
 #[cfg(feature = "tower")]
 mod tower;
-mod wake_ups;
+mod wake_ups_tests;

@@ -6,12 +6,12 @@
 mod process;
 
 #[cfg(all(feature = "redis", feature = "postgres"))]
-mod alone;
-mod control;
+mod alone_processes;
+mod control_processes;
 mod kill;
-mod limits;
-mod pace;
-mod rates;
+mod limits_processes;
+mod pace_processes;
+mod rates_processes;
 mod stop;
 #[cfg(any(feature = "json-file-watch", feature = "redis", feature = "postgres"))]
-mod wake;
+mod wake_processes;

@@ -1,7 +1,7 @@
 //! The pictures of `docs/benchmarks.md`.
 
 mod canvas;
-mod crowd;
+mod crowd_picture;
 mod gap_error;
 mod recovery;
 mod starts;
@@ -32,7 +32,7 @@ pub(crate) fn pictures(report: &Report) -> io::Result<Vec<Picture>> {
         ("starts", "timeline of the starts of each process, for each contender", timeline::draw(&saturated)?),
         ("kill", "timeline of the starts of each process around a kill -9", timeline::draw_kill(&killed)?),
         ("recovery", "rate of each contender before and after a kill -9", recovery::draw(&killed)?),
-        ("crowds", "accuracy and cost by the number of waiting shards", crowd::draw(&report.crowds)?),
+        ("crowds", "accuracy and cost by the number of waiting shards", crowd_picture::draw(&report.crowds)?),
     ];
     let some = drawn
         .into_iter()

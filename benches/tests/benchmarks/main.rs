@@ -10,7 +10,7 @@
 mod analysis;
 #[path = "../../pace/assignment.rs"]
 mod assignment;
-#[path = "../../strict/case.rs"]
+#[path = "../../strict/strict_case.rs"]
 mod case;
 #[path = "../../pace/choice.rs"]
 mod choice;
@@ -43,6 +43,6 @@ mod keyed;
 mod made_up;
 mod measured;
 mod numbers;
-mod page;
+mod page_tests;
 mod strict;
 mod tasks;

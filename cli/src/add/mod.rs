@@ -3,21 +3,21 @@
 //! `args` is what the command line says, `options` what it says of each task, `lines` the input, `progress` what a
 //! terminal sees of it. `flow` adds tasks that wait for each other.
 
-mod args;
-mod flow;
+mod add_args;
+mod add_flow;
+mod add_progress;
 mod lines;
 mod options;
-mod progress;
 
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use self::{
-    args::AddArgs,
+    add_args::AddArgs,
     options::{TaskOptions, key, kind, tag},
 };
 use self::{
+    add_progress::Progress,
     lines::{Line, Lines},
-    progress::Progress,
 };
 use crate::{
     args::Target,
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
     if let Some(file) = &add.flow {
-        return flow::add(&add, file).await;
+        return add_flow::add(&add, file).await;
     }
     let from_stdin = add.payloads == ["-"];
     if add.task.unique.is_some() && add.payloads.len() > 1 {

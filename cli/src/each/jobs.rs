@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{args::Each, output::Grouping};
+use super::{each_args::Each, output::Grouping};
 use crate::exit::say;
 
 /// Unless told otherwise.

@@ -5,18 +5,18 @@
 //! `capture` and printed by `output`, in order with the help of `spool`. `overlong` items fit no command.
 //! `tally` knows what has become of all, `progress` shows it.
 
-mod args;
 mod attempt;
 mod capture;
-mod flow;
+mod each_args;
+mod each_flow;
+mod each_progress;
+mod each_stop;
 mod item;
 mod items;
 mod jobs;
 mod output;
 mod overlong;
-mod progress;
 mod spool;
-mod stop;
 mod tally;
 mod template;
 
@@ -28,14 +28,14 @@ use std::{
 use signal_hook::consts::SIGPIPE;
 use tokio::time::timeout;
 
-pub(crate) use self::args::Each;
+pub(crate) use self::each_args::Each;
 use self::{
-    flow::Flow,
+    each_flow::Flow,
+    each_progress::Board,
+    each_stop::Stop,
     items::Items,
     output::{Fate, Grouping, Output},
     overlong::Keeping,
-    progress::Board,
-    stop::Stop,
     tally::Tally,
     template::Template,
 };

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc as channel, oneshot};
 
 use super::{
     capture::Captured,
-    progress::{Board, Progress},
+    each_progress::{Board, Progress},
     spool::Spool,
 };
 use crate::exit::{Failure, Stdout, say};

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 
 use super::{
     attempt::Why,
+    each_progress::Counts,
     items::{Separator, input_is},
     overlong::Overlong,
-    progress::Counts,
 };
 use crate::{
     duration::about,

@@ -10,8 +10,8 @@
 //! grandchildren. A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has
 //! such: orphans of the group are waited for, and daemons are ended, too.
 
-mod clock;
 mod group;
+mod guard_clock;
 mod orders;
 mod orphans;
 
@@ -25,8 +25,8 @@ use tokio::{
 };
 
 pub(crate) use self::{
-    clock::{Instant, now},
     group::Group,
+    guard_clock::{Instant, now},
     orders::{INPUTS, News, Order},
 };
 use self::{group::Signal, orders::read_order, orphans::Orphans};

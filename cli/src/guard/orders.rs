@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
-use super::clock::Instant;
+use super::guard_clock::Instant;
 use crate::exit::Failure;
 
 /// Names the file with the inputs, which the guard removes when the worker cannot.

@@ -2,14 +2,14 @@
 //!
 //! `args` is what the command line says, `list` how schedules stand, `words` how rules and times are told.
 
-mod args;
-mod list;
-mod words;
+mod schedule_args;
+mod schedule_list;
+mod schedule_words;
 
 use interval_queue_tasks::TaskQueue;
 
-pub(crate) use self::args::ScheduleArgs;
-use self::args::{Action, Add, One};
+pub(crate) use self::schedule_args::ScheduleArgs;
+use self::schedule_args::{Action, Add, One};
 use crate::{
     args::Target,
     clock::time_of_day,
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) async fn schedule(schedule: ScheduleArgs) -> Result<(), Failure> {
     match &schedule.action {
         Action::Add(new) => add(new).await,
-        Action::List(list) => list::list(list).await,
+        Action::List(list) => schedule_list::list(list).await,
         Action::Pause(One { target, name }) => {
             Ok(existing(target).await?.pause_schedule(name.as_str()).await?)
         }
@@ -54,7 +54,8 @@ async fn add(add: &Add) -> Result<(), Failure> {
         }
         stored.map_or(Vec::new(), |stored| stored.next_runs(most))
     };
-    let lines: String = next.into_iter().map(|at| format!("{}\n", words::time(at, add.zone()))).collect();
+    let lines: String =
+        next.into_iter().map(|at| format!("{}\n", schedule_words::time(at, add.zone()))).collect();
     print_as_it_is(lines.as_bytes())
 }
 

@@ -11,7 +11,7 @@ use interval_queue::{
 };
 use interval_queue_tasks::TaskQueue;
 
-use super::args::SelectorArgs;
+use super::task_args::SelectorArgs;
 use crate::{
     args::{StoreArgs, Target},
     exit::{CONFIG, Failure, NOINPUT, SOFTWARE},

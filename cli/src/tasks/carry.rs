@@ -11,7 +11,7 @@ use interval_queue::{
 use interval_queue_tasks::Transferred;
 use serde_json::json;
 
-use super::{args::SelectorArgs, ask::Tasks, open_queue, wait::bar};
+use super::{ask::Tasks, open_queue, task_args::SelectorArgs, wait::bar};
 use crate::{
     args::{StoreArgs, Target, store_url},
     exit::{Failure, TEMPFAIL, USAGE, print, say},

@@ -8,9 +8,9 @@ use interval_queue_tasks::{Failure as Group, Failures};
 use serde_json::{Value, json};
 
 use super::{
-    args::{self, SelectorArgs},
     ask::{Tasks, open_queue},
-    words::{self, quoted},
+    task_args::{self, SelectorArgs},
+    task_words::{self, quoted},
 };
 use crate::{
     args::Target,
@@ -22,7 +22,11 @@ use crate::{
 /// As many characters of an error are shown.
 const SHOWN: usize = 300;
 
-pub(super) async fn failures(target: &Target, tasks: &Tasks, args: &args::Failures) -> Result<(), Failure> {
+pub(super) async fn failures(
+    target: &Target,
+    tasks: &Tasks,
+    args: &task_args::Failures,
+) -> Result<(), Failure> {
     if let Some(other) = args.selector.states.iter().find(|state| **state != State::Failed) {
         let text = format!("--state {other}: what failed is in the state failed; leave it out");
         return Err(Failure::new(USAGE, text));
@@ -73,9 +77,9 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
     for group in &failures.groups {
         let kinds: Vec<_> =
             group.kinds.iter().map(|(kind, count)| format!("{} {kind}", HumanCount(*count))).collect();
-        let (first, last) = (words::time(group.first), words::time(group.last));
+        let (first, last) = (task_words::time(group.first), task_words::time(group.last));
         let when = if first == last { format!("at {last}") } else { format!("from {first} to {last}") };
-        let error = words::line(&group.text);
+        let error = task_words::line(&group.text);
         let error = match error.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("{}…", &error[..end]),
             None if error.is_empty() => "(no text)".to_owned(),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     settings::dump,
-    words::{end, why},
+    task_words::{end, why},
 };
 use crate::object::Object;
 

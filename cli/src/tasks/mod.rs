@@ -8,7 +8,6 @@
 //! file. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which `json` tells for programs,
 //! `words` and `tree` for people.
 
-mod args;
 mod ask;
 mod brief;
 mod carry;
@@ -17,7 +16,6 @@ mod counts;
 mod failures;
 mod follow;
 mod json;
-mod list;
 mod outlook;
 mod recount;
 mod set;
@@ -26,18 +24,19 @@ mod show;
 mod status_text;
 mod summary;
 mod tags;
+mod task_args;
+mod task_list;
+mod task_words;
 mod times;
 mod tree;
 mod verb_args;
 mod verbs;
 mod wait;
 mod why;
-mod words;
 mod workers;
 
-use self::args::Action;
+use self::task_args::Action;
 pub(crate) use self::{
-    args::TasksArgs,
     ask::{Tasks, open_queue, pause_or_resume},
     brief::Brief,
     content::Content,
@@ -45,6 +44,7 @@ pub(crate) use self::{
     failures::what_failed,
     show::TextPage,
     summary::Summary,
+    task_args::TasksArgs,
     workers::{run, waiting},
 };
 use interval_queue::StateError;
@@ -82,7 +82,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         return outlook::tell(&target, &store, tasks.over, tasks.json).await;
     };
     match action {
-        Action::List(list) => list::list(&target, &store, list).await,
+        Action::List(list) => task_list::list(&target, &store, list).await,
         Action::Show(show) => show::show(&store, show).await,
         Action::Why(args) => why::why(&target, &store, args).await,
         Action::Workers(args) => workers::workers(&store, args).await,

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::{
     ask::Tasks,
     counts::{Counts, Rate, counts_json, ever, left, rate_in_words, share, states, total},
-    json, status_text, words,
+    json, status_text, task_words,
     workers::{run, runs},
 };
 use crate::{
@@ -139,7 +139,7 @@ fn row(worker: &Worker) -> [String; 5] {
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
     let left = match worker.alive_for {
         Some(left) => about(left),
-        None => format!("gone; last seen {}", words::time(presence.seen)),
+        None => format!("gone; last seen {}", task_words::time(presence.seen)),
     };
     let holds = worker.holds.len();
     let holds = if holds < 100 { holds.to_string() } else { "100 or more".into() };

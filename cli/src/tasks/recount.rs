@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     ask::open_queue,
-    words::{self, number, quoted},
+    task_words::{self, number, quoted},
 };
 use crate::{
     args::Target,
@@ -51,7 +51,7 @@ pub(super) async fn recount(target: &Target, tasks: &super::Tasks, args: &Recoun
 fn line(one: &Corrected) -> String {
     let kind = match one.kind == Kind::default() {
         true => String::new(),
-        false => format!("{} ", words::line(one.kind.as_str())),
+        false => format!("{} ", task_words::line(one.kind.as_str())),
     };
     format!("{kind}{}: {} counted, {} before", one.state, one.counted, one.before)
 }

@@ -7,7 +7,7 @@ use interval_queue::{
     task_contract::{Json, Policy, PolicyOverride, Stored, Task, TaskId},
 };
 
-use super::{args::One, ask::Tasks, json, tree, why, words, workers};
+use super::{ask::Tasks, json, task_args::One, task_words, tree, why, workers};
 use crate::{
     args::Target,
     duration,
@@ -36,8 +36,9 @@ impl TextPage {
     pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
         let mut stored = tasks.known(id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
-        let body =
-            |(name, body): (&str, Option<Json>)| Some(format!("{name:11} {}\n", words::line(body?.as_str())));
+        let body = |(name, body): (&str, Option<Json>)| {
+            Some(format!("{name:11} {}\n", task_words::line(body?.as_str())))
+        };
         let bodies: String = bodies.into_iter().filter_map(body).collect();
         let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
         let goes_on = why::goes_on(target, tasks, &overview, &stored).await?;
@@ -52,12 +53,12 @@ fn text(stored: &Stored, queue: &Policy) -> String {
     let mut page = String::new();
     let mut say = |name: &str, text: &str| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:11} {}", words::line(text));
+        let _ = writeln!(page, "{name:11} {}", task_words::line(text));
     };
     say("task", &task.id.to_string());
     say("state", task.state.as_str());
     if let Some(reason) = &stored.why {
-        say("why", &words::why(task, reason));
+        say("why", &task_words::why(task, reason));
     }
     if let Some(stop) = task.stop {
         say("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
@@ -67,7 +68,7 @@ fn text(stored: &Stored, queue: &Policy) -> String {
         say(name, &text);
     }
     for (name, at) in times(task) {
-        say(name, &words::time(at));
+        say(name, &task_words::time(at));
     }
     say("attempts", &attempts(task));
     say("policy", &policy(&task.policy, queue));
@@ -79,10 +80,10 @@ fn text(stored: &Stored, queue: &Policy) -> String {
     }
     for run in &task.history {
         let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let began = run.leased.map_or("?".into(), words::time);
+        let began = run.leased.map_or("?".into(), task_words::time);
         let worker = run.worker.map(|worker| format!(", worker {worker}")).unwrap_or_default();
-        let (number, end) = (run.token.attempt, words::end(run.end));
-        say("", &format!("{number}. {began} to {}{worker}, {end}{error}", words::time(run.ended)));
+        let (number, end) = (run.token.attempt, task_words::end(run.end));
+        say("", &format!("{number}. {began} to {}{worker}, {end}{error}", task_words::time(run.ended)));
     }
     if let Some(error) = &task.error {
         say("error", error);
@@ -116,7 +117,7 @@ fn options(task: &Task) -> Vec<(&'static str, String)> {
         options.push(("tags", tags.join(", ")));
     }
     if let Some(nominal) = &task.schedule {
-        options.push(("schedule", format!("{} for {}", nominal.schedule, words::time(nominal.at))));
+        options.push(("schedule", format!("{} for {}", nominal.schedule, task_words::time(nominal.at))));
     }
     options
 }

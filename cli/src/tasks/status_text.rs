@@ -7,7 +7,7 @@ use interval_queue::{
 use interval_queue_tasks::{Condition, QueueStatus};
 use serde_json::{Value, json};
 
-use super::words::{self, quoted};
+use super::task_words::{self, quoted};
 use crate::{duration::about, text::visible};
 
 /// How many conditions one line names.
@@ -48,17 +48,20 @@ fn fact(condition: &Condition) -> String {
     match condition {
         Condition::Empty => "no task waits".into(),
         Condition::Paused { since, running } => {
-            let running =
-                if *running > 0 { format!(", {} still run", words::number(*running)) } else { String::new() };
+            let running = if *running > 0 {
+                format!(", {} still run", task_words::number(*running))
+            } else {
+                String::new()
+            };
             format!("paused{}{running}", since_when(*since))
         }
         Condition::Running { running, limit } => {
             let run = if *running == 1 { "runs" } else { "run" };
             let limit = limit.map_or(String::new(), |limit| format!(", {limit} at most"));
-            format!("{} {run}{limit}", words::number(*running))
+            format!("{} {run}{limit}", task_words::number(*running))
         }
         Condition::NoWorker => "no worker is there".into(),
-        Condition::Lost { tasks } => format!("{} lost, waiting for a worker", words::number(*tasks)),
+        Condition::Lost { tasks } => format!("{} lost, waiting for a worker", task_words::number(*tasks)),
         Condition::Unserved { kind, tasks } => {
             format!("no worker serves kind {}, {}", visible(kind.as_str()), tasks_of(*tasks))
         }
@@ -107,11 +110,11 @@ pub(super) fn resume_key(key: &Key) -> String {
 fn tasks_of(tasks: u64) -> String {
     let or_more = if tasks >= interval_queue::task_contract::MAX_COUNTED.into() { " or more" } else { "" };
     let what = if tasks == 1 { "task" } else { "tasks" };
-    format!("{}{or_more} {what}", words::number(tasks))
+    format!("{}{or_more} {what}", task_words::number(tasks))
 }
 
 fn since_when(since: Option<Micros>) -> String {
-    since.map_or(String::new(), |at| format!(", since {}", words::time(at)))
+    since.map_or(String::new(), |at| format!(", since {}", task_words::time(at)))
 }
 
 /// What is in force for programs: the fields that every object about a queue of tasks has.

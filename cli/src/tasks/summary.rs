@@ -9,7 +9,7 @@ use interval_queue_tasks::{Condition, QueueStatus};
 use super::{
     ask::Tasks,
     counts::{Counts, Rate, in_state, left, rate_in_words, share, states, total},
-    status_text, words,
+    status_text, task_words,
     workers::runs,
 };
 use crate::exit::Failure;
@@ -117,5 +117,5 @@ impl Summary {
 /// What the worker of a run is called.
 fn label(task: &Task, workers: &[Worker]) -> String {
     let worker = workers.iter().find(|worker| Some(worker.presence.worker) == task.worker);
-    worker.map_or(String::new(), |worker| words::line(worker.presence.label.as_str()))
+    worker.map_or(String::new(), |worker| task_words::line(worker.presence.label.as_str()))
 }

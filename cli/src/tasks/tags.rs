@@ -5,9 +5,10 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use super::{
-    args::{SELECTOR, SelectorArgs},
     ask::Tasks,
-    open_queue, words,
+    open_queue,
+    task_args::{SELECTOR, SelectorArgs},
+    task_words,
 };
 use crate::{
     args::Target,
@@ -47,7 +48,7 @@ pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<
         return print_as_it_is(lines.as_bytes());
     }
     let rows: Vec<_> =
-        shown.map(|(tag, count)| [words::line(tag.as_str()), HumanCount(*count).to_string()]).collect();
+        shown.map(|(tag, count)| [task_words::line(tag.as_str()), HumanCount(*count).to_string()]).collect();
     let more = tags.len() - rows.len();
     let more = if more > 0 {
         format!("\nand {} more: --top N shows them", HumanCount(more as u64))

@@ -10,7 +10,7 @@ use interval_queue::{
 };
 use serde_json::{Value, json};
 
-use super::{ask::Tasks, words};
+use super::{ask::Tasks, task_words};
 use crate::{
     add::kind,
     duration::{positive, show},
@@ -84,12 +84,12 @@ pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
 const HOUR: u64 = 3_600_000_000;
 
 fn row(kind: &Kind, hour: Option<Micros>, times: &Hour) -> [String; 9] {
-    let hour = hour.map_or(String::new(), |hour| format!(", {}", words::time(hour)));
+    let hour = hour.map_or(String::new(), |hour| format!(", {}", task_words::time(hour)));
     let [begun, waited @ ..] = cells(&times.wait);
     let [ended, ran @ ..] = cells(&times.run);
     let [w50, w90, w99] = waited;
     let [r50, r90, r99] = ran;
-    [format!("{}{hour}", words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
+    [format!("{}{hour}", task_words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
 }
 
 /// How many there were, and how long most of them took at most.

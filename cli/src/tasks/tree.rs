@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use interval_queue::task_contract::{Edge, Stored, TaskId};
 use interval_queue_tasks::name_in_flow;
 
-use super::{ask::Tasks, words};
+use super::{ask::Tasks, task_words};
 use crate::exit::Failure;
 
 /// So far the graph is followed.
@@ -109,7 +109,7 @@ impl Tree {
 /// A task by its name in its flow, or by its kind; where it stands, and what its edge says.
 fn line(id: TaskId, found: Option<&Stored>, edge: &Edge) -> String {
     let Some(Stored { task, .. }) = found else { return format!("{id}") };
-    let name = words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));
+    let name = task_words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));
     let input = edge.name.as_ref().filter(|input| Some(input.as_str()) != name_in_flow(task));
     let input = input.map(|input| format!(", input {:?}", input.as_str())).unwrap_or_default();
     let failing = match edge.on_failure.as_str() {

@@ -8,7 +8,7 @@ use interval_queue::{
     task_contract::{Key, NewEdge, OnFailure, Tag, TaskId, Verb},
 };
 
-use super::args::Change;
+use super::task_args::Change;
 use crate::add::{key, tag};
 
 /// What is run again.

@@ -10,8 +10,8 @@ use interval_queue_tasks::{FlowId, Touched};
 use serde_json::json;
 
 use super::{
-    args,
     ask::{Tasks, open_queue, unexpected},
+    task_args,
 };
 use crate::{
     args::Target,
@@ -22,7 +22,7 @@ pub(super) async fn change(
     target: &Target,
     tasks: &Tasks,
     verb: Verb,
-    args: &args::Change,
+    args: &task_args::Change,
     is_rerun: bool,
 ) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&args.selector).await?;
@@ -120,7 +120,7 @@ async fn page_by_page(
     tasks: &Tasks,
     selector: Selector,
     verb: &Verb,
-    args: &args::Change,
+    args: &task_args::Change,
 ) -> Result<Done, Failure> {
     let mut command = ChangeTasks {
         selector,
@@ -167,7 +167,7 @@ async fn in_order(
     target: &Target,
     flow: Option<&FlowId>,
     verb: &Verb,
-    args: &args::Change,
+    args: &task_args::Change,
     is_rerun: bool,
 ) -> Result<Done, Failure> {
     let queue = open_queue(target).await?;

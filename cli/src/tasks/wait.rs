@@ -11,7 +11,7 @@ use interval_queue_tasks::{FlowId, FlowStanding, TaskQueue, name_in_flow};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{args::Wait, ask::Tasks, open_queue, words};
+use super::{ask::Tasks, open_queue, task_args::Wait, task_words};
 use crate::{
     args::Target,
     duration::show,
@@ -80,7 +80,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
             let result = stored.result.unwrap_or_default();
             if !wait.json && !wait.quiet {
                 let line = match io::stdout().is_terminal() {
-                    true => words::line(result.as_str()).into(),
+                    true => task_words::line(result.as_str()).into(),
                     false => one_line(result.as_str()),
                 };
                 bar.suspend(|| print_as_it_is(format!("{line}\n").as_bytes()))?;
@@ -89,7 +89,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         }
         failed += 1;
         let what = if stored.task.state == State::Failed { "failed" } else { "was cancelled" };
-        let why = stored.task.error.as_deref().map_or("it does not say why".into(), words::line);
+        let why = stored.task.error.as_deref().map_or("it does not say why".into(), task_words::line);
         bar.suspend(|| say(&format!("task {id} {what}: {why}")));
     }
     match failed {

@@ -8,7 +8,7 @@ use interval_queue::{
 };
 use serde_json::json;
 
-use super::{args, ask::Tasks, json, words};
+use super::{ask::Tasks, json, task_args, task_words};
 use crate::{
     duration::about,
     exit::{Failure, NOINPUT, print, print_as_it_is},
@@ -36,7 +36,7 @@ pub(super) async fn runs(tasks: &Tasks, workers: &[Worker]) -> Result<Vec<Task>,
     Ok(runs)
 }
 
-pub(super) async fn workers(tasks: &Tasks, args: &args::Workers) -> Result<(), Failure> {
+pub(super) async fn workers(tasks: &Tasks, args: &task_args::Workers) -> Result<(), Failure> {
     let now = tasks.now().await?;
     let mut workers = tasks.workers().await?;
     let runs = runs(tasks, &workers).await?;
@@ -92,12 +92,12 @@ pub(super) fn described(worker: &Worker, now: Micros) -> String {
         None => String::new(),
     };
     let room = presence.room.map_or(String::new(), |room| format!(", has room for weight {room}"));
-    let label = words::line(presence.label.as_str());
+    let label = task_words::line(presence.label.as_str());
     format!(
         "{label} ({}): serves {}{takes}{room}; there since {}; {life}",
         presence.worker,
         kinds.join(", "),
-        words::time(presence.since)
+        task_words::time(presence.since)
     )
 }
 
@@ -120,5 +120,5 @@ pub(crate) fn waiting(task: &Task, now: Micros) -> String {
 /// How far a run is.
 pub(super) fn progress(at: &Progress) -> String {
     let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
-    words::line(&format!("{}{of} {}", at.done, at.text))
+    task_words::line(&format!("{}{of} {}", at.done, at.text))
 }

@@ -1,8 +1,8 @@
 //! `turns`: a line for each turn that is asked for, at its slot, for programs that pace what they do
 //! themselves. `requests` is what they ask.
 
-mod args;
 mod requests;
+mod turns_args;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -24,8 +24,8 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-pub(crate) use self::args::Turns;
 use self::requests::{Request, Requests};
+pub(crate) use self::turns_args::Turns;
 use crate::{
     clock::now,
     contact::{Contact, Stage},

@@ -5,7 +5,6 @@
 //! of its stored tasks. `keys` act on the model. `draw` draws it and knows nothing else; `screen` is the terminal,
 //! `plain` what is left of it on one that is dumb.
 
-mod clock;
 mod draw;
 mod forecast;
 mod history;
@@ -22,6 +21,7 @@ mod scene;
 mod screen;
 mod start;
 mod stored;
+mod watch_clock;
 
 use std::{
     env,
@@ -42,7 +42,6 @@ use tokio::{sync::mpsc, time::sleep};
 
 pub(crate) use self::options::{CHOSEN, Watch};
 use self::{
-    clock::Clock,
     draw::theme::Theme,
     keys::action,
     model::Model,
@@ -51,6 +50,7 @@ use self::{
     reader::Reader,
     rounds::{Rounds, Scope, Task},
     screen::Screen,
+    watch_clock::Clock,
 };
 use crate::{
     exit::{Ending, Failure, IOERR, USAGE, print},

@@ -22,9 +22,9 @@ use super::{
     ended::How,
     lease::Lease,
     programs::Programs,
-    run::{Given, run},
     verdict::Verdict,
     voice::Speaker,
+    work_run::{Given, run},
 };
 use crate::{
     exit::{Failure, SOFTWARE},

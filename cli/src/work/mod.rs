@@ -4,7 +4,6 @@
 //! tasks. `handler` makes a `run` of CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see
 //! `crate::guard`. What the libraries only log is printed by `reports`, what CMD prints is kept by `ends` and its stderr passed on by the `voice`.
 
-mod args;
 mod aside;
 mod ended;
 mod ends;
@@ -12,10 +11,11 @@ mod handler;
 mod lease;
 mod programs;
 mod reports;
-mod run;
 mod unserved;
 mod verdict;
 mod voice;
+mod work_args;
+mod work_run;
 
 use std::{
     pin::pin,
@@ -31,7 +31,7 @@ use interval_queue_tasks::{Context, Error, Places, TaskQueue, Worker, WorkerHand
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
-pub(crate) use self::args::WorkArgs;
+pub(crate) use self::work_args::WorkArgs;
 use self::{
     handler::Handler,
     lease::{Lease, Watched},

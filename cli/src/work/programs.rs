@@ -10,7 +10,7 @@ use std::{
 
 use interval_queue::task_contract::Kind;
 
-use super::args::WorkArgs;
+use super::work_args::WorkArgs;
 use crate::{
     exit::{Failure, NOINPUT, NOT_FOUND, USAGE},
     program::Program,

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tempfile::TempDir;
 
 use crate::{
-    facts::{Case, Event, What},
+    chaos_facts::{Case, Event, What},
     log::{LOG, Log, NUMBER},
     looks::{Looks, Reader},
     outcome::Outcome,

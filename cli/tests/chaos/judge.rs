@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use interval_queue_tasks::{State, TaskId};
 
-use crate::facts::{Facts, Ran};
+use crate::chaos_facts::{Facts, Ran};
 
 /// How long after its lease a run begins at the latest, in microseconds: its worker looks at the rate before it.
 const IN_HAND: u64 = 1_000_000;

@@ -6,7 +6,7 @@ use interval_queue::contract::Micros;
 use interval_queue_tasks::{State, Stored, Task, TaskId, TaskQueue, Token};
 
 use crate::{
-    facts::{Case, Event, Facts, What},
+    chaos_facts::{Case, Event, Facts, What},
     log::Log,
 };
 

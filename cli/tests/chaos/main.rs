@@ -11,10 +11,10 @@
 mod process;
 
 mod batches;
-mod clock;
+mod chaos_facts;
+mod clock_chaos;
 mod command;
 mod disk;
-mod facts;
 mod harm;
 mod judge;
 mod judge_checks;
@@ -28,5 +28,5 @@ mod role;
 mod scenes;
 mod server;
 mod sqlite;
-mod stop;
+mod stop_chaos;
 mod worker;

@@ -6,7 +6,7 @@ use std::thread;
 use rand::RngExt;
 
 use crate::{
-    facts::What,
+    chaos_facts::What,
     harm::Harm,
     outcome::Outcome,
     process::{Scene, ms, now, times},

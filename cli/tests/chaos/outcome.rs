@@ -6,7 +6,7 @@ use interval_queue_tasks::{Stored, TaskId};
 use serde_json::json;
 
 use crate::{
-    facts::{Case, Facts, What},
+    chaos_facts::{Case, Facts, What},
     harm::Injection,
     log::Line,
     looks::Seen,

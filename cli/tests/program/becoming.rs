@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{Process, text, wait_until},
 };
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    place::{Backend, on_each_state},
+    place_tests::{Backend, on_each_state},
     process::{text, wait_until},
 };
 

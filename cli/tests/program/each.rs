@@ -1,9 +1,9 @@
 //! `each`: what becomes of the items of a list, and at what pace.
 
+mod each_output;
+mod each_pace;
 mod ending;
-mod items;
-mod output;
-mod pace;
+mod items_tests;
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use crate::{place::Backend, process::Process};
+use crate::{place_tests::Backend, process::Process};
 
 /// `each` with that input in a file.
 pub(crate) fn each(place: &Backend, input: &[u8], args: &[&str]) -> Output {

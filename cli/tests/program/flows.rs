@@ -5,7 +5,7 @@ use std::{fs, process::Output};
 use serde_json::{Value, json};
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{text, wait_until},
     pty::Terminal,
 };

@@ -5,7 +5,7 @@ use std::{fs, net::TcpListener, process::Stdio};
 use rustix::process::{Signal, kill_process};
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{Process, pid, wait_until},
 };
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{place::Backend, process::text};
+use crate::{place_tests::Backend, process::text};
 
 const TEXTS: [&str; 9] = [
     "18446744073709551616",

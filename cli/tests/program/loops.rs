@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use rustix::process::Signal;
 
 use crate::{
-    place::{Backend, on_each_state},
+    place_tests::{Backend, on_each_state},
     process::{Stopwatch, wait_until},
 };
 

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::{
     each::start,
-    place::{Backend, on_each_state},
+    place_tests::{Backend, on_each_state},
     process::{Stopwatch, text, wait_until},
 };
 

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{text, wait_until},
 };
 

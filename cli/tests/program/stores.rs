@@ -4,7 +4,7 @@ use std::fs;
 
 use interval_queue_test_support::RedisServer;
 
-use crate::place::Backend;
+use crate::place_tests::Backend;
 
 /// What a copy of the database file alone has, in which the queue is looked at with these arguments.
 fn in_copy(place: &Backend, args: &[&str]) -> String {

@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::wait_until,
     tasks::{add, overview},
 };

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read, os::fd::OwnedFd, process::Stdio};
 
-use crate::{place::Backend, process::wait_until, pty::open};
+use crate::{place_tests::Backend, process::wait_until, pty::open};
 
 /// What the program prints to a terminal of so many columns.
 fn on_a_terminal(place: &Backend, columns: u16, args: &[&str]) -> String {

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    place::{Backend, on_each_state},
+    place_tests::{Backend, on_each_state},
     process::{Process, Stopwatch, text, wait_until},
 };
 

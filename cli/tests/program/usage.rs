@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::{place::Backend, process::text};
+use crate::{place_tests::Backend, process::text};
 
 const RUN: [&str; 4] = ["--every", "10ms", "--", "true"];
 

@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt, process::Output, thread::sleep, 
 use rustix::process::Signal;
 
 use crate::{
-    place::{Backend, on_each_state},
+    place_tests::{Backend, on_each_state},
     process::{Process, text, wait_until},
 };
 

@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt, process::Command, thread::sleep,
 use rustix::process::Signal;
 
 use crate::{
-    place::{Backend, Left, on_each_state},
+    place_tests::{Backend, Left, on_each_state},
     process::{text, wait_until},
     pty::Terminal,
 };

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{Process, text, wait_until},
     tasks_schema::{check, closed},
 };

@@ -1,21 +1,21 @@
 //! `work`: CMD for each stored task, and its guard.
 
-mod ending;
 mod guard;
 mod host;
 mod load;
 mod misbehaving;
-mod outage;
-mod output;
-mod rate;
+mod outage_tests;
+mod rate_tests;
 mod several;
+mod work_ending;
+mod work_output;
 
 use std::fs;
 
 use serde_json::{Value, json};
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{Process, text, wait_until},
 };
 

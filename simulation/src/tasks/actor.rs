@@ -8,8 +8,8 @@ use interval_queue_tasks::{Builder, Context, Worker, WorkerHandle};
 use super::{
     handler::{self, Tally},
     opened::Opened,
-    plan::{Plan, WorkerPlan},
-    scene::TRY_AGAIN,
+    task_plan::{Plan, WorkerPlan},
+    task_scene::TRY_AGAIN,
 };
 use crate::{process::Process, service::locked};
 

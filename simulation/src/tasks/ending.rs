@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{
     making::{KEYS, KINDS},
-    scene::{Place, Scene, helper},
+    task_scene::{Place, Scene, helper},
 };
 use crate::{plan::ms, service::locked};
 

@@ -8,8 +8,8 @@ use interval_queue_tasks::{Context, Json, TaskError};
 use super::{
     actor::Service,
     ids,
-    plan::{Ends, Run},
-    scene::Begun,
+    task_plan::{Ends, Run},
+    task_scene::Begun,
 };
 use crate::{process::Process, service::locked};
 

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{OnConflict, OnFailure, Policy, State, Until, Verb};
 
-use super::plan::{Batch, Ends, Event, Operation, Plan, Run, Shape, TaskPlan, Timed, WorkerPlan};
+use super::task_plan::{Batch, Ends, Event, Operation, Plan, Run, Shape, TaskPlan, Timed, WorkerPlan};
 use crate::{
     Fault,
     plan::{Event as Trouble, few, ms, pick, some, trouble},

@@ -3,7 +3,7 @@
 use interval_queue::MaxRunning;
 use interval_queue_tasks::{Error, ErrorKind, Selector, SettingsChange, TaskQueue, Verb};
 
-use super::{ids, plan::Operation};
+use super::{ids, task_plan::Operation};
 
 impl Operation {
     /// Does it. That nobody answers is no error of it, nor that there is no queue, nor that a task is not retried since

@@ -1,4 +1,4 @@
-//! What the checks speak to a state with: a queue of their own, and shards that behave.
+//! The clients of the checks: handles with a queue of their own, and well-behaved shards.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a check fails by panicking")]
 
 use std::{
@@ -18,65 +18,62 @@ use interval_queue_contract::{
 };
 use tokio::task::JoinSet;
 
-/// Two handles on one state, as two processes would have them. For a state that one handle can be copied of,
-/// a copy.
+/// Two handles on one store, as two processes would have them. The second may be a clone.
 pub type Handles = (Arc<dyn SharedState>, Arc<dyn SharedState>);
 
-/// Long enough that no lease ends unless a check wants it to.
+/// A lease that outlasts every check.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
-/// A handle and the name of a queue.
 #[derive(Clone)]
 pub(crate) struct Client {
     state: Arc<dyn SharedState>,
     queue: QueueName,
 }
 
-/// A text that no other check, process or run uses.
+/// A text unique across checks, processes and runs.
 pub(crate) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}-{:x}", process::id(), RandomState::new().hash_one(count))
 }
 
-/// Both handles on one queue that is not there yet.
+/// Clients of both handles on a queue that does not exist yet.
 pub(crate) fn unopened(handles: Handles) -> (Client, Client) {
     let queue = QueueName::new(format!("check-{}", unique())).unwrap();
     let (one, other) = handles;
     (Client::new(one, queue.clone()), Client::new(other, queue))
 }
 
-/// Both handles on a new queue with this interval.
+/// Clients of both handles on a new queue with this interval.
 pub(crate) async fn opened(handles: Handles, interval: Duration) -> (Client, Client) {
     let (one, other) = unopened(handles);
     one.change(open(Some(interval), OnExisting::Replace)).await.unwrap();
     (one, other)
 }
 
-/// Opens with this interval and any number of running jobs, or as many as stored.
+/// Opens with `interval` (`None`: as stored) and the stored limit of running jobs.
 pub(crate) fn open(interval: Option<Duration>, on_existing: OnExisting) -> Change {
     let rates = interval.map(|interval| Rates::every(Micros::from_duration(interval)));
     Change::Open { rates, max_running: MaxRunning::Keep, on_existing }
 }
 
-/// Asks for a slot of a job of weight 1.
+/// Requests the slot of a job of weight 1.
 pub(crate) fn ask(ticket: u64) -> Ask {
     let ticket = Ticket::new(ticket);
     Ask { ticket, weight: 1 }
 }
 
-/// Takes tickets for jobs of which none asks for its slot at once.
+/// Takes tickets without requesting slots.
 pub(crate) fn take(request: u64, count: u32) -> Take {
     let weights = Vec::new();
     Take { request, count, weights }
 }
 
-/// The kind of the error that must have come.
 pub(crate) fn kind<T: std::fmt::Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
     outcome.unwrap_err().kind()
 }
 
-/// Does so much work at once, each with a handle, in turn the one and the other. Returns what all have.
+/// Runs `count` futures concurrently on alternating handles.
 pub(crate) async fn together<T: Send + 'static, F: Future<Output = Vec<T>> + Send + 'static>(
     clients: [&Client; 2],
     count: u64,
@@ -115,7 +112,7 @@ impl Client {
         self.read().await.expect("the queue was opened")
     }
 
-    /// The record but for the time, which goes on.
+    /// The stored record without its time, which advances by itself.
     pub(crate) async fn record(&self) -> Record {
         Record { seen_at: Micros::ZERO, ..self.snapshot().await.record }
     }
@@ -130,7 +127,6 @@ impl Client {
     }
 }
 
-/// A shard that numbers its steps and remembers what it saw, as it should.
 pub(crate) struct Shard {
     pub(crate) client: Client,
     pub(crate) id: ShardId,
@@ -139,8 +135,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Its next step, which takes nothing, asks nothing and has nothing left. The lease is long, the lead
-    /// zero.
+    /// The next `Step`: takes and requests nothing, nothing waits; a long lease, no lead.
     pub(crate) fn step(&mut self) -> Step {
         self.sequence += 1;
         let label = Label::new(format!("label of {}", self.id)).unwrap();
@@ -154,20 +149,20 @@ impl Shard {
         Ok(stepped)
     }
 
-    /// Takes tickets, which are then all it has.
+    /// Takes tickets. The shard has no other work afterwards.
     pub(crate) async fn take(&mut self, request: u64, count: u32) -> Taken {
         let take = Some(take(request, count));
         let step = Step { take, ..self.step() };
         self.send(step).await.unwrap().taken.expect("tickets were wanted")
     }
 
-    /// Asks for the slot of the only ticket it has, `lead` ahead.
+    /// Requests the slot of the shard's only ticket, `lead` ahead.
     pub(crate) async fn ask(&mut self, ticket: Ticket, lead: Duration) -> Stepped {
         let step = Step { lead: Micros::from_duration(lead), ask: vec![ask(ticket.get())], ..self.step() };
         self.send(step).await.unwrap()
     }
 
-    /// Takes one ticket and starts it at once, so that the next slot is an interval away.
+    /// Takes one ticket and starts it now, so that the next slot is an interval away.
     pub(crate) async fn start_one(&mut self) -> Stepped {
         let weights = vec![1];
         let take = Some(Take { weights, ..take(u64::MAX >> 11, 1) });

@@ -7,9 +7,9 @@ use std::{
 
 use interval_queue_contract::{Micros, Reading};
 
-/// A state's clock that stands still until a test moves it. A clone is another handle on the same clock.
+/// A store's clock that stands still until a test moves it. A clone is a handle to the same clock.
 ///
-/// It starts at one hour, so that it can be stepped back. The memory backend takes it:
+/// Starts at one hour, so that it can step back. For the memory store:
 /// `MemoryState::with_clock(move || clock.reading())`.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
@@ -17,35 +17,35 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows one hour, of a state whose incarnation is empty.
+    /// A clock that shows one hour. The incarnation of the store is empty.
     pub fn new() -> Self {
         let hour = Micros::from_duration(Duration::from_secs(3600));
         Self { shows: Arc::new(Mutex::new(Reading::of_clock(hour))) }
     }
 
-    /// The instant it shows.
+    /// The current instant.
     pub fn now(&self) -> Micros {
         self.shows().now
     }
 
-    /// What a backend reads: the instant and the incarnation.
+    /// The reading of a backend: instant and incarnation.
     pub fn reading(&self) -> Reading {
         self.shows().clone()
     }
 
-    /// Moves it forward. Fractions of a microsecond are rounded up.
+    /// Moves forward. Fractions of a microsecond are rounded up.
     pub fn advance(&self, by: Duration) {
         let mut shows = self.shows();
         shows.now = shows.now + Micros::from_duration(by);
     }
 
-    /// Moves it back, at most to zero: the step that an operator or a time server makes.
+    /// Steps back, at most to zero.
     pub fn step_back(&self, by: Duration) {
         let mut shows = self.shows();
         shows.now = shows.now - Micros::from_duration(by);
     }
 
-    /// Names the server process that holds the records; another name than before means that it was restarted.
+    /// Sets the server process that holds the records. A new name means a restart.
     pub fn set_incarnation(&self, incarnation: impl Into<String>) {
         self.shows().incarnation = incarnation.into();
     }

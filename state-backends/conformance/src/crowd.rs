@@ -1,5 +1,4 @@
-//! Random sequences of commands: shards that keep to the contract and shards that do not, changes of every
-//! kind, and numbers near the end of what a double holds.
+//! Random commands, valid and invalid, with changes of every kind and numbers near the maximum.
 
 use interval_queue_contract::{
     Ask, Change, Command, Deletion, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_LEASE,
@@ -9,16 +8,16 @@ use interval_queue_contract::{
 use crate::{member::Member, random::Random};
 
 const MOST: u64 = Micros::MAX.get();
-/// Revisions above what a double holds cannot be told apart; nobody ever gets there.
+/// Doubles cannot distinguish higher revisions. No real queue reaches them.
 const LAST_REVISION: u64 = MOST - 1_000;
 
-/// Some shards of one queue that send random commands: most as they should, some with memories, tickets or
-/// numbers that no shard has, some beyond a bound.
+/// A few shards of one queue that send random commands. Most are valid; some have impossible
+/// memories, tickets or numbers; some exceed a bound.
 ///
-/// For a backend with rules of its own, which must do as
-/// [`rules::apply`](interval_queue_contract::rules::apply) does: send what it says to both, and compare.
-/// [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does so with any backend,
-/// in real time.
+/// To test another implementation of [`rules::apply`](interval_queue_contract::rules::apply), send
+/// each command to both and compare, as
+/// [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does in real
+/// time.
 ///
 /// ```
 /// use interval_queue_conformance::{Crowd, Tally};
@@ -44,7 +43,7 @@ pub struct Crowd {
     members: Vec<Member>,
 }
 
-/// A command of a [`Crowd`], which knows who said it.
+/// A command of a [`Crowd`] and the shard that sent it.
 #[derive(Clone, Debug)]
 pub struct Said {
     speaker: usize,
@@ -59,8 +58,7 @@ impl Said {
 }
 
 impl Crowd {
-    /// One to five shards that have said nothing yet. The same seed and the same replies bring the same
-    /// commands.
+    /// One to five new shards. The same seed and replies give the same commands.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::seeded(seed);
         let interval = random.pick(&[1, 999, 10_000, 250_000, 3_000_000, MAX_INTERVAL.get()]);
@@ -70,25 +68,24 @@ impl Crowd {
         Self { random, interval, members }
     }
 
-    /// They open the queue with this interval, instead of one between a microsecond and a year that follows
-    /// from the seed.
+    /// Sets the interval that the shards open the queue with. Default: 1 µs to a year, by the seed.
     #[must_use]
     pub fn with_interval(self, interval: Micros) -> Self {
         Self { interval: interval.get(), ..self }
     }
 
-    /// The interval with which they open the queue, as a rule.
+    /// The interval that the shards usually open the queue with.
     pub fn interval(&self) -> Micros {
         Micros::new(self.interval)
     }
 
-    /// The next command, for a queue that has this record (none: it is not there) at about the instant `now`.
+    /// The next command for a queue with this record (`None`: no queue) at about `now`.
     #[must_use]
     pub fn speak(&mut self, record: Option<&Record>, now: Micros) -> Said {
         let speaker = self.random.within(0..=self.members.len() as u64 - 1) as usize;
         let command = match self.random.within(0..=99) {
             _ if record.is_none() && self.random.happens(0.5) => self.open(speaker, now),
-            // Little is decided in a pause.
+            // A pause prevents most decisions: end it soon.
             0..30 if record.is_some_and(|record| record.paused) => {
                 Command::Change(Change::Resume, self.memory(speaker, now))
             }
@@ -101,7 +98,7 @@ impl Crowd {
         Said { speaker, command }
     }
 
-    /// Takes in the reply to a command. One in twenty is lost on the way.
+    /// Processes the reply to a command. One in twenty replies is lost.
     pub fn hear(&mut self, said: &Said, reply: &Reply) {
         if self.random.happens(0.05) {
             return;
@@ -120,7 +117,7 @@ impl Crowd {
             0..4 => None,
             4..8 => Some(random.within(1..=MAX_INTERVAL.get())),
             8..12 => Some(self.interval * 2),
-            // It breaks the bound.
+            // Below the minimum.
             12 => Some(0),
             _ => Some(self.interval),
         };
@@ -134,7 +131,7 @@ impl Crowd {
         (interval.map(|interval| self.rates(Micros::new(interval))), limit)
     }
 
-    /// Some that begin with this interval; where it is too long for bursts, it alone.
+    /// Rates that begin with `interval`; only `interval` if it is too long for bursts.
     fn rates(&mut self, interval: Micros) -> Rates {
         let few = self.random.within(2..=5) as u32;
         let rate = |times: u64, burst| Rate { interval: interval * times, burst };
@@ -160,7 +157,7 @@ impl Crowd {
         let change = match self.random.within(0..=15) {
             0..3 => Change::Pause,
             3..9 => Change::Resume,
-            // The last one breaks the bound.
+            // The last value exceeds the bound.
             9 => Change::Hold(Micros::new(self.random.within(0..=MAX_INTERVAL.get() + 1))),
             10..13 => Change::Hold(Micros::new(self.random.within(0..=3 * self.interval))),
             13..15 => Change::Set { rates, max_running },
@@ -179,7 +176,7 @@ impl Crowd {
         ])
     }
 
-    /// That of the shard, none, or any.
+    /// The shard's memory, an empty one, or a random one.
     fn memory(&mut self, speaker: usize, now: Micros) -> Memory {
         let mine = *self.members[speaker].memory();
         match self.random.within(0..=19) {
@@ -192,7 +189,7 @@ impl Crowd {
     fn any_memory(&mut self, near: Memory, now: Micros) -> Memory {
         let at = self.number(now.get());
         let ticket = self.number(near.ticket.get());
-        // One beyond is refused.
+        // A `current` above `ticket` + 1 would be rejected.
         let current = self.number(near.current.get()).min(ticket.saturating_add(1)).min(MOST);
         Memory {
             at: Micros::new(at),
@@ -209,7 +206,7 @@ impl Crowd {
         }
     }
 
-    /// Those of other rates now and then, which may be none.
+    /// Sometimes meters of other rates, possibly none.
     fn any_meters(&mut self, near: Meters) -> Meters {
         let interval = Micros::new(self.number(self.interval));
         let mut meters = if self.random.happens(0.3) { Meters::new(&self.rates(interval)) } else { near };
@@ -217,7 +214,7 @@ impl Crowd {
         meters
     }
 
-    /// Mostly near another one, sometimes at an end of the range or anywhere.
+    /// Mostly near `near`, sometimes at an end of the range or anywhere.
     fn number(&mut self, near: u64) -> u64 {
         let random = &mut self.random;
         match random.within(0..=23) {
@@ -234,7 +231,7 @@ impl Crowd {
         self.members[speaker].step(memory, now, &mut self.random)
     }
 
-    /// A step that breaks the contract somewhere, as a rule within the bounds.
+    /// A `Step` that breaks the contract, mostly within the bounds.
     fn dishonest_step(&mut self, speaker: usize, record: Option<&Record>, now: Micros) -> Step {
         let mut step = self.step(speaker, now);
         let last = record.map_or(0, |record| record.ticket.get());

@@ -1,4 +1,4 @@
-//! A state backend that fails on demand, around one that works.
+//! A wrapper that makes any store fail on demand.
 
 use std::{
     collections::VecDeque,
@@ -11,59 +11,58 @@ use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, S
 
 use crate::random::Random;
 
-/// Any state backend, with faults that a test switches on and off, and a count of what it was asked.
+/// Any store, with faults that a test controls and a count of its calls.
 ///
-/// A clone shares faults and counts. For two shards with faults of their own, wrap two handles on one state.
-/// Delays are tokio's, so they pass in virtual time too. Random faults repeat with the
-/// [seed](Faulty::seeded).
+/// A clone shares faults and counts: for separate faults, wrap two handles. Delays follow tokio's
+/// clock, including virtual time. Random faults repeat with the [seed](Faulty::seeded).
 ///
 /// # Cancel safety
 ///
-/// A future dropped in the delay before has not happened; one dropped in the delay after has.
+/// Dropped in the delay before, a command has had no effect; in the delay after, it has.
 #[derive(Clone, Debug)]
 pub struct Faulty {
     inner: Arc<dyn SharedState>,
     faults: Arc<Mutex<Inside>>,
 }
 
-/// What is wrong with a state. The default: nothing.
+/// The faults of a store. Default: none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Every command fails at once as [`Unreachable`](StateErrorKind::Unreachable) and does not happen.
+    /// Every command fails at once as [`Unreachable`](StateErrorKind::Unreachable), without effect.
     pub outage: bool,
-    /// In this share of the commands (0 to 1) the request is lost: it does not happen and times out.
+    /// Share of commands (0 to 1) whose request is lost: no effect, and a timeout.
     pub lose_request: f64,
-    /// In this share of the commands (0 to 1) the reply is lost: it **happens** and times out.
+    /// Share of commands (0 to 1) whose reply is lost: they take **effect**, and time out.
     pub lose_reply: f64,
-    /// How long a command that got lost takes to time out.
+    /// How long a lost command takes to time out.
     pub time_out: Duration,
-    /// How long a request is under way.
+    /// Delay of each request.
     pub delay_before: Duration,
-    /// How long a reply is under way.
+    /// Delay of each reply.
     pub delay_after: Duration,
-    /// Whether each delay is a random part of the one given, instead of all of it.
+    /// Whether each delay is a random part of the given value.
     pub vary_delays: bool,
 }
 
-/// What a [`Faulty`] state was asked so far.
+/// The calls of a [`Faulty`] store, including failed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// [`Command::Step`], also those that failed.
+    /// Calls with [`Command::Step`].
     pub steps: u64,
-    /// [`Command::Change`], also those that failed.
+    /// Calls with [`Command::Change`].
     pub changes: u64,
-    /// [`Command::Read`], also those that failed.
+    /// Calls with [`Command::Read`].
     pub reads: u64,
-    /// [`SharedState::queues`], also those that failed.
+    /// Calls of [`SharedState::queues`].
     pub lists: u64,
-    /// [`SharedState::changes`], also those that failed.
+    /// Calls of [`SharedState::changes`].
     pub watches: u64,
-    /// How many of all these ended in an error, injected or not.
+    /// Failed calls, by an injected error or not.
     pub errors: u64,
 }
 
 impl Counts {
-    /// All commands, whatever their kind and outcome.
+    /// All calls of any kind and outcome.
     pub fn total(&self) -> u64 {
         self.steps + self.changes + self.reads + self.lists + self.watches
     }
@@ -83,11 +82,11 @@ enum Lost {
     Reply,
 }
 
-/// What becomes of one command: how long the request is under way, what gets lost, and how long the reply is.
+/// Delay of the request, lost part, delay of the reply.
 type Fate = (Duration, Option<Lost>, Duration);
 
 impl Faulty {
-    /// Wraps a state; nothing is wrong with it yet.
+    /// Wraps a store, without faults at first.
     pub fn new(inner: impl SharedState) -> Self {
         let inside = Inside {
             faults: Faults::default(),
@@ -98,34 +97,34 @@ impl Faulty {
         Self { inner: Arc::new(inner), faults: Arc::new(Mutex::new(inside)) }
     }
 
-    /// The same state with the random faults of this seed. The default is 0.
+    /// Sets the seed of random faults. Default: 0.
     #[must_use]
     pub fn seeded(self, seed: u64) -> Self {
         self.inside().random = Random::seeded(seed);
         self
     }
 
-    /// What is wrong from the next command on. `Faults::default()` mends everything.
+    /// Sets the faults from the next command on. `Faults::default()` removes all.
     pub fn set(&self, faults: Faults) {
         self.inside().faults = faults;
     }
 
-    /// Changes what is wrong from the next command on, for example `|faults| faults.outage = true`.
+    /// Changes the faults from the next command on: `|faults| faults.outage = true`.
     pub fn change(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.inside().faults);
     }
 
-    /// The request of one coming command is lost, after those that were ordered before.
+    /// Loses the request of the next command; repeated calls affect later commands.
     pub fn lose_next_request(&self) {
         self.inside().next.push_back(Lost::Request);
     }
 
-    /// The reply of one coming command is lost, after those that were ordered before.
+    /// Loses the reply of the next command; repeated calls affect later commands.
     pub fn lose_next_reply(&self) {
         self.inside().next.push_back(Lost::Reply);
     }
 
-    /// What it was asked so far.
+    /// The calls so far.
     pub fn counts(&self) -> Counts {
         self.inside().counts
     }
@@ -157,7 +156,7 @@ impl Faulty {
 }
 
 impl Inside {
-    /// Decides about a command at once, so that a seed gives the same faults however delays interleave.
+    /// Decided when a command starts, so that a seed gives the same faults with any delays.
     fn fate(&mut self) -> Option<Fate> {
         if self.faults.outage {
             return None;

@@ -1,9 +1,9 @@
-//! A state that keeps what it lives in.
+//! A store that owns its server or directory.
 
 use async_trait::async_trait;
 use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError};
 
-/// A state together with what must outlive it: the server that it is in, or the directory of its file.
+/// A store and a value that must outlive it: its server, or the directory of its file.
 #[derive(Debug)]
 pub struct Keeping<S, T> {
     state: S,
@@ -11,7 +11,7 @@ pub struct Keeping<S, T> {
 }
 
 impl<S, T> Keeping<S, T> {
-    /// `kept` is dropped with the state, after it.
+    /// `kept` is dropped after the store.
     pub fn new(state: S, kept: T) -> Self {
         Self { state, _kept: kept }
     }

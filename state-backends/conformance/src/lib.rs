@@ -1,6 +1,6 @@
-//! The suite that every state backend of the interval queue passes, and the tools to test with.
+//! The suite that every rate store passes, and testing tools.
 //!
-//! A backend author depends on this crate for tests and writes one line, [`suite!`]:
+//! The author of a backend depends on this crate in tests and writes one line, [`suite!`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,17 +21,16 @@
 //! interval_queue_conformance::suite!(make);
 //! ```
 //!
-//! That is a test for each thing that the [contract](interval_queue_contract::SharedState) asks of a backend:
-//! atomic under many commands at once, exact with large numbers and odd names, one clock, read in turn,
-//! careful, cancel safe. Above all, random commands must do what the rules do:
-//! [`checks::commands_follow_the_rules`]. The environment variable `INTERVAL_QUEUE_SEED` chooses among these.
+//! [`suite!`] makes a test for each requirement of the
+//! [contract](interval_queue_contract::SharedState). Most important,
+//! [`checks::commands_follow_the_rules`] compares random commands with the rules. The environment
+//! variable `INTERVAL_QUEUE_SEED` selects them.
 //!
-//! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one
-//! expects.
-//!
-//! A backend with rules of its own can compare them with any clock and after any accident: a [`Crowd`] makes
-//! up the commands. [`Faulty`] wraps any state and makes it fail on demand, [`Keeping`] keeps the server or
-//! the directory that it lives in; [`ManualClock`] is a clock that a test moves by hand.
+//! - [`run`] runs the checks in a program; [`CHECKS`] lists them and [`checks`] documents them.
+//! - [`Crowd`] generates commands, to compare rules on any clock and after any fault.
+//! - [`Faulty`] makes a store fail on demand.
+//! - [`Keeping`] keeps the store's server or directory alive.
+//! - [`ManualClock`] is a clock that a test moves by hand.
 
 pub mod checks;
 mod client;
@@ -55,7 +54,7 @@ pub use runner::{Check, Failure, Failures, run};
 pub use suite::CHECKS;
 pub use tally::Tally;
 
-/// What the macros reach for in the caller's crate, and what the suites share. No part of the interface.
+/// For the macros in the caller's crate and the other suites. Not public API.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::runner::{test, test_within, watched};

@@ -1,4 +1,4 @@
-//! A shard of a crowd: a real line, which says more than its jobs would have it say, and at odd times.
+//! A shard of a crowd: a real line that also sends steps at odd times.
 
 use std::{
     sync::LazyLock,
@@ -15,16 +15,15 @@ const IDS: [&str; 9] = ["a", "b c", "ü-", "d:0", "-", "o'n \"\\%{}", "日本", 
 const LABELS: [&str; 7] =
     ["", "host:1", "two words  and more", "日本 🦀", "-", "it's; \"\\n\" %s $1 ?", "null"];
 
-/// A shard, and how early it asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) line: Line<()>,
     lead: Micros,
-    /// Its clock, which never goes back.
+    /// The shard's clock, which never goes back.
     at: Instant,
 }
 
-/// The clocks of all shards show the time of the state, until it is stepped back.
+/// All shards' clocks show the store's time, until it steps back.
 fn instant(now: Micros) -> Instant {
     static BEGINNING: LazyLock<Instant> = LazyLock::new(|| {
         #[allow(clippy::disallowed_methods, reason = "any instant does, only differences count")]
@@ -34,7 +33,7 @@ fn instant(now: Micros) -> Instant {
 }
 
 impl Member {
-    /// The `n`th of a crowd. There are no more than [`Member::MOST`].
+    /// The `n`th shard of a crowd, below [`Member::MOST`].
     #[allow(clippy::unwrap_used, reason = "the names above are names")]
     pub(crate) fn new(n: usize, random: &mut Random) -> Self {
         let longest = "x".repeat(MAX_LABEL);
@@ -57,15 +56,14 @@ impl Member {
         }
     }
 
-    /// How many there can be.
+    /// Maximum number of shards.
     pub(crate) const MOST: usize = IDS.len();
 
-    /// What it remembers.
     pub(crate) fn memory(&mut self) -> &mut Memory {
         &mut self.line.contact.memory
     }
 
-    /// Its next step, which says that it remembers `memory`.
+    /// The shard's next `Step`, with `memory` as its memory.
     pub(crate) fn step(&mut self, memory: Memory, now: Micros, random: &mut Random) -> Step {
         let at = self.at.max(instant(now));
         self.at = at;
@@ -97,9 +95,8 @@ impl Member {
         }
     }
 
-    /// Takes in the reply to its step.
     pub(crate) fn learn(&mut self, step: &Step, stepped: &Stepped) {
-        // More would only make the sequence slow.
+        // More tickets would only slow the sequence down.
         let taken = stepped.taken.map(|taken| Taken { count: taken.count.min(6), ..taken });
         self.line.absorb(step, Stepped { taken, ..stepped.clone() }, self.at, self.at);
     }

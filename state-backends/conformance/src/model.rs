@@ -1,39 +1,36 @@
-//! What the record of a queue must be, as the rules have it.
+//! The record of a queue as the rules demand it.
 #![allow(clippy::unwrap_used, reason = "a check fails by panicking")]
 
 use interval_queue_contract::{
     Command, Micros, Reading, Record, Reply, Snapshot, StateError, StateErrorKind, rules,
 };
 
-/// What came of a command. The words of an error are the backend's own.
+/// The outcome of a command. Texts of errors are the backend's own.
 pub(crate) type Outcome = Result<Reply, StateErrorKind>;
 
 pub(crate) fn outcome(result: Result<Reply, StateError>) -> Outcome {
     result.map_err(|error| error.kind())
 }
 
-/// The record of a queue that nobody else uses, and what the last look at it showed.
+/// The record of a queue without other users.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// As it is stored.
     pub(crate) record: Option<Record>,
-    /// When it was last looked at.
+    /// The instant of the last read or reply.
     pub(crate) at: Micros,
-    /// What the state calls its server.
     incarnation: Option<String>,
 }
 
 impl Model {
-    /// Looks at the queue after the commands were carried out, and follows them in this order.
+    /// Applies `commands` in this order to the rules; compares the results with the outcomes and
+    /// with `look`, a read after them.
     ///
-    /// The instant at which the rules say what the state said is the one that its reply tells: either what
-    /// the state's clock showed, or the latest instant at which the record was written, if that is later; the
-    /// rules make no difference. What is refused is so at any time. Which server holds the record is told by
-    /// the record afterwards.
+    /// The rules run at the instant in the reply, which is the clock's reading or, if later, the
+    /// record's last write; the rules treat both alike. A rejection holds at any instant.
     ///
     /// # Errors
     ///
-    /// What the rules have instead. The model is as it was.
+    /// The difference from the rules. The model is then unchanged.
     pub(crate) fn follow(
         &mut self,
         commands: &[(&Command, &Outcome)],
@@ -84,7 +81,6 @@ impl Model {
         Ok(())
     }
 
-    /// What a look at the record shows at this instant.
     fn seen(&self, at: Micros) -> Option<Record> {
         let reading = Reading::of_clock(at);
         let reply = rules::apply(&mut self.record.clone(), &reading, &Command::Read).unwrap();
@@ -92,7 +88,7 @@ impl Model {
     }
 }
 
-/// The record as a person reads it.
+/// The record as readable JSON.
 pub(crate) fn text(record: Option<&Record>) -> String {
     record.map_or_else(|| "no record".to_owned(), |record| record.to_json().unwrap())
 }

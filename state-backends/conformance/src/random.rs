@@ -1,19 +1,17 @@
-//! A tiny generator of random numbers, for faults and commands that a seed repeats.
+//! A small random generator for faults and commands that repeat with a seed.
 
 use std::ops::RangeInclusive;
 
-/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014),
-/// with the constants of Vigna's public-domain `splitmix64.c`.
+/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA
+/// 2014), with the constants of Vigna's public-domain `splitmix64.c`.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of this seed.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number, from all of `u64`.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -22,23 +20,22 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number of the range, which must not be empty nor all of `u64`.
+    /// A number within `range`, which must be neither empty nor all of `u64`.
     pub(crate) fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         range.start() + self.next() % (range.end() - range.start() + 1)
     }
 
-    /// One of those in `some`, which must not be empty.
+    /// An element of `some`, which must not be empty.
     pub(crate) fn pick<T: Copy>(&mut self, some: &[T]) -> T {
         some[(self.next() % some.len() as u64) as usize]
     }
 
-    /// A number from 0 to below 1.
     pub(crate) fn share(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
         (self.next() >> 11) as f64 / STEPS
     }
 
-    /// True in this share of the cases: 0 never, 1 always.
+    /// True with probability `share`.
     pub(crate) fn happens(&mut self, share: f64) -> bool {
         self.share() < share
     }

@@ -1,15 +1,15 @@
-//! Runs checks and says which failed.
+//! Runs checks and reports failures.
 
 use std::{any::Any, future::Future, pin::Pin, time::Duration};
 
 use crate::{CHECKS, Handles};
 
-/// A check that has not ended by then never will.
+/// A check that runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One thing that is expected of every state backend.
+/// One requirement of every store.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     name: &'static str,
@@ -21,27 +21,27 @@ impl Check {
         Self { name, start }
     }
 
-    /// What is expected, in words: the name of a function in [`checks`](crate::checks).
+    /// The name of the function in [`checks`](crate::checks).
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Runs the check on two handles on one state. Call it in a tokio runtime; a multi-threaded one finds
-    /// more.
+    /// Runs the check on two handles of one store, within a tokio runtime, best a multi-threaded
+    /// one.
     ///
     /// # Errors
     ///
-    /// The state does not do what is expected, or was not done within a minute.
+    /// The store violates the requirement, or the check took over a minute.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future lets the check run on in the background.
+    /// A dropped future leaves the check running in the background.
     pub async fn run(&self, handles: Handles) -> Result<(), Failure> {
         watched(self.name, PATIENCE, (self.start)(handles)).await
     }
 }
 
-/// Runs a check until it has ended, at most so long. For the suites of interval-queue alone.
+/// Runs a check for at most `patience`. For this workspace's suites.
 #[doc(hidden)]
 #[allow(clippy::missing_errors_doc, reason = "as `Check::run`")]
 pub async fn watched(
@@ -63,15 +63,15 @@ pub async fn watched(
     Err(Failure { check: name, message })
 }
 
-/// Runs every check, one after the other, each on handles of its own. Call it in a tokio runtime.
+/// Runs all checks in turn, each on new handles, within a tokio runtime.
 ///
 /// # Errors
 ///
-/// Some checks failed; the others ran all the same.
+/// Some checks failed. All were run.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future lets the check that is under way run on in the background; no other is started.
+/// A dropped future leaves the current check running in the background; no other starts.
 pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<(), Failures> {
     let mut failures = Vec::new();
     for check in CHECKS {
@@ -80,18 +80,18 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
     Failures::of(failures, CHECKS.len())
 }
 
-/// Why a check failed.
+/// A failed check and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{check}: {message}")]
 #[non_exhaustive]
 pub struct Failure {
     /// The name of the check.
     pub check: &'static str,
-    /// What was found instead.
+    /// The difference from the requirement.
     pub message: String,
 }
 
-/// The checks that failed, at least one, in the order of the suite.
+/// The failed checks, at least one, in the order of the suite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} of {} checks failed: {}", self.failed.len(), self.checks, self.names().join(", "))]
 pub struct Failures {
@@ -100,26 +100,26 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Of so many checks these have failed. For the suites of interval-queue alone.
+    /// The failures of `checks` checks. For this workspace's suites.
     #[doc(hidden)]
     #[allow(clippy::missing_errors_doc, reason = "an error is what it makes")]
     pub fn of(failed: Vec<Failure>, checks: usize) -> Result<(), Self> {
         if failed.is_empty() { Ok(()) } else { Err(Self { failed, checks }) }
     }
 
-    /// Each of them.
+    /// The failures.
     pub fn iter(&self) -> impl Iterator<Item = &Failure> {
         self.failed.iter()
     }
 
-    /// The names of the checks.
+    /// The names of the failed checks.
     pub fn names(&self) -> Vec<&'static str> {
         self.iter().map(|failure| failure.check).collect()
     }
 }
 
-/// The body of a test that [`suite!`](crate::suite) writes. It is not generic: the checks are compiled here, once, and not
-/// again in the tests of each store.
+/// The body of a test of [`suite!`](crate::suite). Not generic, so that checks are compiled only
+/// once.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     match CHECKS.iter().find(|check| check.name == name) {
@@ -128,7 +128,7 @@ pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     }
 }
 
-/// Runs the body of a test on a runtime of its own, up to `patience`. For the suites of interval-queue alone.
+/// Runs the body of a test on its own runtime for at most `patience`. For this workspace's suites.
 #[doc(hidden)]
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test_within(patience: Duration, check: Pin<Box<dyn Future<Output = ()>>>) {

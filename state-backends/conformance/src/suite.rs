@@ -1,8 +1,8 @@
-//! The list of all checks, and what is made from it: the tests of [`suite!`](crate::suite) and [`CHECKS`].
+//! The list of all checks, as tests of [`suite!`](crate::suite) and as [`CHECKS`].
 
 use crate::{Check, checks};
 
-/// Hands the names of all checks to another macro of this crate. Whatever runs checks takes them from here.
+/// Passes the names of all checks to another macro of this crate. The only list of checks.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __every_check {
@@ -52,18 +52,18 @@ macro_rules! __every_check {
     };
 }
 
-/// Turns every check of this crate into a test of the module that calls it.
+/// Expands to a test of every check.
 ///
-/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one state, as two processes would
-/// have them. Attributes are put on every test:
+/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two
+/// processes would have them. Attributes apply to every test:
 ///
 /// ```
 /// # async fn make() -> interval_queue_conformance::Handles { std::future::pending().await }
 /// interval_queue_conformance::suite!(#[ignore = "needs a Redis server"] make);
 /// ```
 ///
-/// Each test runs on a multi-threaded tokio runtime of its own, in real time, and on queues that no other one
-/// uses, so that all may share one server. The caller needs no other dependency.
+/// Each test has its own multi-threaded tokio runtime and queues, so that all can share one server.
+/// It runs in real time. The caller needs no other dependency.
 #[macro_export]
 macro_rules! suite {
     ($(#[$($attribute:tt)*])* $make:path) => {
@@ -93,7 +93,7 @@ macro_rules! __test {
 #[macro_export]
 macro_rules! __table {
     (() $($check:ident)*) => {
-        /// Every check, in a good order to read the failures in.
+        /// All checks, in a good order to read failures.
         pub const CHECKS: &[Check] =
             &[$(Check::new(stringify!($check), |handles| Box::pin(checks::$check(handles)))),*];
     };

@@ -1,11 +1,10 @@
-//! What random commands brought about.
+//! Counts the outcomes of random commands.
 
 use interval_queue_contract::{Reply, StateErrorKind, Stepped, WaitReason};
 
-/// How often each outcome came that commands of a [`Crowd`](crate::Crowd) should bring about. The default:
-/// never.
+/// Counts of the outcomes of a [`Crowd`](crate::Crowd)'s commands. Default: zero.
 ///
-/// An outcome that never came was not compared: see [`Tally::rarest`].
+/// An outcome that never occurred was not compared: see [`Tally::rarest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     granted: u64,
@@ -19,7 +18,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what came of a command.
+    /// Counts the outcome of a command.
     pub fn count(&mut self, outcome: Result<&Reply, StateErrorKind>) {
         match outcome {
             Ok(Reply::Stepped(stepped)) => self.step(stepped),
@@ -41,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// How often the rarest outcome came.
+    /// The count of the rarest outcome.
     pub fn rarest(&self) -> u64 {
         let Self { granted, taken, behind, missed, paused, at_max_running, superseded, refused } = *self;
         let all = [granted, taken, behind, missed, paused, at_max_running, superseded, refused];

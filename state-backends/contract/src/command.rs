@@ -1,4 +1,4 @@
-//! What may be asked of the state: one step of a shard, one change for everybody, or a look.
+//! Commands on a record.
 
 use crate::{
     InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, Rates, ShardId, Taken, Ticket, check_lease,
@@ -10,86 +10,87 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
-    /// A shard takes tickets, asks for slots and says what it has left to do.
+    /// One shard takes tickets, requests slots and reports what is left.
     Step(Step),
-    /// Something that concerns all shards. The memory is that of the shard that says it, if one does.
+    /// A change for all shards, with the memory of the sending shard, if any.
     Change(Change, Memory),
-    /// Look at the record without touching it.
+    /// Reads the record.
     Read,
 }
 
-/// All that a shard tells the state and asks of it, in one round trip.
+/// All reports and requests of one shard, in one round trip.
 ///
-/// What it tells is absolute (its outstanding tickets, its running jobs), so that each step heals what a
-/// lost one left wrong. A shard has one step under way at a time.
+/// Reports are absolute (outstanding tickets, running jobs), so each step repairs the effect of a
+/// lost one. A shard has at most one step under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// The shard that steps.
+    /// The sender.
     pub shard: ShardId,
-    /// What a person calls it.
+    /// The sender's label for people.
     pub label: Label,
-    /// Rises with every step, also with one that is tried again. An older one is refused.
+    /// Rises with every step, even with a retry. The record rejects an older or equal number.
     pub sequence: u64,
-    /// What the shard saw last.
+    /// The sender's memory of the record.
     pub memory: Memory,
-    /// How long after this step the shard counts as alive.
+    /// The sender counts as alive for this long after the step.
     pub lease: Micros,
-    /// How early a slot may be granted. Zero: only when its time has come.
+    /// How early a slot may be granted. Zero: once it has come.
     pub lead: Micros,
-    /// Tickets wanted for new jobs.
+    /// Tickets to take for new jobs.
     pub take: Option<Take>,
-    /// Its lowest outstanding tickets, rising, to be granted as far as their slots are within the lead.
+    /// The lowest outstanding tickets, rising; granted as far as their slots are within the lead.
     pub ask: Vec<Ask>,
-    /// Its lowest outstanding ticket that is not in `ask`.
+    /// The lowest outstanding ticket that is not in `ask`.
     pub then: Option<Ticket>,
-    /// What is to happen to a ticket that missed its slot.
+    /// Handling of a ticket that missed its slot.
     pub late: Late,
-    /// How many of its jobs run or have a grant.
+    /// Number of jobs that run or have a grant.
     pub running: u32,
-    /// The highest ticket it dropped unused since its last acknowledged step.
+    /// The highest ticket dropped unused since the last acknowledged step.
     pub given_up: Option<Ticket>,
-    /// A start that came so late after its slot that the next slot is to be moved.
+    /// A start so late that the next slot must move.
     pub late_start: Option<LateStart>,
 }
 
-/// A job that started late. If no younger ticket has a slot yet, the next one comes an interval after it.
+/// A late start. Unless a younger ticket has a slot, the next slot comes an interval after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LateStart {
-    /// The ticket.
+    /// Its ticket.
     pub ticket: Ticket,
-    /// When it started, on the state's clock.
+    /// Its time on the store's clock.
     pub at: Micros,
 }
 
-/// New tickets for jobs that were added.
+/// A request for new tickets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Take {
-    /// Names the request: a retry under the same number gets the same tickets. Above zero.
+    /// Identifies the request: a retry with the same number gets the same tickets. Above zero.
     pub request: u64,
-    /// How many tickets.
+    /// Number of tickets.
     pub count: u32,
-    /// Weights of the first of these jobs, which ask for their slots at once. Empty if the step has a `then`.
+    /// Weights of the first of these jobs, which request slots at once. Empty if the step has a
+    /// `then`.
     pub weights: Vec<u32>,
 }
 
-/// An outstanding ticket that asks for its slot.
+/// A request for the slot of an outstanding ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// The ticket.
     pub ticket: Ticket,
-    /// How many intervals its job takes.
+    /// Number of intervals that its job takes.
     pub weight: u32,
 }
 
-/// What becomes of a ticket whose shard missed its slot.
+/// Handling of a ticket that missed its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Late {
-    /// It takes the next free slot, as a rule before younger tickets. The default.
+    /// It takes the next free slot, normally before younger tickets. The default.
     #[default]
     NextSlot,
-    /// It is given up for a fresh ticket at the back of the queue. So are the tickets behind it whose grants
-    /// the shard gave back, because they were too light for the job that missed its slot.
+    /// A new ticket at the end of the queue replaces it, as well as later tickets whose grants were
+    /// too light for the job that missed its slot.
     Requeue,
 }
 
@@ -97,89 +98,90 @@ pub enum Late {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Create the queue, or meet the one that is there.
+    /// Creates the queue, or opens an existing one.
     Open {
-        /// The rates; none: whatever is stored.
+        /// The rates. `None`: as stored.
         rates: Option<Rates>,
         /// The running limit.
         max_running: MaxRunning,
-        /// What to do if the queue is there with other settings.
+        /// Handling of an existing queue with other settings.
         on_existing: OnExisting,
     },
-    /// Change the settings of a queue that is there.
+    /// Changes the settings of an existing queue.
     Set {
-        /// The rates; none: as they are.
+        /// The rates. `None`: unchanged.
         rates: Option<Rates>,
         /// The running limit.
         max_running: MaxRunning,
     },
-    /// Start nothing any more.
+    /// Stops all starts.
     Pause,
-    /// Start again.
+    /// Ends a pause.
     Resume,
-    /// Start nothing for this long. A longer hold that is in force stays.
+    /// Stops all starts for this long. A longer hold stays.
     Hold(Micros),
-    /// Forget pause, hold, far reservations and the shards; keep tickets and settings.
+    /// Removes pause, hold, far reservations and shards; keeps tickets and settings.
     Reset,
-    /// Forget the queue: nothing of it is stored any more, and a queue that is opened under its name is new.
+    /// Deletes the record. A queue opened under its name later is new.
     ///
-    /// A shard that remembers it brings it back with its next step, as after any
-    /// [loss](crate::rules): with its tickets and settings, and the next slot an interval and the longest
-    /// lead away. What was reserved is known to nobody else: a new queue of the name may start at once.
+    /// A shard that remembers the queue restores it with its next step, as after any
+    /// [loss](crate::rules): with its tickets and settings, and the next slot one interval and the
+    /// longest lead away. A new queue of the name knows no earlier reservation and may start at
+    /// once.
     Delete(Deletion),
 }
 
-/// Which queues a [`Change::Delete`] forgets. All others it refuses with
+/// Condition of a [`Change::Delete`]; otherwise it fails with
 /// [`Conflict`](crate::StateErrorKind::Conflict).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Deletion {
-    /// One that no living shard has jobs in, waiting or known to run. The default. Shards that are idle in a
-    /// pause are not known to live once their leases have ended.
+    /// No living shard has jobs that wait or are known to run. The default. Shards that idle in a
+    /// pause count as dead once their leases end.
     #[default]
     Unused,
-    /// The same, if it is neither paused nor held, its next slot is not ahead, and it was last written to at
-    /// least so long ago.
+    /// As [`Unused`](Self::Unused); besides, the queue is neither paused nor held, nothing used of
+    /// its rates still counts, and its last write is at least this long ago.
     Idle(Micros),
-    /// Any. Shards that use it bring it back.
+    /// No condition. Shards that use the queue restore it.
     Forced,
 }
 
-/// How many jobs of all shards may run at once.
+/// Running limit of all shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MaxRunning {
-    /// Whatever is stored; on a new queue any number. The default.
+    /// As stored; unlimited on a new queue. The default.
     #[default]
     Keep,
-    /// Any number.
+    /// No limit.
     Unlimited,
-    /// At most so many, at least one.
+    /// At most this many jobs, at least 1.
     AtMost(u32),
 }
 
-/// What opening a queue does if it is there with other settings.
+/// Handling of an existing queue with other settings when it is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExisting {
-    /// The stored settings hold. The default.
+    /// Keeps the stored settings. The default.
     #[default]
     Keep,
-    /// The caller's settings are the new truth for all shards.
+    /// Replaces the stored settings, for all shards.
     Replace,
-    /// It is an error.
+    /// Opening fails.
     Fail,
-    /// The caller's settings are the new truth, and the queue is [reset](Change::Reset).
+    /// Replaces the settings and [resets](Change::Reset) the queue.
     Reset,
 }
 
 impl Command {
-    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a backend with rules of its own
-    /// calls it.
+    /// Checks every bound. [`rules::apply`](crate::rules::apply) calls it; a backend with its own
+    /// rules must.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the value and the permitted range.
     pub fn check(&self) -> Result<(), InvalidInput> {
         match self {
             Command::Step(step) => step.check(),
@@ -190,7 +192,7 @@ impl Command {
 }
 
 impl Step {
-    /// A step that only says that the shard lives: it takes, asks for and has nothing.
+    /// A step that only renews the lease.
     pub fn idle(shard: ShardId, sequence: u64, memory: Memory, lease: Micros) -> Self {
         Self {
             shard,
@@ -209,7 +211,7 @@ impl Step {
         }
     }
 
-    /// The tickets that ask for their slots, those just taken last.
+    /// The tickets that request slots, those just taken last.
     pub fn asked(&self, taken: Option<Taken>) -> impl Iterator<Item = Ask> {
         let weights = self.take.iter().flat_map(|take| &take.weights);
         let new = taken.into_iter().flat_map(Taken::tickets);
@@ -264,7 +266,7 @@ impl Change {
 }
 
 impl MaxRunning {
-    /// The limit that this makes of the stored one.
+    /// The limit that results from the stored one.
     pub fn over(self, stored: Option<u32>) -> Option<u32> {
         match self {
             MaxRunning::Keep => stored,

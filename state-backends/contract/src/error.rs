@@ -1,54 +1,55 @@
-//! What can go wrong between a shard and its state, for the code that must decide whether to try again.
+//! Errors between a shard and its store, classified for retries.
 
 use std::{error::Error, fmt, sync::Arc};
 
-/// A value that a caller gave and that cannot be used. The text names the value and what would be right.
+/// An unusable value. The text names it and the permitted ones.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidInput(String);
 
 impl InvalidInput {
-    /// An error with this text: one lower-case line that names the value and what would be right.
+    /// An error with this text: one lower-case line that names the value and the permitted ones.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
 
-/// What a [`StateError`] is about.
+/// Subject of a [`StateError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StateErrorKind {
-    /// The store did not answer, refused to serve for now, or is being replaced.
+    /// The store does not reply, does not serve for now, or is being replaced.
     Unreachable,
-    /// No answer in time. **The command may have happened.**
+    /// No reply in time. **The command may have been executed.**
     TimedOut,
-    /// The record has seen a newer command of this shard; this one changed nothing.
+    /// The record has a newer command of this shard. This one changed nothing.
     Superseded,
-    /// There is no such queue, file or directory.
+    /// No such queue, file or directory.
     NotFound,
-    /// The queue exists with other settings, and the caller asked to fail in that case; or it was to be
-    /// deleted, and is used.
+    /// Opened with [`OnExisting::Fail`](crate::OnExisting::Fail) and other settings, or the
+    /// condition of a deletion is not met.
     Conflict,
-    /// The command or the address cannot be used.
+    /// The command or the address is unusable.
     Invalid,
-    /// What is stored is cut off or otherwise not readable. It was left as it is.
+    /// Stored content is truncated or unreadable. It stays untouched.
     Damaged,
-    /// What is stored belongs to something else. It was left as it is.
+    /// Stored content belongs to something else. It stays untouched.
     Foreign,
-    /// What is stored was written by a newer version of this software. It was left as it is.
+    /// A newer version wrote the stored content. It stays untouched.
     NewerVersion,
     /// Not permitted: rights, credentials, a read-only place.
     Denied,
-    /// No room left: the disk, or the memory of the server.
+    /// No room on the disk or in the memory of the server.
     Full,
-    /// The place cannot do what a shared state needs, for example exclude with its lock.
+    /// The place cannot serve a shared store, for example because its locks do not exclude.
     Unsupported,
 }
 
-/// A command that did not get its reply.
+/// A command without a reply.
 ///
-/// Whether the stored record is unchanged: [`StateError::has_no_effect`]. `Display` is one line without the cause; [`Error::source`] has that.
-/// `Debug` has both for people, as it is what a `main` that returns the error prints; `{:#?}` has the fields.
+/// [`StateError::has_no_effect`]: whether nothing changed. `Display` is one line without the cause;
+/// [`Error::source`] is the cause. `Debug` prints both, for a `main` that returns the error;
+/// `{:#?}` prints the fields.
 #[derive(Clone)]
 pub struct StateError {
     kind: StateErrorKind,
@@ -58,39 +59,39 @@ pub struct StateError {
 }
 
 impl StateError {
-    /// An error of this kind. The text is one lower-case line that says what to do about it.
+    /// An error of this kind. The text is one lower-case line with the remedy.
     pub fn new(kind: StateErrorKind, message: impl Into<String>) -> Self {
         let has_no_effect = !matches!(kind, StateErrorKind::Unreachable | StateErrorKind::TimedOut);
         Self { kind, message: message.into(), has_no_effect, source: None }
     }
 
-    /// The same error of a command that was not sent, or that the store has taken back.
+    /// Marks the error of a command that was not sent, or that the store rolled back.
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.has_no_effect = true;
         self
     }
 
-    /// The same error with its cause.
+    /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// What the error is about.
+    /// Subject of the error.
     pub fn kind(&self) -> StateErrorKind {
         self.kind
     }
 
-    /// Whether the command certainly changed nothing. Of those that are
-    /// [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) only what is known
-    /// [not to have been carried out](Self::without_effect).
+    /// Whether the command certainly changed nothing. A [`TimedOut`](StateErrorKind::TimedOut) or
+    /// [`Unreachable`](StateErrorKind::Unreachable) one may have, unless it is marked
+    /// [`without_effect`](Self::without_effect).
     pub fn has_no_effect(&self) -> bool {
         self.has_no_effect
     }
 
-    /// Whether the same command may succeed later with nobody doing anything about it.
+    /// Whether a retry may succeed without anyone's intervention.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,
@@ -125,7 +126,8 @@ impl fmt::Debug for InvalidInput {
     }
 }
 
-/// The error, and below it what caused it, unless that was said. For the crates of interval-queue alone.
+/// Prints the error and each cause that the text before does not end with. Only for the crates of
+/// interval-queue.
 #[doc(hidden)]
 pub fn describe(error: &dyn Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut said = error.to_string();

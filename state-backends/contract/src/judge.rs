@@ -1,74 +1,73 @@
-//! Holds slots against the rates that were in force: no span of time may have more of them than these allow.
-//! For the proofs (model check, simulation, histories at random); no rule knows it.
+//! Checks slots against the rates in force. For the proofs (model check, simulation, random
+//! histories); no rule uses it.
 
 use std::ops::RangeInclusive;
 
 use crate::{Rate, Rates};
 
-/// A slot that was granted.
+/// A granted slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// When, in microseconds of any clock.
+    /// Time in microseconds of any clock.
     pub at: i64,
-    /// For a job of this weight.
+    /// Weight of its job.
     pub weight: u32,
-    /// Under which rates, as [`Eras::last`] told.
+    /// Its era, from [`Eras::last`].
     pub era: usize,
 }
 
-/// Slots that come faster than they may.
+/// A span with more slots than the rates permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// The places of the first and of the last of them, among all slots.
+    /// Indices of its first and last slot.
     pub places: (usize, usize),
-    /// How long they take, in microseconds.
+    /// Length in microseconds.
     pub span: i64,
-    /// How long they have to take at least.
+    /// Least permitted length in microseconds.
     pub least: i64,
-    /// The rate that they break.
+    /// The broken rate.
     pub rate: Rate,
 }
 
-/// All rates that were in force, one after the other.
+/// All rates that were in force, in order. An index is an era.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Eras(Vec<Rates>);
 
-/// A rate that holds over some eras.
+/// A bound on slots of several eras.
 struct Bound {
     rate: Rate,
-    /// The burst that is in force when the last slot is granted: a weight above it waits for that alone.
+    /// The burst when the last slot is granted: a weight above it waits only for the burst.
     burst: u32,
 }
 
 impl Eras {
-    /// These rates are in force from now on.
+    /// Sets the rates in force from now on.
     pub fn enter(&mut self, rates: Rates) {
         if self.0.last() != Some(&rates) {
             self.0.push(rates);
         }
     }
 
-    /// The era that goes on.
+    /// The current era.
     pub fn last(&self) -> usize {
         self.0.len().saturating_sub(1)
     }
 
-    /// The rates of that era.
+    /// The rates of an era.
     pub fn rates(&self, era: usize) -> &[Rate] {
         self.0.get(era).map_or(&[], |rates| rates)
     }
 
-    /// The largest burst that ever was in force.
+    /// The largest burst ever in force.
     pub fn largest_burst(&self) -> u32 {
         self.0.iter().flat_map(|rates| rates.iter()).map(|rate| rate.burst).max().unwrap_or(1)
     }
 
-    /// The first span around the slot at `place` that is too full. `slots` are in the order of time, and without that
-    /// one no span of them is too full; each may be off by `slack` microseconds.
+    /// The first span around the slot at `place` that is too full. `slots` must be sorted by time
+    /// and, without that slot, be within the rates. Each slot may be off by `slack` microseconds.
     ///
-    /// A span of slots has to be so long that they all fit in behind one full burst. The last one needs no
-    /// more than the burst to be there, whatever it weighs; so without bursts each takes as many intervals as
-    /// it weighs.
+    /// A span must be long enough for all its slots to follow one full burst. The last slot needs
+    /// at most one burst, whatever its weight; so without bursts, weight n takes n intervals.
     pub fn crowd(&self, slots: &[Slot], place: usize, slack: i64) -> Option<Crowd> {
         let mut between: u64 = 0;
         for (end, last) in slots.iter().enumerate().skip(place) {
@@ -92,7 +91,7 @@ impl Eras {
                     let least = least(bound);
                     return Some(Crowd { places: (start, end), span, least, rate: bound.rate });
                 }
-                // Without bursts a slot keeps its distance from all if it does from its neighbours.
+                // Without bursts, distance from the neighbours implies distance from all slots.
                 if start < place && bounds.iter().all(|bound| bound.rate.burst == 1) {
                     break;
                 }
@@ -102,9 +101,9 @@ impl Eras {
         None
     }
 
-    /// What holds for slots of these eras together, the last of which was granted in `last`: every rate that was
-    /// in force all the time, and of the fastest rates the shortest interval. When a burst becomes larger,
-    /// what it has more is there at once.
+    /// The bounds on slots of these eras together, the last granted in era `last`: every rate in
+    /// force throughout, and the shortest interval of the fastest rates. A larger burst is
+    /// available at once.
     fn bounds(&self, eras: &RangeInclusive<usize>, last: usize) -> Vec<Bound> {
         let Some(in_force) = self.0.get(eras.clone()) else { return Vec::new() };
         let Some((first, later)) = in_force.split_first() else { return Vec::new() };
@@ -138,7 +137,7 @@ mod tests {
         Rates::of(of.iter().map(rate)).unwrap()
     }
 
-    /// How long the first crowd among these takes, and how long it has to, as they are added one by one.
+    /// Span and least length of the first crowd as slots are added one by one.
     fn crowd(eras: &[&[(u64, u32)]], slots: &[(i64, u32, usize)]) -> Option<(i64, i64)> {
         let eras = Eras(eras.iter().map(|of| rates(of)).collect());
         let mut known: Vec<Slot> = Vec::new();
@@ -169,7 +168,7 @@ mod tests {
         assert_eq!(with(&[(25, 1, 0), (25, 1, 0), (29, 1, 0)]), Some((29, 30)));
         assert_eq!(with(&[(40, 1, 0), (25, 1, 0), (40, 1, 0), (39, 1, 0)]), None);
         assert_eq!(with(&[(40, 1, 0), (25, 1, 0), (40, 1, 0), (39, 1, 0), (38, 1, 0)]), Some((2, 10)));
-        // A heavy one needs the whole burst, and is paid off before the next.
+        // A heavy slot needs the whole burst and is paid off before the next.
         assert_eq!(with(&[(30, 5, 0), (60, 1, 0)]), None);
         assert_eq!(with(&[(29, 5, 0)]), Some((29, 30)));
         assert_eq!(with(&[(30, 5, 0), (59, 1, 0)]), Some((29, 30)));

@@ -1,35 +1,35 @@
-//! The contract between the interval queue and the places where its shared state can live.
+//! The contract between the interval queue and its stores.
 //!
-//! Many processes ("shards") pace their jobs together by one small [`Record`] per queue. This crate
-//! holds that record, the commands that shards send to it, and every rule about tickets, slots and
-//! time, as one pure function: [`rules::apply`]. A **state backend** is anything that can run that
-//! function atomically on a stored record; it implements [`SharedState`] and adds no rule of its own.
+//! The processes of a queue share one small [`Record`]. This crate holds the record, the commands
+//! that shards send to it, and all rules about tickets, slots and time as one pure function:
+//! [`rules::apply`]. A **backend** implements [`SharedState`]: it runs that function atomically on
+//! a stored record and adds no rule.
 //!
-//! Application code uses the crate `interval-queue`; only the author of a backend needs this one.
-//! [`SharedState`] shows a whole backend and says what it owes to its callers.
+//! Only authors of backends need this crate; begin with [`SharedState`]. Applications use
+//! `interval-queue`.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
-//! | queue | a name within a state backend; all shards that open the name share its pace |
-//! | shard | one `IntervalQueue` instance: its own random id, its own waiting jobs |
-//! | ticket | number taken when a job is added; unique, rising; the job's place in the queue |
+//! | queue | a name within a store; all shards that open it share its rates |
+//! | shard | one `IntervalQueue`: a random id and its own waiting jobs |
+//! | ticket | a unique, rising number, taken when a job is added: its place in the queue |
 //! | current | the highest ticket that has started |
-//! | slot | an instant on the state's clock at which one job may start |
-//! | rate | so many slots in so much time, and how many of them at once |
-//! | meter | what the record keeps of one rate; a slot comes when every meter allows it |
-//! | head | a shard's lowest outstanding ticket |
-//! | presence | what the record knows of a shard: head, running count, lease expiry, last grants, label |
-//! | grant | the state's answer "start this ticket at its slot" |
-//! | lead | how early a shard may ask for its slot, so that the answer arrives before it |
-//! | hold | "nobody starts before …", set by any shard |
-//! | late ticket | one that is not above `current` and has not started: its shard missed its slot |
+//! | slot | an instant on the store's clock at which one job may start |
+//! | rate | one start per interval, with bursts up to a limit |
+//! | meter | the state of one rate; a slot comes when every meter allows it |
+//! | head | the lowest outstanding ticket of a shard |
+//! | presence | a shard's entry in the record |
+//! | grant | the reply "start this ticket at its slot" |
+//! | lead | how early a shard may request a slot, so that the reply arrives in time |
+//! | hold | nothing starts before an instant; any shard may set it |
+//! | late ticket | up to `current` and not started: its shard missed the slot |
 //!
-//! # What this crate must not know
+//! # Restrictions
 //!
-//! It does no I/O, reads no clock, spawns nothing and draws no random number. Time enters as the
-//! `now` of a [`Reading`]; every number is an integer, every operation total.
+//! This crate does no I/O, reads no clock, spawns nothing and draws no random number. Time enters
+//! as `now` of a [`Reading`]. All numbers are integers, all operations total.
 
 mod command;
 mod error;

@@ -1,8 +1,8 @@
-//! Every bound in one place. A value beyond one is an error that names both.
+//! Bounds of values. An error names the value and the bound.
 
 use crate::{InvalidInput, Micros, Rate};
 
-/// The shortest interval.
+/// The shortest interval: 1 µs.
 pub const MIN_INTERVAL: Micros = Micros::new(1);
 /// The longest interval and the longest hold: 366 days.
 pub const MAX_INTERVAL: Micros = Micros::from_millis(366 * 24 * 3600 * 1000);
@@ -10,50 +10,50 @@ pub const MAX_INTERVAL: Micros = Micros::from_millis(366 * 24 * 3600 * 1000);
 pub const MIN_LEASE: Micros = Micros::from_millis(100);
 /// The longest lease: one hour.
 pub const MAX_LEASE: Micros = Micros::from_millis(3600 * 1000);
-/// The largest lead: one second. After `pause`, `hold` or a change of settings returned, a start
-/// that was granted before can still come at most this much later.
+/// The largest lead: one second. A start granted before may still come this much after `pause`,
+/// `hold` or a change of settings has returned.
 pub const MAX_LEAD: Micros = Micros::from_millis(1000);
 /// The largest weight of one job.
 pub const MAX_WEIGHT: u32 = 1_000_000;
 /// The largest burst of a rate.
 pub const MAX_BURST: u32 = 1_000_000;
-/// How many tickets one command may ask for at once.
+/// Maximum number of slots that one command requests.
 pub const MAX_ASK: usize = 512;
-/// How many tickets one command may take at once.
+/// Maximum number of tickets that one command takes.
 pub const MAX_TAKE: u32 = 1_000_000;
 /// The longest queue name, in bytes.
 pub const MAX_NAME: usize = 200;
 /// The longest label or shard id, in bytes.
 pub const MAX_LABEL: usize = 128;
 
-/// A clock that went back by no more than this counts as standing still; further back, it was stepped.
+/// A clock that went back by at most this stands still; further, it was stepped.
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
-/// How long after each other, at most, the shards that wait behind a dead one ask when its lease ends.
+/// Maximum delay between the requests of shards that wait behind a dead one when its lease ends.
 pub(crate) const LONGEST_TURN: Micros = Micros::from_millis(1);
-/// How often the first in line asks whether a running job has ended somewhere: the interval, within these
-/// bounds.
+/// Minimum time between two requests for a permit by the first shard. The time is the interval,
+/// within this and [`MAX_POLL`].
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
-/// The longest lead of a younger ticket while another shard holds a late one. Enough for a near state, so
-/// that slots do not slip while the holder of the late ticket is dead; and at most half of what shards ask
-/// with, so that a living one comes first.
+/// The longest lead of a younger ticket while another shard holds a late one. Enough for a near
+/// store, so that slots do not slip while the holder is dead; at most half of the shards' usual
+/// lead, so that a living holder comes first.
 pub(crate) const YIELDING_LEAD: Micros = Micros::from_millis(1);
 /// See [`MIN_POLL`].
 pub(crate) const MAX_POLL: Micros = Micros::from_millis(100);
 
-/// Whether this can be the lease of a shard.
+/// Checks a shard's lease.
 ///
 /// # Errors
 ///
-/// It is out of range; the error names it and the range.
+/// Out of range; the error names value and range.
 pub fn check_lease(lease: Micros) -> Result<(), InvalidInput> {
     between("lease", lease, MIN_LEASE, MAX_LEASE)
 }
 
-/// Whether this can be the weight of a job.
+/// Checks a job's weight.
 ///
 /// # Errors
 ///
-/// It is out of range; the error names it and the range.
+/// Out of range; the error names value and range.
 pub fn check_weight(weight: u32) -> Result<(), InvalidInput> {
     if weight == 0 || weight > MAX_WEIGHT {
         return Err(InvalidInput::new(format!("weight {weight} is out of range: give 1 to {MAX_WEIGHT}")));
@@ -65,7 +65,7 @@ pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
     between("interval", interval, MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// A burst that takes longer than the longest interval to come back is none.
+/// A burst must refill within the longest interval.
 pub(crate) fn check_burst(rate: Rate) -> Result<(), InvalidInput> {
     let Rate { interval, burst } = rate;
     let most = (MAX_INTERVAL.get() / interval.get().max(1)).clamp(1, MAX_BURST.into());
@@ -94,7 +94,6 @@ fn between(what: &str, value: Micros, least: Micros, most: Micros) -> Result<(),
     Ok(())
 }
 
-/// A length of time as people write it.
 fn text(micros: Micros) -> String {
     const DAY: u64 = 86_400_000_000;
     match micros.get() {

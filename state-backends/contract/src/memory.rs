@@ -1,5 +1,4 @@
-//! What a shard remembers of the record. It travels with every command, so that a lost record can be lifted
-//! again.
+//! A shard's memory of the record. Every command carries it, to restore a lost record.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,37 +9,38 @@ use crate::{
 
 /// The part of the record that a shard saw last. The default remembers nothing.
 ///
-/// A shard echoes it unread but for the estimate below: instants on the state's clock mean nothing to it.
+/// A shard sends it back unread but for the estimates below: instants of the store's clock mean
+/// nothing to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Memory {
-    /// When this was seen, on the state's clock. Zero: never.
+    /// Time of the reply on the store's clock. Zero: never.
     pub at: Micros,
-    /// The sequence number of the shard's command that brought it.
+    /// Sequence number of the command that got this reply.
     pub sequence: u64,
     /// The last ticket taken.
     pub ticket: Ticket,
     /// The highest ticket started.
     pub current: Ticket,
-    /// What is left of its rates, but for a hold.
+    /// State of the rates, without a hold.
     pub meters: Meters,
-    /// Rises with every change of settings, pause or hold. Zero: nothing is remembered.
+    /// Rises with every change of settings, pause or hold. Zero: no memory.
     pub revision: u64,
-    /// How many jobs of all shards may run at once.
+    /// Running limit of all shards. `None`: unlimited.
     pub max_running: Option<u32>,
     /// Whether the queue is paused.
     pub paused: bool,
-    /// Nobody starts before this instant.
+    /// Nothing starts before this instant.
     pub held_until: Micros,
-    /// The longest lead with which a shard has asked.
+    /// The longest lead that a shard used.
     pub longest_lead: Micros,
-    /// How many shards had a presence once the command was carried out, the one that steps included if it has
-    /// one. No rule reads it: it tells a shard among how many it is.
+    /// Number of shards in the record after the command, including the sender if present. No rule
+    /// reads it.
     #[serde(default)]
     pub shards: u32,
 }
 
 impl Memory {
-    /// What there is to remember of `record`.
+    /// The memory of `record`.
     pub fn of(record: &Record) -> Self {
         Self {
             at: record.seen_at,
@@ -57,13 +57,13 @@ impl Memory {
         }
     }
 
-    /// Takes in what a later reply showed. Replies to concurrent commands may come in any order.
+    /// Merges a reply. Concurrent replies may come in any order.
     pub fn learn(&mut self, seen: Memory) {
-        // With the settings goes the slot: an older change may have reserved more than the newest one left.
+        // Meters go with settings: an older change may have reserved more.
         let mut newest = if seen.revision >= self.revision { seen } else { *self };
         let back = newest.at - seen.at;
         if back > CLOCK_TOLERANCE {
-            // The clock was stepped back; what is kept of another reply moves with it.
+            // The clock was stepped back: instants of another reply move with it.
             newest.held_until = newest.held_until - back;
             newest.meters.move_back(back);
         }
@@ -77,12 +77,12 @@ impl Memory {
         };
     }
 
-    /// Whether there is nothing in it.
+    /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.revision == 0
     }
 
-    /// Whether this is the memory of some record: what is lifted to it must be one, too.
+    /// A record may be lifted to the memory, so some record must match it.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         if self.current > self.ticket {
             return Err(InvalidInput::new(format!(
@@ -90,7 +90,7 @@ impl Memory {
                 self.current, self.ticket
             )));
         }
-        // It lifts the record's also if nothing else is remembered.
+        // An otherwise empty memory still lifts the record's lead.
         check_lead(self.longest_lead)?;
         if self.is_empty() {
             return Ok(());
@@ -101,35 +101,35 @@ impl Memory {
         self.meters.rates().check()
     }
 
-    /// Rates and running limit.
+    /// The rates and the running limit.
     pub fn settings(&self) -> Settings {
         Settings { rates: self.meters.rates(), max_running: self.max_running }
     }
 
-    /// The time between two slots in the long run, by the fastest rate.
+    /// The shortest interval.
     pub fn interval(&self) -> Micros {
         self.meters.first().interval
     }
 
-    /// The least time between two slots: none where there may be bursts.
+    /// The least time between two slots: zero with bursts.
     pub fn spacing(&self) -> Micros {
         let first = self.meters.first();
         if first.burst > 1 { Micros::ZERO } else { first.interval }
     }
 
-    /// How many tickets stand before `ticket`, at most: some may belong to nobody any more.
+    /// Maximum number of tickets before `ticket`; some may have no living owner.
     pub fn ahead_of(&self, ticket: Ticket) -> u64 {
         ticket.behind(self.current.after(1))
     }
 
-    /// The slot for a job of that weight behind so many of weight 1 that are used from [`at`](Memory::at) on, on
-    /// the state's clock.
+    /// The slot, on the store's clock, of a job of this weight after `slots` jobs of weight 1, all
+    /// used from [`at`](Memory::at) on.
     pub fn slot_behind(&self, slots: u64, weight: u32) -> Micros {
         self.meters.slot_behind(self.held_until, self.at, slots, 0, weight)
     }
 
-    /// How long after [`at`](Memory::at) the slot of `ticket` comes if every ticket before it is used and its job
-    /// is of weight 1.
+    /// Time from [`at`](Memory::at) to the slot of `ticket` at weight 1 if every earlier ticket is
+    /// used.
     pub fn slot_in(&self, ticket: Ticket) -> Micros {
         self.slot_behind(self.ahead_of(ticket), 1) - self.at
     }

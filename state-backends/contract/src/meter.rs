@@ -1,4 +1,4 @@
-//! Meters: each measures one rate of a queue. What they say together is the next slot.
+//! Meters measure the rates of a queue; together they give the next slot.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,39 +7,37 @@ use tinyvec::ArrayVec;
 
 use crate::{MAX_RATES, Micros, Rate, Rates};
 
-/// What is stored of one rate: how much of its burst is left, as one instant (the generic cell rate
-/// algorithm, ITU-T I.371).
+/// The remaining burst of one rate, as one instant (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
-    /// The time between two slots in the long run.
+    /// Time between two slots in the long run.
     pub interval: Micros,
-    /// How many slots may come at once.
+    /// Maximum number of slots at once.
     pub burst: u32,
-    /// The theoretical arrival time: when the whole burst is there again. Without bursts this is the earliest
-    /// next slot.
+    /// Theoretical arrival time: the whole burst is available again. Without bursts, the next slot.
     pub tat: Micros,
 }
 
 impl Meter {
-    /// What it measures.
+    /// The measured rate.
     pub const fn rate(self) -> Rate {
         Rate { interval: self.interval, burst: self.burst }
     }
 
-    /// What of a weight has to be there when the job starts. The rest of a weight above the burst is paid off
+    /// A start needs this part of its weight at once; the rest, above the burst, is paid off
     /// afterwards.
     fn at_once(self, weight: u32) -> u32 {
         weight.min(self.burst)
     }
 
-    /// From when on there is enough for a job.
+    /// The earliest slot for this weight.
     pub(crate) fn allows(self, weight: u32) -> Micros {
         self.tat - self.interval * u64::from(self.burst - self.at_once(weight))
     }
 
-    /// The same once so many slots of weight 1 were used, the first of them at `first`, with so much of the
-    /// burst kept for others. All but one of a burst can be kept: whoever has to have all of it asks first.
+    /// The earliest slot after `slots` slots of weight 1, the first at `first`, with `kept` of the
+    /// burst left to others: at most `burst - 1`, since a job that needs it all requests first.
     fn allows_behind(self, first: Micros, slots: u64, kept: u64, weight: u32) -> Micros {
         let burst = u64::from(self.burst);
         let used = slots.saturating_add(kept.min(burst - 1)).saturating_add(self.at_once(weight).into());
@@ -50,24 +48,23 @@ impl Meter {
         }
     }
 
-    /// A job of that weight has this slot.
     pub(crate) fn charge(&mut self, slot: Micros, weight: u32) {
         self.tat = self.tat.max(slot) + self.interval * u64::from(weight);
     }
 
-    /// How many slots it owes for, counted from then on.
+    /// Slots owed from `from` on, at least 1.
     fn owes(self, from: Micros) -> u64 {
         (self.tat - from).get().div_ceil(self.interval.get().max(1)).max(1)
     }
 }
 
-/// The meters of a queue, one for each of its [`Rates`] and in the same order. Empty: nothing is known.
+/// The meters of a queue, in the order of its [`Rates`]. Empty: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Meters(ArrayVec<[Meter; MAX_RATES]>);
 
 impl Meters {
-    /// Those of a new queue: every burst is there.
+    /// Meters with full bursts.
     pub fn new(rates: &Rates) -> Self {
         rates
             .iter()
@@ -75,28 +72,28 @@ impl Meters {
             .collect()
     }
 
-    /// What they measure.
+    /// The measured rates.
     pub fn rates(&self) -> Rates {
         Rates::raw(self.iter().map(|meter| meter.rate()))
     }
 
-    /// The one with the shortest interval.
+    /// The meter with the shortest interval.
     pub fn first(&self) -> Meter {
         self.0.first().copied().unwrap_or_default()
     }
 
-    /// The time between two slots in the long run.
+    /// The longest interval.
     pub fn longest(&self) -> Micros {
         self.last().map_or(Micros::ZERO, |meter| meter.interval)
     }
 
-    /// The earliest slot for a job of that weight.
+    /// The earliest slot for a job of this weight.
     pub fn next_slot(&self, held_until: Micros, weight: u32) -> Micros {
         self.held(held_until).map(|meter| meter.allows(weight)).max().unwrap_or_default()
     }
 
-    /// The slot for a job of that weight behind so many of weight 1, none of which comes before `from`, that
-    /// leaves so much of each burst to heavier jobs. Exact, whatever the meters, if there are none of those.
+    /// The slot of a job of this weight after `slots` jobs of weight 1, none before `from`, with
+    /// `kept` of each burst left to heavier jobs. Exact if `kept` is 0.
     pub fn slot_behind(
         &self,
         held_until: Micros,
@@ -110,17 +107,18 @@ impl Meters {
         behind.max().unwrap_or_default().max(first)
     }
 
-    /// A job of that weight has this slot.
     pub(crate) fn charge(&mut self, held_until: Micros, slot: Micros, weight: u32) {
         *self = self.held(held_until).collect();
         self.iter_mut().for_each(|meter| meter.charge(slot, weight));
     }
 
-    /// Those of other rates. What a meter owes is carried over in slots; a new one among others begins with the
-    /// most that any of them owes. A weight above the burst is owed as it is, by the first one in any case.
+    /// Replaces the rates. A meter of an unchanged rate stays. Otherwise the debt carries over in
+    /// slots, up to the new burst; if the number of rates changes, a new meter starts with the
+    /// largest debt. The debt of a weight above the burst carries over in full, at least to the
+    /// first meter.
     ///
-    /// It is counted from the last slot on, and if that is still to come from now on, too: what is owed until
-    /// then takes longer if the interval does. Nor does the next slot come before it.
+    /// The debt counts from the last slot, and from now if that slot is in the future: a longer
+    /// interval stretches the debt until then. The next slot never comes before the last one.
     pub(crate) fn change(&mut self, rates: &Rates, last_slot: Micros, now: Micros) {
         let before = *self;
         let as_many = before.len() == rates.len();
@@ -147,7 +145,7 @@ impl Meters {
         }
     }
 
-    /// Those with the same rates are no further back than these.
+    /// Lifts meters of equal rates.
     pub(crate) fn lift(&mut self, to: &Self) {
         for (meter, to) in self.iter_mut().zip(to.iter()) {
             if meter.rate() == to.rate() {
@@ -156,17 +154,16 @@ impl Meters {
         }
     }
 
-    /// Whether one of these is further on than that with the same rate.
+    /// Whether a meter is ahead of the other's of the same rate.
     pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
         self.iter().zip(other.iter()).any(|(one, other)| one.rate() == other.rate() && one.tat > other.tat)
     }
 
-    /// Moves all instants back.
     pub(crate) fn move_back(&mut self, by: Micros) {
         self.iter_mut().for_each(|meter| meter.tat = meter.tat - by);
     }
 
-    /// With a hold in force. No burst ends it, but one is there again a while after it.
+    /// With a hold: one slot at its end, the whole first burst `burst - 1` intervals later.
     fn held(&self, until: Micros) -> impl Iterator<Item = Meter> {
         self.iter().enumerate().map(move |(n, meter)| {
             if n > 0 || until == Micros::ZERO {
@@ -209,7 +206,7 @@ mod tests {
         Micros::new(of)
     }
 
-    /// Some rates, and meters anywhere from long idle to owing their whole burst at `at`.
+    /// Random rates; meters from long idle to owing a whole burst at `at`.
     fn any(random: &mut Rng, at: u64) -> Meters {
         let rates = (0..random.usize(1..=4)).map(|_| Rate {
             interval: micros(random.u64(1..=60)),

@@ -1,8 +1,8 @@
-//! The names of things: queues, shards, and what a person calls a shard.
+//! Names of queues and shards, and labels of shards.
 
 use crate::{InvalidInput, MAX_LABEL, MAX_NAME};
 
-/// Whether the text is at most so long, printable, and neither begins nor ends with white space.
+/// Checks for printable text of at most `longest` bytes without white space at its ends.
 #[doc(hidden)]
 pub fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     let wrong = if text.len() > longest {
@@ -17,7 +17,7 @@ pub fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput>
     Err(InvalidInput::new(wrong))
 }
 
-/// The same, of a text that must not be empty.
+/// As [`check`], and not empty.
 #[doc(hidden)]
 pub fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     if text.is_empty() {
@@ -26,8 +26,8 @@ pub fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidI
     check(what, text, longest)
 }
 
-/// Makes a type of text that is checked when it is made and when it is read. For the contracts of
-/// interval-queue alone.
+/// Defines a text type that is checked when made and when parsed. Only for the contracts of
+/// interval-queue.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! name {
@@ -42,7 +42,7 @@ macro_rules! name {
             ///
             /// # Errors
             ///
-            /// The text breaks a rule of this type; the error names it and the rule.
+            /// Names the text and the rule that it breaks.
             pub fn new(text: impl Into<String>) -> Result<Self, $crate::InvalidInput> {
                 let text = text.into();
                 let check: fn(&str) -> Result<(), $crate::InvalidInput> = $check;
@@ -85,18 +85,18 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a queue: 1 to 200 bytes of printable text that neither begins nor ends with white space.
+    /// A queue's name: 1 to 200 bytes of printable text without white space at its ends.
     QueueName, |text| check_some("queue name", text, MAX_NAME)
 }
 
 name! {
-    /// The id of a shard: 1 to 128 bytes of printable text; random, so that no two shards ever share one.
+    /// A shard's id: 1 to 128 bytes of printable text. Random, so that it is never reused.
     ShardId, |text| check_some("shard id", text, MAX_LABEL)
 }
 
 name! {
     #[derive(Default)]
-    /// What a person calls a shard, for example `host:pid`: printable text of at most 128 bytes, or nothing.
+    /// A shard's label for people, for example `host:pid`: up to 128 bytes of printable text.
     Label, |text| check("label", text, MAX_LABEL)
 }
 

@@ -1,22 +1,22 @@
-//! When it is reported that a store fails and that it answers again: once each, and never in a loop.
+//! Decides when a store's outage and its end are reported: once each, at a limited rate.
 
 use std::time::{Duration, Instant};
 
-/// How long an outage that may pass by itself lasts before it is reported. A lasting one is reported at once.
+/// An outage that may pass by itself is reported after this time, a lasting one at once.
 pub const QUIET: Duration = Duration::from_secs(5);
 
-/// How many reports may follow each other at once. A store that fails and answers time and again gets no more.
+/// Maximum number of reports in a row, for a store that fails and recovers repeatedly.
 const BURST: u32 = 4;
 
-/// The time after which one more report is due.
+/// Time after which one more report is permitted.
 const REFILL: Duration = Duration::from_secs(60);
 
-/// What is reported, of one store by one process.
+/// One process's reports about one store.
 #[derive(Clone, Debug, Default)]
 pub struct Outages {
-    /// When the first command was sent that failed since the store answered last.
+    /// When the first command was sent that failed since the last reply.
     since: Option<Instant>,
-    /// The outage that was reported, and not yet that it is over.
+    /// The reported outage, until its end is reported.
     reported: Option<Reported>,
     reports: Reports,
 }
@@ -28,9 +28,10 @@ struct Reported {
 }
 
 impl Outages {
-    /// A command failed that was sent at `sent`. Whether to report it.
+    /// A command sent at `sent` failed; `passes`: this may pass by itself. Returns whether to
+    /// report it.
     ///
-    /// Another error of the same outage is reported only if the outage has become a lasting one.
+    /// A second error is reported only if it makes the outage a lasting one.
     pub fn failed(&mut self, passes: bool, sent: Instant, now: Instant) -> bool {
         let since = *self.since.get_or_insert(sent);
         let is_new = match self.reported {
@@ -45,7 +46,7 @@ impl Outages {
         is_reported
     }
 
-    /// A command was carried out. How long the outage was, if its end is to be reported.
+    /// A command succeeded. Returns the length of the outage if its end is to be reported.
     pub fn answered(&mut self, now: Instant) -> Option<Duration> {
         self.since = None;
         let reported = self.reported.take_if(|_| self.reports.take(now))?;
@@ -58,16 +59,15 @@ impl Outages {
     }
 }
 
-/// How many reports were made lately.
 #[derive(Clone, Debug, Default)]
 struct Reports {
     made: u32,
-    /// Since when `made` counts.
+    /// Start of the time that `made` counts for.
     from: Option<Instant>,
 }
 
 impl Reports {
-    /// Whether one more may be made now. It is counted then.
+    /// Permits and counts one more report.
     fn take(&mut self, now: Instant) -> bool {
         let from = *self.from.get_or_insert(now);
         let passed = now.saturating_duration_since(from).as_secs() / REFILL.as_secs();

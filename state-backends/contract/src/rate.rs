@@ -1,4 +1,4 @@
-//! How fast a queue may be: its rates, as they are set.
+//! Rates of a queue.
 
 use std::{fmt, ops::Deref};
 
@@ -10,26 +10,25 @@ use crate::{
     limits::{check_burst, check_interval},
 };
 
-/// How many rates a queue may have.
+/// Maximum number of rates per queue.
 pub const MAX_RATES: usize = 8;
 
-/// One start every `interval`, and up to `burst` of them at once after a time without: a token bucket that
-/// holds `burst` and gains one every `interval`.
+/// A token bucket: it holds `burst` starts and gains one per `interval`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Rate {
-    /// The time between two starts in the long run: 1 µs to 366 days.
+    /// Time between two starts in the long run: 1 µs to 366 days.
     pub interval: Micros,
-    /// How many starts may come at once, at least 1: then every start is an interval behind the one before.
+    /// Maximum number of starts at once, at least 1. With 1, starts are an interval apart.
     pub burst: u32,
 }
 
 impl Rate {
-    /// One start every `interval`, and never two at once.
+    /// One start per `interval`, never two at once.
     pub const fn every(interval: Micros) -> Self {
         Self { interval, burst: 1 }
     }
 
-    /// Whether whatever keeps to this rate keeps to the other one, too.
+    /// Whether starts within this rate are always within `other`.
     pub fn implies(self, other: Self) -> bool {
         self.interval >= other.interval && self.burst <= other.burst
     }
@@ -42,27 +41,27 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The rates of a queue, all of which hold: one to [`MAX_RATES`] of them, the shortest interval first.
+/// The rates of a queue, 1 to [`MAX_RATES`], shortest interval first. All hold together.
 ///
-/// A rate that another one [implies](Rate::implies) has no effect and is left out. So a longer interval comes
-/// with a larger burst, and only the first rate can be without bursts.
+/// A rate that another one [implies](Rate::implies) is left out. So a longer interval has a larger
+/// burst, and only the first rate can be without bursts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Rates(ArrayVec<[Rate; MAX_RATES]>);
 
 impl Rates {
-    /// One start every `interval`, and never two at once.
+    /// One start per `interval`, never two at once.
     pub fn every(interval: Micros) -> Self {
         let mut rates = Self::default();
         rates.0.push(Rate::every(interval));
         rates
     }
 
-    /// All of these together.
+    /// These rates together.
     ///
     /// # Errors
     ///
-    /// There is none, there are more than [`MAX_RATES`], or one is out of range; the error names it.
+    /// No rate, more than [`MAX_RATES`], or one out of range; the error names it.
     pub fn of(wanted: impl IntoIterator<Item = Rate>) -> Result<Self, InvalidInput> {
         let wanted: Vec<_> = wanted.into_iter().collect();
         if wanted.len() > MAX_RATES {
@@ -80,22 +79,20 @@ impl Rates {
         rates.check().map(|()| rates)
     }
 
-    /// The rate because of which this one has no effect.
+    /// Another rate that implies `rate`, which then has no effect.
     pub fn that_implies(&self, rate: Rate) -> Option<Rate> {
         self.iter().copied().find(|other| *other != rate && other.implies(rate))
     }
 
-    /// The time between two starts in the long run, by the slowest of them.
+    /// The longest interval.
     pub fn longest(&self) -> Micros {
         self.last().map_or(Micros::ZERO, |rate| rate.interval)
     }
 
-    /// These, as they are. [`check`](Self::check) tells whether they can be.
     pub(crate) fn raw(rates: impl Iterator<Item = Rate>) -> Self {
         Self(rates.take(MAX_RATES).collect())
     }
 
-    /// Whether they can be those of a queue.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         if self.is_empty() {
             return Err(InvalidInput::new("a queue without a rate: give it an interval"));

@@ -1,5 +1,4 @@
-//! The record: all that shards share of one queue. Its JSON form is what a person sees who opens the state
-//! file.
+//! The record that all shards of a queue share. People see its JSON form in a store of files.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,90 +11,89 @@ use crate::{
     Grant, Label, MAX_LEAD, MAX_TAKE, Meters, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
 };
 
-/// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
+/// The stored record of one queue. It grows with the shards that have work, not with waiting jobs.
 ///
-/// Instants are microseconds on the state's clock. Only [`rules::apply`](crate::rules::apply) changes a
-/// record.
+/// Instants are microseconds on the store's clock. Only [`rules::apply`](crate::rules::apply)
+/// changes a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The version of this format: [`Record::VERSION`].
+    /// Version of the format: [`Record::VERSION`].
     pub version: u32,
-    /// Which server process held the record when it was last written; empty where that has no meaning.
+    /// The server process of the last write. Empty without a server.
     pub incarnation: String,
-    /// What is left of each rate.
+    /// State of each rate.
     pub meters: Meters,
-    /// How many jobs of all shards may run at once; none: any number.
+    /// Running limit of all shards. `None`: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_running: Option<u32>,
-    /// Whether all shards are told to start nothing.
+    /// Whether the queue is paused.
     pub paused: bool,
-    /// Rises with every change of settings, pause or hold: the instant of the last one, as a rule.
+    /// Rises with every change of settings, pause or hold; normally its instant.
     pub revision: u64,
     /// The last ticket taken.
     pub ticket: Ticket,
     /// The highest ticket started.
     pub current: Ticket,
-    /// The last slot that was granted, or that may have been before a loss.
+    /// The last slot granted, or perhaps granted before a loss.
     pub last_slot: Micros,
-    /// Nobody starts before this instant.
+    /// Nothing starts before this instant.
     pub held_until: Micros,
-    /// Tickets from this one on that were overtaken still own the slot that their distance gave them.
+    /// Overtaken tickets from this one on still own the slot of their distance.
     pub line_from: Ticket,
-    /// Up to this ticket some may belong to nobody alive.
+    /// Tickets up to this one may have no living owner.
     pub gaps_until: Ticket,
-    /// The longest lead with which a shard has asked: so far ahead slots may have been granted.
+    /// The longest lead of a shard: how far ahead slots may have been granted.
     pub longest_lead: Micros,
-    /// When a loss of the record was last noticed and made good.
+    /// When a loss was last detected and repaired.
     pub lifted_at: Micros,
-    /// The latest instant at which the record was written.
+    /// Latest time of a write.
     pub seen_at: Micros,
-    /// The shards that have work.
+    /// Shards that have work.
     #[serde(deserialize_with = "each_once")]
     pub shards: BTreeMap<ShardId, Presence>,
 }
 
-/// What the record knows of one shard that has jobs waiting or running.
+/// A shard with waiting or running jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Presence {
-    /// Its lowest outstanding ticket; none while it waits for nothing.
+    /// Its lowest outstanding ticket. `None`: nothing waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Ticket>,
-    /// The weight of the job that has it.
+    /// Weight of the job of `head`.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
-    /// How many of its jobs run.
+    /// Number of running jobs.
     pub running: u32,
-    /// When it counts as dead unless it asks again before.
+    /// End of the lease.
     pub expires_at: Micros,
-    /// The sequence number of its last command.
+    /// Number of its last step.
     pub sequence: u64,
-    /// The tickets it took last, so that a retry gets the same.
+    /// The last take, so that a retry gets the same tickets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_take: Option<LastTake>,
-    /// What its last command was granted for jobs of weight 1, so that a retry gets the same. Empty without bursts.
+    /// Grants of the last step for weight 1, so that a retry gets the same. Empty without bursts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<Grant>,
-    /// What a person calls it.
+    /// Label for people.
     pub label: Label,
 }
 
-/// The answer to a shard's last take.
+/// The reply to a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastTake {
-    /// The number of the request.
+    /// Number of the request.
     pub request: u64,
-    /// The first ticket taken.
+    /// First ticket.
     pub first: Ticket,
-    /// How many were taken.
+    /// Number of tickets.
     pub count: u32,
 }
 
 impl LastTake {
-    /// Whether these are tickets that were taken up to `ticket`. A shard that asks for them again holds as
-    /// many in memory.
+    /// Whether all its tickets were taken. A false count would fill the memory of the shard.
     fn is_within(&self, ticket: Ticket) -> bool {
         let taken = Ticket::NONE < self.first && self.first <= ticket;
         taken
@@ -105,7 +103,7 @@ impl LastTake {
 }
 
 impl Record {
-    /// The version of the format that this software writes, and the newest it reads.
+    /// The version written, and the newest readable.
     pub const VERSION: u32 = 2;
 
     /// The record of a new queue.
@@ -130,47 +128,46 @@ impl Record {
         }
     }
 
-    /// The time between two slots in the long run, by the fastest rate.
+    /// The shortest interval of its rates.
     pub fn interval(&self) -> Micros {
         self.meters.first().interval
     }
 
-    /// The earliest slot for a job of that weight, whoever has it.
+    /// The earliest slot for a job of this weight.
     pub fn next_slot(&self, weight: u32) -> Micros {
         self.meters.next_slot(self.held_until, weight)
     }
 
-    /// The slot for a job of that weight behind so many of weight 1 that leaves so much of the bursts to
-    /// heavier ones. Never counted from now: those who wait would recede for ever.
+    /// The slot of a job of this weight after `slots` jobs of weight 1, with `kept` of each burst
+    /// left to heavier jobs. Not counted from now: waiting jobs would recede for ever.
     pub(crate) fn slot_behind(&self, slots: u64, kept: u64, weight: u32) -> Micros {
         self.meters.slot_behind(self.held_until, Micros::ZERO, slots, kept, weight)
     }
 
-    /// From now on only tickets from `first` on own the slot that their distance gives them once they are
-    /// overtaken.
+    /// Overtaken tickets below `first` lose the slots of their distance.
     pub(crate) fn break_line(&mut self, first: Ticket) {
         self.line_from = self.line_from.max(first);
     }
 
-    /// Rates and running limit.
+    /// The rates and the running limit.
     pub fn settings(&self) -> Settings {
         Settings { rates: self.meters.rates(), max_running: self.max_running }
     }
 
-    /// Reads a record that somebody stored as JSON.
+    /// Parses a record from JSON.
     ///
     /// # Errors
     ///
-    /// [`Damaged`](StateErrorKind::Damaged) if it is not JSON,
-    /// [`NewerVersion`](StateErrorKind::NewerVersion), or [`Foreign`](StateErrorKind::Foreign) if it is
-    /// anything else than such a record. Leave it untouched then.
+    /// [`Damaged`](StateErrorKind::Damaged): not JSON.
+    /// [`NewerVersion`](StateErrorKind::NewerVersion): of newer software.
+    /// [`Foreign`](StateErrorKind::Foreign): not a record. Leave the stored text untouched.
     pub fn from_json(text: &str) -> Result<Self, StateError> {
         let record: Self = serde_json::from_str(text).map_err(|error| of_json(text, error))?;
         record.check()?;
         Ok(record)
     }
 
-    /// The record as JSON, one field a line.
+    /// The record as JSON, one field per line.
     ///
     /// # Errors
     ///
@@ -182,12 +179,12 @@ impl Record {
         })
     }
 
-    /// Checks what types alone cannot say. Call it on a record that was not read by [`Record::from_json`].
+    /// Checks constraints beyond the types. Call it on a record not read by [`Record::from_json`].
     ///
     /// # Errors
     ///
-    /// [`NewerVersion`](StateErrorKind::NewerVersion) or [`Foreign`](StateErrorKind::Foreign), naming the
-    /// field.
+    /// [`NewerVersion`](StateErrorKind::NewerVersion) or [`Foreign`](StateErrorKind::Foreign),
+    /// naming the field.
     pub fn check(&self) -> Result<(), StateError> {
         let foreign = |what: String| {
             let text = format!("this is not the record of an interval queue: {what}");
@@ -235,7 +232,7 @@ fn is_one(weight: &u32) -> bool {
     *weight == 1
 }
 
-/// What is wrong with a text that is no record.
+/// The error of a text that is no record.
 fn of_json(text: &str, error: serde_json::Error) -> StateError {
     #[derive(Deserialize)]
     struct Version {
@@ -246,7 +243,7 @@ fn of_json(text: &str, error: serde_json::Error) -> StateError {
     }
     match serde_json::from_str(text) {
         Ok(Version { version }) if version > u64::from(Record::VERSION) => newer_version(version),
-        // Not JSON at all behind the first thing that is wrong.
+        // A syntax error after the first wrong field.
         Err(worse) if !worse.is_data() => {
             StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(worse)
         }
@@ -255,7 +252,7 @@ fn of_json(text: &str, error: serde_json::Error) -> StateError {
     }
 }
 
-/// Of two entries of one shard nobody knows which one is right.
+/// Rejects a shard listed twice: either entry may be wrong.
 fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<ShardId, Presence>, D::Error> {
     struct EachOnce;
     impl<'de> Visitor<'de> for EachOnce {

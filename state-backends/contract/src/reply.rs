@@ -1,4 +1,4 @@
-//! What the state answers. Instants are on its clock; durations count from `memory.at`, when it answered.
+//! Replies of the store. Instants are on its clock; durations count from `memory.at`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Memory, Micros, Rates, Record, ShardId, StateError, StateErrorKind, Ticket};
 
-/// The answer to a command.
+/// The reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
@@ -14,36 +14,36 @@ pub enum Reply {
     Stepped(Stepped),
     /// To [`Command::Change`](crate::Command::Change).
     Changed(Changed),
-    /// To [`Command::Read`](crate::Command::Read); none: there is no such queue.
+    /// To [`Command::Read`](crate::Command::Read). `None`: no such queue.
     Read(Option<Snapshot>),
 }
 
 impl Reply {
-    /// The answer to a step.
+    /// The reply to a step.
     ///
     /// # Errors
     ///
-    /// The backend answered another command.
+    /// The reply is of another kind.
     pub fn stepped(self) -> Result<Stepped, StateError> {
         let Reply::Stepped(stepped) = self else { return Err(mismatch()) };
         Ok(stepped)
     }
 
-    /// The answer to a change.
+    /// The reply to a change.
     ///
     /// # Errors
     ///
-    /// The backend answered another command.
+    /// The reply is of another kind.
     pub fn changed(self) -> Result<Changed, StateError> {
         let Reply::Changed(changed) = self else { return Err(mismatch()) };
         Ok(changed)
     }
 
-    /// The answer to a look.
+    /// The reply to a read.
     ///
     /// # Errors
     ///
-    /// The backend answered another command.
+    /// The reply is of another kind.
     pub fn read(self) -> Result<Option<Snapshot>, StateError> {
         let Reply::Read(snapshot) = self else { return Err(mismatch()) };
         Ok(snapshot)
@@ -55,93 +55,92 @@ fn mismatch() -> StateError {
     StateError::new(StateErrorKind::Unsupported, text)
 }
 
-/// What a step brought.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stepped {
-    /// To be echoed with the next command.
+    /// Memory for the next command.
     pub memory: Memory,
-    /// The tickets taken.
+    /// Tickets taken.
     pub taken: Option<Taken>,
-    /// The tickets that may start, rising: a leading part of those asked for, those just taken included.
+    /// Tickets that may start, rising: the first of those requested, including tickets just taken.
     pub grants: Vec<Grant>,
-    /// What the lowest ticket that is left waits for; none if none is left.
+    /// Wait of the lowest remaining ticket. `None`: none remains.
     pub wait: Option<Wait>,
-    /// Whether the record knows the shard, so that it owes another step when it has nothing left to do.
+    /// Whether the record lists the shard, which then owes a step once it has nothing left to do.
     pub present: bool,
 }
 
 /// Tickets `first`, `first + 1`, … for new jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Taken {
-    /// The first of them.
+    /// The lowest ticket.
     pub first: Ticket,
-    /// How many.
+    /// Number of tickets.
     pub count: u32,
 }
 
 impl Taken {
-    /// All of them, rising.
+    /// All tickets, rising.
     pub fn tickets(self) -> impl Iterator<Item = Ticket> {
         (0..u64::from(self.count)).map(move |n| self.first.after(n))
     }
 }
 
-/// Start this ticket at its slot.
+/// Permission to start a ticket at its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot, on the state's clock. Of a grant that is repeated it may have passed.
+    /// Its slot, on the store's clock; past, perhaps, if the grant is repeated.
     pub slot: Micros,
 }
 
-/// Not now, and when to ask again.
+/// Why a ticket waits, and when to request again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What is waited for.
+    /// The reason.
     pub reason: WaitReason,
-    /// When to ask again; none: only when something wakes the shard.
+    /// When to request again. `None`: when woken.
     pub ask_in: Option<Micros>,
 }
 
-/// What a ticket waits for.
+/// Why a ticket waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// Its own slot; nobody alive is before it.
+    /// The slot has not come; no living shard has a lower ticket.
     Slot,
-    /// Its own slot, with tickets of other shards before it.
+    /// The slot has not come; other shards have lower tickets.
     Behind {
         /// The shard with the lowest ticket.
         shard: ShardId,
-        /// That ticket.
+        /// The lowest ticket.
         ticket: Ticket,
     },
-    /// It missed its slot, and the step asked for [`Late::Requeue`](crate::Late::Requeue).
+    /// The ticket missed its slot, and the step set [`Late::Requeue`](crate::Late::Requeue).
     Missed,
     /// The queue is paused.
     Paused,
-    /// As many jobs run as may.
+    /// The running limit is reached.
     AtMaxRunning,
 }
 
-/// What a change brought.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// To be echoed with the next command. Of a queue that was [deleted](crate::Change::Delete) nothing but
-    /// the instant.
+    /// Memory for the next command. After a [deletion](crate::Change::Delete) only the instant.
     pub memory: Memory,
-    /// The settings before; none if the queue is new.
+    /// Settings before. `None`: a new queue.
     pub before: Option<Settings>,
 }
 
-/// The settings that all shards of a queue share.
+/// Settings shared by all shards of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
-    /// How fast it may be.
+    /// The rates.
     pub rates: Rates,
-    /// How many jobs of all shards may run at once; none: any number.
+    /// Running limit of all shards. `None`: unlimited.
     pub max_running: Option<u32>,
 }
 
@@ -155,10 +154,10 @@ impl fmt::Display for Settings {
     }
 }
 
-/// The record as it is. Its `seen_at` tells when it was last written.
+/// A read of the record. Its `seen_at` is the last write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
-    /// When, on the state's clock.
+    /// Time of the read on the store's clock.
     pub at: Micros,
     /// The record.
     pub record: Record,

@@ -1,4 +1,4 @@
-//! Why nothing is starting, read off a record.
+//! Status of a queue, read from its record.
 
 use std::fmt;
 
@@ -6,42 +6,43 @@ use serde::Serialize;
 
 use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 
-/// Where a queue stands: what its next start waits for.
+/// Why nothing starts in a queue, or what starts next.
 ///
-/// As JSON its `kind` says which it is, and times are microseconds: `{"kind": "held", "ends_in_us": 1000}`.
+/// In JSON `kind` is the variant, and times are microseconds:
+/// `{"kind": "held", "ends_in_us": 1000}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Somebody paused it.
+    /// The queue is paused.
     Paused,
-    /// Somebody holds it.
+    /// A hold is in force.
     Held {
-        /// For how much longer.
+        /// Time until the hold ends.
         #[serde(rename = "ends_in_us")]
         ends_in: Micros,
     },
-    /// No living shard has a job waiting.
+    /// No living shard has a waiting job.
     Empty,
-    /// As many jobs run as may.
+    /// The running limit is reached.
     AtMaxRunning {
-        /// How many run.
+        /// Number of running jobs.
         running: u64,
-        /// How many may.
+        /// The limit.
         limit: u32,
     },
-    /// The next start is that of the lowest ticket.
+    /// The lowest ticket starts next.
     Next {
-        /// That ticket.
+        /// The lowest ticket.
         ticket: Ticket,
         /// The shard that holds it.
         shard: ShardId,
-        /// What a person calls that shard.
+        /// The shard's label for people.
         label: Label,
-        /// When the shard counts as dead unless it asks before.
+        /// Time until the shard counts as dead unless it renews.
         #[serde(rename = "lease_ends_in_us")]
         lease_ends_in: Micros,
-        /// When anybody may start next.
+        /// Time until the next slot.
         #[serde(rename = "slot_in_us")]
         slot_in: Micros,
     },
@@ -67,7 +68,7 @@ impl fmt::Display for Standing {
 }
 
 impl Snapshot {
-    /// Where the queue stands.
+    /// The status of the queue.
     pub fn standing(&self) -> Standing {
         let record = &self.record;
         if record.paused {
@@ -94,7 +95,7 @@ impl Snapshot {
         }
     }
 
-    /// How many jobs of living shards run, as far as the record knows.
+    /// Number of running jobs of living shards, as recorded.
     pub fn running(&self) -> u64 {
         let alive = self.record.shards.values().filter(|presence| presence.expires_at > self.at);
         alive.map(|presence| u64::from(presence.running)).sum()

@@ -1,4 +1,4 @@
-//! The trait that a state backend implements.
+//! The trait that a backend implements.
 
 use std::pin::Pin;
 
@@ -7,33 +7,32 @@ use futures_core::Stream;
 
 use crate::{Command, QueueName, Reply, StateError, StateErrorKind};
 
-/// Nudges that a queue was changed for all shards, by whomever; see [`SharedState::changes`]. Dropping it
-/// ends the watching.
+/// Notifications of changes to a queue; see [`SharedState::changes`]. Drop to unsubscribe.
 pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 
-/// A place where the records of queues live, shared by all shards that open it.
+/// A store of queue records, shared by all shards that open it.
 ///
-/// This trait is a contract between the author of a backend and the shards. A backend that can lock or
-/// compare-and-swap a document gets every rule from [`rules::apply`](crate::rules::apply).
+/// A backend that can lock a document, or compare and swap it, gets every rule from
+/// [`rules::apply`](crate::rules::apply).
 ///
-/// # What a backend owes
+/// # Duties of a backend
 ///
-/// - **Atomic.** Two commands on one queue never interleave, from whatever process they come.
-/// - **One clock.** `now` is read while the record is locked, from one clock that all processes share.
-/// - **Honest.** What a reply says is stored before the reply is given. After an error other than
-///   [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) nothing was
-///   stored.
-/// - **Careful.** Content that is not such a record is an error and is left as it is.
-/// - **Bounded.** A command that cannot be served ends in an error after seconds, not never.
-/// - **Out of the way.** It never blocks the async runtime.
-/// - **Cancel safe.** A future that is dropped has happened or has not; in either case the next command
-///   works.
+/// - **Atomic.** Commands on one queue never interleave, even from different processes.
+/// - **One clock.** `now` is read while the record is locked, from a clock that all processes
+///   share.
+/// - **Stored first.** The content of a reply is stored before the reply. After an error other than
+///   [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) nothing
+///   was stored.
+/// - **Careful.** Content that is not a record is an error and stays untouched.
+/// - **Bounded.** A command that cannot be served fails within seconds.
+/// - **Non-blocking.** It never blocks the async runtime.
+/// - **Cancel safe.** A dropped command is complete or without effect; the next command works.
 ///
 /// The crate `interval-queue-conformance` checks these with one line.
 ///
 /// # Example
 ///
-/// A whole backend, for the shards of one process:
+/// A complete backend for the shards of one process:
 ///
 /// ```
 /// use std::{collections::HashMap, sync::Mutex, time::Instant};
@@ -58,18 +57,18 @@ pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 /// ```
 #[async_trait]
 pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
-    /// Carries out one command on the record of `queue`, atomically.
+    /// Executes one command on the record of `queue`, atomically.
     ///
     /// # Errors
     ///
-    /// See [`StateErrorKind`]. A time-out is indeterminate: the command may have happened.
+    /// See [`StateErrorKind`]. After a time-out the command may have been executed.
     ///
     /// # Cancel safety
     ///
-    /// A dropped future leaves the command done or not done, never half done.
+    /// The command of a dropped future is executed completely or not at all.
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError>;
 
-    /// The queues that are stored here, sorted by name.
+    /// The stored queues, sorted by name.
     ///
     /// # Errors
     ///
@@ -79,19 +78,19 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
         Err(StateError::new(StateErrorKind::Unsupported, "this state backend cannot list its queues"))
     }
 
-    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after each change for all
-    /// its shards: pause, resume, hold, other settings, reset, delete, from whatever process.
+    /// Watches `queue`, which need not exist. The stream yields an item soon after each change that
+    /// concerns all shards, from any process: pause, resume, hold, new settings, reset, delete.
     ///
-    /// An item is a nudge to look, no more. A backend that implements this owes:
+    /// An item only prompts its receiver to read the record. A backend that implements this owes:
     ///
-    /// - **No gap at the beginning.** Once the future is ready, a look at the record shows a change, or an
-    ///   item follows it.
-    /// - **Little noise.** Several changes may give one item, and an item may come without a change. But a
-    ///   [`Step`](Command::Step) or a [`Read`](Command::Read) gives none: who is nudged sends a step, and
-    ///   shards would nudge each other without end.
-    /// - **An end it can see.** A stream that can give no more items ends. One that found its way back after
-    ///   trouble gives an item, since it may have missed some. That a nudge is lost all the same is no fault.
-    /// - **Quiet.** Nothing is left of it once the stream is dropped: no task, no connection, no thread.
+    /// - **No gap at the start.** Once the future is ready, a change is either in the record or
+    ///   followed by an item.
+    /// - **Little noise.** Changes may share an item, and an item may come without a change. But a
+    ///   [`Step`](Command::Step) or a [`Read`](Command::Read) causes none: a notified shard sends a
+    ///   step, so shards would notify each other without end.
+    /// - **A visible end.** A stream that can yield nothing more ends. After a reconnection it
+    ///   yields an item, since it may have missed some. A lost item is permitted.
+    /// - **No leftovers.** A dropped stream leaves no task, connection or thread.
     ///
     /// # Errors
     ///

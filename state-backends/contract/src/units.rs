@@ -1,5 +1,4 @@
-//! The two numbers of the rules: microseconds and tickets. Both stay exact in a double, because Lua has no
-//! other number.
+//! Microseconds and tickets. Both are exact in a double, Lua's only number.
 
 use std::{
     fmt,
@@ -11,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::InvalidInput;
 
-/// The largest integer that every store keeps exactly (2⁵³ − 1).
+/// The largest integer exact in every store.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// What both have in common. A number that is read from outside is refused if it is too large, not cut.
+/// `new` caps a number above the limit; parsing rejects it.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $too_large:literal) => {
         $(#[$doc])*
@@ -26,7 +25,7 @@ macro_rules! number {
             /// The largest: 2⁵³ − 1.
             pub const MAX: Self = Self(LARGEST);
 
-            /// That number of it, at most `MAX`.
+            /// This number, at most `MAX`.
             pub const fn new(number: u64) -> Self {
                 if number > LARGEST { Self::MAX } else { Self(number) }
             }
@@ -56,14 +55,13 @@ macro_rules! number {
 }
 
 number! {
-    /// A count of microseconds: an instant on the state's clock, or a length of time.
-    ///
-    /// Arithmetic saturates at zero and at [`Micros::MAX`] (285 years).
+    /// Microseconds: an instant on the store's clock, or a duration. Arithmetic saturates at zero
+    /// and at [`Micros::MAX`] (285 years).
     Micros, "{} µs is out of range: at most {}"
 }
 
 impl Micros {
-    /// Nothing, or the epoch of the state's clock.
+    /// No time; the epoch of the store's clock.
     pub const ZERO: Self = Self(0);
 
     /// `millis` milliseconds, at most [`Micros::MAX`].
@@ -71,12 +69,12 @@ impl Micros {
         Self::new(millis.saturating_mul(1000))
     }
 
-    /// The duration in microseconds. Fractions are rounded **up**, so that an interval is never shortened.
+    /// Rounds **up** to microseconds, so that an interval is never shortened.
     pub fn from_duration(duration: Duration) -> Self {
         Self::new(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
     }
 
-    /// The same length as a [`Duration`].
+    /// The length as a [`Duration`].
     pub const fn to_duration(self) -> Duration {
         Duration::from_micros(self.0)
     }
@@ -104,19 +102,19 @@ impl Mul<u64> for Micros {
 }
 
 number! {
-    /// A place in the queue: unique and rising. [`Ticket::NONE`] stands before the first.
+    /// A place in the queue: unique and rising. [`Ticket::NONE`] comes before the first.
     Ticket, "ticket {} is out of range: at most {}"
 }
 
 impl Ticket {
-    /// What `ticket` and `current` of a new queue are: no ticket yet.
+    /// No ticket yet.
     pub const NONE: Self = Self(0);
-    /// The ticket `count` places behind this one, at most [`Ticket::MAX`].
+    /// The ticket `count` places later, at most [`Ticket::MAX`].
     pub const fn after(self, count: u64) -> Self {
         Self::new(self.0.saturating_add(count))
     }
 
-    /// How many places this ticket stands behind `other`; zero if it does not.
+    /// Number of places after `other`; zero if before it.
     pub const fn behind(self, other: Self) -> u64 {
         self.0.saturating_sub(other.0)
     }

@@ -1,5 +1,4 @@
-//! The parser of the state file for the fuzz targets in `fuzz/`, which have bytes and no file. No part of the
-//! public API.
+//! The parser of the state file, for the fuzz targets in `fuzz/`. Not public API.
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "each does what its name says")]
 
 use std::path::Path;

@@ -1,18 +1,18 @@
-//! What a shard keeps in mind to go on by itself when the state is lost.
+//! State that a shard needs without the store.
 
 use std::time::{Duration, Instant};
 
-/// What a shard keeps in mind to go on by itself.
+/// State to go on without the store.
 #[derive(Clone, Debug, Default)]
 pub struct Alone {
-    /// How many other shards there were in the last reply that knew of any. That all others were idle for a
-    /// moment does not mean that they are gone.
+    /// Number of other shards in the last reply that counted any. If later replies count none, all
+    /// may be idle for a moment.
     pub(crate) others: u32,
-    /// When a job of this shard last started, and its weight.
+    /// Time and weight of the last start.
     pub(crate) last_start: Option<(Instant, u32)>,
-    /// Since when no command succeeds.
+    /// Set while no command succeeds.
     pub(crate) lost: Option<Lost>,
-    /// Until when a shard that came back keeps to its share.
+    /// Until when a returned shard keeps to its share.
     pub(crate) settling_until: Option<Instant>,
 }
 
@@ -20,20 +20,20 @@ pub struct Alone {
 pub(crate) struct Lost {
     pub(crate) since: Instant,
     pub(crate) last_failure: Instant,
-    /// Whether the state answered, but in a way that will not pass by itself.
+    /// Whether the store replies, with an error that will not pass by itself.
     pub(crate) refused: bool,
-    /// Random: keeps shards that lost the state together from starting together.
+    /// Random: spreads the starts of shards that lost the store together.
     pub(crate) phase: f64,
     pub(crate) told: bool,
-    /// Whether the shard was idle since, and has not asked again yet.
+    /// Set after idle time, until a command fails again.
     pub(crate) unconfirmed: bool,
 }
 
 /// How a shard runs alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// As one of how many.
+    /// Number of shards that share the rate.
     pub shards: u32,
-    /// The time between two starts of weight 1.
+    /// Time between two starts of weight 1.
     pub pace: Duration,
 }

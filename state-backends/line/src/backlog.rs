@@ -1,4 +1,4 @@
-//! The jobs that have not started: those without a ticket, those that wait with one, and those behind a gate.
+//! Jobs that have not started: without a ticket, with one, or behind a gate.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -13,46 +13,45 @@ use crate::{
     order::{Rank, Ranked},
 };
 
-/// Jobs whose tickets are being taken, under one request number until that has succeeded.
+/// A take of tickets. A retry keeps the request number until it succeeds.
 #[derive(Clone, Debug)]
 pub struct Taking<J, C = ()> {
-    /// The number of the request.
+    /// Number of the request.
     pub request: u64,
-    /// How many tickets it asks for.
+    /// Number of tickets requested.
     pub count: u32,
-    /// How many of them replace tickets that were given up as late.
+    /// How many of them replace tickets given up as late.
     pub retaken: u32,
     /// The jobs, in the order of adding.
     pub batch: VecDeque<Arriving<J, C>>,
 }
 
-/// The jobs of a line that have not started.
+/// Jobs that have not started.
 #[derive(Clone, Debug)]
 pub struct Backlog<J, C = ()> {
-    /// The id of the job that came last.
+    /// The id of the latest job.
     pub last_id: JobId,
-    /// Jobs whose ticket is not being taken yet.
+    /// Jobs whose take has not begun.
     pub arriving: VecDeque<Arriving<J, C>>,
     /// Jobs whose tickets are being taken.
     pub taking: Option<Taking<J, C>>,
-    /// Whether the jobs without a ticket may be of several priorities.
+    /// Whether jobs without a ticket may differ in priority.
     pub is_ranked: bool,
-    /// Whether a job has arrived that does not linger.
+    /// Whether a job must not linger.
     pub hurry: bool,
     /// Jobs with a ticket that may start.
     pub waiting: Ranked<J>,
-    /// Jobs with a ticket that are not to start yet: they need a slot of other queues, too, and their gate is
-    /// closed until those are near.
+    /// Joint jobs with a ticket whose gate is closed until their other slots are near.
     pub gated: Ranked<J>,
-    /// Those of them that have no ticket yet.
+    /// Gated jobs without a ticket.
     pub gated_arriving: HashSet<JobId>,
-    /// How many joint jobs are to come as soon as the slot comes that they ask another queue for.
+    /// Joint jobs that will arrive when their slot in another queue comes.
     pub announced: usize,
-    /// Those with a latest start that are to be quoted: they are new, or have just got their tickets.
+    /// Jobs with a latest start that need an estimate: new, or with a new ticket.
     pub unquoted: VecDeque<(JobId, Instant)>,
-    /// How many tickets the shard holds ahead at most, but for gated and urgent jobs.
+    /// Maximum number of tickets held ahead, not counting gated and urgent jobs.
     pub most_ahead: usize,
-    /// Finds them by deadline and group.
+    /// Finds jobs by deadline and group.
     pub index: Index,
 }
 
@@ -76,12 +75,12 @@ impl<J, C> Default for Backlog<J, C> {
 }
 
 impl<J, C> Backlog<J, C> {
-    /// How many have not started.
+    /// Number of jobs.
     pub fn len(&self) -> usize {
         self.with_ticket() + self.without_ticket()
     }
 
-    /// Whether none waits.
+    /// Whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -90,17 +89,16 @@ impl<J, C> Backlog<J, C> {
         self.waiting.len() + self.gated.len()
     }
 
-    /// How many have no ticket yet.
+    /// Number of jobs without a ticket.
     pub fn without_ticket(&self) -> usize {
         self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
     }
 
-    /// How many would start if there were slots.
+    /// Jobs that would start if there were slots.
     pub(crate) fn open(&self) -> usize {
         self.waiting.len() + self.without_ticket() - self.gated_arriving.len()
     }
 
-    /// Puts a job at the end, to get its ticket with a step.
     pub(crate) fn arrive(&mut self, new: impl FnOnce(JobId) -> Arriving<J, C>, gate: Option<Gate>) -> JobId {
         self.last_id += 1;
         let arriving = new(self.last_id);
@@ -117,7 +115,6 @@ impl<J, C> Backlog<J, C> {
         self.last_id
     }
 
-    /// Takes a job out that has not started.
     pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn<J, C>> {
         let withdrawn = match self.waiting.remove(id).or_else(|| self.gated.remove(id)) {
             Some(job) => Withdrawn { job, caller: None },
@@ -130,7 +127,7 @@ impl<J, C> Backlog<J, C> {
         Some(withdrawn)
     }
 
-    /// The same for every job: those without a ticket, and those with one.
+    /// Removes all jobs: without a ticket, and with one.
     pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
@@ -144,30 +141,28 @@ impl<J, C> Backlog<J, C> {
         (arriving, waiting)
     }
 
-    /// Whether this one has no ticket yet and is not to start.
+    /// Whether the job is gated and has no ticket.
     pub(crate) fn is_held(&self, id: JobId) -> bool {
         !self.gated_arriving.is_empty() && self.gated_arriving.contains(&id)
     }
 
-    /// Puts a job that has its ticket now where it belongs.
+    /// Files a job with a new ticket.
     pub(crate) fn place(&mut self, id: JobId, job: Waiting<J>) {
         self.unquoted.extend(job.deadline().map(|deadline| (id, deadline)));
         let place = if self.gated_arriving.remove(&id) { &mut self.gated } else { &mut self.waiting };
         place.insert(id, job);
     }
 
-    /// Forgets how to find a job that leaves.
     pub(crate) fn forget(&mut self, id: JobId, job: &Waiting<J>) {
         self.index.forget(id, job);
         self.gated_arriving.remove(&id);
     }
 
-    /// Those without a ticket, in the order of adding.
+    /// Jobs without a ticket, in the order of adding.
     pub(crate) fn unticketed(&self) -> impl Iterator<Item = &Arriving<J, C>> {
         self.taking.iter().flat_map(|taking| &taking.batch).chain(&self.arriving)
     }
 
-    /// Where a job without a ticket is.
     fn find_arriving(&mut self, id: JobId) -> Option<(&mut VecDeque<Arriving<J, C>>, usize)> {
         let batches = self.taking.iter_mut().map(|taking| &mut taking.batch).chain([&mut self.arriving]);
         batches.into_iter().find_map(|batch| {
@@ -176,13 +171,12 @@ impl<J, C> Backlog<J, C> {
         })
     }
 
-    /// Takes a job out that has no ticket.
     pub(crate) fn take_arriving(&mut self, id: JobId) -> Option<Arriving<J, C>> {
         let (batch, index) = self.find_arriving(id)?;
         batch.remove(index)
     }
 
-    /// Changes the priority of a job. False if it has started or was cancelled.
+    /// Changes the priority of a job. False: it has started or was cancelled.
     pub fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         if self.waiting.set_priority(id, priority) {
             return true;
@@ -193,20 +187,19 @@ impl<J, C> Backlog<J, C> {
         true
     }
 
-    /// The first job to start of those that have no ticket and are not gated.
+    /// The first job to start of those without a ticket that are not gated.
     pub(crate) fn first_arriving(&self) -> Option<Rank> {
         let open = self.unticketed().filter(|arriving| !self.is_held(arriving.id));
         let mut ranks = open.map(|arriving| Rank::of(arriving.id, &arriving.job));
         if self.is_ranked { ranks.min() } else { ranks.next() }
     }
 
-    /// The jobs without a ticket that start before that one.
+    /// Jobs without a ticket that start before `rank`.
     pub(crate) fn arriving_before(&self, rank: Rank) -> impl Iterator<Item = &Waiting<J>> {
         let before = move |arriving: &&Arriving<J, C>| Rank::of(arriving.id, &arriving.job) < rank;
         self.unticketed().filter(before).map(|arriving| &arriving.job)
     }
 
-    /// A job that has no ticket yet.
     pub(crate) fn unticketed_job(&self, id: JobId) -> Option<&Waiting<J>> {
         let batches = self.taking.iter().map(|taking| &taking.batch).chain([&self.arriving]);
         batches.into_iter().find_map(|batch| {
@@ -215,7 +208,7 @@ impl<J, C> Backlog<J, C> {
         })
     }
 
-    /// The first of those whose ticket is to be taken, while so many are in hand.
+    /// The first job to take its ticket, with `in_hand` tickets held.
     pub(crate) fn first_to_take(&self, in_hand: usize) -> Option<&Arriving<J, C>> {
         let first = self.arriving.front()?;
         if self.room_ahead(in_hand) > 0 {
@@ -224,20 +217,19 @@ impl<J, C> Backlog<J, C> {
         self.arriving.iter().find(|arriving| self.needs_no_room(arriving))
     }
 
-    /// How many tickets more the shard may hold ahead.
+    /// How many more tickets may be held ahead.
     fn room_ahead(&self, in_hand: usize) -> usize {
-        // A job that waits for slots of other queues, too, must keep nobody waiting.
+        // Gated jobs wait for other queues and must not block others.
         self.most_ahead.saturating_sub(in_hand.saturating_sub(self.gated.len()))
     }
 
-    /// Whether a job takes its ticket however many are in hand: else one that is urgent would wait behind
-    /// those of its shard that have theirs.
+    /// Whether the job takes a ticket beyond the limit: it is gated, or would wait for less urgent
+    /// jobs of its shard with tickets.
     fn needs_no_room(&self, arriving: &Arriving<J, C>) -> bool {
         let last = self.waiting.last_rank();
         self.is_held(arriving.id) || last.is_some_and(|last| Rank::of(arriving.id, &arriving.job) < last)
     }
 
-    /// Those whose tickets are to be taken, at most so many.
     fn take_batch(&mut self, most: usize, in_hand: usize) -> VecDeque<Arriving<J, C>> {
         let ahead = self.room_ahead(in_hand);
         if self.arriving.len() <= ahead {
@@ -258,8 +250,8 @@ impl<J, C> Backlog<J, C> {
         batch
     }
 
-    /// Gathers the jobs that have come since the last take, as many as may hold tickets ahead, and so many
-    /// tickets to take again: how many that are. A take that failed is tried again as it was.
+    /// Begins a take for the jobs that may hold tickets, and up to `retake` replacements. Returns
+    /// the number of replacements. A failed take is repeated unchanged.
     pub(crate) fn begin_taking(&mut self, request: u64, retake: u32, in_hand: usize) -> Option<u32> {
         if self.taking.is_some() || (self.first_to_take(in_hand).is_none() && retake == 0) {
             return None;
@@ -272,7 +264,7 @@ impl<J, C> Backlog<J, C> {
         Some(retaken)
     }
 
-    /// Lets a job start when a slot comes. Whether it has its ticket.
+    /// Lets a job start. Returns whether it has its ticket.
     pub(crate) fn open_gate(&mut self, id: JobId) -> bool {
         if self.gated_arriving.remove(&id) {
             self.hurry = true;
@@ -282,7 +274,7 @@ impl<J, C> Backlog<J, C> {
         job.map(|job| self.waiting.insert(id, job)).is_some()
     }
 
-    /// Gives a job behind its gate another weight.
+    /// Changes the weight of a gated job.
     pub(crate) fn set_weight(&mut self, id: JobId, weight: u32) {
         if let Some(mut job) = self.gated.remove(id) {
             job.weight = weight;
@@ -292,7 +284,7 @@ impl<J, C> Backlog<J, C> {
         }
     }
 
-    /// Keeps a job from starting that has not started.
+    /// Keeps a job from starting.
     pub fn close_gate(&mut self, id: JobId) {
         if let Some(job) = self.waiting.remove(id) {
             self.gated.insert(id, job);

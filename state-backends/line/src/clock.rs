@@ -1,26 +1,26 @@
-//! Where the state's clock stands against the shard's own, as replies show it.
+//! The store's clock as seen by the shard, bounded by replies.
 
 use std::time::{Duration, Instant};
 
 use interval_queue_contract::Micros;
 
-/// How fast two clocks may drift apart: 500 ppm, the most that NTP slews by (RFC 5905, section 11.3).
+/// Clocks drift by at most 1/2000: 500 ppm, the most that NTP slews by (RFC 5905, section 11.3).
 const DRIFT: u32 = 2000;
 
-/// Where the state's clock stands against ours.
+/// Offset between the store's clock and ours.
 ///
-/// The state answered between our sending and the arrival, which bounds the difference of the clocks from
-/// both sides. Bounds of several replies are intersected, each widened by its age: the quickest reply counts
-/// for a while.
+/// The store replied between our sending and the arrival, which bounds the offset from both sides.
+/// Bounds of replies are intersected, each widened by its age: the quickest reply counts for a
+/// while.
 #[derive(Clone, Copy, Debug)]
 pub struct StateClock {
     origin: Instant,
     bounds: Option<Bounds>,
-    /// When it was last found to have been stepped.
+    /// Last detection of a clock step.
     stepped: Option<Instant>,
 }
 
-/// State's instant less ours, in microseconds.
+/// The store's instant less ours, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     least: i64,
@@ -29,12 +29,12 @@ struct Bounds {
 }
 
 impl StateClock {
-    /// A clock that nothing is known of.
+    /// A clock of unknown offset.
     pub fn new(origin: Instant) -> Self {
         Self { origin, bounds: None, stepped: None }
     }
 
-    /// Takes in that the state's clock showed `at` at some instant between `sent` and `received`.
+    /// The store's clock showed `at` at some instant between `sent` and `received`.
     pub fn observe(&mut self, at: Micros, sent: Instant, received: Instant) {
         let at = signed(u128::from(at.get()));
         let seen = Bounds {
@@ -51,27 +51,26 @@ impl StateClock {
         });
         let steady = known.filter(|bounds| bounds.least <= bounds.most);
         if known.is_some() && steady.is_none() {
-            // Bounds that exclude each other mean that a clock was stepped.
+            // Disjoint bounds: a clock was stepped.
             self.stepped = Some(received);
         }
         self.bounds = Some(steady.unwrap_or(seen));
     }
 
-    /// Whether what was heard then can be held against what is heard now: the clock was not stepped in
-    /// between.
+    /// Whether readings since `heard` compare: no clock step was detected after it.
     pub(crate) fn is_steady_since(&self, heard: Instant) -> bool {
         self.stepped.is_none_or(|stepped| heard >= stepped)
     }
 
-    /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot. That
-    /// far ahead our own clock may drift, too.
+    /// Our latest instant for one of the store's, including drift until then: nothing starts before
+    /// its slot.
     pub(crate) fn latest_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let ours = self.ours_for(instant, fallback);
         let ahead = self.bounds.map_or(Duration::ZERO, |bounds| ours.saturating_duration_since(bounds.at));
         ours.checked_add(ahead / DRIFT).unwrap_or(ours)
     }
 
-    /// Our instant for one of the state's, if the clocks do not drift from now on.
+    /// Our instant for one of the store's, without further drift.
     pub(crate) fn ours_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let Some(bounds) = self.bounds else {
             return fallback;
@@ -81,13 +80,13 @@ impl StateClock {
         self.origin.checked_add(since_origin).unwrap_or(fallback)
     }
 
-    /// How much is not known of the difference: as much as the quickest of the last round trips took.
+    /// Width of the bounds: the quickest recent round trip.
     pub(crate) fn uncertainty(&self) -> Duration {
         let width = self.bounds.map_or(0, |bounds| bounds.most.saturating_sub(bounds.least));
         Duration::from_micros(u64::try_from(width).unwrap_or(0))
     }
 
-    /// The state's instant for one of ours: the latest it can be.
+    /// The store's latest instant for one of ours.
     pub(crate) fn theirs_for(&self, ours: Instant) -> Micros {
         let most = self.bounds.map_or(0, |bounds| bounds.most);
         Micros::new(u64::try_from(self.ours(ours).saturating_add(most)).unwrap_or(0))
@@ -112,14 +111,14 @@ mod tests {
     fn a_slot_is_never_read_too_early_and_quick_replies_sharpen_it() {
         let origin = crate::now();
         let mut clock = StateClock::new(origin);
-        // The state's clock is 1 s ahead of `origin`. The first reply took 40 ms back, the second 1 ms.
+        // The store's clock is 1 s ahead of `origin`. The first reply took 40 ms, the second 1 ms.
         let truth = |ms: u32| Micros::from_millis(1000 + u64::from(ms));
         clock.observe(truth(1), origin, origin + MS * 41);
         assert_eq!(clock.ours_for(truth(100), origin), origin + MS * 140);
         clock.observe(truth(60), origin + MS * 50, origin + MS * 61);
         let read = clock.ours_for(truth(100), origin);
         assert!(read >= origin + MS * 100 && read <= origin + MS * 102, "{:?}", read - origin);
-        // A slow reply later does not blur what is known.
+        // A slow reply later does not widen the bounds.
         clock.observe(truth(70), origin + MS * 69, origin + MS * 170);
         assert!(clock.ours_for(truth(200), origin) <= origin + MS * 202);
     }
@@ -129,7 +128,7 @@ mod tests {
         let origin = crate::now();
         let mut clock = StateClock::new(origin);
         clock.observe(Micros::from_millis(5000), origin, origin);
-        // While the state's clock goes on by a second, ours goes on by half a millisecond more.
+        // While the store's clock advances by 1 s, ours advances by 0.5 ms more.
         let slot = Micros::from_millis(6000);
         assert!(clock.latest_for(slot, origin) >= origin + MS * 1000 + MS / 2);
         assert_eq!(clock.ours_for(slot, origin), origin + MS * 1000);

@@ -1,67 +1,66 @@
-//! What a shard has said to the state and heard of it.
+//! A shard's connection state.
 
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use interval_queue_contract::{Memory, StateError, Ticket};
 
-/// The first and the longest time between two tries, before jitter.
+/// First and longest delay between two tries, before jitter.
 pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the
-/// shard.
+/// Maximum time of a command. A backend should give up earlier; if it hangs, the shard does not.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait before each try, for ever.
+/// The delay before each try, without end.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
     delays.without_max_times().with_jitter().with_jitter_seed(seed).build()
 }
 
-/// The state does not answer.
+/// An outage of the store.
 #[derive(Clone, Debug, Hash)]
 pub struct Failing {
-    /// Since when.
+    /// Time of the first failure.
     pub since: Instant,
-    /// What it said last.
+    /// Text of the last error.
     pub error: String,
-    /// How often it was tried.
+    /// Number of failed tries.
     pub tries: u32,
     pub(crate) retry_at: Instant,
     seed: u64,
 }
 
-/// Where a shard stands with the state.
+/// A shard's connection to the store.
 #[derive(Clone, Debug, Hash)]
 pub struct Contact {
-    /// What it remembers of the record.
+    /// Memory of the record.
     pub memory: Memory,
-    /// Whether this shard brings the record back if it is gone. Otherwise a record that is gone was deleted.
+    /// Whether this shard restores a missing record, instead of taking it for deleted.
     pub brings_back: bool,
-    /// Whether the record knows this shard.
+    /// Whether the record lists this shard.
     pub present: bool,
-    /// Whether the state waits to hear how many jobs run.
+    /// Whether the store must learn the number of running jobs.
     pub report: bool,
-    /// The number of the last step.
+    /// Number of the last step.
     pub sequence: u64,
-    /// That of the last one that was answered or failed.
+    /// Number of the last step answered or failed.
     pub answered: u64,
-    /// That of the last take.
+    /// Number of the last take.
     pub request: u64,
-    /// Whether something happened since the last step was made that its reply cannot know: ask again after
+    /// Something happened since the last step was made, unknown to its reply: request again after
     /// it.
     pub ask_again: bool,
-    /// When to ask for the next slot; none: when woken.
+    /// When to request the next slot. `None`: when woken.
     pub ask_at: Option<Instant>,
     /// When the last step was made.
     pub last_step: Instant,
-    /// When the state last told how it stands.
+    /// Time of the last reply to a step or change.
     pub heard: Instant,
-    /// The lowest ticket that the state was told of in the last step.
+    /// The lowest ticket in the last step.
     pub told: Option<Ticket>,
-    /// What the record showed when it was last read, and when.
+    /// The last read of the record, and when it was sent.
     pub looked: Option<(Instant, Memory)>,
-    /// Set while the state does not answer.
+    /// Set while the store does not reply.
     pub failing: Option<Failing>,
 }
 
@@ -85,46 +84,42 @@ impl Contact {
         }
     }
 
-    /// A job or a slot that was counted is gone: under a limit the state is to hear of it.
+    /// A counted job or slot is gone; under a limit the store must learn of it.
     pub(crate) fn count_again(&mut self) {
         self.report |= self.memory.max_running.is_some();
     }
 
-    /// Asks for the next slot at once.
     pub(crate) fn ask(&mut self, now: Instant) {
         self.ask_at = Some(now);
         self.ask_again = true;
     }
 
-    /// The same, also if the state was failing.
+    /// Requests the next slot at once, also while the store fails.
     pub fn nudge(&mut self, now: Instant) {
         self.ask(now);
         self.retry_now(now);
     }
 
-    /// The next try may come at once.
     pub(crate) fn retry_now(&mut self, now: Instant) {
         if let Some(failing) = &mut self.failing {
             failing.retry_at = now;
         }
     }
 
-    /// What the record is told of what this shard remembers. Without a revision no rates are remembered: tickets are still
-    /// lifted, and nothing can be made of it where there is no record.
+    /// The memory to send. Without `brings_back` its revision 0 means no rates: tickets are lifted,
+    /// but no missing record is restored.
     pub fn told(&self) -> Memory {
         if self.brings_back { self.memory } else { Memory { revision: 0, ..self.memory } }
     }
 
-    /// Takes in what a reply showed.
     pub(crate) fn learn(&mut self, seen: Memory) {
         if !self.brings_back {
-            // What is stored holds, though it may be younger than what was deleted meanwhile.
+            // The stored record counts, even if newer than one deleted meanwhile.
             self.memory.revision = 0;
         }
         self.memory.learn(seen);
     }
 
-    /// Takes in that a step got no reply.
     pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) {
         self.answered = self.sequence;
         let failing = self.failing.get_or_insert_with(|| Failing {

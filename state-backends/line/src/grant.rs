@@ -1,4 +1,4 @@
-//! A grant in hand: from when on it may be used, and how late.
+//! A grant in hand: when it may be used, and how late.
 
 use std::time::{Duration, Instant};
 
@@ -9,34 +9,34 @@ use interval_queue_contract::{Micros, Ticket};
 pub struct Granted {
     /// The ticket.
     pub ticket: Ticket,
-    /// When it may start, as far as is known.
+    /// Its slot, as far as known.
     pub slot: Instant,
-    /// The same on the state's clock.
+    /// Its slot on the store's clock.
     pub told: Micros,
-    /// When the shard knew of it.
+    /// When the shard received it.
     pub heard: Instant,
-    /// The weight that was asked for.
+    /// The weight requested.
     pub weight: u32,
 }
 
-/// A grant that is used so much too late is given up: the least of it.
+/// Least lateness at which a grant is given up.
 pub const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
-/// How late the grants in hand may be used. The same for all of them: a stop makes many late at once.
+/// How late grants may be used. Equal for all: one stall makes many late at once.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub struct Tolerance {
-    /// After its slot, or after it was heard of if that was later: then the host stood still. An interval, so
-    /// that a stall is made up for by one start and no more.
+    /// Maximum lateness after the slot or, if later, the receipt: a longer one is a stall of the
+    /// host. An interval, so that at most one start makes up for a stall.
     start: Duration,
-    /// How long after its slot a grant may be heard of: the lead, which follows the network.
+    /// Maximum time from slot to receipt: the lead, which follows the network.
     reply: Duration,
-    /// Whether a late start is told, so that the next slot moves on.
+    /// Whether a late start is reported, to move the next slot.
     pub(crate) is_told: bool,
 }
 
 impl Tolerance {
-    /// After grants of so many steps in a row had to be given up: doubled each time, so that an overloaded
-    /// host gets on.
+    /// Doubles with each step in a row whose grants were given up: an overloaded host makes
+    /// progress.
     pub(crate) fn after(
         overruns: u32,
         interval: Duration,

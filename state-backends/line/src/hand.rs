@@ -1,4 +1,4 @@
-//! The tickets that a shard holds, and the slots that it was granted. They belong to the shard, not to a job.
+//! Tickets and grants of a shard. They belong to the shard, not to a job.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -12,36 +12,35 @@ use crate::{
     lost::{LostBecause, LostSlot},
 };
 
-/// About how precise timers are.
+/// Approximate precision of timers.
 const GRAIN: Duration = Duration::from_micros(100);
 
-/// What a shard has in hand.
+/// Held tickets and grants.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Hand {
     /// Tickets without a slot.
     pub tickets: BTreeSet<Ticket>,
-    /// Tickets with one, in the order of slots.
+    /// Tickets with a slot, in the order of slots.
     pub grants: VecDeque<Granted>,
-    /// Tickets to take again, because theirs were given up as late.
+    /// Tickets to take again for those given up as late.
     pub retake: u32,
-    /// The highest ticket dropped since the state was last told.
+    /// Highest ticket dropped and not reported.
     pub given_up: Option<Ticket>,
-    /// When a job last started.
+    /// Time of the last start.
     pub started_at: Option<Instant>,
     /// Whether a grant was given up as too late since the last step was made.
     pub overran: bool,
-    /// How many steps in a row brought grants that were given up so.
+    /// Number of steps in a row with a grant given up as too late.
     pub overruns: u32,
     /// How late a start may be.
     pub tolerance: Tolerance,
-    /// A start that came late and is to be told.
+    /// A late start to report.
     pub late_start: Option<LateStart>,
-    /// Slots in which nothing started, for those who look at the line.
+    /// Slots without a start, for observers.
     pub lost: Vec<LostSlot>,
 }
 
 impl Hand {
-    /// How many tickets, with a slot or without.
     pub(crate) fn len(&self) -> usize {
         self.grants.len() + self.tickets.len()
     }
@@ -51,7 +50,7 @@ impl Hand {
         self.grants.iter().map(|grant| grant.ticket).chain(self.tickets.iter().copied())
     }
 
-    /// The ticket at this place among them. That of the last one, where new jobs are, is found at once.
+    /// The ticket at this index. Fast for the last one, where new jobs are.
     pub(crate) fn at(&self, place: usize) -> Option<Ticket> {
         match self.tickets.last() {
             Some(last) if place + 1 == self.len() => Some(*last),
@@ -60,7 +59,7 @@ impl Hand {
         }
     }
 
-    /// Takes in a grant of a ticket that is here, as a rule the lowest. False if it is not here any more.
+    /// Takes in a grant, normally of the lowest ticket. False: the ticket is gone.
     pub(crate) fn receive(&mut self, grant: Granted) -> bool {
         let is_first = self.tickets.first() == Some(&grant.ticket);
         let is_here =
@@ -73,12 +72,11 @@ impl Hand {
         is_here
     }
 
-    /// Nothing starts in the slot of this ticket.
     pub(crate) fn lose(&mut self, ticket: Ticket, because: LostBecause) {
         self.lost.push(LostSlot { ticket, because });
     }
 
-    /// Gives up the tickets up to `current`, which missed their slots, for fresh ones.
+    /// Replaces the tickets up to `current`, which missed their slots.
     pub(crate) fn requeue(&mut self, current: Ticket) {
         let before = self.tickets.len();
         self.tickets.retain(|ticket| *ticket > current);
@@ -86,7 +84,7 @@ impl Hand {
         self.retake = self.retake.saturating_add(u32::try_from(missed).unwrap_or(u32::MAX));
     }
 
-    /// Drops the highest tickets until there are no more than jobs. Whether a slot was among them.
+    /// Drops the highest tickets beyond `jobs`. Returns whether a grant was dropped.
     pub(crate) fn trim(&mut self, jobs: usize) -> bool {
         let mut lost = false;
         while self.len() > jobs {
@@ -101,9 +99,9 @@ impl Hand {
         lost
     }
 
-    /// From when on a grant may be used: from its slot on, but once that is past not before the least time
-    /// between two slots has gone by since the start before. Else a stall or a slow reply, which makes several
-    /// late at once, would end in a burst.
+    /// Once its slot has passed, a grant waits until the least time between two slots has passed
+    /// since the last start: otherwise a stall or a slow reply, which makes several late at once,
+    /// would end in a burst.
     fn usable_at(&self, grant: &Granted, spacing: Micros, now: Instant) -> Instant {
         let spacing = spacing.to_duration();
         let is_late = now.saturating_duration_since(grant.slot) > spacing.max(MIN_TOLERANCE) / 2;
@@ -113,14 +111,14 @@ impl Hand {
         }
     }
 
-    /// When to look for the next grant: not for each of those that are nearer to each other than timers can
-    /// tell.
+    /// When to check for the next grant. Grants closer together than timers can resolve share a
+    /// check.
     pub(crate) fn next_grant(&self, spacing: Micros, now: Instant) -> Option<Instant> {
         let usable_at = self.usable_at(self.grants.front()?, spacing, now);
         Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
     }
 
-    /// The next grant, if it may be used.
+    /// The next grant, if usable.
     pub fn usable_grant(&self, spacing: Micros, now: Instant) -> Option<Granted> {
         self.grants.front().copied().filter(|grant| self.usable_at(grant, spacing, now) <= now)
     }

@@ -1,4 +1,4 @@
-//! What a shard makes of the answer to a step, or of none.
+//! Takes in the reply to a step, or its failure.
 
 use std::{
     collections::VecDeque,
@@ -9,14 +9,14 @@ use interval_queue_contract::{Ask, StateError, Step, Stepped, Ticket, WaitReason
 
 use crate::{grant::Granted, jobs::Arriving, line::Line};
 
-/// What a reply brought besides grants.
+/// Effects of a reply besides grants.
 #[derive(Debug)]
 pub struct Absorbed<C = ()> {
-    /// Jobs that have their ticket now; to be told when the line is not locked.
+    /// Jobs that have their ticket now. Notify their callers with the line unlocked.
     pub taken: Vec<(C, Ticket)>,
-    /// How long the state had been failing, if it had.
+    /// Length of the outage that this reply ended.
     pub outage: Option<Duration>,
-    /// For how long the shard keeps to its share, if it may have run alone until now.
+    /// How long the shard keeps to its share, if it may have run alone.
     pub settling: Option<Duration>,
 }
 
@@ -52,9 +52,8 @@ impl<J, C, A> Line<J, C, A> {
                 self.contact.count_again();
             }
         }
-        // What has become known of the state's clock holds for the grants in hand, too: so they keep their
-        // order, and none waits for longer than it has to. Those from before a step of it stand where they
-        // were.
+        // New bounds of the clock apply to grants in hand: they keep their order, and none waits
+        // longer than necessary. Grants from before a step of the clock stay.
         for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.heard)) {
             held.slot = held.slot.min(self.clock.latest_for(held.told, received));
         }
@@ -75,8 +74,8 @@ impl<J, C, A> Line<J, C, A> {
         Absorbed { taken: acknowledged, outage, settling }
     }
 
-    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error
-    /// will not pass by itself, to be refused when the line is not locked.
+    /// Takes in that a step got no reply. Jobs keep waiting. After an error that will not pass by
+    /// itself, the jobs of the take are returned, to be refused with the line unlocked.
     #[must_use]
     pub fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving<J, C>> {
         self.lose(error, now, seed);

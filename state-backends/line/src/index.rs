@@ -1,10 +1,10 @@
-//! Finds jobs by what few of them have: a deadline, a group.
+//! Finds jobs by deadline and group, which few jobs have.
 
 use std::{collections::BTreeSet, time::Instant};
 
 use crate::jobs::{GroupId, JobId, Waiting};
 
-/// Finds the jobs of a line, with a ticket or without, by what few of them have.
+/// All jobs of a line by deadline and by group.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     deadlines: BTreeSet<(Instant, JobId)>,
@@ -17,7 +17,6 @@ impl Index {
         self.groups.extend(job.group().map(|group| (group, id)));
     }
 
-    /// Forgets a job that leaves the line.
     pub(crate) fn forget<J>(&mut self, id: JobId, job: &Waiting<J>) {
         if let Some(deadline) = job.deadline() {
             self.deadlines.remove(&(deadline, id));
@@ -27,17 +26,14 @@ impl Index {
         }
     }
 
-    /// When the first job becomes too late.
     pub(crate) fn first_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// A job whose deadline has passed.
     pub(crate) fn overdue(&self, now: Instant) -> Option<JobId> {
         self.deadlines.first().filter(|(deadline, _)| *deadline < now).map(|(_, id)| *id)
     }
 
-    /// The jobs of a group.
     pub(crate) fn group(&self, group: GroupId) -> Vec<JobId> {
         self.groups.range((group, 0)..=(group, JobId::MAX)).map(|(_, id)| *id).collect()
     }

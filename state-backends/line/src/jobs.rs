@@ -1,15 +1,14 @@
-//! Jobs as the line knows them: opaque, with the terms on which they wait.
+//! Jobs of a line: an opaque payload and terms.
 
 use std::{hash::Hasher, time::Instant};
 
 /// Names jobs that are withdrawn together.
 pub type GroupId = u64;
 
-/// Names a job within its shard; rises in the order of adding.
+/// Names a job within its shard, rising in the order of adding.
 pub type JobId = u64;
 
-/// Spreads ids, which nobody outside chooses, by Fibonacci hashing (Knuth, The Art of Computer Programming,
-/// 6.4).
+/// Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): no outsider chooses ids.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 
@@ -27,31 +26,30 @@ impl Hasher for IdHasher {
     }
 }
 
-/// The terms on which a job waits.
+/// Terms of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// How many intervals its slot takes.
+    /// Number of intervals that its slot takes.
     pub weight: u32,
     /// Higher ones start first.
     pub priority: i32,
     /// The latest start.
     pub deadline: Option<Instant>,
-    /// Those it is withdrawn with.
+    /// Jobs that are withdrawn together.
     pub group: Option<GroupId>,
 }
 
 /// A job that has not started.
 #[derive(Clone, Debug)]
 pub struct Waiting<J> {
-    /// How many intervals its slot takes.
+    /// Number of intervals that its slot takes.
     pub weight: u32,
-    /// What is opaque here.
+    /// Opaque to the line.
     pub payload: J,
-    /// None for most jobs, so that a million of them take little room.
+    /// `None` for most jobs: a million of them take little memory.
     rest: Option<Box<Rest>>,
 }
 
-/// What few jobs have.
 #[derive(Clone, Debug, Default)]
 struct Rest {
     priority: i32,
@@ -90,33 +88,33 @@ impl<J> Waiting<J> {
     }
 }
 
-/// Whether a job may start when a slot comes.
+/// Whether a joint job may start when a slot comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// It may.
     Open,
-    /// It waits for the slots of other queues.
+    /// It waits for slots of other queues.
     Closed,
 }
 
-/// A job that has no ticket yet.
+/// A job without a ticket.
 #[derive(Clone, Debug)]
 pub struct Arriving<J, C = ()> {
-    /// Which one it is.
+    /// Its id.
     pub id: JobId,
     /// The job.
     pub job: Waiting<J>,
     /// Waits for its ticket.
     pub caller: C,
-    /// When it came.
+    /// When it was added.
     pub since: Instant,
 }
 
-/// A job that was taken out of the line.
+/// A removed job.
 #[derive(Clone, Debug)]
 pub struct Withdrawn<J, C = ()> {
     /// The job.
     pub job: Waiting<J>,
-    /// The caller that waits for its ticket, if it has none yet.
+    /// The caller waiting for its ticket, if it has none.
     pub caller: Option<C>,
 }

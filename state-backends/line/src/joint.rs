@@ -1,7 +1,8 @@
-//! Joint jobs, which wait for slots of several queues. The state is asked for no slot for those behind their
-//! gate, and a slot that comes all the same is used by another job of the shard. So a ticket that is held for
-//! one can pass its slot, which costs the others that one slot; the state then hears of it no more until the
-//! gate is open.
+//! Joint jobs, which wait for slots of several queues.
+//!
+//! No slot is requested for a job behind its gate. If its slot comes anyway, another job of the
+//! shard uses it. So a held ticket can pass its slot, which costs other shards that slot; from then
+//! on it is not reported until the gate opens.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +13,24 @@ use crate::{
     line::Line,
 };
 
-/// How long after its slot a ticket that is held counts as late, so that not each of many is a command of its
-/// own.
+/// A held ticket counts as late this long after its slot: several then share a command.
 const PASSED: Duration = Duration::from_millis(100);
 
 impl<J, C, A> Line<J, C, A> {
-    /// Lets a job start when a slot comes, and asks for one.
+    /// Lets a job start, and requests its slot.
     pub fn open_gate(&mut self, id: JobId, now: Instant) {
         if self.backlog.open_gate(id) {
             self.contact.ask(now);
         }
     }
 
-    /// Gives a job behind its gate another weight: what runs in its place was chosen late.
+    /// Changes the weight of a gated job, chosen by late binding.
     pub fn set_weight(&mut self, id: JobId, weight: u32) {
         self.backlog.set_weight(id, weight);
     }
 
-    /// Puts a job back that did not use its slot: behind its gate, with its old place and the ticket, which
-    /// is late now.
+    /// Returns a job that did not use its slot behind its gate, with its old place and its now late
+    /// ticket.
     pub fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting<J>) {
         self.running.remove(&id);
         self.backlog.index.note(id, &job);
@@ -38,12 +38,12 @@ impl<J, C, A> Line<J, C, A> {
         self.hand.tickets.insert(ticket);
     }
 
-    /// How many tickets there are to ask a slot for.
+    /// Tickets to request slots for.
     pub(crate) fn to_ask(&self) -> usize {
         self.hand.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.hand.grants.len()))
     }
 
-    /// When the state is to hear of the tickets that are held for gated jobs; a pause needs no lease.
+    /// When to report tickets held for gated jobs. `None` in a pause, which needs no lease.
     pub(crate) fn hold_due(&self) -> Option<Instant> {
         if !self.contact.present || self.backlog.gated.is_empty() || self.contact.memory.paused {
             return None;
@@ -54,11 +54,10 @@ impl<J, C, A> Line<J, C, A> {
         Some(renew_at.min(passes.max(self.contact.last_step + PASSED)))
     }
 
-    /// The place among its tickets of the first that the state is to know of.
+    /// Index of the first ticket to report.
     ///
-    /// Those whose slots have passed are not among them: a shard behind them would leave them their slots
-    /// again, and those that are late already would get in the way of everybody. For a job that is ready the
-    /// last of them is used: its slot is now.
+    /// Tickets whose slots have passed are left out: later shards would leave them slots again, and
+    /// late ones would delay every shard. A ready job uses the last of them: its slot is now.
     pub(crate) fn first_to_tell(&self, now: Instant) -> usize {
         if self.backlog.gated.is_empty() {
             return 0;

@@ -1,39 +1,39 @@
-//! How early to ask for a slot, as round trips and late timers show it.
+//! How early to request a slot, from round trips and late timers.
 
 use std::time::Duration;
 
 use interval_queue_contract::{MAX_LEAD, Micros};
 
-/// How early to ask for a slot: twice what a round trip and a late timer take, so that asking in the middle
-/// of the lead leaves half of it for both.
+/// The lead: twice a round trip and a late timer. A request in the middle of it leaves half for
+/// both.
 #[derive(Debug, Default)]
 pub struct Lead {
     round_trip: Estimate,
     lateness: Estimate,
 }
 
-/// The least lead, with timers as they were seen, and before they were.
+/// Least lead once a timer's lateness was measured.
 const MIN_LEAD: Duration = Duration::from_millis(2);
-/// See [`MIN_LEAD`].
+/// Least lead before the first measurement.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
 
 impl Lead {
-    /// A reply took so long.
+    /// Records the time of a reply.
     pub fn observe_round_trip(&mut self, sample: Duration) {
         self.round_trip.observe(sample);
     }
 
-    /// A timer was so late.
+    /// Records the lateness of a timer.
     pub fn observe_lateness(&mut self, sample: Duration) {
         self.lateness.observe(sample);
     }
 
-    /// What a round trip takes, as a rule.
+    /// Mean time of a round trip.
     pub fn round_trip(&self) -> Duration {
         self.round_trip.mean
     }
 
-    /// The lead to give in the next step.
+    /// The lead of the next step.
     pub fn get(&self) -> Micros {
         let needed = (self.round_trip.bound() + self.lateness.bound()) * 2;
         let least = if self.lateness.any { MIN_LEAD } else { FIRST_LEAD };
@@ -41,7 +41,7 @@ impl Lead {
     }
 }
 
-/// Mean and mean deviation of a delay, as TCP keeps them for its retransmission timer (RFC 6298, section 2).
+/// Mean and mean deviation, as in TCP's retransmission timer (RFC 6298, section 2).
 #[derive(Debug, Default)]
 struct Estimate {
     mean: Duration,

@@ -1,25 +1,27 @@
-//! A shard of the interval queue as a state machine: its jobs, the tickets and slots it holds, what it says to
-//! the shared state and what it makes of the answers. No I/O, no clock, no lock, no randomness. What a job is,
-//! it is not told.
+//! A shard as a state machine: its jobs, tickets and slots, the steps that it sends to the store,
+//! and the effect of the replies. No I/O, no clock, no lock, no randomness. The content of jobs is
+//! opaque.
 //!
-//! In go jobs that [arrive](Line::arrive) or are [withdrawn](Line::withdraw), [replies](Line::absorb) and
-//! [failures](Line::fail) of the state, the [ends](Line::finish) of jobs, and with all of it the time. Out
-//! come what is [due](Line::next_due) to start, and what the driver does [next](Line::next): a step to send,
-//! or until when to sleep.
+//! Input: jobs that [arrive](Line::arrive) or are [withdrawn](Line::withdraw),
+//! [replies](Line::absorb) and [failures](Line::fail) of the store, [ends](Line::finish) of jobs,
+//! and the time with each call. Output: the job that is [due](Line::next_due), and what the driver
+//! does [next](Line::next): send a step, or sleep until an instant.
 //!
 //! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs.
 //!
-//! The crate `interval-queue` drives it with real jobs. The model check, the simulator and the conformance
-//! suite drive the same machine. It is no interface for anybody else, and may change at any time.
+//! The crate `interval-queue` drives the machine with real jobs; the model check, the simulator and
+//! the conformance suite drive it, too. The interface is private to them and may change at any
+//! time.
 //!
 //! | noun | in |
 //! |---|---|
-//! | the line | `line.rs`; what it does: `talk.rs`, `hear.rs`, `start.rs`, `quote.rs`, `joint.rs`, `share.rs`, `space.rs` |
+//! | the line | `line.rs`, `talk.rs`, `hear.rs`, `start.rs` |
+//! | estimates, joint jobs, share, spacing | `quote.rs`, `joint.rs`, `share.rs`, `space.rs` |
 //! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `index.rs` |
 //! | tickets and grants | `hand.rs`, `grant.rs`, `lost.rs` |
-//! | contact with the state | `contact.rs` |
+//! | connection to the store | `contact.rs` |
 //! | clocks | `clock.rs`, `lead.rs` |
-//! | the state is lost | `outage.rs`, `alone.rs` |
+//! | loss of the store | `outage.rs`, `alone.rs` |
 
 mod alone;
 mod backlog;
@@ -61,7 +63,7 @@ pub use space::SpaceBy;
 pub use start::{Due, Started, Starting};
 pub use talk::Next;
 
-/// The time, for tests that only go on from it.
+/// The start time of tests that only add to it.
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "any instant does")]
 fn now() -> std::time::Instant {

@@ -1,4 +1,4 @@
-//! A shard's line: its jobs, its tickets, and how it stands with the state.
+//! A shard's line: jobs, tickets, and the connection to the store.
 
 use std::{
     collections::HashMap,
@@ -20,41 +20,42 @@ use crate::{
     space::SpaceBy,
 };
 
-/// What is fixed for the life of a shard.
+/// Constants of a shard.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Its name.
+    /// Its id.
     pub shard: ShardId,
-    /// What people see of it.
+    /// Label for people.
     pub label: Label,
-    /// For how long the state holds it for alive after a step.
+    /// The shard counts as alive for this long after a step.
     pub lease: Micros,
-    /// For how long a job may wait to get its ticket with the next ask, if the queue is as fast.
+    /// How long a job may wait to take its ticket with the next request, unless the interval is
+    /// longer.
     pub linger: Duration,
-    /// What becomes of tickets that miss their slots.
+    /// Handling of missed slots.
     pub late: Late,
-    /// What keeps the interval.
+    /// Whether slots or starts keep the interval.
     pub space_by: SpaceBy,
-    /// What it does without the state.
+    /// Behaviour while the store is lost.
     pub when_lost: WhenStateIsLost,
 }
 
-/// A shard's own line. Its parts are open, so that a proof can take it apart; it is changed by its methods.
+/// A shard's line. The proofs read its fields; change them through its methods.
 #[derive(Clone, Debug)]
 pub struct Line<J, C = (), A = ()> {
-    /// What never changes.
+    /// Constants of the shard.
     pub identity: Identity,
-    /// The state's clock.
+    /// Offset of the store's clock.
     pub clock: StateClock,
-    /// What was said to the state and heard of it.
+    /// Connection state.
     pub contact: Contact,
-    /// The jobs that have not started.
+    /// Jobs that have not started.
     pub backlog: Backlog<J, C>,
-    /// The tickets, with slots and without.
+    /// Tickets, with slots and without.
     pub hand: Hand,
-    /// The jobs that run.
+    /// Running jobs and their abort handles.
     pub running: HashMap<JobId, Option<A>, BuildHasherDefault<IdHasher>>,
-    /// What is needed without the state.
+    /// State for an outage of the store.
     pub alone: Alone,
 }
 
@@ -72,24 +73,24 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Puts a job at the end, to get its ticket with a step; behind a gate, if it is a joint one.
+    /// Adds a job, which takes its ticket with a step. `gate`: of a joint job.
     pub fn arrive(&mut self, job: Waiting<J>, caller: C, since: Instant, gate: Option<Gate>) -> JobId {
         self.backlog.arrive(|id| Arriving { id, job, caller, since }, gate)
     }
 
-    /// Takes a job out that has not started; its place is given up.
+    /// Removes a job that has not started. Its place is given up.
     pub fn withdraw(&mut self, id: JobId) -> Option<Withdrawn<J, C>> {
         let withdrawn = self.backlog.withdraw(id)?;
         self.trim();
         Some(withdrawn)
     }
 
-    /// The same for all jobs of a group.
+    /// Removes the jobs of a group that have not started.
     pub fn withdraw_group(&mut self, group: GroupId) -> Vec<Withdrawn<J, C>> {
         self.backlog.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
     }
 
-    /// The same for every job: those without a ticket, and those with one.
+    /// Removes all jobs that have not started: without a ticket, and with one.
     pub fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let withdrawn = self.backlog.withdraw_all();
         self.hand.retake = 0;
@@ -97,31 +98,33 @@ impl<J, C, A> Line<J, C, A> {
         withdrawn
     }
 
-    /// Drops the highest tickets until there are no more than jobs.
+    /// Drops the highest tickets beyond the number of jobs.
     pub(crate) fn trim(&mut self) {
         if self.hand.trim(self.backlog.with_ticket()) {
             self.contact.count_again();
         }
     }
 
-    /// Whether nothing waits or runs that the state should know of.
+    /// Whether no job waits or runs, and no grant is held.
     pub fn is_quiet(&self) -> bool {
         self.backlog.is_empty() && self.running.is_empty() && self.hand.grants.is_empty()
     }
 
-    /// Whether there is something to ask the state.
+    /// Whether there are tickets to take or to request slots for.
     pub fn has_questions(&self) -> bool {
         !self.hand.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
     }
 
-    /// Takes in the reply to a change. For how long it now keeps to its share, if it may have run alone.
+    /// Takes in the reply to a change. Returns how long the shard keeps to its share, if it may
+    /// have run alone.
     pub fn learn(&mut self, changed: &Changed, now: Instant) -> Option<Duration> {
         self.contact.learn(changed.memory);
         self.contact.heard = now;
         self.rejoin(now)
     }
 
-    /// What is known of the record, if that was heard no longer ago than `fresh`; or is all there is to know.
+    /// The memory of the record, if received within `fresh` or the store fails; otherwise a read as
+    /// recent.
     pub fn known(&self, now: Instant, fresh: Duration) -> Option<Memory> {
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < fresh;
         let looked = self.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
@@ -129,7 +132,7 @@ impl<J, C, A> Line<J, C, A> {
         known.then_some(self.contact.memory).or(looked)
     }
 
-    /// Takes in what the record showed when it was read. What is known of it then.
+    /// Takes in a read of the record. Returns its memory.
     pub fn look(&mut self, snapshot: &Snapshot, sent: Instant, received: Instant) -> Memory {
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
         let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != self.identity.shard);

@@ -1,33 +1,33 @@
-//! Slots that were granted and in which nothing starts, as the line notes them for those who look at it.
+//! Granted slots without a start, for observers.
 
 use interval_queue_contract::Ticket;
 
-/// Why nothing started in a slot that was granted.
+/// Why nothing started in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostBecause {
-    /// It would have been too late.
+    /// The start would have been too late.
     LateStart,
     /// No job was left for it.
     Unwanted,
-    /// The first job is heavier than what the slot was asked for.
+    /// The first job is heavier than requested.
     TooLight,
 }
 
 impl LostBecause {
-    /// As they are told, in the order of the enum.
+    /// Names in reports, in the order of the enum.
     pub const NAMES: [&str; 3] = ["late_start", "unwanted", "too_light"];
 
-    /// As it is told.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 }
 
-/// A slot that was granted and in which nothing starts.
+/// A granted slot without a start.
 #[derive(Clone, Copy, Debug, Hash)]
 pub struct LostSlot {
-    /// The ticket it was granted to.
+    /// Its ticket.
     pub ticket: Ticket,
-    /// Why nothing starts.
+    /// The reason.
     pub because: LostBecause,
 }

@@ -12,12 +12,10 @@ use crate::jobs::{JobId, Waiting};
 pub struct Rank(Reverse<i32>, JobId);
 
 impl Rank {
-    /// That of a job which is there or was.
     pub(crate) fn new(priority: i32, id: JobId) -> Self {
         Self(Reverse(priority), id)
     }
 
-    /// Behind all that are there.
     pub(crate) fn last_of(priority: i32) -> Self {
         Self::new(priority, JobId::MAX)
     }
@@ -31,13 +29,13 @@ impl Rank {
     }
 }
 
-/// The jobs that have a ticket, in the order in which they are to start.
+/// Jobs with a ticket, in the order of starts.
 #[derive(Clone, Debug)]
 pub struct Ranked<J> {
     jobs: BTreeMap<Rank, Waiting<J>>,
-    /// Of those jobs where it is not 0.
+    /// Priorities other than 0.
     priorities: HashMap<JobId, i32>,
-    /// What the weights of all jobs are above 1, in sum.
+    /// Sum of `weight - 1` over all jobs.
     overweight: u64,
 }
 
@@ -52,17 +50,17 @@ impl<J> Default for Ranked<J> {
 }
 
 impl<J> Ranked<J> {
-    /// How many there are.
+    /// Number of jobs.
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether there are none.
+    /// Whether no job has a ticket.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Whether this one is among them.
+    /// Whether the job has a ticket.
     pub fn contains(&self, id: JobId) -> bool {
         self.jobs.contains_key(&self.rank(id))
     }
@@ -83,7 +81,7 @@ impl<J> Ranked<J> {
         Some(job)
     }
 
-    /// The one that is to start first.
+    /// The job that starts first.
     pub fn first(&self) -> Option<&Waiting<J>> {
         self.jobs.first_key_value().map(|(_, job)| job)
     }
@@ -103,12 +101,12 @@ impl<J> Ranked<J> {
         Some((id, job))
     }
 
-    /// In the order of starts.
+    /// All jobs in the order of starts.
     pub fn values(&self) -> impl Iterator<Item = &Waiting<J>> {
         self.jobs.values()
     }
 
-    /// How many start before a new one of that priority.
+    /// Jobs that start before a new one of this priority.
     pub(crate) fn before_new(&self, priority: i32) -> usize {
         if self.priorities.is_empty() {
             return if priority > 0 { 0 } else { self.len() };
@@ -116,27 +114,25 @@ impl<J> Ranked<J> {
         self.before(Rank::last_of(priority)).count()
     }
 
-    /// Those that are to start before that one.
     pub(crate) fn before(&self, rank: Rank) -> impl Iterator<Item = &Waiting<J>> {
         self.jobs.range(..rank).map(|(_, job)| job)
     }
 
-    /// How many intervals more than one each they take.
+    /// Sum of `weight - 1` over the jobs before `rank`.
     pub(crate) fn overweight_before(&self, rank: Rank) -> u64 {
         if self.overweight == 0 { 0 } else { self.before(rank).map(overweight).sum() }
     }
 
-    /// That of a job which is here; else 1.
+    /// The weight of the job; 1 if it is not here.
     pub(crate) fn weight(&self, id: JobId) -> u32 {
         self.jobs.get(&self.rank(id)).map_or(1, |job| job.weight)
     }
 
-    /// Whether this is the one that is to start last.
     pub(crate) fn is_last(&self, id: JobId) -> bool {
         self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)
     }
 
-    /// Moves a job. False if it is not here.
+    /// Moves the job. False: it is not here.
     pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         let Some(mut job) = self.remove(id) else { return false };
         job.set_priority(priority);
@@ -144,7 +140,7 @@ impl<J> Ranked<J> {
         true
     }
 
-    /// The place of a job, which is here as a rule.
+    /// The rank of the job, with priority 0 if it is not here.
     pub(crate) fn rank(&self, id: JobId) -> Rank {
         Rank::new(self.priorities.get(&id).copied().unwrap_or(0), id)
     }

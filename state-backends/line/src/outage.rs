@@ -1,59 +1,61 @@
-//! What a shard is to do when the state is lost: the caller's choice.
+//! The caller's choice of a shard's behaviour while the store is lost.
 
 use std::time::Duration;
 
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, MAX_LEAD};
 
-/// What a shard does while the shared state cannot be reached; see `Builder::when_state_is_lost` of the crate
-/// `interval-queue`.
+/// Behaviour of a shard while the store cannot be reached; see `Builder::when_state_is_lost` of the
+/// crate `interval-queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenStateIsLost {
-    /// Nothing starts. Jobs wait, and work resumes by itself when the state answers again. The default.
+    /// Nothing starts. Jobs wait, and starts resume when the store replies again. The default.
     #[default]
     Wait,
-    /// The shard goes on by itself, at its share of the rate: one start every `interval × n`, times the
-    /// weight of the job. n is the larger of `shards` and of what the shard last saw in the record: itself
-    /// and the others that had work, in the last reply that knew of any. Of a running limit it takes its
-    /// share, too: `max_running / n` jobs, but at least one.
+    /// The shard continues at its share of the rate: one start every `interval × n`, times the
+    /// weight of the job. n is the larger of `shards` and the number in the last reply that counted
+    /// other shards with work, this one included. Its share of a running limit is
+    /// `max_running / n` jobs, but at least one.
     ///
-    /// It begins with a warning in the log, and not before its share of the slots that it knows to be
-    /// reserved has come. Grants in hand are used first. Jobs start in the order of adding, also those that
-    /// have no ticket yet: their `add` returns when they start, with
-    /// [`Ticket::NONE`](interval_queue_contract::Ticket::NONE). A
-    /// queue that was paused or held when the shard last heard of it stays so.
+    /// It begins with a warning in the log, and not before its share of the slots known to be
+    /// reserved has come. It uses grants in hand first. Jobs start in the order of adding, even
+    /// without a ticket: their `add` returns when they start, with
+    /// [`Ticket::NONE`](interval_queue_contract::Ticket::NONE). A queue that was paused or held
+    /// when last seen stays so.
     ///
-    /// Once the state answers again, the shard keeps to its share **and** to the slots of the state for 20
-    /// seconds, by when others that were cut off as long have come back, too; from then on only to the slots.
+    /// Once the store replies again, the shard keeps to its share **and** to the slots of the store
+    /// for 20 seconds, by when other shards of the same outage have returned, too; then only to the
+    /// slots.
     ///
-    /// A state that answers but refuses, because of rights or of what is stored, is not lost: then nothing
+    /// A store that replies with a lasting error (rights, stored content) is not lost: nothing
     /// starts.
     ///
-    /// # What it does not promise
+    /// # Limits
     ///
-    /// - **Spacing.** Shards do not know of each other: n of them may start a job at the same instant. Over a
-    ///   longer time all together keep the rate, as long as no more than `shards` of them run.
-    /// - **The rate, when only some are cut off.** While others still reach the state, or came back with work
-    ///   only after the outage, they use the full rate, and each shard that is cut off adds its share to it.
-    /// - **A running limit below the number of shards**: each shard runs at least one job.
-    /// - **Order**, between the jobs of several shards.
-    /// - **Control.** What is paused, held or changed while a shard is cut off is not seen by it.
+    /// - **Spacing.** Shards do not know of each other: n of them may start jobs at the same
+    ///   instant. Over a longer time they keep the rate together, as long as at most `shards` run.
+    /// - **The rate, if only some are cut off.** Shards that still reach the store, or return with
+    ///   work only after the outage, use the full rate. Each shard that is cut off adds its share.
+    /// - **A running limit below the number of shards.** Each shard runs at least one job.
+    /// - **Order** between the jobs of several shards.
+    /// - **Control.** A shard that is cut off does not see a pause, a hold or a change.
     RunAlone {
-        /// For how long the state has to fail this shard before, counted from the first command that failed:
-        /// 1 s to 366 days. Slots are granted up to [`MAX_LEAD`] ahead, so those of others
-        /// have passed by then. A shard that had nothing to ask for longer than that starts counting again.
+        /// How long the store must have failed this shard, counted from the first failed command:
+        /// 1 s to 366 days. Slots are granted up to [`MAX_LEAD`] ahead, so by then those of other
+        /// shards have passed. The count restarts if the shard requests nothing for longer than
+        /// this.
         after: Duration,
-        /// How many shards of the queue there may be, over all processes: at least 1.
+        /// Maximum number of shards of the queue over all processes: at least 1.
         shards: u32,
     },
 }
 
 impl WhenStateIsLost {
-    /// Fails unless the values are within their ranges.
+    /// Checks the ranges of the values.
     ///
     /// # Errors
     ///
-    /// For a delay below a second or above 366 days, and for no shards.
+    /// A delay below 1 s or above 366 days; 0 shards.
     pub fn check(self) -> Result<(), InvalidInput> {
         let Self::RunAlone { after, shards } = self else {
             return Ok(());

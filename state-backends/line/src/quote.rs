@@ -1,7 +1,7 @@
-//! When a job would start, as far as a shard can tell.
+//! Estimates of starts.
 //!
-//! All of it is `slot_behind` so many slots. How many they are is the question: for a
-//! ticket it is `slots_before`.
+//! An estimate is the slot after a number of slots (`slot_behind`); `slots_before` computes that
+//! number for a ticket.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use crate::{
     order::Rank,
 };
 
-/// For how long a shard's memory of the record is good enough for a quote.
+/// Maximum age of the memory of the record for an estimate.
 pub const FRESH: Duration = Duration::from_secs(1);
 
 impl<J, C, A> Line<J, C, A> {
-    /// The ticket that a waiting job will run with as things stand, also if it has none yet.
+    /// The ticket that a waiting job will run with as things stand, even if not taken yet.
     pub fn ticket_of(&self, id: JobId) -> Option<Ticket> {
         let place = self.place_of(id).or_else(|| {
             let job = self.backlog.unticketed_job(id)?;
@@ -26,32 +26,31 @@ impl<J, C, A> Line<J, C, A> {
         place.map(|place| self.ticket_at(&self.contact.memory, place))
     }
 
-    /// How many jobs of this shard start before one that waits with a ticket.
+    /// Number of jobs of this shard before one that waits with a ticket.
     fn place_of(&self, id: JobId) -> Option<usize> {
         let waiting = &self.backlog.waiting;
-        // New jobs are the last ones, as a rule.
+        // New jobs normally come last.
         let place =
             || if waiting.is_last(id) { waiting.len() - 1 } else { waiting.before(waiting.rank(id)).count() };
         waiting.contains(id).then(place)
     }
 
-    /// How many start before one of that priority without a ticket, or before a new one.
+    /// Number of jobs before a new one, or one without a ticket.
     fn place_behind(&self, rank: Rank, priority: i32) -> usize {
         self.backlog.waiting.before_new(priority) + self.backlog.arriving_before(rank).count()
     }
 
-    /// The ticket at that place: one in hand, or one that is to be taken.
+    /// The ticket at this place: held, or still to be taken.
     fn ticket_at(&self, seen: &Memory, place: usize) -> Ticket {
         self.hand.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.hand.len()) as u64))
     }
 
-    /// When a new job would start if every ticket before it is used; none if nobody can tell. What is known
-    /// of the record is `seen`.
+    /// Start of a new job if every earlier ticket is used. `seen`: the record. `None`: unknown.
     pub fn quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
         self.quote_behind(seen, Rank::last_of(terms.priority), terms.priority, terms.weight, now)
     }
 
-    /// The same for one that is new, or has a rank and no ticket yet.
+    /// The start of a job without a ticket.
     fn quote_behind(
         &self,
         seen: &Memory,
@@ -72,7 +71,7 @@ impl<J, C, A> Line<J, C, A> {
         alone.or_else(|| self.new_behind(seen, rank, place, arriving.sum(), weight, now))
     }
 
-    /// When a new joint job would start in the same way.
+    /// As [`quote`](Self::quote), of a joint job.
     pub fn joint_quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
         let seen = Some(seen).filter(|seen| !seen.paused)?;
         let rank = Rank::last_of(terms.priority);
@@ -81,7 +80,7 @@ impl<J, C, A> Line<J, C, A> {
         self.new_behind(seen, rank, place, announced, terms.weight, now)
     }
 
-    /// When a job of that weight without a ticket gets its slot at that place, behind so many slots more.
+    /// The slot of a job without a ticket at this place, after `more` further slots.
     fn new_behind(
         &self,
         seen: &Memory,
@@ -97,14 +96,14 @@ impl<J, C, A> Line<J, C, A> {
         self.contact.failing.is_none().then_some(quote)
     }
 
-    /// Takes out the next job that is to be quoted and would start too late; and when that would be. None
-    /// while nobody knows how the record stands.
+    /// Removes the next job in need of an estimate that would start too late; returns the estimate.
+    /// `None` while the record is unknown.
     pub fn next_refused(&mut self, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
         self.backlog.unquoted.front()?;
         self.refuse_by(&self.known(now, FRESH)?, now)
     }
 
-    /// The same by what was just seen of the record.
+    /// As [`next_refused`](Self::next_refused), by a read.
     pub fn refuse_by(&mut self, seen: &Memory, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
         while let Some((id, deadline)) = self.backlog.unquoted.pop_front() {
             let quote = match self.backlog.unticketed_job(id) {
@@ -118,8 +117,8 @@ impl<J, C, A> Line<J, C, A> {
         None
     }
 
-    /// When a waiting job starts if every ticket before it is used. What the jobs of other shards weigh,
-    /// nobody here knows.
+    /// Start of a waiting job if every earlier ticket is used. Weights of other shards' jobs are
+    /// unknown.
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
         let seen = &self.contact.memory;
         if let Some(job) = self.backlog.unticketed_job(id) {
@@ -137,15 +136,15 @@ impl<J, C, A> Line<J, C, A> {
         Some(self.slot_behind(seen, slots, waiting.weight(id), now))
     }
 
-    /// When a gated job starts as soon as its gate is open: by its ticket, or alone without one. None while
-    /// nobody can tell.
+    /// Start of a gated job if its gate opens now: by its ticket, or alone without one. `None`:
+    /// unknown.
     pub fn gated_start(&self, id: JobId, priority: i32, has_ticket: bool, now: Instant) -> Option<Instant> {
         let alone = self.alone_behind(|| 0).map(|at| at.max(now));
         alone.or_else(|| has_ticket.then(|| self.outlook(id, priority, now)).flatten())
     }
 
-    /// When a gated job that has its ticket could start, if every ticket before it is used; none if nobody can
-    /// tell.
+    /// Earliest start of a gated job with a ticket if every earlier ticket is used. `None`:
+    /// unknown.
     pub fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
         let seen = &self.contact.memory;
         if seen.paused || self.contact.failing.is_some() {
@@ -158,23 +157,23 @@ impl<J, C, A> Line<J, C, A> {
         if let Some(granted) = self.hand.grants.get(place) {
             return Some(granted.slot);
         }
-        // Late tickets are served one after the other; those with a grant have theirs.
+        // Late tickets are served one by one; jobs with a grant have their slots.
         let open = open.saturating_sub(self.hand.grants.len()) as u64;
         let slots = open.max(seen.ahead_of(self.hand.at(place)?));
         let slots = slots + self.backlog.waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
-    /// How many slots come before that of a ticket, with so many jobs of this shard before it.
+    /// Slots before that of a ticket, with `before` earlier jobs of this shard.
     fn slots_before(&self, seen: &Memory, before: usize, ticket: Ticket) -> u64 {
         if seen.shards > u32::from(self.contact.present) {
             return seen.ahead_of(ticket);
         }
-        // Tickets of others belong to nobody any more.
+        // No other shard is present, so other tickets have no owner.
         before.saturating_sub(self.hand.grants.len()) as u64
     }
 
-    /// When the slot of a job comes with so many before it; `fallback` if nothing is known of the state's clock.
+    /// The slot after `slots` others; `fallback` if the clock is unknown.
     pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, weight: u32, fallback: Instant) -> Instant {
         self.clock.ours_for(seen.slot_behind(slots, weight), fallback)
     }

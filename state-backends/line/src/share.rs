@@ -1,8 +1,7 @@
-//! A shard that goes on by itself: when it may, which job starts next, and how it comes back without a burst.
+//! A shard that runs alone: when it may, which job starts next, and its return without a burst.
 //!
-//! Each of n shards keeps its own starts n intervals apart. It does so until a while after it has come back,
-//! so that it makes no difference which of them comes back first. Nothing of this is in effect under
-//! [`WhenStateIsLost::Wait`].
+//! Each of n shards keeps its starts n intervals apart until a while after its return, so the order
+//! of returns does not matter. Nothing of this applies under [`WhenStateIsLost::Wait`].
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +16,13 @@ use crate::{
     start::Starting,
 };
 
-/// How long a shard that came back keeps to its share: as long as another one may need to notice that the
-/// state is back. Its last command may have to time out, and its longest delay, doubled by jitter, to pass.
+/// How long a returned shard keeps to its share: as long as another may need to detect that the
+/// store is back. Its last command may time out, and its longest delay, doubled by jitter, pass.
 const SETTLING: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
 
 impl<J, C, A> Line<J, C, A> {
-    /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to
-    /// changes may count the dead, and this one or not.
+    /// Records the other shards in the reply to a step. Replies to changes may count dead shards,
+    /// and this one or not.
     pub fn count_others(&mut self, memory: &Memory) {
         let others = memory.shards.saturating_sub(u32::from(self.contact.present));
         if others > 0 {
@@ -42,7 +41,7 @@ impl<J, C, A> Line<J, C, A> {
             told: false,
         });
         if lost.refused && error.is_retryable() {
-            // It answered until now.
+            // The store replied until now.
             (lost.since, lost.told) = (now, false);
         }
         lost.last_failure = now;
@@ -50,7 +49,8 @@ impl<J, C, A> Line<J, C, A> {
         lost.refused = !error.is_retryable();
     }
 
-    /// Takes in that a command succeeded. For how long it now keeps to its share, if it may have run alone.
+    /// Takes in that a command succeeded. Returns how long the shard keeps to its share, if it may
+    /// have run alone.
     pub fn rejoin(&mut self, now: Instant) -> Option<Duration> {
         let may_have_run = self.is_lost(now);
         self.alone.lost = None;
@@ -60,13 +60,13 @@ impl<J, C, A> Line<J, C, A> {
         })
     }
 
-    /// Forgets failures from before the shard was idle, or asks again before it goes by them: much may have
-    /// happened since.
+    /// Call it after idle time, in which much may have happened: forgets old failures, or requires
+    /// another failure before the shard runs alone.
     pub fn forget_old_loss(&mut self, now: Instant) {
         if let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost
             && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
         {
-            // Else one failure could be followed by a delay longer than `after`.
+            // Otherwise a delay longer than `after` could follow one failure.
             self.contact.failing = None;
         }
         if let Some(lost) = &mut self.alone.lost {
@@ -75,13 +75,13 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// How it runs alone, if it does or would with a job.
+    /// How the shard runs alone, or would with a job.
     pub fn runs_alone(&self, now: Instant) -> Option<Share> {
         self.alone_from().filter(|from| *from <= now)?;
         Some(Share { shards: self.among(), pace: self.share(1) })
     }
 
-    /// The same, once for each outage.
+    /// As [`runs_alone`](Self::runs_alone), once per outage.
     pub fn tell_alone(&mut self, now: Instant) -> Option<Share> {
         let share = self.runs_alone(now)?;
         let lost = self.alone.lost.as_mut().filter(|lost| !lost.told)?;
@@ -89,8 +89,8 @@ impl<J, C, A> Line<J, C, A> {
         Some(share)
     }
 
-    /// The first job that has not started, with or without a ticket, if it is time to start one alone. The
-    /// shard keeps its lowest tickets.
+    /// The first job, with or without a ticket, if it may start alone now. The shard keeps its
+    /// lowest tickets.
     pub fn next_alone(&mut self, now: Instant) -> Option<Starting<J, C>> {
         self.alone_due().filter(|due| *due <= now)?;
         let waiting = self.backlog.waiting.first_rank();
@@ -116,7 +116,6 @@ impl<J, C, A> Line<J, C, A> {
         self.alone_at().filter(|_| self.backlog.open() > 0)
     }
 
-    /// The same if there is one.
     fn alone_at(&self) -> Option<Instant> {
         let from = self.alone_from()?;
         let most = self.contact.memory.max_running.map(|limit| (limit / self.among()).max(1));
@@ -125,7 +124,7 @@ impl<J, C, A> Line<J, C, A> {
             return None;
         }
         let memory = &self.contact.memory;
-        // By then there was a slot for each of us: all together are not ahead of the pace.
+        // By then each shard had a slot: together they are not ahead of the rate.
         let one_each = memory.meters.longest() * u64::from(self.among() - 1);
         let reserved = memory.meters.next_slot(memory.held_until, 1);
         let first = self.clock.ours_for(reserved + one_each, from).max(from);
@@ -134,27 +133,28 @@ impl<J, C, A> Line<J, C, A> {
         Some(self.share_at().map_or(first, |share_at| share_at.max(first)))
     }
 
-    /// When a job starts alone behind jobs of so much weight, which is asked only if it starts alone.
+    /// When a job starts alone after this total weight. `weights` is called only if it does.
     pub fn alone_behind(&self, weights: impl FnOnce() -> u64) -> Option<Instant> {
         let first = self.alone_at()?;
         Some(first + self.share(weights()))
     }
 
-    /// Whether it keeps to its share, because the state is lost or was until a moment ago.
+    /// Whether the shard keeps to its share: the store is lost, or was a moment ago.
     ///
-    /// It then tells the state of no ticket but the one that asks for its slot: others would wait behind
-    /// tickets that are used slowly.
+    /// It then reports only the ticket that requests a slot: other shards would wait for tickets
+    /// that are used slowly.
     pub fn keeps_to_share(&self, now: Instant) -> bool {
         self.is_lost(now) || self.settling(now).is_some()
     }
 
-    /// Whether it may ask for one slot, while it keeps to its share.
+    /// Whether the shard may request one slot while it keeps to its share.
     pub fn may_ask(&self, now: Instant) -> bool {
-        // A grant that comes with the first good reply would add to what was started alone meanwhile.
+        // A grant in the first reply would add to the starts made alone.
         !self.is_lost(now) && self.may_ask_at(now).is_some_and(|at| at <= now)
     }
 
-    /// When to ask for the next slot, if that is `ask_at` by the state's slots; none: once a grant is used.
+    /// When to request the next slot, with `ask_at` by the store's slots. `None`: once a grant is
+    /// used.
     pub fn ask_due(&self, ask_at: Instant, now: Instant) -> Option<Instant> {
         if self.contact.ask_again || self.settling(now).is_none() {
             return Some(ask_at);
@@ -162,46 +162,45 @@ impl<J, C, A> Line<J, C, A> {
         self.may_ask_at(now).map(|at| at.max(ask_at))
     }
 
-    /// When a settling shard may ask for one slot; none while it has a grant.
+    /// When a returned shard may request one slot. `None` while it has a grant.
     fn may_ask_at(&self, now: Instant) -> Option<Instant> {
         let until = self.settling(now).filter(|_| self.hand.grants.is_empty())?;
         Some(self.share_at().map_or(now, |share_at| share_at.min(until)))
     }
 
-    /// Until when it keeps to its share and to the slots of the state.
+    /// Until when a returned shard keeps to its share.
     fn settling(&self, now: Instant) -> Option<Instant> {
         self.alone.settling_until.filter(|until| *until > now)
     }
 
-    /// From when on it may run alone; none: not as things stand.
+    /// When it may begin to run alone. `None`: not as things stand.
     fn alone_from(&self) -> Option<Instant> {
         self.lost().filter(|(lost, _)| !lost.unconfirmed && !self.contact.memory.paused).map(|(_, from)| from)
     }
 
-    /// Whether the state has failed for as long as it takes.
     fn is_lost(&self, now: Instant) -> bool {
         self.lost().is_some_and(|(_, from)| from <= now)
     }
 
-    /// What is known of a state that fails, and from when on it counts as lost.
+    /// The failure, and when the store counts as lost.
     fn lost(&self) -> Option<(&Lost, Instant)> {
         let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else { return None };
         let lost = self.alone.lost.as_ref().filter(|lost| !lost.refused)?;
         Some((lost, lost.since + after))
     }
 
-    /// From when on its share allows another start.
+    /// When its share permits another start.
     fn share_at(&self) -> Option<Instant> {
         let (at, weight) = self.alone.last_start?;
         Some(at + self.share(u64::from(weight)))
     }
 
-    /// The time that its share gives to jobs of so much weight.
+    /// The time that its share gives to this weight.
     fn share(&self, weight: u64) -> Duration {
         (self.contact.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
     }
 
-    /// As one of how many shards it takes its share.
+    /// Number of shards that share the rate.
     fn among(&self) -> u32 {
         let given = match self.identity.when_lost {
             WhenStateIsLost::RunAlone { shards, .. } => shards,

@@ -1,47 +1,46 @@
-//! What keeps its distance: slots, or true starts.
+//! Whether slots or actual starts keep the interval.
 
 use std::time::Duration;
 
 use interval_queue_contract::Micros;
 
-/// What keeps the interval of the queue; see `Builder::space_by` of the crate `interval-queue`.
+/// Whether slots or starts keep the interval; see `Builder::space_by` of the crate
+/// `interval-queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpaceBy {
-    /// Slots: a start that comes late is followed by a punctual one, a little less than an interval later.
-    /// Nothing of the rate is lost. The default.
+    /// Slots. A punctual start may follow a late one after a little less than an interval. No rate
+    /// is lost. The default.
     #[default]
     Slots,
-    /// Starts: one that comes late by more than 2 % of the interval (1 % below 20 ms) moves the next slot, at
-    /// the price of a command, and one that could not be told in time is given up. For services that refuse
-    /// what comes early, however little. It has an effect only without bursts, and where the interval is
-    /// longer than two round trips to the state; elsewhere an event says that it has none.
+    /// Starts. A start late by more than 2 % of the interval (1 % below 20 ms) moves the next slot,
+    /// which costs a command; one that could not be reported in time is given up. For services that
+    /// reject anything early. Effective only without bursts and if the interval is longer than two
+    /// round trips to the store; otherwise an event reports that it has no effect.
     Starts,
 }
 
-/// From this interval on a start may be late by a fiftieth of it, below by a hundredth.
+/// From this interval on a start may be late by 1/50, below by 1/100.
 const COARSE: Duration = Duration::from_millis(20);
 
 impl SpaceBy {
-    /// How early to ask if round trips and timers make it `lead`. To tell of a late start takes half of the
-    /// spacing: a host that is slow for a while asks later instead, and rather wastes time than has a start
-    /// follow too closely. Where already the quickest round trip needs more, nothing could be told, and the
-    /// lead stays.
+    /// The lead to use. With `Starts` at most half of the spacing, to report a late start: a slow
+    /// host requests later and rather wastes time than starts too closely. If even the quickest
+    /// round trip takes longer, no report is possible, and the lead stays.
     pub(crate) fn lead(self, lead: Micros, spacing: Duration, quickest: Duration) -> Micros {
         let most = (spacing / 2).max(quickest * 2);
         let told = self == Self::Starts && most < spacing;
         if told { lead.min(Micros::from_duration(most)) } else { lead }
     }
 
-    /// How much later than its slot a start may come, at most, so that it can be told before the next one: an
-    /// answer and half the lead of who comes next take no longer than the lead. None if it need not be told
-    /// or cannot.
+    /// Maximum lateness that can be reported before the next start: a reply and half the next
+    /// shard's lead take at most the lead. `None`: no report is needed or possible.
     pub(crate) fn tellable(self, spacing: Duration, lead: Duration) -> Option<Duration> {
         let told = self == Self::Starts;
         spacing.checked_sub(lead).filter(|tellable| told && !tellable.is_zero())
     }
 
-    /// How late a start may be that is not told.
+    /// Lateness that needs no report.
     pub(crate) fn borne(spacing: Duration) -> Duration {
         spacing / if spacing < COARSE { 100 } else { 50 }
     }
@@ -60,11 +59,11 @@ mod tests {
         };
         let starts = SpaceBy::Starts;
         assert_eq!(tellable(starts, MS * 10, 2, MS / 5), (MS * 2, Some(MS * 8)));
-        // However late its timers are, it asks within the second half.
+        // However late the timers, it requests within the second half.
         assert_eq!(tellable(starts, MS * 10, 120, MS / 5), (MS * 5, Some(MS * 5)));
         assert_eq!(tellable(starts, MS * 10, 120, MS * 4), (MS * 8, Some(MS * 2)));
         assert_eq!(tellable(starts, MS * 10, 120, MS * 5), (MS * 120, None));
-        // With bursts nothing lies between two slots, and slots are asked for as early as ever.
+        // Slots of a burst have no distance, and the lead stays.
         assert_eq!(tellable(starts, Duration::ZERO, 120, MS / 5), (MS * 120, None));
         assert_eq!(tellable(SpaceBy::Slots, MS * 10, 120, MS / 5), (MS * 120, None));
     }

@@ -1,4 +1,4 @@
-//! What is to start: the first waiting job, when a slot has come.
+//! Starts the first waiting job when its slot comes.
 
 use std::time::Instant;
 
@@ -12,53 +12,53 @@ use crate::{
     space::SpaceBy,
 };
 
-/// What there is to do with a job now.
+/// An action that is due for a job.
 #[derive(Debug)]
 pub enum Due<J, C = ()> {
-    /// It starts.
+    /// The job starts.
     Start(Starting<J, C>),
-    /// It is too late for it.
+    /// The latest start of the job has passed.
     GiveUp(Withdrawn<J, C>),
-    /// It would start then, which is too late.
+    /// The job would start at this instant, which is too late.
     Refuse(Withdrawn<J, C>, Instant),
 }
 
 /// A job that starts now.
 #[derive(Debug)]
 pub struct Starting<J, C = ()> {
-    /// Which one it is.
+    /// Its id.
     pub id: JobId,
     /// The job.
     pub job: Waiting<J>,
-    /// None if it starts alone.
+    /// `None`: it starts alone.
     pub grant: Option<Granted>,
-    /// To be told that it starts, if it has no ticket yet.
+    /// The caller to notify, if the job has no ticket yet.
     pub caller: Option<C>,
 }
 
 /// A job that has started.
 #[derive(Debug)]
 pub struct Started<A = ()> {
-    /// Which one it is.
+    /// Its id.
     pub id: JobId,
-    /// When it started.
+    /// Time of the start.
     pub at: Instant,
-    /// How many intervals its slot takes.
+    /// Number of intervals that its slot takes.
     pub weight: u32,
-    /// Ends it.
+    /// Aborts it.
     pub abort: Option<A>,
 }
 
 impl<J, C, A> Line<J, C, A> {
-    /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much
-    /// too late is given up and asked for again.
+    /// The next job that starts, in a slot or alone, or is too late. A grant used much too late is
+    /// given up and requested again.
     pub fn next_due(&mut self, now: Instant) -> Option<Due<J, C>> {
         if let Some((job, quote)) = self.next_refused(now) {
             return Some(Due::Refuse(job, quote));
         }
         while let Some(grant) = self.hand.usable_grant(self.contact.memory.spacing(), now) {
-            // A job that has a slot in time is in time, however late the timer was. First the others, so that
-            // they take no slot.
+            // A job with a slot in time is in time, however late the timer. Overdue jobs leave
+            // first and take no slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
@@ -78,11 +78,11 @@ impl<J, C, A> Line<J, C, A> {
         self.next_alone(now).map(Due::Start)
     }
 
-    /// The first waiting job for a slot that has come, counted as running.
+    /// Takes the first waiting job for a slot, and counts it as running.
     pub fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting<J, C>> {
         let Some(first) = self.backlog.waiting.first() else {
             self.hand.lose(grant.ticket, LostBecause::Unwanted);
-            // A gated job keeps it.
+            // A gated job keeps the ticket.
             if self.hand.len() < self.backlog.gated.len() {
                 self.hand.tickets.insert(grant.ticket);
             }
@@ -90,8 +90,8 @@ impl<J, C, A> Line<J, C, A> {
             return None;
         };
         if first.weight > grant.weight {
-            // The other grants in hand stand for the wrong jobs, too: if they were kept, each new one would
-            // be asked for the job behind this one, and this one would wait for ever.
+            // The other grants are for the wrong jobs, too: if kept, each new grant would be
+            // requested for a later job, and this one would wait for ever.
             let others = std::mem::take(&mut self.hand.grants);
             self.hand.tickets.extend(others.iter().map(|grant| grant.ticket));
             for lost in others.iter().chain([&grant]) {
@@ -106,7 +106,7 @@ impl<J, C, A> Line<J, C, A> {
         Some(Starting { id, job, grant: Some(grant), caller: None })
     }
 
-    /// Notes a start that is to be told because it came late, if no younger ticket is known to have started.
+    /// Records a late start to report, if no younger ticket is known to have started.
     fn note_lateness(&mut self, grant: &Granted, now: Instant) {
         let spacing = self.contact.memory.spacing().to_duration();
         let late = now.saturating_duration_since(grant.slot);
@@ -116,7 +116,7 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Counts a job as running that left the backlog.
+    /// Counts a job that left the backlog as running.
     pub(crate) fn start(&mut self, id: JobId, job: &Waiting<J>) {
         self.backlog.forget(id, job);
         self.running.insert(id, None);
@@ -132,13 +132,13 @@ impl<J, C, A> Line<J, C, A> {
     pub fn started(&mut self, started: Started<A>) {
         self.hand.started_at = Some(started.at);
         self.alone.last_start = Some((started.at, started.weight));
-        // It may have ended already.
+        // The job may have ended already.
         if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {
             *running = Some(handle);
         }
     }
 
-    /// A job that was counted as running runs no more. Whether the driver has to know.
+    /// Takes in the end of a job. Returns whether to wake the driver.
     pub fn finish(&mut self, id: JobId) -> bool {
         self.running.remove(&id);
         self.contact.count_again();

@@ -1,4 +1,4 @@
-//! What a shard says to the state, and when: the line as steps.
+//! When a shard sends a step, and its contents.
 
 use std::time::{Duration, Instant};
 
@@ -6,25 +6,25 @@ use interval_queue_contract::{Ask, Late, MAX_ASK, Meter, Micros, Step, Take};
 
 use crate::{grant::Tolerance, jobs::Waiting, line::Line, space::SpaceBy};
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub enum Next {
-    /// Sends this step.
+    /// Send this step.
     Send(Box<Step>),
-    /// Reads the record, for jobs that are quoted before they take a ticket.
+    /// Read the record, to estimate starts before jobs take tickets.
     Look,
-    /// Waits for this instant or to be woken.
+    /// Wait for this instant or to be woken.
     Sleep(Option<Instant>),
-    /// Ends: there is nothing to wait for.
+    /// End: nothing to wait for.
     Stop,
 }
 
-/// When a deadline has passed.
+/// A job is overdue only after its deadline.
 fn just_after(deadline: Instant) -> Instant {
     deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
 }
 
-/// How often a shard with nothing left to do tries to say so.
+/// Maximum number of tries to report that nothing is left.
 const GOODBYES: u32 = 5;
 
 impl<J, C, A> Line<J, C, A> {
@@ -44,11 +44,11 @@ impl<J, C, A> Line<J, C, A> {
         }
         let nothing_left = self.is_quiet();
         let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
-        // Tickets that may have been taken for withdrawn jobs are part of what there is to say.
+        // A take under way may hold tickets of withdrawn jobs; the store must learn of them.
         let unknown =
             !self.contact.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
         if nothing_left && (given_up || unknown) {
-            // What the record still knows of us ends with the lease.
+            // The store forgets this shard when its lease ends.
             self.contact.present = false;
             self.backlog.taking = None;
             (self.hand.given_up, self.hand.late_start) = (None, None);
@@ -64,7 +64,7 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// When the state is to hear of us again; none: when something happens here.
+    /// When the next step is due. `None`: when woken.
     fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
         let take = self.backlog.taking.is_some() || self.hand.retake > 0;
         let tell = self.contact.present
@@ -78,7 +78,7 @@ impl<J, C, A> Line<J, C, A> {
             let ask_at = self.contact.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.renew_at());
-            // Where the first slot of a gated job is cannot be told while the state does not answer.
+            // The first slot of a gated job is unknown while the store does not reply.
             let unanswered = self.contact.failing.is_some() && !self.backlog.gated.is_empty();
             let hold_at = if unanswered { Some(now) } else { self.hold_due() };
             take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
@@ -89,8 +89,8 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// When a job that came at `since` takes its ticket, unless the shard asks for a slot before. On a fast
-    /// queue a shard that has enough to ask for saves half its commands so.
+    /// When a job added at `since` takes its ticket, unless the shard requests a slot before. On a
+    /// fast queue a shard with enough requests saves half its commands by waiting.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.contact.memory.interval().to_duration() <= linger;
@@ -102,7 +102,7 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// For how many tickets to ask at once.
+    /// Number of slots to request at once.
     fn within(&self, lead: Micros) -> usize {
         let most =
             |meter: &Meter| (lead.get() / meter.interval.get().max(1)).saturating_add(meter.burst.into());
@@ -110,7 +110,6 @@ impl<J, C, A> Line<J, C, A> {
         usize::try_from(most).unwrap_or(MAX_ASK).min(MAX_ASK)
     }
 
-    /// When the lease is to be renewed.
     pub(crate) fn renew_at(&self) -> Instant {
         self.contact.last_step + self.identity.lease.to_duration() / 2
     }
@@ -168,7 +167,7 @@ impl<J, C, A> Line<J, C, A> {
             take,
             ask,
             then,
-            // That a ticket misses its slot is then our own doing.
+            // A shard that keeps to its share misses slots deliberately.
             late: if sharing { Late::NextSlot } else { self.identity.late },
             running: u32::try_from(self.running.len() + self.hand.grants.len()).unwrap_or(u32::MAX),
             given_up: self.hand.given_up,
@@ -176,13 +175,13 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Whether starts should keep the interval, and cannot: late ones are told to nobody in time.
+    /// Whether starts should keep the interval, but late ones cannot be reported in time.
     pub fn cannot_space(&self) -> bool {
         self.identity.space_by == SpaceBy::Starts && !self.hand.tolerance.is_told
     }
 
-    /// The lead with which no heavy job is granted a slot after its deadline: the slots behind it would be
-    /// lost.
+    /// The lead with which no heavy job gets a slot after its deadline, which would waste the
+    /// slots.
     fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
         if self.backlog.index.first_deadline().is_none() {
             return lead;
@@ -245,7 +244,7 @@ mod tests {
             let terms = Terms { weight, priority: 0, deadline: None, group: None };
             line.backlog.waiting.insert(id, Waiting::new(terms, ()));
         }
-        // The grant of the heavy one was given up as too late; those of the others were not.
+        // The heavy job's grant was given up as too late, the others were not.
         line.hand.tickets.insert(Ticket::new(1));
         line.hand.grants.extend([2, 3].map(|n| Granted {
             ticket: Ticket::new(n),
@@ -262,8 +261,8 @@ mod tests {
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }
 
-    /// A shard whose first tickets had their slots in a reply each: to a step that was sent and answered so
-    /// many milliseconds after the beginning, when the state's clock showed so much.
+    /// A shard whose tickets were granted in one reply each: step sent and answered (ms after the
+    /// start), the store's clock then, and the slot (ms).
     fn granted(replies: &[(u64, u64, u64, u64)]) -> Line<()> {
         let began = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), began);

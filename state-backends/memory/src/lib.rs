@@ -1,5 +1,4 @@
-//! The memory of one process as a state backend and as a store of tasks: for tests, for examples, and where one process
-//! is all there is.
+//! Both stores in the memory of one process: for tests, examples and single-process programs.
 //!
 //! ```
 //! use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState};

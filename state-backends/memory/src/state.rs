@@ -1,4 +1,4 @@
-//! The records, a lock and a clock.
+//! The rate store: records, a lock and a clock.
 
 use std::{
     collections::BTreeMap,
@@ -13,14 +13,14 @@ use interval_queue_contract::{
 
 use crate::{clock::tokio_clock, watchers::Watchers};
 
-/// Queues in the memory of this process. A clone is another handle on the same memory.
+/// Queues in the memory of this process. A clone is a handle to the same memory.
 ///
-/// Its clock is [`tokio::time::Instant`], which starts at one second: where a test pauses tokio's time, the
-/// slots follow the virtual time. [`MemoryState::with_clock`] takes any other.
+/// The clock is [`tokio::time::Instant`] and starts at one second. If a test pauses tokio's time,
+/// slots follow the virtual time. [`MemoryState::with_clock`] takes any other clock.
 ///
 /// # Cancel safety
 ///
-/// No command awaits anything: a future that was polled once has happened.
+/// Commands never await: once its future is polled, a command has completed.
 #[derive(Clone)]
 pub struct MemoryState {
     shared: Arc<Shared>,
@@ -33,14 +33,14 @@ struct Shared {
 }
 
 impl MemoryState {
-    /// An empty memory, paced by tokio's clock.
+    /// An empty store on tokio's clock.
     pub fn new() -> Self {
         Self::with_clock(tokio_clock())
     }
 
-    /// An empty memory, paced by `clock`, which is read once for each command, under the lock.
+    /// An empty store on `clock`, which is read once per command, under the lock.
     ///
-    /// Let it begin above zero: instants before its beginning cannot be told from it.
+    /// Start the clock above zero: earlier instants are indistinguishable from zero.
     pub fn with_clock(clock: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -51,13 +51,12 @@ impl MemoryState {
         }
     }
 
-    /// The record of `queue` as it is stored; none: there is no such queue.
+    /// The stored record of `queue`. `None`: there is no such queue.
     pub fn snapshot(&self, queue: &QueueName) -> Option<Record> {
         self.records().get(queue).cloned()
     }
 
-    /// Stores `record` in place of what is there; none forgets the queue. For tests of what a loss of state
-    /// does.
+    /// Replaces the record of `queue`; `None` deletes it. For tests of lost state.
     pub fn restore(&self, queue: &QueueName, record: Option<Record>) {
         let mut records = self.records();
         match record {
@@ -66,8 +65,7 @@ impl MemoryState {
         };
     }
 
-    /// A poisoned lock is taken all the same: a panic of the rules leaves a queue that is lost, as that of
-    /// any state may be.
+    /// Ignores a poisoned lock: a panic of the rules loses one queue, as any store may.
     fn records(&self) -> MutexGuard<'_, BTreeMap<QueueName, Record>> {
         self.shared.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,7 +84,7 @@ impl SharedState for MemoryState {
         let before = revision(&record);
         let reply = rules::apply(&mut record, &reading, &command);
         let is_changed = revision(&record) != before;
-        // After an error it is as it was.
+        // After an error the record is unchanged.
         if let Some(record) = record {
             records.insert(name, record);
         }

@@ -1,4 +1,4 @@
-//! Those who want to hear that a queue was changed.
+//! Notifications of changed queues.
 
 use std::{
     collections::BTreeMap,
@@ -9,14 +9,14 @@ use futures::stream;
 use interval_queue_contract::{Changes, QueueName};
 use tokio::sync::watch::Sender;
 
-/// What tells the watchers of each queue.
+/// Notifies the watchers of each queue.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers(Mutex<BTreeMap<QueueName, Sender<()>>>);
 
 impl Watchers {
     pub(crate) fn watch(&self, queue: &QueueName) -> Changes {
         let mut watched = self.lock();
-        // Otherwise queues that nobody watches any more would gather.
+        // Drops the senders of queues without watchers, which would accumulate otherwise.
         watched.retain(|_, sender| !sender.is_closed());
         let told = watched.entry(queue.clone()).or_default().subscribe();
         Box::pin(stream::unfold(told, async |mut told| told.changed().await.ok().map(|()| ((), told))))

@@ -77,6 +77,6 @@ pub mod internals {
             error::of_command,
             scan::{masters_in, page_in},
         },
-        tasks::answer::reply as task_reply,
+        tasks::task_answer::reply as task_reply,
     };
 }

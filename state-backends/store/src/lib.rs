@@ -1,7 +1,6 @@
-//! What the stores of the state backends share. It knows nothing of what is kept on a store, and of the
-//! contract the errors alone.
+//! Code that the stores share. Of the contract it uses only errors.
 #![forbid(unsafe_code)]
-// docs.rs says which feature brings what.
+// docs.rs shows the feature of each item.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "files")]

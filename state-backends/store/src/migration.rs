@@ -1,37 +1,36 @@
-//! Tables on an SQL store: which of a component's migrations are to be made there, and what is said of tables
-//! that cannot be used. Nothing here talks to a database; each store carries out what is decided.
+//! Migrations of SQL stores: which are missing, and errors of unusable tables. No I/O.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-/// Something that keeps tables of its own on a store: one with its name, and `NAME_schema`, in which one row
-/// tells their version. Several components share a store and do not know of each other.
+/// A set of tables on a store: `NAME`, and `NAME_schema` with the version in one row. Components on
+/// one store are independent.
 #[derive(Clone, Copy, Debug)]
 pub struct Component {
-    /// The name of its main table.
+    /// The name of the main table.
     pub name: &'static str,
-    /// The version that the first migration makes. Tables of an earlier version are refused: it was never released.
+    /// The version that the first migration creates. Earlier ones, never released, are rejected.
     pub first: usize,
-    /// Each makes a version out of the one before. The first one makes the tables.
+    /// SQL per version. The first creates the tables; each other upgrades from the version before.
     pub migrations: &'static [&'static str],
-    /// What a user needs who may not make the tables, as in `grant it …`.
+    /// The rights of a user who may not create tables, as in `grant it …`.
     pub grants: &'static str,
 }
 
-/// What a store has of a component.
+/// The tables of a component as found on a store.
 #[derive(Clone, Debug)]
 pub struct Found<'a> {
-    /// Where the tables are or would be, as errors name it: a schema or a path.
+    /// Location of the tables in errors: a schema or a path.
     pub place: &'a str,
-    /// The way out if the place belongs to somebody else, such as `choose another schema`.
+    /// Remedy if something else owns the location, such as `choose another schema`.
     pub advice: &'a str,
-    /// Whether the main table is there.
+    /// Whether the main table exists.
     pub table: bool,
-    /// The versions in `NAME_schema`; none: there is no such table.
+    /// The rows of `NAME_schema`. `None`: there is no such table.
     pub versions: Option<Vec<i64>>,
 }
 
 impl Component {
-    /// The table that has the version.
+    /// The name of the table that stores the version.
     pub fn version_table(&self) -> String {
         format!("{}_schema", self.name)
     }
@@ -41,16 +40,16 @@ impl Component {
         self.first + self.migrations.len() - 1
     }
 
-    /// The version of the tables that were found; 0: there are none.
+    /// The version of the tables found; 0: there are none.
     ///
     /// # Errors
     ///
     /// | kind | why |
     /// |---|---|
-    /// | `Foreign` | something else made the tables |
+    /// | `Foreign` | another program made the tables |
     /// | `Damaged` | a table is missing |
-    /// | `NewerVersion` | a newer version of this software made them |
-    /// | `Unsupported` | a version before the first release made them |
+    /// | `NewerVersion` | a newer version of this software made the tables |
+    /// | `Unsupported` | a version before the first release made the tables |
     pub fn version(&self, found: &Found<'_>) -> Result<usize, StateError> {
         let Found { place, advice, .. } = found;
         let (name, known) = (self.name, self.known());
@@ -90,21 +89,20 @@ impl Component {
         Err(StateError::new(kind, text))
     }
 
-    /// What makes tables of this program's version out of those of another one, to be carried out in one
-    /// transaction; none: they are up to date.
+    /// SQL that upgrades tables from `version`, for one transaction. `None`: they are up to date.
     pub fn steps(&self, version: usize) -> Option<String> {
         let missing = self.migrations.get((version + 1).saturating_sub(self.first)..);
         let missing = missing.filter(|missing| !missing.is_empty())?.join("\n");
         Some(format!("{missing}\nUPDATE {}_schema SET version = {};\n", self.name, self.known()))
     }
 
-    /// The error of a user who may not use tables that are there.
+    /// The error of a user who may not use existing tables.
     pub fn may_not_use(&self, user: &str, place: &str) -> StateError {
         let text = format!("user {user} may not use {place}: grant it {}", self.grants);
         StateError::new(StateErrorKind::Denied, text)
     }
 
-    /// The error of a user who may not carry out the [`steps`](Self::steps) from this version.
+    /// The error of a user who may not execute [`steps`](Self::steps) from `version`.
     pub fn may_not_migrate(&self, user: &str, place: &str, version: usize) -> StateError {
         let Self { name, grants, .. } = self;
         let text = match version {

@@ -1,27 +1,27 @@
-//! A store's URL: scheme, place and the parameters behind the `?`. A parameter that nobody takes is an error.
+//! A store's URL: scheme, place, parameters after `?`. An unused parameter is an error.
 
 use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
 use interval_queue_contract::InvalidInput;
 use percent_encoding::percent_decode_str;
 
-/// A URL that was taken apart. Neither errors nor `Debug` show a password.
+/// A parsed URL. Neither errors nor `Debug` show a password.
 #[derive(Clone)]
 pub struct Url {
     scheme: String,
     place: String,
-    /// Those that have not been taken yet, still encoded; or what is wrong with them.
+    /// Parameters not taken yet, still encoded; or the error of an invalid one.
     left: Result<Vec<(String, String)>, InvalidInput>,
-    /// Those that were asked for.
+    /// Names of all parameters requested, for the error of an unknown one.
     known: Vec<&'static str>,
 }
 
 impl Url {
-    /// Takes a URL apart. `known` lists the schemes for the error of a text without one.
+    /// Parses a URL. `known` lists the schemes for errors.
     ///
     /// # Errors
     ///
-    /// There is no scheme, or an `@` behind a `?`. What is wrong with a parameter is said when one is taken.
+    /// There is no scheme, or an `@` after a `?`. Parameters are checked when one is taken.
     pub fn parse(url: &str, known: &str) -> Result<Self, InvalidInput> {
         let Some((scheme, rest)) = url.split_once(':') else {
             let what = if may_hide_a_password(url) { String::new() } else { format!(" {url:?}") };
@@ -32,7 +32,7 @@ impl Url {
             return Err(InvalidInput::new(text));
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // A guess could show a piece of a password, or talk to another host.
+        // Ambiguous: a guess could print a part of a password or connect to another host.
         if query.contains('@') && !scheme.ends_with("+unix") {
             let scheme = scheme.escape_debug();
             return Err(InvalidInput::new(format!(
@@ -42,28 +42,28 @@ impl Url {
         Ok(Self { scheme: scheme.into(), place: place.into(), left: parameters(query), known: Vec::new() })
     }
 
-    /// What is before the first colon.
+    /// The part before the first colon.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// What is between the colon and the `?`, still encoded. It may have a password.
+    /// The part between the colon and the `?`, still encoded. It may contain a password.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// The error of a scheme that nobody knows.
+    /// The error of an unknown scheme.
     pub fn unknown_scheme(&self, known: &str) -> InvalidInput {
         let scheme = self.scheme.escape_debug();
         InvalidInput::new(format!("unknown scheme \"{scheme}:\": use one of {known}"))
     }
 
-    /// The place as the path of a file: `//` before it is usual and means nothing, so `file:///a` is
-    /// `file:/a`. `example` tells what would be right where there is none.
+    /// The place as a file path. A leading `//` is ignored: `file:///a` is `file:/a`. Errors
+    /// suggest `example`.
     ///
     /// # Errors
     ///
-    /// There is no path, it is not UTF-8, or a `%` in it begins no escape.
+    /// The path is missing or not UTF-8, or a `%` starts no escape.
     pub fn path(&self, example: &str) -> Result<String, InvalidInput> {
         let place = self.place.strip_prefix("//").unwrap_or(&self.place);
         let path = decoded(place, &format!("{place:?}"))?;
@@ -73,11 +73,11 @@ impl Url {
         Ok(path.into_owned())
     }
 
-    /// Takes a text as it stands in the URL.
+    /// Takes a parameter, still encoded.
     ///
     /// # Errors
     ///
-    /// Some parameter has no value or is given twice.
+    /// A parameter has no value or is given twice.
     pub fn raw(&mut self, name: &'static str) -> Result<Option<String>, InvalidInput> {
         self.known.push(name);
         let left = self.left.as_mut().map_err(|error| error.clone())?;
@@ -85,11 +85,11 @@ impl Url {
         Ok(index.map(|index| left.swap_remove(index).1))
     }
 
-    /// Takes a text.
+    /// Takes a parameter, decoded.
     ///
     /// # Errors
     ///
-    /// Some parameter has no value or is given twice, this one is not UTF-8, or a `%` in it begins no escape.
+    /// As [`raw`](Self::raw), or this parameter is not UTF-8, or a `%` starts no escape.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>, InvalidInput> {
         let decode = |value: String| decoded(&value, &format!("parameter {name:?}")).map(Cow::into_owned);
         self.raw(name)?.map(decode).transpose()
@@ -99,7 +99,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// Like [`text`](Self::text), and for what is no duration.
+    /// As [`text`](Self::text), or the value is not a duration.
     pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>, InvalidInput> {
         let parse = |value: &str| {
             humantime::parse_duration(value)
@@ -112,7 +112,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// Like [`text`](Self::text), and for what is no such number.
+    /// As [`text`](Self::text), or the value is not such a number.
     pub fn count<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>, InvalidInput> {
         self.parsed(name, |value| value.parse().map_err(|_| "give a whole number".into()))
     }
@@ -121,7 +121,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// Like [`text`](Self::text), and for another word.
+    /// As [`text`](Self::text), or the value is another word.
     pub fn choice<T: Copy>(
         &mut self,
         name: &'static str,
@@ -148,11 +148,11 @@ impl Url {
         parse(&value).map(Some).map_err(wrong)
     }
 
-    /// Ends the taking.
+    /// Checks that no parameter is left.
     ///
     /// # Errors
     ///
-    /// Some parameter was not asked for: the text names it and those that were.
+    /// A parameter was never requested. The text names it and all known ones.
     pub fn finish(self) -> Result<(), InvalidInput> {
         let left = self.left?;
         let Some((name, _)) = left.first() else {
@@ -167,12 +167,11 @@ impl Url {
     }
 }
 
-/// Names and values, still encoded.
 fn parameters(query: &str) -> Result<Vec<(String, String)>, InvalidInput> {
     let mut found: Vec<(String, String)> = Vec::new();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let Some((name, value)) = parameter.split_once('=') else {
-            // It may be the end of a password with an & in it.
+            // The parameter may be the end of a password that contains `&`.
             let secret = found.iter().any(|(name, _)| name.contains("pass"));
             return Err(InvalidInput::new(if secret {
                 "a parameter behind the password has no value: use name=value, and %26 for an & in a password"
@@ -189,11 +188,11 @@ fn parameters(query: &str) -> Result<Vec<(String, String)>, InvalidInput> {
     Ok(found)
 }
 
-/// The text that a part of a URL stands for. `name` is what an error calls it, as it may be a password.
+/// Decodes `%XX`. Errors print `name`, never the text: it may be a password.
 ///
 /// # Errors
 ///
-/// It is not UTF-8, or has a `%` that begins no escape.
+/// The text is not UTF-8, or a `%` starts no escape.
 pub fn decoded<'a>(part: &'a str, name: &str) -> Result<Cow<'a, str>, InvalidInput> {
     let is_escape =
         |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
@@ -205,7 +204,7 @@ pub fn decoded<'a>(part: &'a str, name: &str) -> Result<Cow<'a, str>, InvalidInp
     decoded.map_err(|_| InvalidInput::new(format!("{name} is not UTF-8 once its %XX are decoded")))
 }
 
-/// Whether this looks like what other programs take in place of a URL, `host=… password=…` or
+/// Whether the text looks like other programs' connection strings: `host=… password=…` or
 /// `password@host`.
 fn may_hide_a_password(text: &str) -> bool {
     text.contains(['=', '@'])

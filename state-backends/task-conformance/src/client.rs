@@ -1,4 +1,4 @@
-//! What the checks speak to a store with: a queue of their own, a clock, and workers that behave.
+//! The clients of the checks: handles with a queue of their own, a clock, well-behaved workers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a check fails by panicking")]
 #![allow(
     missing_docs,
@@ -33,15 +33,15 @@ use uuid::Uuid;
 /// Two handles on one store, as two processes would have them, and its clock.
 #[derive(Clone, Debug)]
 pub struct Handles {
-    /// The one.
+    /// The first handle.
     pub one: Arc<dyn TaskStore>,
-    /// The other; for a store that one handle can be copied of, a copy.
+    /// The second handle; may be a clone.
     pub other: Arc<dyn TaskStore>,
-    /// The clock of the store, if a test can set it. Without, checks in which hours pass cannot be made.
+    /// The store's clock, if settable. `None`: checks that need one are left out.
     pub clock: Option<ManualClock>,
 }
 
-/// A lease that does not end unless a check wants it to.
+/// A lease that outlasts every check.
 pub const LONG: Micros = Micros::from_millis(400_000);
 /// The shortest lease.
 pub const SHORT: Micros = Micros::from_millis(1_000);
@@ -54,41 +54,41 @@ pub struct Client {
     clock: Option<ManualClock>,
 }
 
-/// A text that no other check, process or run uses.
+/// A text unique across checks, processes and runs.
 pub fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}-{:x}", process::id(), RandomState::new().hash_one(count))
 }
 
-/// The ids of this process rise with each call, as time-ordered ones do.
+/// A new id. Ids rise, as time-ordered ones do.
 pub fn id() -> TaskId {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let count = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
     TaskId::new(Uuid::from_u128(count << 64 | 0x7000 << 48 | 0x8000))
 }
 
-/// An id that is made of a name: its place among others says nothing.
+/// A new id made of a name, in random order.
 pub fn id_of_name() -> TaskId {
     TaskId::named(&unique())
 }
 
-/// A task with nothing special.
+/// A default task.
 pub fn task() -> NewTask {
     NewTask::new(id(), Json::default())
 }
 
-/// One of this key.
+/// A task with this key.
 pub fn keyed(name: &str) -> NewTask {
     NewTask { key: Some(key(name)), ..task() }
 }
 
-/// One with this unique name until its end.
+/// A task with this unique name until it ends.
 pub fn named(name: &str) -> NewTask {
     NewTask { unique: Some(Unique { name: key(name), until: Until::Ended }), ..task() }
 }
 
-/// One that waits for these.
+/// A task that waits for `ups`.
 pub fn behind(ups: impl IntoIterator<Item = TaskId>, on_failure: OnFailure) -> NewTask {
     let edges = ups.into_iter().map(|up| NewEdge { up, name: None, on_failure }).collect();
     NewTask { edges, ..task() }
@@ -110,7 +110,7 @@ pub fn in_seconds(n: u64) -> When {
     When::After(seconds(n))
 }
 
-/// So many attempts, and one second in between.
+/// This many attempts, one second apart.
 pub fn attempts(max_attempts: u32) -> PolicyOverride {
     let (max_attempts, wait) = (Some(max_attempts), Some(seconds(1)));
     PolicyOverride { max_attempts, backoff: wait, max_backoff: wait, ..PolicyOverride::default() }
@@ -120,26 +120,26 @@ pub fn done() -> Outcome {
     Outcome::Done(Json::default())
 }
 
-/// The kind of the error that must have come.
+/// The kind of an error that must have occurred.
 pub fn refusal<T: Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
     outcome.unwrap_err().kind()
 }
 
-/// Both handles on one queue that is not there yet.
+/// Clients of both handles on a queue that does not exist yet.
 pub fn unopened(handles: Handles) -> (Client, Client) {
     let queue = QueueName::new(format!("check-{}", unique())).unwrap();
     let client = |store| Client { store, queue: queue.clone(), clock: handles.clock.clone() };
     (client(handles.one), client(handles.other))
 }
 
-/// Both handles on a new queue with these settings.
+/// Clients of both handles on a new queue with these settings.
 pub async fn opened(handles: Handles, settings: SettingsChange) -> (Client, Client) {
     let (one, other) = unopened(handles);
     one.change(Change::Open(settings, OnExisting::Replace)).await;
     (one, other)
 }
 
-/// Both handles on a new queue with the usual settings.
+/// Clients of both handles on a new queue with default settings.
 pub async fn usual(handles: Handles) -> (Client, Client) {
     opened(handles, SettingsChange::default()).await
 }
@@ -158,7 +158,7 @@ impl Client {
     }
 
     pub async fn try_add(&self, tasks: Vec<NewTask>, age: Micros) -> Result<Vec<Added>, StateError> {
-        // One producer for all checks.
+        // One producer for all checks, so that sequences are unique.
         static SEQUENCE: AtomicU32 = AtomicU32::new(0);
         let sequence = SEQUENCE.fetch_add(u32::try_from(tasks.len()).unwrap(), Ordering::Relaxed);
         match self.apply(Command::Add(Add { tasks: tasks.into(), sequence, age })).await? {
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Adds them, and gives their ids.
+    /// Adds new tasks.
     pub async fn add(&self, tasks: impl IntoIterator<Item = NewTask>) -> Vec<TaskId> {
         let tasks: Vec<_> = tasks.into_iter().collect();
         let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// Does something with these tasks, and gives those that were touched.
+    /// Applies a verb and returns the changed ids.
     pub async fn touch(&self, verb: Verb, ids: impl IntoIterator<Item = TaskId>) -> Vec<TaskId> {
         self.try_touch(touch(verb, Selector::ids(ids))).await.unwrap().ids
     }
@@ -235,7 +235,7 @@ impl Client {
         states
     }
 
-    /// What was told of the upstreams of a task.
+    /// The states of a task's edges to upstreams.
     pub async fn edges(&self, down: TaskId) -> Vec<EdgeState> {
         self.stored(down).await.upstreams.iter().map(|edge: &Edge| edge.state).collect()
     }
@@ -247,7 +247,7 @@ impl Client {
         }
     }
 
-    /// All rows there are, by id.
+    /// All tasks, by id.
     pub async fn rows(&self) -> Vec<Task> {
         let mut rows = Vec::new();
         let mut after = None;
@@ -261,13 +261,13 @@ impl Client {
         }
     }
 
-    /// How many are counted so, of all kinds.
+    /// The sum of a counter over all kinds.
     pub async fn counted(&self, what: Counted) -> u64 {
         let counts = self.overview().await.counts;
         counts.iter().filter(|(_, counted, _)| *counted == what).map(|(_, _, n)| n).sum()
     }
 
-    /// A worker that serves these kinds, with a long lease.
+    /// A worker of these kinds, with a long lease.
     pub fn worker_of(&self, kinds: &[&str]) -> Worker {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
@@ -284,17 +284,17 @@ impl Client {
         }
     }
 
-    /// A worker of the usual kind.
+    /// A worker of the default kind.
     pub fn worker(&self) -> Worker {
         self.worker_of(&["default"])
     }
 
-    /// The clock, if it can be set.
+    /// The settable clock.
     pub fn clock(&self) -> &ManualClock {
         self.clock.as_ref().expect("this check needs a clock that can be set: see Handles::clock")
     }
 
-    /// Lets time pass. While the clock is the world's, only little.
+    /// Lets time pass, in real time if the clock is not settable.
     pub async fn pass(&self, time: Duration) {
         match &self.clock {
             Some(clock) => clock.advance(time),
@@ -302,7 +302,7 @@ impl Client {
         }
     }
 
-    /// Lets much time pass, in which a worker is heard of, so that the clock of leases goes on as well.
+    /// Lets time pass in quarters of the witness's lease, which advances the lease clock.
     pub async fn live(&self, witness: &mut Worker, time: Duration) {
         let step = Duration::from_millis(witness.lease.to_duration().as_millis() as u64 / 4);
         let mut left = time;
@@ -315,12 +315,12 @@ impl Client {
     }
 }
 
-/// What is done with selected tasks.
+/// A change of selected tasks.
 pub fn touch(verb: Verb, selector: Selector) -> ChangeTasks {
     ChangeTasks { selector, verb, after: None, watermark: None, limit: 1000, dry_run: false }
 }
 
-/// A worker that numbers its steps, as it should.
+/// A worker that numbers its steps, as the contract demands.
 #[derive(Clone)]
 pub struct Worker {
     pub client: Client,
@@ -332,12 +332,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The same with this lease.
+    /// Sets the lease.
     pub fn with_lease(self, lease: Micros) -> Self {
         Self { lease, ..self }
     }
 
-    /// Its next step, which completes and wants nothing. The first one says that it holds nothing.
+    /// The next `Step`: completes and requests nothing. The first one resyncs without leases.
     pub fn step(&mut self) -> Step {
         self.sequence += 1;
         let first = self.sequence == 1;
@@ -365,7 +365,7 @@ impl Worker {
         self.try_send(step).await.unwrap()
     }
 
-    /// Says only that it lives.
+    /// Renews the lease.
     pub async fn beat(&mut self) -> Stepped {
         let step = self.step();
         let stepped = self.send(step).await;
@@ -373,7 +373,7 @@ impl Worker {
         stepped
     }
 
-    /// Steps until housekeeping has nothing left to do. Gives how many steps that were.
+    /// Sends steps until no maintenance is due; returns their number.
     pub async fn tidy(&mut self) -> usize {
         let mut steps = 1;
         while self.beat().await.more {
@@ -383,45 +383,45 @@ impl Worker {
         steps
     }
 
-    /// Says that it holds nothing, also after a silence that has ended its lease, and is [tidy](Self::tidy).
+    /// Resyncs without held leases, even after a lost lease, then [tidies](Self::tidy).
     pub async fn hello(&mut self) {
         let step = Step { holding: Some(Vec::new()), ..self.step() };
         self.send(step).await;
         self.tidy().await;
     }
 
-    /// Leases so many at most.
+    /// Leases up to `want` tasks.
     pub async fn lease(&mut self, want: u32) -> Vec<Leased> {
         let step = Step { want, ..self.step() };
         self.send(step).await.leased
     }
 
-    /// Leases so many at most, and gives their ids.
+    /// Leases up to `want` tasks and returns their ids.
     pub async fn take(&mut self, want: u32) -> Vec<TaskId> {
         self.lease(want).await.iter().map(|leased| leased.task.id).collect()
     }
 
-    /// Leases one, which must be there.
+    /// Leases one task, which must exist.
     pub async fn one(&mut self) -> (TaskId, Token) {
         let leased = self.lease(1).await;
         assert_eq!(leased.len(), 1, "there is no task to lease");
         (leased[0].task.id, leased[0].task.token)
     }
 
-    /// Says how a run ended.
+    /// Reports the outcome of a run.
     pub async fn complete(&mut self, (id, token): (TaskId, Token), outcome: Outcome) -> Stepped {
         let complete = vec![Completion { id, token, outcome }];
         let step = Step { complete, ..self.step() };
         self.send(step).await
     }
 
-    /// The same, which must be obeyed.
+    /// As [`complete`](Self::complete); the token must be in force.
     pub async fn end(&mut self, run: (TaskId, Token), outcome: Outcome) {
         let stepped = self.complete(run, outcome).await;
         assert_eq!(stepped.lost, [], "the token {} was in force", run.1);
     }
 
-    /// Leases one, and does it.
+    /// Leases a task and completes it.
     pub async fn run(&mut self) -> TaskId {
         let run = self.one().await;
         self.end(run, done()).await;

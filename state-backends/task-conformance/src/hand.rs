@@ -1,4 +1,4 @@
-//! One worker that says what it is told to, and what tests of stores say beside it.
+//! A worker whose steps a test sets, and helpers for tests of stores.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 pub const LEASE: Micros = Micros::from_millis(60_000);
 
-/// The queue of a hand.
+/// The queue of a [`Hand`].
 pub fn mail() -> QueueName {
     QueueName::new("mail").unwrap()
 }
@@ -37,7 +37,7 @@ pub fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
     Command::Add(Add { tasks: tasks.into_iter().collect(), sequence: 0, age: Micros::ZERO })
 }
 
-/// An add of one flow: each task has a unique name and a key of its own, and waits for the task before it.
+/// An add of a flow: tasks with unique names and keys, each waiting for the one before.
 pub fn flow(count: u64) -> Command {
     let named = |n: u64| NewTask {
         unique: Some(Unique { name: Key::new(format!("name {n}")).unwrap(), until: Until::Ended }),
@@ -48,10 +48,10 @@ pub fn flow(count: u64) -> Command {
     add((0..count).map(named))
 }
 
-/// The tasks of flows whose adds are to cost work in proportion.
+/// Sizes of flows whose adds must cost linear work.
 pub const FLOWS: [u64; 4] = [2_000, 4_000, 8_000, 16_000];
 
-/// Checks that work is in proportion to the tasks of [`FLOWS`], as soon as it is known.
+/// Checks that `work`, measured size by size, is linear in [`FLOWS`].
 pub fn assert_linear(work: impl IntoIterator<Item = u64>, what: &str) {
     let mut most = u64::MAX;
     for (count, work) in FLOWS.into_iter().zip(work) {
@@ -60,7 +60,7 @@ pub fn assert_linear(work: impl IntoIterator<Item = u64>, what: &str) {
     }
 }
 
-/// A worker that says what it is told to, one step after the other.
+/// A worker whose steps a test sets.
 pub struct Hand<'s> {
     store: &'s dyn TaskStore,
     pub step: Step,
@@ -91,7 +91,7 @@ impl<'s> Hand<'s> {
     }
 }
 
-/// All of them end well, with their payloads as results.
+/// Completes all runs with their payloads as results.
 pub fn done(leased: &[Leased]) -> Vec<Completion> {
     ended(leased, |leased| Outcome::Done(leased.payload.clone()))
 }
@@ -102,7 +102,7 @@ pub fn ended(leased: &[Leased], how: impl Fn(&Leased) -> Outcome) -> Vec<Complet
     leased.iter().map(complete).collect()
 }
 
-/// All that is stored, with payloads and results.
+/// All tasks, with payloads and results.
 pub async fn all(store: &dyn TaskStore, queue: &QueueName) -> Vec<Stored> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {

@@ -1,6 +1,7 @@
-//! The suite that every store of tasks passes, and a play of the rules under faults.
+//! The suite that every task store passes, and a fuzzer of the rules under faults.
 //!
-//! The author of a store depends on this crate for tests and writes one line, [`task_conformance_tests!`]:
+//! The author of a store depends on this crate in tests and writes one line,
+//! [`task_conformance_tests!`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,18 +20,16 @@
 //! interval_queue_task_conformance::task_conformance_tests!(make);
 //! ```
 //!
-//! That is a test for each thing that the [contract](interval_queue_task_contract::TaskStore) asks of a store. Above
-//! all, random commands must do what the rules do: [`checks::commands_follow_the_rules`]. The environment variable
-//! `INTERVAL_QUEUE_SEED` chooses among these.
+//! The macro makes a test for each requirement of the
+//! [contract](interval_queue_task_contract::TaskStore). Most important,
+//! [`checks::commands_follow_the_rules`] compares random commands with the rules. The environment
+//! variable `INTERVAL_QUEUE_SEED` selects them.
 //!
-//! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one expects.
-//!
-//! [`differential`] sends the same random commands, all kinds of them, to a store and to the memory.
-//!
-//! [`interleaved`] lets transactions meet, in every order of their statements.
-//!
-//! [`play`] plays the rules themselves: producers, workers, faults, an operator, and all promises held after every
-//! command.
+//! - [`run`] runs the checks in a program; [`CHECKS`] lists them and [`checks`] documents them.
+//! - [`differential`] sends random commands of all kinds to a store and to the memory.
+//! - [`interleaved`] runs concurrent transactions in every order of their statements.
+//! - [`play`] fuzzes the rules: producers, workers, faults, an operator; all promises checked after
+//!   every command.
 
 pub mod checks;
 #[doc(hidden)]
@@ -51,7 +50,7 @@ pub use interval_queue_conformance::{Failure, Failures};
 pub use runner::{Check, run};
 pub use suite::CHECKS;
 
-/// What the macros reach for in the caller's crate. No part of the interface.
+/// For the macros in the caller's crate. Not public API.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::runner::test;

@@ -1,5 +1,4 @@
-//! A queue of which somebody removes rows by hand: a check for each store, which is given what removes
-//! them there.
+//! A check of counts after rows were removed by hand with the store's `remove`.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a check fails by panicking")]
 
 use interval_queue_contract::QueueName;
@@ -12,7 +11,7 @@ use crate::{
     client::{Client, keyed, kind, task, usual},
 };
 
-/// Wrong counts are noticed, and are right after a recount. No removed task is in the way of another one.
+/// Wrong counts are detected and recounted. Removed tasks block no others.
 pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce(&QueueName, &[TaskId])) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();
@@ -37,7 +36,6 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
     assert_eq!((are_wrong(&one).await, one.overview().await.miscounted), (false, false));
     assert_eq!(recount(&one).await, Recounted::default());
 
-    // The key that a removed task had held goes to the next one.
     worker.tidy().await;
     for &id in &left {
         assert_eq!(worker.run().await, id);
@@ -51,7 +49,7 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
     assert_eq!(counts, [0, 0, 0, 4]);
 }
 
-/// Whether a list of the ready tasks, or one of all, contradicts the counts.
+/// Whether lists of tasks contradict the counts.
 async fn are_wrong(client: &Client) -> bool {
     let of_state = client.page(Selector::states([State::Ready]), None, 100).await;
     let all = client.page(Selector::default(), None, 100).await;

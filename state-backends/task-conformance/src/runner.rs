@@ -1,4 +1,4 @@
-//! Runs checks and says which failed.
+//! Runs checks and reports failures.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -9,12 +9,12 @@ use interval_queue_conformance::{
 
 use crate::{CHECKS, Handles};
 
-/// A check that has not ended by then never will.
+/// A check that runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One thing that is expected of every store of tasks.
+/// One requirement of every task store.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     name: &'static str,
@@ -27,41 +27,41 @@ impl Check {
         Self { name, needs_clock, start }
     }
 
-    /// What is expected, in words: the name of a function in [`checks`](crate::checks).
+    /// The name of the function in [`checks`](crate::checks).
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether it lets time pass, and so needs a clock that it can set.
+    /// Whether the check needs a settable clock.
     pub fn needs_clock(&self) -> bool {
         self.needs_clock
     }
 
-    /// Runs the check on two handles on one store. Call it in a tokio runtime; a multi-threaded one finds
-    /// more.
+    /// Runs the check on two handles of one store, within a tokio runtime, best a multi-threaded
+    /// one.
     ///
     /// # Errors
     ///
-    /// The store does not do what is expected, or was not done within ten minutes.
+    /// The store violates the requirement, or the check took over ten minutes.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future lets the check run on in the background.
+    /// A dropped future leaves the check running in the background.
     pub async fn run(&self, handles: Handles) -> Result<(), Failure> {
         watched(self.name, PATIENCE, (self.start)(handles)).await
     }
 }
 
-/// Runs every check, one after the other, each on handles of its own; without a clock, those that need none. Call it
-/// in a tokio runtime.
+/// Runs all checks in turn, each on new handles, within a tokio runtime. Without a settable clock
+/// omits checks that need one.
 ///
 /// # Errors
 ///
-/// Some checks failed; the others ran all the same.
+/// Some checks failed. All were run.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future lets the check that is under way run on in the background; no other is started.
+/// A dropped future leaves the current check running in the background; no other starts.
 pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<(), Failures> {
     let mut failures = Vec::new();
     for check in CHECKS {
@@ -73,8 +73,8 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
     Failures::of(failures, CHECKS.len())
 }
 
-/// The body of a test that [`task_conformance_tests!`](crate::task_conformance_tests) writes. It is not generic: the
-/// checks are compiled here, once, and not again in the tests of each store.
+/// The body of a test of [`task_conformance_tests!`](crate::task_conformance_tests). Not generic,
+/// so that checks are compiled only once.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     match CHECKS.iter().find(|check| check.name == name) {

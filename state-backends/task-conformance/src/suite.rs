@@ -1,10 +1,10 @@
-//! The list of all checks, and what is made from it: the tests of
-//! [`task_conformance_tests!`](crate::task_conformance_tests) and [`CHECKS`].
+//! The list of all checks, as tests of [`task_conformance_tests!`](crate::task_conformance_tests)
+//! and as [`CHECKS`].
 
 use crate::{Check, checks};
 
-/// Hands the names of all checks to another macro of this crate: first those that any clock will do for, then those
-/// that let time pass. Whatever runs checks takes them from here.
+/// Passes the names of all checks to another macro of this crate, those that need a settable clock
+/// last. The only list of checks.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __every_task_check {
@@ -173,19 +173,19 @@ macro_rules! __every_task_check {
     };
 }
 
-/// Turns every check of this crate into a test of the module that calls it.
+/// Expands to a test of every check.
 ///
-/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two processes would have
-/// them, and its clock. Attributes are put on every test. Of a store whose clock cannot be set, the checks in which
-/// time passes are left out:
+/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two
+/// processes would have them, and its clock. Attributes apply to every test. `no clock` omits the
+/// checks that need a settable clock:
 ///
 /// ```
 /// # async fn make() -> interval_queue_task_conformance::Handles { std::future::pending().await }
 /// interval_queue_task_conformance::task_conformance_tests!(#[ignore = "needs a server"] make, no clock);
 /// ```
 ///
-/// Each test runs on a multi-threaded tokio runtime of its own, and on queues that no other one uses, so that all may
-/// share one server. The caller needs no other dependency.
+/// Each test has its own multi-threaded tokio runtime and queues, so that all can share one server.
+/// The caller needs no other dependency.
 #[macro_export]
 macro_rules! task_conformance_tests {
     ($(#[$($attribute:tt)*])* $make:path) => {
@@ -224,7 +224,7 @@ macro_rules! __task_test {
 #[macro_export]
 macro_rules! __task_table {
     (() [$($check:ident)*] [$($later:ident)*]) => {
-        /// Every check, in a good order to read the failures in.
+        /// All checks, in a good order to read failures.
         pub const CHECKS: &[Check] = &[
             $(Check::new(stringify!($check), false, |handles| Box::pin(checks::$check(handles))),)*
             $(Check::new(stringify!($later), true, |handles| Box::pin(checks::$later(handles))),)*

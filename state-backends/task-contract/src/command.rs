@@ -1,4 +1,4 @@
-//! What may be asked of a store: more work, one step of a worker, a change, or a look.
+//! Commands to a store.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,45 +11,45 @@ use crate::{
     Read, Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
-/// One atomic command on the tasks of a queue.
+/// An atomic command on the tasks of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
-    /// More work, all or nothing.
+    /// Adds tasks, all or none.
     Add(Add),
-    /// All that a worker tells the store and asks of it.
+    /// A worker's poll.
     Step(Step),
-    /// Something that an operator wants.
+    /// A change by an operator or an application.
     Change(Change),
-    /// The tasks of one nominal instant of a schedule.
+    /// Adds the tasks of a schedule's instant.
     Fire(Fire),
-    /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is
-    /// that of an `add`.
+    /// Adds tasks of another queue, all or none. Ids that are stored already change nothing. The
+    /// reply is [`Reply::Added`](crate::Reply::Added).
     Import(Arc<[Imported]>),
-    /// What has become of tasks since, for whoever follows: until it is asked no more, events are noted.
+    /// Returns events, and keeps them recorded for a while.
     Follow(Follow),
-    /// A look, which changes nothing.
+    /// A read; changes nothing.
     Read(Read),
 }
 
-/// New tasks. Ids that are there, or came earlier in the batch, were added before; they stay as they are.
+/// New tasks. An id that is stored already, or repeated in the batch, changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Add {
-    /// The tasks. An edge may name an earlier one of them. A clone shares them: a retry costs no copy of a batch.
+    /// The tasks. Edges may name earlier ones. Clones share them, so a retry copies nothing.
     pub tasks: Arc<[NewTask]>,
-    /// How many tasks its producer has added before: the [position](crate::Task::position) of the first one. It orders
-    /// the commands of a producer that the store carries out at the same instant of its clock.
+    /// [Position](crate::Task::position) of the first task: how many tasks its producer added
+    /// before. It orders the producer's commands within one instant of the store's clock.
     pub sequence: u32,
-    /// How long ago the request was sent for the first time, by its sender's clock.
+    /// Time since the first sending, by the sender's clock.
     pub age: Micros,
 }
 
 impl Add {
-    /// Checks every bound but that of the payloads.
+    /// Checks all bounds except payload sizes.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the invalid value and the accepted ones.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let many = self.tasks.len();
         if many > MAX_ADD {
@@ -66,47 +66,48 @@ impl Add {
     }
 }
 
-/// A task to be added.
+/// A task to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTask {
-    /// Its id.
+    /// The id.
     pub id: TaskId,
-    /// What handles it.
+    /// Names its handler.
     #[serde(default)]
     pub kind: Kind,
-    /// What its handler is given.
+    /// The handler's input.
     pub payload: Json,
-    /// From -100 to 100; the higher, the more urgent.
+    /// From -100 to 100; higher is more urgent.
     #[serde(default)]
     pub priority: i32,
-    /// What it has in common with tasks that must not run at once.
+    /// At most `key_limit` tasks of one key run at once.
     #[serde(default)]
     pub key: Option<Key>,
-    /// Whether tasks of its key run strictly in the order of adding. Give it to all tasks of a key or to none.
+    /// Whether tasks of the key run strictly in order of adding. Set it on all tasks of a key or on
+    /// none.
     #[serde(default)]
     pub ordered: bool,
-    /// A name that one live task of the queue may have.
+    /// A name that at most one live task holds.
     #[serde(default)]
     pub unique: Option<Unique>,
-    /// What happens if another task has that name.
+    /// Action if another task holds the unique name.
     #[serde(default)]
     pub on_conflict: OnConflict,
-    /// Not before.
+    /// Earliest start.
     #[serde(default)]
     pub not_before: When,
-    /// Started by then, or it has failed.
+    /// Latest start, else the task fails.
     #[serde(default)]
     pub deadline: Option<When>,
-    /// The parts of the policy that it sets itself; the rest is the queue's.
+    /// Parts of the policy that override the queue's.
     #[serde(default)]
     pub policy: PolicyOverride,
-    /// How many slots of the pace its start takes, and how much of the capacity of its worker its run.
+    /// Slots of the rate limit per start, and worker capacity per run.
     #[serde(default = "one")]
     pub weight: u32,
-    /// Words to find it by.
+    /// Words to find the task by.
     #[serde(default)]
     pub tags: Vec<Tag>,
-    /// What it waits for.
+    /// Upstreams to wait for.
     #[serde(default)]
     pub edges: Vec<NewEdge>,
 }
@@ -115,36 +116,37 @@ fn one() -> u32 {
     1
 }
 
-/// What a task waits for: said when it is added, or by [`Verb::Link`].
+/// An edge to an upstream, made by an `add` or by [`Verb::Link`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewEdge {
-    /// A task that is stored, or an earlier one of the same `add`.
+    /// A stored task, or an earlier one of the `add`.
     pub up: TaskId,
-    /// What the task calls the upstream's result.
+    /// Name of the upstream's result. `None`: the upstream's id.
     #[serde(default)]
     pub name: Option<Key>,
-    /// What becomes of the task if the upstream does not end well.
+    /// Effect of an upstream that fails or is cancelled.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
 
 impl From<TaskId> for NewEdge {
-    /// A task that is cancelled if this one does not end well, and calls its result by its id.
+    /// An edge with [`OnFailure::Cancel`] and no name.
     fn from(up: TaskId) -> Self {
         Self { up, name: None, on_failure: OnFailure::default() }
     }
 }
 
-/// What happens to a new task whose unique name another one has.
+/// Action if another task holds a new task's unique name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnConflict {
-    /// The one that is there stands, the new one is not added. The default.
+    /// Keep the existing task; do not add the new one. The default.
     #[default]
     Keep,
-    /// The one that is there becomes the new one, in its place and under its id, unless it is leased: then it stands.
+    /// Give the existing task the new content, keeping its id and time of adding. A leased task is
+    /// kept instead.
     Replace,
-    /// The whole `add` is refused with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
+    /// Reject the whole `add` with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
     Refuse,
 }
 
@@ -152,7 +154,7 @@ pub enum OnConflict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// So long after the store carries the command out.
+    /// This long after the store applies the command.
     After(Micros),
     /// This instant.
     At(Micros),
@@ -193,7 +195,7 @@ pub(crate) fn check_priority(priority: i32) -> Result<(), InvalidInput> {
 }
 
 impl NewTask {
-    /// A task with this payload and nothing else that is not the default.
+    /// A task with this payload and defaults.
     pub fn new(id: TaskId, payload: Json) -> Self {
         Self {
             id,
@@ -213,11 +215,11 @@ impl NewTask {
         }
     }
 
-    /// Checks every bound but that of the payload, which the queue sets.
+    /// Checks all bounds except the payload's size.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the invalid value and the accepted ones.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         check_priority(self.priority)?;
@@ -251,38 +253,38 @@ impl NewTask {
     }
 }
 
-/// All that a worker tells the store and asks of it, in one round trip. It has one step under way at a time.
+/// A worker's poll: report and request in one round trip. A worker has at most one step under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The worker.
     pub worker: WorkerId,
-    /// What a person calls it.
+    /// The worker's name for people.
     pub label: Label,
-    /// Rises with every step, also with one that is tried again. One that is not newer is refused.
+    /// Rises with every step, including retries. A step that is not newer is rejected.
     pub sequence: u64,
-    /// The number of its last step that was answered; zero: none was.
+    /// Sequence of the last answered step. 0: none.
     pub acknowledged: u64,
-    /// How long after this step it counts as alive, and all that it has is leased to it.
+    /// Duration of the lease of all the worker's tasks, from this step on.
     pub lease: Micros,
-    /// What it can do, sorted.
+    /// Kinds that the worker handles, sorted.
     pub kinds: Vec<Kind>,
-    /// What has ended, or was given back.
+    /// Runs that ended or were given back.
     pub complete: Vec<Completion>,
-    /// All that it holds beside what it completes; none: as the store knows. A worker says it in its first step, after a
-    /// step whose fate it does not know, and when it is told to restate.
+    /// All held leases except those in `complete`. `None`: as the store knows. Required in the
+    /// first step, after a step with unknown outcome, and when a reply requests a resync.
     pub holding: Option<Vec<(TaskId, Token)>>,
-    /// How far its runs are, of those of which there is news.
+    /// Progress of runs since the last step.
     pub progress: Vec<(TaskId, Token, Progress)>,
-    /// How many tasks it would have.
+    /// Maximum number of tasks to lease.
     pub want: u32,
-    /// Only those with this priority or a higher one; [`ABOVE_ALL`](crate::ABOVE_ALL): none.
+    /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
     pub at_least: Option<i32>,
-    /// How heavy they may be together: in their order, up to the first that does not fit; none: as heavy as they are.
+    /// Free capacity: leasing ends at the first task that does not fit. `None`: unlimited.
     pub room: Option<Room>,
 }
 
 impl Step {
-    /// The first step of a worker, which wants nothing yet.
+    /// A worker's first step, which requests no tasks.
     pub fn first(worker: WorkerId, kinds: impl IntoIterator<Item = Kind>, lease: Micros) -> Self {
         let mut kinds: Vec<_> = kinds.into_iter().collect();
         kinds.sort();
@@ -311,7 +313,7 @@ pub struct Completion {
     pub id: TaskId,
     /// The token of the run.
     pub token: Token,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
 }
 
@@ -319,104 +321,107 @@ pub struct Completion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Well, with this result.
+    /// Success, with this result.
     Done(Json),
-    /// With an error, which counts: again after a backoff, or failed after `max_attempts`.
+    /// An error that counts: retried after a backoff, or failed after `max_attempts`.
     Error(String),
-    /// It wants to be run again after this time, which is no failure; failed after `max_retries`.
+    /// A request to run again after this time, with a reason. No failure, but more than
+    /// `max_retries` requests fail the task.
     Retry(Micros, String),
-    /// For good: it will never succeed.
+    /// A permanent failure.
     Failed(String),
-    /// It was not run, or not to its end. Nothing counts.
+    /// Given back, not run or not to its end. Nothing counts.
     Released,
-    /// The host of the worker could not run it, for this reason. Nothing counts.
+    /// Not run, because the worker's host could not. Nothing counts.
     Unable(String),
-    /// It was not begun: another one is chosen in its place.
+    /// Never begun: the worker leases another task in its place.
     Exchanged,
 }
 
-/// A change by an operator or by an application.
+/// A change by an operator or an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Create the queue with these settings over the defaults, or meet the one that is there. With
-    /// [`OnExisting::Replace`] (or `Reset`) the settings given are the new truth, with `Fail` others are an error.
+    /// Create the queue with these settings over the defaults, or open the existing one. If its
+    /// settings differ, [`OnExisting::Replace`] and `Reset` store the given ones, and `Fail` is an
+    /// error.
     Open(SettingsChange, OnExisting),
-    /// Change settings; a queue that does not exist is created with them.
+    /// Change settings, or create the queue with them.
     Set(SettingsChange),
-    /// Lease nothing any more; what runs goes on.
+    /// Stop leasing tasks. Runs go on.
     Pause,
-    /// Lease again.
+    /// Lease tasks again.
     Resume,
-    /// Pause or resume one kind.
+    /// Pause (true) or resume one kind.
     Kind(Kind, bool),
-    /// Give one key a limit of its own: none: that of the queue, 0: it is paused.
+    /// Limit one key. `None`: the queue's limit. 0: paused.
     Key(Key, Option<u32>),
-    /// Do something with selected tasks.
+    /// Apply a verb to selected tasks.
     Tasks(ChangeTasks),
-    /// Make or replace a schedule.
+    /// Create or replace a schedule.
     Schedule(NewSchedule),
     /// Remove a schedule. Its tasks stay.
     Unschedule(Key),
-    /// Count the stored tasks again, after rows were removed or added by hand. It goes through all of them.
+    /// Recount all stored tasks, after rows were removed or added by hand.
     Recount,
 }
 
-/// Something done with selected tasks, at most [`MAX_PAGE`](crate::MAX_PAGE) a command.
+/// A verb for selected tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeTasks {
-    /// Which.
+    /// The tasks.
     pub selector: Selector,
-    /// What.
+    /// The action.
     pub verb: Verb,
-    /// Only those behind this id: the last one that the command before has looked at.
+    /// Only higher ids: `next` of the previous reply.
     pub after: Option<TaskId>,
-    /// Only those that were added before this instant of the store's clock: the `watermark` of the first reply.
+    /// Only tasks added before this instant of the store's clock: `watermark` of the first reply.
+    /// `None`: until now.
     pub watermark: Option<Micros>,
-    /// At most so many are touched.
+    /// Maximum number of tasks, 1 to [`MAX_PAGE`](crate::MAX_PAGE).
     pub limit: u32,
-    /// Whether nothing is done, only told what would be.
+    /// Whether to report the effect without applying it.
     pub dry_run: bool,
 }
 
-/// A schedule to be made.
+/// A schedule to create or replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSchedule {
-    /// Its name.
+    /// The name.
     pub name: Key,
-    /// What the worker makes tasks and instants of.
+    /// Template and rule, which only workers read.
     pub definition: Json,
-    /// Its first instant.
+    /// First instant. `None`: never.
     pub next: Option<Micros>,
-    /// Whether it makes nothing.
+    /// Whether the schedule is paused.
     pub paused: bool,
-    /// What happens at an instant that comes while the task before has not ended.
+    /// Action if the previous task has not ended.
     pub overlap: Overlap,
 }
 
-/// The tasks of one nominal instant, if it is still the next one of its schedule.
+/// The tasks of the next or the kept instant of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fire {
     /// The schedule.
     pub schedule: Key,
-    /// The revision that the worker has computed with.
+    /// Revision of the schedule that the worker used.
     pub revision: u64,
-    /// The instant.
+    /// The nominal instant.
     pub from: Micros,
-    /// What it makes, each for a nominal instant: one task, one for each instant that was missed, or none.
+    /// Tasks with their nominal instants: one, one per missed instant, or none.
     pub made: Vec<(Micros, NewTask)>,
-    /// The instant after it; none: it was the last one.
+    /// The instant after `from`. `None`: never again.
     pub next: Option<Micros>,
 }
 
 impl Command {
-    /// Whether it changes nothing.
+    /// Whether the command is a read.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether it creates the queue if it does not exist: tasks, workers, settings and pauses do. To end a pause or to
-    /// change tasks needs a queue.
+    /// Whether the command creates a missing queue, as tasks, workers, settings, pauses, key limits
+    /// and schedules do.
     pub fn creates_queue(&self) -> bool {
         match self {
             Self::Add(_) | Self::Step(_) => true,
@@ -433,11 +438,12 @@ impl Command {
         }
     }
 
-    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a store with rules of its own calls it.
+    /// Checks all bounds, as [`rules::apply`](crate::rules::apply) does. For stores with rules of
+    /// their own.
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the invalid value and the accepted ones.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         match self {
@@ -466,7 +472,7 @@ impl Command {
                 }
                 _ => Ok(()),
             },
-            Self::Import(tasks) => crate::import::check(tasks),
+            Self::Import(tasks) => crate::import_types::check(tasks),
             Self::Follow(follow) => follow.check(),
             Self::Fire(fire) => {
                 if fire.next.is_some_and(|next| next <= fire.from) {

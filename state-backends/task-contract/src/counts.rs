@@ -1,4 +1,4 @@
-//! What is counted, by kind: exact at every instant, since it is stored with what it counts.
+//! Counts by kind, exact at every instant: stored with the tasks that they count.
 
 use std::fmt;
 
@@ -6,31 +6,30 @@ use serde::{Serialize, Serializer};
 
 use crate::{Kind, State};
 
-/// What is counted.
+/// A counted quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Counted {
-    /// Tasks that are there in this state.
+    /// Tasks in this state.
     Now(State),
-    /// Tasks that were ever added.
+    /// Tasks ever added.
     EverAdded,
-    /// Runs that were ever begun.
+    /// Runs ever begun.
     EverLeased,
-    /// Tasks that were ever done; one that is retried and done again counts again.
+    /// Tasks ever done; counts again if retried and done again.
     EverDone,
-    /// Tasks that have ever failed.
+    /// Tasks ever failed.
     EverFailed,
-    /// Tasks that were ever cancelled.
+    /// Tasks ever cancelled.
     EverCancelled,
 }
 
 impl Counted {
-    /// All.
+    /// All quantities.
     pub fn all() -> impl Iterator<Item = Self> {
         let ever = [Self::EverAdded, Self::EverLeased, Self::EverDone, Self::EverFailed, Self::EverCancelled];
         State::ALL.into_iter().map(Self::Now).chain(ever)
     }
 
-    /// What counts those that ever ended so; none: it is no end that is counted.
     pub(crate) fn ever(end: State) -> Option<Self> {
         match end {
             State::Done => Some(Self::EverDone),
@@ -40,7 +39,7 @@ impl Counted {
         }
     }
 
-    /// Its name in stores.
+    /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Now(state) => state.as_str(),
@@ -52,13 +51,13 @@ impl Counted {
         }
     }
 
-    /// What has this name.
+    /// The quantity with this name.
     pub fn of_str(text: &str) -> Option<Self> {
         Self::all().find(|counted| counted.as_str() == text)
     }
 }
 
-/// By its name.
+/// Serialises as its name.
 impl Serialize for Counted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -71,15 +70,15 @@ impl fmt::Display for Counted {
     }
 }
 
-/// A number of tasks that was wrong.
+/// A corrected number of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Corrected {
     /// The kind of the tasks.
     pub kind: Kind,
     /// Their state.
     pub state: State,
-    /// How many there were said to be, which can be below zero.
+    /// The wrong number; can be negative.
     pub before: i64,
-    /// How many are stored.
+    /// Number of stored tasks.
     pub counted: u64,
 }

@@ -1,65 +1,65 @@
-//! What a task waits for: others of its queue.
+//! Edges between tasks of a queue.
 
 use interval_queue_contract::InvalidInput;
 use serde::{Deserialize, Serialize};
 
 use crate::{Key, State, TaskId};
 
-/// From an upstream to the downstream that waits for its end.
+/// An edge from an upstream to the downstream that waits for its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
-    /// What is waited for.
+    /// The upstream.
     pub up: TaskId,
-    /// What waits.
+    /// The downstream.
     pub down: TaskId,
-    /// What the downstream calls the upstream's result; none: the upstream's id.
+    /// Name of the upstream's result. `None`: the upstream's id.
     pub name: Option<Key>,
-    /// What becomes of the downstream if the upstream does not end well.
+    /// Effect of an upstream that does not succeed.
     pub on_failure: OnFailure,
-    /// What was told of the upstream.
+    /// The upstream's end, as notified.
     pub state: EdgeState,
-    /// In which life of the upstream that was.
+    /// The upstream's generation that `state` is about.
     pub generation: u32,
 }
 
-/// What becomes of a task whose upstream failed or was cancelled.
+/// Effect of an upstream that failed or was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// It is cancelled, and so are those that wait for it, as their edges say. The default.
+    /// Cancel the task; its downstreams act as their edges require. The default.
     #[default]
     Cancel,
-    /// It runs all the same.
+    /// Run the task all the same.
     Run,
-    /// It waits until somebody retries the upstream.
+    /// Let the task wait until the upstream is retried.
     Wait,
 }
 
-/// What was told of an upstream.
+/// An upstream's end, as notified to a downstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EdgeState {
-    /// Nobody has looked at the upstream yet.
+    /// The upstream was not checked yet.
     New,
-    /// It has not ended.
+    /// The upstream has not ended.
     Open,
-    /// It is done.
+    /// The upstream is done.
     Met,
-    /// It failed, and the downstream runs all the same.
+    /// The upstream failed; the downstream runs all the same.
     Failed,
-    /// It failed, and the downstream waits.
+    /// The upstream failed; the downstream waits.
     Held,
-    /// It failed, and the downstream is cancelled.
+    /// The upstream failed; the downstream is cancelled.
     Cut,
 }
 
 impl EdgeState {
-    /// Whether the downstream waits for it.
+    /// Whether the downstream waits for this edge.
     pub fn is_pending(self) -> bool {
         matches!(self, Self::New | Self::Open | Self::Held)
     }
 
-    /// Its name in stores.
+    /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -73,7 +73,7 @@ impl EdgeState {
 }
 
 impl OnFailure {
-    /// Its name in stores and documents.
+    /// Name in stores and documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -93,7 +93,7 @@ impl std::str::FromStr for OnFailure {
 }
 
 impl Edge {
-    /// Whether its downstream has to be told of the end of an upstream in this life.
+    /// Whether the end of the upstream in this generation has not been notified to the downstream.
     pub fn is_unnotified(&self, generation: u32) -> bool {
         match self.state {
             EdgeState::New | EdgeState::Open => true,
@@ -102,7 +102,6 @@ impl Edge {
         }
     }
 
-    /// What it becomes when its upstream has ended so.
     pub(crate) fn after(&self, end: State) -> EdgeState {
         match (end, self.on_failure) {
             (State::Done, _) => EdgeState::Met,

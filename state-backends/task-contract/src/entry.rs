@@ -1,11 +1,11 @@
-//! The entries of a task in the indexes that the lookups of [`Rows`](crate::Rows) need, for stores that keep tasks in
-//! memory. One ordered set has the entries of all indexes.
+//! Index entries of tasks for the lookups of [`Rows`](crate::Rows), for stores that keep tasks in
+//! memory: one ordered set holds those of all indexes.
 
 use interval_queue_contract::Micros;
 
 use crate::{Key, Kind, Rank, State, Task, TaskId, WorkerId};
 
-/// An entry of an index: its columns, then the id of the task.
+/// An index entry: its columns, then the id of the task.
 #[allow(missing_docs, reason = "each is named after its lookup in `Rows`")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
@@ -85,7 +85,7 @@ impl Entry {
         entries
     }
 
-    /// The task that has it.
+    /// The task of this entry.
     pub fn id(&self) -> TaskId {
         match *self {
             Self::Added(rank)

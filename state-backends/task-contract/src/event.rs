@@ -1,39 +1,38 @@
-//! What becomes of tasks while somebody follows, told as it happens.
+//! Events: changes of tasks, recorded while a follower is subscribed.
 
 use interval_queue_contract::{InvalidInput, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{Kind, MAX_PAGE, State, Task, TaskId, WorkerId};
 
-/// Events are noted for so long at least after somebody has asked for them.
+/// Minimum time for which events are recorded after a follower's request.
 pub const FOLLOWED: Micros = Micros::from_millis(60_000);
-/// An event is kept for so long.
+/// Retention of events.
 pub const KEEP_EVENTS: Micros = Micros::from_millis(120_000);
 
-/// A task is in another state.
+/// A change of a task's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, on the store's clock.
+    /// When it happened, on the store's clock.
     pub at: Micros,
     /// The task.
     pub task: TaskId,
-    /// Its kind.
+    /// The task's kind.
     pub kind: Kind,
-    /// In which state it was; none: it was not there.
+    /// The state before. `None`: it was not stored.
     pub from: Option<State>,
-    /// In which state it is; none: it is not there any more, as it was purged.
+    /// The state after. `None`: it was purged.
     pub to: Option<State>,
-    /// How often it was leased by then.
+    /// How often the task was leased by then.
     pub attempt: u32,
-    /// Whose run began or ended.
+    /// The worker whose run began or ended.
     pub worker: Option<WorkerId>,
-    /// What was said of it by this: why a run failed, or why it was cancelled.
+    /// Why the run failed or the task was cancelled.
     pub error: Option<String>,
 }
 
 impl Event {
-    /// What there is to tell; none: it is in the state in which it was. The id of a purged task is kept, which counts
-    /// as not there.
+    /// `None`: the state is unchanged. A purged task counts as not stored.
     pub(crate) fn of(at: Micros, before: Option<&Task>, after: &Task) -> Option<Self> {
         let there = |state: State| (state != State::Purged).then_some(state);
         let (from, to) = (before.and_then(|before| there(before.state)), there(after.state));
@@ -56,21 +55,21 @@ impl Event {
     }
 }
 
-/// How far somebody has followed.
+/// How far a follower has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The last event that was told, by the number that its store gave it.
+    /// Number, in the store, of the last event that was returned.
     pub number: u64,
-    /// All that happened until then was told.
+    /// Everything until this instant was returned.
     pub at: Micros,
 }
 
-/// Asks for events, and for more of them to be kept.
+/// A follower's request: returns events and keeps them recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follow {
-    /// Those after this mark; none: it begins now.
+    /// Start after this mark. `None`: now.
     pub after: Option<Mark>,
-    /// At most so many, and at most [`MAX_PAGE`].
+    /// Maximum number of events, 1 to [`MAX_PAGE`].
     pub most: u32,
 }
 
@@ -83,37 +82,36 @@ impl Follow {
     }
 }
 
-/// What has happened.
+/// The reply to a follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// In the order in which it was stored; those of one task in the order in which they happened.
+    /// Events in the order of storing; those of one task in the order of happening.
     pub events: Vec<Event>,
-    /// Where to go on.
+    /// `after` of the next request.
     pub mark: Mark,
-    /// Whether events may be lacking between the mark that was given and these: nobody has asked for longer than events
-    /// are noted, or kept; or the store was rolled back since.
+    /// Whether events may be missing since the given mark: the follower was away for longer than
+    /// events are recorded or kept, or the store was rolled back.
     pub missed: bool,
 }
 
-/// Since when, and until when events are noted.
+/// The period in which events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Following {
-    /// Without a gap since then, on the store's clock.
+    /// Begin of gapless recording, on the store's clock.
     pub from: Micros,
-    /// Until then, unless somebody asks again.
+    /// End of recording, unless a follower asks again.
     pub until: Micros,
 }
 
 impl Following {
-    /// As long as can be; not each time that somebody asks the row of the queue is written.
+    /// Longer than `FOLLOWED`, so that not every request writes the queue's row.
     const LONGEST: Micros = Micros::new(FOLLOWED.get() * 3 / 2);
 
-    /// From now on; or still, without a gap.
     pub(crate) fn renewed(from: Micros, now: Micros) -> Self {
         Self { from, until: now + Self::LONGEST }
     }
 
-    /// Whether events are noted now. Not if the clock was stepped back since.
+    /// False also if the clock was stepped back since.
     pub(crate) fn is_on(&self, now: Micros) -> bool {
         self.from <= now && now < self.until && self.until - now <= Self::LONGEST
     }

@@ -1,4 +1,4 @@
-//! What names a task, a worker and a run.
+//! Ids of tasks, workers and runs, and names.
 
 use std::{fmt, str::FromStr};
 
@@ -16,17 +16,17 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// The id with this number.
+            /// The id with this UUID.
             pub const fn new(id: Uuid) -> Self {
                 Self(id)
             }
 
-            /// The lowest there can be.
+            /// The lowest id.
             pub const FIRST: Self = Self(Uuid::nil());
-            /// The highest there can be.
+            /// The highest id.
             pub const LAST: Self = Self(Uuid::max());
 
-            /// Its number.
+            /// Its UUID.
             pub const fn uuid(self) -> Uuid {
                 self.0
             }
@@ -55,33 +55,34 @@ macro_rules! id {
 }
 
 id! {
-    /// The id of a task: a UUID that its producer makes before it adds the task, so that a repeated request is
+    /// The id of a task: a UUID that its producer makes beforehand, so that a repeated request is
     /// recognised.
     ///
-    /// Tasks do not run in the order of their ids: the store keeps in which order they were added.
+    /// Tasks do not run in the order of their ids; the store keeps the order of adding.
     TaskId, "task id"
 }
 
 id! {
-    /// The id of a worker: random, one for each start of a process, so that nobody keeps the tasks of a dead one alive.
+    /// The id of a worker: random per start of a process, so that no process keeps a dead one's
+    /// tasks alive.
     WorkerId, "worker id"
 }
 
-/// Names tasks that are named, and those of schedules.
+/// Namespace of ids made from names, including those of schedules.
 const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
-    /// The id before it in their order; none: it is the first.
+    /// The id before this one. `None`: it is the first.
     pub fn before(self) -> Option<Self> {
         self.0.as_u128().checked_sub(1).map(|number| Self(Uuid::from_u128(number)))
     }
 
-    /// The id of the task with this name, the same wherever it is made: what is added under it a second time adds
-    /// nothing, as long as the first one is stored, ended or not. A task that is to be unique only until it has ended
-    /// takes a [unique name](crate::Unique).
+    /// The id of the task with this name, equal in every process. A second task under it adds
+    /// nothing while the first is stored, ended or not. For a task that is unique only until its
+    /// end, use a [unique name](crate::Unique).
     ///
-    /// It is not time-ordered, and says nothing of the queue: give the names of two queues in one store different ones
-    /// if you move tasks between them.
+    /// The id is not time-ordered, and equal in every queue: to move tasks between two queues of
+    /// one store, use different names in each.
     pub fn named(name: &str) -> Self {
         Self(Uuid::new_v5(&NAMED, name.as_bytes()))
     }
@@ -93,34 +94,35 @@ impl TaskId {
 }
 
 name! {
-    /// What handles a task: 1 to 200 bytes of printable text that neither begins nor ends with white space.
+    /// The kind of a task, which names its handler: 1 to 200 bytes of printable text without white
+    /// space at the ends.
     Kind, |text| check_some("kind", text, MAX_KIND)
 }
 
 name! {
-    /// What tasks have in common that must not run at once, or the name of a unique task: 1 to 200 bytes of
-    /// printable text that neither begins nor ends with white space.
+    /// A key or a name: 1 to 200 bytes of printable text without white space at the ends. At most
+    /// `key_limit` tasks of one key run at once; a unique name has at most one live task.
     Key, |text| check_some("key", text, MAX_KEY)
 }
 
 name! {
-    /// A word to find tasks by: 1 to 100 bytes of printable text that neither begins nor ends with white space.
+    /// A word to find tasks by: 1 to 100 bytes of printable text without white space at the ends.
     Tag, |text| check_some("tag", text, MAX_TAG)
 }
 
 impl Default for Kind {
-    /// The kind of tasks that were given none: `default`.
+    /// `default`.
     fn default() -> Self {
         #[allow(clippy::expect_used, reason = "the text is known")]
         Self::new("default").expect("a printable name")
     }
 }
 
-/// The fencing token of one run: it rises with every lease of the task. A write that carries another token than the
-/// one in force changes nothing.
+/// The fencing token of a run, which rises with every lease of the task. A write under a token that
+/// is not in force changes nothing.
 ///
-/// The incarnation tells one time of the store from another: a store that was rolled back to a copy gives no token out
-/// twice.
+/// The incarnation distinguishes generations of the store: rolled back to a copy, it issues no
+/// token twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token {
     /// When the task was leased, by the store's clock; later if that clock was stepped back.

@@ -1,4 +1,4 @@
-//! A JSON value as text, which the rules never look into.
+//! A JSON value as text, which the rules never read.
 
 use std::fmt;
 
@@ -9,24 +9,25 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// What JSON allows around a value.
+/// White space that JSON allows around a value.
 const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The text of one JSON value: a payload or a result. Validated, never rewritten: digits, the order of keys, repeated keys
-/// and white space between tokens stay as given, byte for byte. White space around the value is removed.
+/// The text of one JSON value, a payload or a result. It is validated and never rewritten: digits,
+/// order of keys, repeated keys and inner white space stay byte for byte. Outer white space is
+/// removed.
 ///
-/// In JSON it serialises as the value itself. In binary formats it serialises as a string. A `serde_json::Value` cannot
-/// hold it: serialised into one, numbers are rounded and keys are sorted.
+/// In JSON it serialises as the value, in binary formats as a string. A `serde_json::Value` cannot
+/// hold it: that rounds numbers and sorts keys.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Box<str>);
 
 impl Json {
-    /// Checks that the text is one JSON value that a handler can read: at most 127 nested arrays and objects, numbers
-    /// within the range of `f64`, no half of a surrogate pair.
+    /// Checks that the text is one JSON value that a handler can read: at most 127 nested arrays
+    /// and objects, numbers within `f64`, no half of a surrogate pair.
     ///
     /// # Errors
     ///
-    /// The text is not such a value. The error shows its beginning, and names line and column of the fault.
+    /// It is no such value. The error shows its beginning, and line and column of the fault.
     pub fn new(text: impl Into<Box<str>>) -> Result<Self, InvalidInput> {
         let text = text.into();
         match serde_json::from_str::<Readable>(&text) {
@@ -49,14 +50,14 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// It cannot be told in JSON, such as a map whose keys are no text.
+    /// JSON cannot hold it, such as a map whose keys are no text.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, InvalidInput> {
         let text = serde_json::to_string(value)
             .map_err(|error| InvalidInput::new(format!("no JSON can be made of it: {error}")))?;
         Ok(Self(text.into()))
     }
 
-    /// What a store kept, which was checked when it came in.
+    /// Text from a store, checked when it was added.
     #[doc(hidden)]
     pub fn stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
@@ -107,8 +108,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A value that was read to its end and is not kept. What the parser skips it hardly looks at; this is read as a
-/// handler reads it.
+/// A value read to its end and discarded. The parser hardly checks ignored values; this reads as a
+/// handler does.
 struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {
@@ -191,7 +192,7 @@ mod tests {
         }
     }
 
-    /// A format that is not for people, of which only strings are of interest.
+    /// A binary format that has only strings.
     struct Binary(&'static str);
 
     impl<'de> Deserializer<'de> for Binary {
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(Json::new(format!("0.{digits}")).unwrap().as_str().len(), (1 << 20) + 2);
         let error = Json::new("[{\"a\":".repeat(1 << 18)).unwrap_err().to_string();
         assert!(error.contains("recursion limit exceeded at line 1 column"), "{error}");
-        // What a store has is written without being read again.
+        // A stored value is written without being read again.
         let deep = Json::stored("[".repeat(1 << 20) + &"]".repeat(1 << 20));
         assert_eq!(serde_json::to_string(&deep).unwrap().len(), 2 << 20);
     }

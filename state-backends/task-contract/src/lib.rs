@@ -1,33 +1,32 @@
-//! The contract between stored tasks and the places where they can be stored.
+//! The contract between stored tasks and their stores: rows, commands and every rule.
 //!
-//! A **task** is a unit of work that outlives its process. Producers add tasks to a queue; workers in any number of
-//! processes lease them, run them and complete them. This crate holds the rows, the commands, and every rule, as pure
-//! functions over the rows that a store finds: [`rules::apply`]. A store implements [`Rows`] and [`TaskStore`], and
-//! adds no rule of its own.
-//!
-//! Application code uses the crate `interval-queue-tasks`; only the author of a store needs this one.
+//! Producers add tasks to a queue. Workers in any number of processes lease, run and complete them.
+//! The rules are pure functions over the rows that a store finds: [`rules::apply`]. A store
+//! implements [`Rows`] and [`TaskStore`] and adds no rule. Applications use the crate
+//! `interval-queue-tasks`; only authors of stores need this one.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
-//! | task | one unit of stored work: id, kind, payload (JSON), options, state, result |
-//! | kind | names the handler; a worker says which kinds it serves and is offered no other |
-//! | worker | one process that runs tasks: random id, its own rising sequence number, one lease for all it holds |
-//! | attempt | rises with every lease of the task; with the store's incarnation it is the fencing [`Token`] of that run |
-//! | failures | runs that count against `max_attempts`: failed ones and those whose worker died |
-//! | gate | what a task waits for, in this order: edges (upstream tasks), time (not before), key |
+//! | task | stored work that outlives its process: id, kind, payload, state, result |
+//! | kind | names the handler; a worker is offered only the kinds that it handles |
+//! | worker | one start of a process: random id, rising sequence, one lease for all its tasks |
+//! | attempt | rises with every lease; with the incarnation it is the fencing [`Token`] |
+//! | failures | runs that count against `max_attempts`: errors and runs of dead workers |
+//! | gate | a task passes edges (upstreams), time (`not_before`) and key, in this order |
 //! | key | at most `key_limit` tasks of one key are ready or leased at a time |
-//! | due | `max(added, not_before) − priority × ageing`, at most 2^53 − 1, fixed at adding; lower is more urgent |
-//! | edge | upstream → downstream, with what becomes of the downstream when the upstream fails |
+//! | due | `max(added, not_before) − priority × ageing`, up to 2^53 − 1; lower is more urgent |
+//! | edge | upstream → downstream, with the effect of a failed upstream |
 //! | schedule | a template and a rule that adds one task per nominal instant |
-//! | clock of leases | never goes back, and silence of all counts for a quarter of a lease at most |
-//! | selector, verb | which tasks, and what is done with them |
-//! | event, mark | a task that is in another state, told to those who follow; how far one of them has come |
+//! | lease clock | never goes back; limits how much a silence of all workers counts |
+//! | selector, verb | which tasks to change, and how |
+//! | event, mark | a task's change of state; how far a follower has read |
 //!
-//! # What this crate must not know
+//! # Constraints
 //!
-//! It does no I/O, reads no clock, spawns nothing and draws no random number. Time enters as `now`.
+//! This crate does no I/O, reads no clock, spawns nothing and draws no random number. The store
+//! passes the time as `now`.
 
 mod command;
 mod counts;
@@ -35,13 +34,13 @@ mod edge;
 mod entry;
 mod event;
 mod id;
-mod import;
+mod import_types;
 mod json;
 pub mod judge;
 mod limits;
 mod policy;
 mod queue;
-mod read;
+mod read_types;
 mod reply;
 mod room;
 mod rows;
@@ -59,12 +58,12 @@ pub use edge::{Edge, EdgeState, OnFailure};
 pub use entry::Entry;
 pub use event::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark};
 pub use id::{Key, Kind, Tag, TaskId, Token, WorkerId};
-pub use import::Imported;
+pub use import_types::Imported;
 pub use json::Json;
 pub use limits::*;
 pub use policy::{Policy, PolicyOverride};
 pub use queue::{KeyRow, KindRow, Level, Overlap, Presence, Queue, RULES_VERSION, Schedule};
-pub use read::Read;
+pub use read_types::Read;
 pub use reply::*;
 pub use room::Room;
 pub use rows::Rows;

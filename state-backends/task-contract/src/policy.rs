@@ -1,4 +1,4 @@
-//! What becomes of a run that did not end well.
+//! Retries after runs that did not succeed.
 
 use std::time::Duration;
 
@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MAX_ATTEMPTS, MAX_DELAY, TaskId};
 
-/// How often a task is run, and how long it waits in between.
+/// How often a task runs, and the waits in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Policy {
-    /// Failures after which the task has failed; 1 is at most once. Runs of workers that died count. Default: 5.
+    /// Failures, including runs of dead workers, after which the task fails for good; 1 runs it at
+    /// most once. Default: 5.
     pub max_attempts: u32,
-    /// How often a run may ask to be run again, which is no failure. Default: 1,000.
+    /// Requests to run again, which are no failures; one more fails the task. Default: 1,000.
     pub max_retries: u32,
-    /// The wait after the first failure; it doubles with each. Default: 10 s.
+    /// Wait after the first failure; doubles with each. Default: 10 s.
     pub backoff: Micros,
-    /// The longest wait. Default: 1 h.
+    /// Longest wait. Default: 1 h.
     pub max_backoff: Micros,
-    /// How long a run may take, by its worker's clock. Default: any time.
+    /// Longest run, by the worker's clock. Default: unlimited.
     pub timeout: Option<Micros>,
 }
 
@@ -35,25 +36,25 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The same with so many attempts.
+    /// Sets `max_attempts`.
     #[must_use]
     pub fn max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
     }
 
-    /// The same with so many retries that are no failures.
+    /// Sets `max_retries`.
     #[must_use]
     pub fn max_retries(self, max_retries: u32) -> Self {
         Self { max_retries, ..self }
     }
 
-    /// The same with this wait after the first failure, doubled with each up to the longest.
+    /// Sets the first and the longest wait after failures.
     #[must_use]
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         Self { backoff: Micros::from_duration(first), max_backoff: Micros::from_duration(longest), ..self }
     }
 
-    /// The same with so much time for a run.
+    /// Sets the longest run.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(Micros::from_duration(timeout)), ..self }
@@ -63,8 +64,9 @@ impl Policy {
         PolicyOverride::from(*self).check()
     }
 
-    /// The wait after so many failures: it doubles with each, up to the longest, and a fifth of it at most is taken
-    /// off, as the task and the number of its runs say, so that what failed together does not come back together.
+    /// The wait after this many failures: doubled with each up to the longest, less up to a fifth.
+    /// The reduction depends on task and attempt, so that tasks that failed together do not come
+    /// back together.
     pub fn wait(&self, failures: u32, id: TaskId, attempt: u32) -> Micros {
         let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         let wait = (self.backoff * doubled).min(self.max_backoff);
@@ -74,7 +76,7 @@ impl Policy {
     }
 }
 
-/// The parts of a policy that a task sets itself. `None`: the queue's, as it is when it is needed.
+/// Parts of a policy that a task sets. `None`: the queue's value at the time of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicyOverride {
@@ -96,7 +98,7 @@ pub struct PolicyOverride {
 }
 
 impl From<Policy> for PolicyOverride {
-    /// Sets all parts, but for a timeout that is `None`.
+    /// Sets all parts, except a timeout that is `None`.
     fn from(policy: Policy) -> Self {
         Self {
             max_attempts: Some(policy.max_attempts),
@@ -109,13 +111,13 @@ impl From<Policy> for PolicyOverride {
 }
 
 impl PolicyOverride {
-    /// Whether the task sets nothing itself.
+    /// Whether the task sets no part.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The policy in force: the queue's, overlaid by what the task sets. A backoff and a longest backoff of which only
-    /// one is the task's never contradict each other: the task's value wins.
+    /// The policy in force. If the task sets only one of the two backoffs, the queue's other one is
+    /// adjusted to it.
     pub fn over(&self, queue: &Policy) -> Policy {
         let longest = || queue.max_backoff.max(self.backoff.unwrap_or_default());
         let max_backoff = self.max_backoff.unwrap_or_else(longest);
@@ -153,7 +155,8 @@ impl PolicyOverride {
     }
 }
 
-/// As good as random, and the same wherever it is computed: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+/// A pseudo-random number, equal on every host: the finaliser of SplitMix64 (Steele, Lea and Flood,
+/// 2014).
 pub(crate) fn mix(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)

@@ -5,144 +5,144 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Following, Json, Key, Kind, Settings, TaskId, WorkerId};
 
-/// The version of the rules in this crate. A presence says which its worker knows.
+/// Version of the rules in this crate; [`Presence::version`] keeps each worker's.
 pub const RULES_VERSION: u32 = 1;
 
 /// The row of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// What holds for all who use it.
+    /// The settings in force.
     pub settings: Settings,
-    /// Whether nothing is leased.
+    /// Whether leasing is paused.
     pub paused: bool,
-    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    /// When it was paused, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
-    /// When the store of it was made, or found to have forgotten something. No token tells an earlier time.
+    /// When the queue was created, or its store found to be rolled back: lower bound of new tokens.
     pub incarnation: Micros,
-    /// The clock of leases: it never goes back, and silence counts for a quarter of a lease at most.
+    /// The lease clock when last written, see `rules/clock.rs`.
     pub lease_clock: Micros,
-    /// The store's clock when `lease_clock` was read.
+    /// The store's clock when `lease_clock` was written.
     pub seen: Micros,
-    /// The latest that the store's clock was ever seen at; nothing is added before.
+    /// Latest store's clock seen: lower bound of times of adding.
     pub latest: Micros,
-    /// Whether the next step is to sweep: the last sweep has left something to do, or something was changed.
+    /// Whether the next step does full maintenance, because some was left or something was changed.
     pub maintenance_due: bool,
-    /// The limit of keys was changed: those behind this one are still to be levelled.
+    /// How far keys are rebalanced after a change of `key_limit`. `None`: all are.
     pub rebalance_after: Option<Level>,
-    /// Whether events are noted; none: and none is kept.
+    /// When events are recorded. `None`: no follower, and no stored event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Following>,
 }
 
-/// How far the keys are levelled after a change of their limit.
+/// How far keys are rebalanced after a change of `key_limit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Level {
-    /// None yet.
+    /// No key yet.
     Begin,
-    /// Up to this one.
+    /// All keys up to this one.
     After(Key),
 }
 
-/// What is known of a worker.
+/// The row of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     /// The worker.
     pub worker: WorkerId,
-    /// What a person calls it.
+    /// The worker's name for people.
     pub label: Label,
-    /// The number of its last step.
+    /// Sequence of the last step.
     pub sequence: u64,
-    /// How long after a step it counts as alive.
+    /// How long the lease lasts after a step.
     pub lease: Micros,
-    /// When its lease ends, on the clock of leases.
+    /// When the lease ends, on the lease clock.
     pub ends: Micros,
-    /// What it can do.
+    /// Kinds that the worker handles.
     pub kinds: Vec<Kind>,
-    /// The rules that it knows.
+    /// Version of the worker's rules.
     pub version: u32,
-    /// Since when it is known, on the store's clock.
+    /// First step, on the store's clock.
     pub since: Micros,
-    /// When it stepped last, on the store's clock.
+    /// Last step, on the store's clock.
     pub seen: Micros,
-    /// Whether it had a task after its last step.
+    /// Whether the worker held a task after its last step.
     pub busy: bool,
-    /// Whether it is dead, and its tasks were taken from it.
+    /// Whether the worker is dead and its tasks were taken back.
     pub cleared: bool,
-    /// It takes only tasks with this priority or a higher one, by its last step; none: all.
+    /// Lowest priority that the worker takes. `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<i32>,
-    /// It has room for so much weight, by its last step; none: for any task.
+    /// Free capacity after the last step. `None`: enough for any task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<u32>,
 }
 
-/// What is known of a kind.
+/// The row of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindRow {
     /// The kind.
     pub kind: Kind,
-    /// Whether nothing of it is leased.
+    /// Whether leasing is paused.
     pub paused: bool,
-    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    /// When it was paused, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
-    /// Until when somebody serves it, on the clock of leases.
+    /// Until when a worker handles it, on the lease clock.
     pub served_until: Micros,
-    /// Whether its tasks may hold keys: it is served and not paused, as far as the last sweep knows.
+    /// Whether its tasks may hold keys: handled and not paused at the last maintenance.
     pub open: bool,
-    /// Whether tasks of it are still to be unserved, or to be let into their lines.
+    /// Whether its tasks must still become unserved, or compete for keys again.
     pub needs_rebalancing: bool,
 }
 
-/// What is said of one key. There is no row of a key of which nothing is to be said.
+/// The row of a key with its own limit or in need of rebalancing. Other keys have none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
     /// The key.
     pub key: Key,
-    /// A limit of its own; 0: it is paused.
+    /// Own limit. `None`: the queue's. 0: paused.
     pub limit: Option<u32>,
-    /// Since when it is paused, on the store's clock. `None`: it is not paused, or that is not known.
+    /// When it was paused, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
-    /// Whether places of it are still to be given or taken.
+    /// Whether permits must still be granted or withdrawn.
     pub needs_rebalancing: bool,
 }
 
-/// A template and a rule that adds one task per nominal instant. When the next one is, the worker computes.
+/// A template and a rule that adds one task per nominal instant. Workers compute the instants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Its name.
+    /// The name.
     pub name: Key,
-    /// Rises with every change of it.
+    /// Rises with every change.
     pub revision: u64,
-    /// When it was made: part of the ids of its tasks.
+    /// When it was created: part of its tasks' ids.
     pub incarnation: Micros,
-    /// What the worker makes tasks and instants of: the rules do not look into it.
+    /// Template and rule, which only workers read.
     pub definition: Json,
-    /// The next nominal instant; none: never again.
+    /// Next nominal instant. `None`: never.
     pub next: Option<Micros>,
-    /// Whether it makes nothing.
+    /// Whether the schedule is paused.
     pub paused: bool,
-    /// What happens at an instant that comes while the task before has not ended.
+    /// Action if the previous task has not ended.
     pub overlap: Overlap,
-    /// The task that it made last.
+    /// The task made last.
     pub last: Option<TaskId>,
-    /// The instant that is kept until that one has ended.
+    /// The instant kept until `last` has ended.
     pub kept: Option<Micros>,
-    /// Whether that one has ended.
+    /// Whether `last` has ended, so that the kept instant is due.
     pub may_follow: bool,
 }
 
-/// What happens at a nominal instant that comes while the task of the one before has not ended.
+/// Action at an instant when the previous task has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
-    /// It makes a task all the same. The default.
+    /// Make a task all the same. The default.
     #[default]
     Allow,
-    /// It makes none.
+    /// Make no task.
     Skip,
-    /// It is kept until that one has ended; of several the last.
+    /// Keep the instant until the previous task has ended; of several the last.
     Keep,
 }

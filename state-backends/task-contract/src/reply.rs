@@ -1,4 +1,4 @@
-//! What a store answers.
+//! Replies of a store.
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,15 @@ use crate::{
     Schedule, Settings, State, Stop, Task, TaskId, Times, Token,
 };
 
-/// The answer to a [`Command`](crate::Command).
+/// The reply to a [`Command`](crate::Command).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To an `add`: what became of each task, in their order.
+    /// To an `add` or an import: the outcomes, in the order of the tasks.
     Added(Vec<Added>),
     /// To a `step`.
     Stepped(Stepped),
-    /// To a change of settings, pause, resume and schedules: the settings that hold now.
+    /// To a change of settings, pauses, key limits and schedules: the settings in force.
     Changed(Settings),
     /// To a change of selected tasks.
     Touched(Touched),
@@ -30,8 +30,8 @@ pub enum Reply {
     Clock(Micros),
     /// To [`Read::Overview`](crate::Read::Overview).
     Overview(Box<Overview>),
-    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids; none: there is no such task. Those at the end
-    /// are left out if their payloads and results are too much for one reply.
+    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids. `None`: not stored. Ends
+    /// early if payloads and results exceed [`MAX_REPLY`](crate::MAX_REPLY).
     Tasks(Vec<Option<Stored>>),
     /// To [`Read::Page`](crate::Read::Page).
     Page(Page),
@@ -43,22 +43,22 @@ pub enum Reply {
     Workers(Vec<Worker>),
     /// To [`Read::Schedules`](crate::Read::Schedules).
     Schedules(Vec<Schedule>),
-    /// To [`Read::Times`](crate::Read::Times): hours in which there was something, in their order.
+    /// To [`Read::Times`](crate::Read::Times): the hours with runs, in their order.
     Times(Vec<Times>),
     /// To [`Read::Line`](crate::Read::Line).
     Line(Vec<Task>),
-    /// To [`Read::KeyLimit`](crate::Read::KeyLimit); `None`: the key has the limit of the queue.
+    /// To [`Read::KeyLimit`](crate::Read::KeyLimit). `None`: the queue's limit.
     KeyLimit(Option<u32>),
     /// To [`Read::Ready`](crate::Read::Ready).
     Ready(bool),
 }
 
 impl Reply {
-    /// What became of the tasks of an `add`, in their order.
+    /// The outcomes of an `add`, in the order of its tasks.
     ///
     /// # Errors
     ///
-    /// [`Damaged`](StateErrorKind::Damaged): it answers something else.
+    /// [`Damaged`](StateErrorKind::Damaged): it is another reply.
     pub fn added(self) -> Result<Vec<Added>, StateError> {
         match self {
             Self::Added(added) => Ok(added),
@@ -70,22 +70,23 @@ impl Reply {
     }
 }
 
-/// What became of a task in an `add`.
+/// The outcome of adding a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Added {
-    /// It is stored.
+    /// The task is stored.
     New(TaskId),
-    /// It was stored before, or put in the place of another one, by another sending of the same request.
+    /// The task was stored before, or has replaced another one, by an earlier sending of the
+    /// request.
     Again(TaskId),
-    /// This other one has its unique name and stands.
+    /// Not added: this task holds the unique name.
     Kept(TaskId),
-    /// This other one had its unique name and became it.
+    /// This task held the unique name and has the new content now.
     Replaced(TaskId),
 }
 
 impl Added {
-    /// The task that is there now.
+    /// The stored task.
     pub fn id(self) -> TaskId {
         match self {
             Self::New(id) | Self::Again(id) | Self::Kept(id) | Self::Replaced(id) => id,
@@ -93,30 +94,30 @@ impl Added {
     }
 }
 
-/// The answer to a step.
+/// The reply to a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
-    /// The store does not know the worker, or holds it for dead: nothing was leased, and the next step is to say all
-    /// that the worker holds.
+    /// Whether the worker must resync: the store does not know its last step, or its lease has
+    /// ended. Nothing was leased; its next step must list all held leases.
     pub restate: bool,
-    /// What the worker has from now on.
+    /// Tasks leased by this step.
     pub leased: Vec<Leased>,
-    /// What it spoke of and does not have: those tokens are not in force, and nothing was changed by them.
+    /// Reported tasks whose tokens are not in force. Nothing was changed for them.
     pub lost: Vec<TaskId>,
-    /// What it has and is asked to stop.
+    /// Held tasks that must stop.
     pub stop: Vec<(TaskId, Stop)>,
-    /// In what time there is something to do that nobody will be nudged for; none: nothing is known of.
+    /// Time until something is due that no notification announces. `None`: nothing is known.
     pub next: Option<Micros>,
-    /// Whether housekeeping has more to do: a worker that wants tasks steps again at once.
+    /// Whether maintenance is left: a worker that wants tasks polls again at once.
     pub more: bool,
     /// Schedules whose next instant has come.
     pub schedules: Vec<DueSchedule>,
-    /// What went wrong with results: they were too large, and their runs count as failed.
+    /// Tasks whose results were too large, which counts as a failure.
     pub refused: Vec<TaskId>,
 }
 
-/// The end of a run as part of a transaction of the application: it holds once that is committed. A handler returns it
-/// then, and its worker has nothing to say of the run any more.
+/// The end of a run within a transaction of the application, valid once that is committed. The
+/// handler returns it, so that its worker does not report the run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[must_use = "commit the transaction, and return it from the handler"]
 #[non_exhaustive]
@@ -130,7 +131,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// What a store says that has completed a run so.
+    /// Returned by a store that has stored this completion.
     pub fn new(completion: &Completion, state: State) -> Self {
         Self { id: completion.id, token: completion.token, state }
     }
@@ -139,13 +140,13 @@ impl Completed {
 /// A task that was leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// Its row.
+    /// The row.
     pub task: Task,
-    /// What its handler is given.
+    /// The handler's input.
     pub payload: Json,
-    /// What holds for its failures.
+    /// The policy in force.
     pub policy: Policy,
-    /// In what time its deadline is.
+    /// Time until the deadline.
     pub deadline: Option<Micros>,
 }
 
@@ -160,69 +161,70 @@ pub struct DueSchedule {
     pub now: Micros,
 }
 
-/// The answer to a change of selected tasks.
+/// The reply to a change of selected tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// What was touched, or would be, in the order of their ids.
+    /// Tasks that were touched, or would be in a dry run, by id.
     pub ids: Vec<TaskId>,
-    /// Selected tasks that could not be touched: ended ones that a task needs that has not ended, ones with as
-    /// many tags or upstreams as can be, ones that would wait for themselves, and of a move ones of a key of which one
-    /// runs.
+    /// Selected tasks left unchanged: ended tasks that a live one needs, tasks with the maximum of
+    /// tags or upstreams, tasks that would wait for themselves, and of a move all of a key with a
+    /// running task.
     pub kept: Vec<TaskId>,
-    /// Touched tasks that run: their workers are asked to stop the runs, and the tasks are cancelled once these have
-    /// ended. Only for [`Verb::Cancel`](crate::Verb::Cancel).
+    /// Touched tasks that run: workers are asked to stop them, and they are cancelled when their
+    /// runs end. Only of [`Verb::Cancel`](crate::Verb::Cancel).
     pub asked: Vec<TaskId>,
-    /// Tasks that were not retried since another task has their unique name: with that task.
+    /// Tasks not retried, each with the holder of its unique name.
     pub taken: Vec<(TaskId, TaskId)>,
-    /// Go on behind this one; none: that was all.
+    /// `after` of the next command. `None`: all are handled.
     pub next: Option<TaskId>,
-    /// The instant up to which tasks are selected, for the commands that follow.
+    /// `watermark` of the commands that follow.
     pub watermark: Micros,
 }
 
-/// The answer to a recount.
+/// The reply to a recount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recounted {
-    /// Numbers that were wrong and are right now, by kind and state.
+    /// Counts that were wrong and are corrected.
     pub corrected: Vec<Corrected>,
-    /// Entries of indexes that were removed, since their tasks are not stored. 0 where a database keeps the indexes.
+    /// Index entries removed because their tasks are not stored. 0 where a database maintains the
+    /// indexes.
     pub dropped: u64,
-    /// Whether there are more such entries: recount again.
+    /// Whether such entries are left: recount again.
     pub more: bool,
 }
 
-/// The answer to a `fire`.
+/// The reply to a `fire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fired {
-    /// The tasks are added.
+    /// The tasks were added.
     Made,
-    /// Nothing is made at this instant: the task of the one before has not ended.
+    /// No task was added: the previous one has not ended.
     Skipped,
-    /// The instant is kept until the task of the one before has ended.
+    /// The instant is kept until the previous task ends.
     Kept,
-    /// It is not the next instant of this revision, or it has not come.
+    /// Not a due next or kept instant of this revision, or the schedule is paused or removed.
     Stale,
 }
 
-/// A stored task with all that belongs to it.
+/// A stored task and all that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stored {
-    /// Its row.
+    /// The row.
     #[serde(flatten)]
     pub task: Task,
-    /// Its payload; none: it was not asked for, or the task was purged.
+    /// The payload. `None`: not requested, or purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
-    /// Its result; none: there is none, or it was not asked for.
+    /// The result. `None`: none stored, or not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
-    /// What it waits or waited for, the first hundred.
+    /// The first hundred edges to upstreams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<Edge>,
-    /// What waits for it, the first hundred.
+    /// The first hundred edges to downstreams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub downstreams: Vec<Edge>,
-    /// Why it does not run, if it has not ended and nobody has it.
+    /// Why the task does not run. `None`: it has ended, or a live worker holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
 }
@@ -232,31 +234,32 @@ pub struct Stored {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Why {
-    /// It was added, and no step of a worker has admitted it yet.
+    /// No poll has admitted it since it was added.
     NoStep,
-    /// It waits for upstreams.
+    /// Waits for upstreams.
     Upstreams,
-    /// Its time comes in this long.
+    /// Time until it is due.
     Time(Micros),
-    /// The task in front of it in the line of its key, or the one that holds the key.
+    /// No permit of its key is free. The id is the first task that waits for one. `None`: it is
+    /// first itself.
     Key(Option<TaskId>),
     /// The key is paused.
     KeyPaused,
-    /// It is leased, and the lease of its worker has ended: the next step of another worker takes it back.
+    /// Leased to a worker whose lease has ended: the next poll of another one takes it back.
     Lost,
-    /// No living worker serves its kind.
+    /// No live worker handles its kind.
     Unserved,
     /// Its kind is paused.
     KindPaused,
     /// The queue is paused.
     Paused,
-    /// As many run as may.
+    /// The queue's `max_running` is reached.
     Limit,
-    /// Every living worker that serves its kind is under load, and takes only tasks with this priority or a higher one.
+    /// All live workers that handle its kind are under load and take only this priority or higher.
     Load(i32),
-    /// No living worker that serves its kind, and takes its priority now, has room for its weight.
+    /// No live worker that handles its kind and takes its priority has capacity for its weight.
     Room,
-    /// Nothing is in its way: the next worker that has room takes it, as its place comes.
+    /// Nothing blocks it: the next worker with capacity takes it in its turn.
     Next,
 }
 
@@ -265,10 +268,10 @@ pub enum Why {
 pub struct Page {
     /// The tasks, by id.
     pub tasks: Vec<Stored>,
-    /// Go on behind this one; none: that was all.
+    /// `after` of the next page. `None`: last page.
     pub next: Option<TaskId>,
-    /// Whether these are all tasks of some states and kinds, and the counts say otherwise: rows were removed or added by
-    /// hand. [`Change::Recount`](crate::Change::Recount) counts again.
+    /// Whether all tasks of some states and kinds are listed and the counts differ, because rows
+    /// were removed or added by hand. [`Change::Recount`](crate::Change::Recount) corrects them.
     pub miscounted: bool,
 }
 
@@ -277,78 +280,77 @@ pub struct Page {
 pub struct Inputs {
     /// The results, by upstream.
     pub inputs: Vec<Input>,
-    /// Go on behind this upstream; none: that was all.
+    /// `after` of the next page. `None`: last page.
     pub next: Option<TaskId>,
 }
 
-/// The result of an upstream.
+/// An upstream's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// What the downstream calls it; none: the upstream's id.
+    /// Name of the result. `None`: the upstream's id.
     pub name: Option<Key>,
     /// The upstream.
     pub up: TaskId,
-    /// What becomes of the downstream if it does not end well.
+    /// Effect of an upstream that does not succeed.
     pub on_failure: OnFailure,
-    /// How it ended.
+    /// How the upstream ended.
     pub state: State,
-    /// Its result, if it is done.
+    /// The result, if the upstream is done.
     pub result: Option<Json>,
 }
 
-/// A worker, as it is seen.
+/// A worker, as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Worker {
-    /// What is known of it.
+    /// The stored row.
     #[serde(flatten)]
     pub presence: Presence,
-    /// In what time its lease ends; none: it has.
+    /// Time until the lease ends. `None`: it has ended.
     pub alive_for: Option<Micros>,
-    /// What it has, at most a hundred.
+    /// Held tasks, at most a hundred.
     pub holds: Vec<(TaskId, Token)>,
 }
 
-/// A key that is paused.
+/// A paused key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PausedKey {
     /// The key.
     pub key: Key,
-    /// How many tasks wait for it, at most [`MAX_COUNTED`](crate::MAX_COUNTED).
+    /// Tasks that wait for the key, at most [`MAX_COUNTED`](crate::MAX_COUNTED).
     pub tasks: u64,
-    /// Since when it is paused, on the store's clock. `None`: that is not known.
+    /// When it was paused, on the store's clock. `None`: unknown.
     pub since: Option<Micros>,
 }
 
-/// How a queue is.
+/// The status of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
     /// The store's clock.
     pub at: Micros,
-    /// What holds for all who use it.
+    /// The settings in force.
     pub settings: Settings,
-    /// Whether nothing is leased.
+    /// Whether the queue is paused.
     pub paused: bool,
-    /// Since when, on the store's clock. `None`: it is not paused, or that is not known.
+    /// When it was paused, on the store's clock. `None`: not paused, or unknown.
     pub paused_at: Option<Micros>,
-    /// Keys that are paused, by key, at most [`MAX_LISTED`](crate::MAX_LISTED).
+    /// Paused keys, by key, at most [`MAX_LISTED`](crate::MAX_LISTED).
     pub paused_keys: Vec<PausedKey>,
-    /// How many tasks there are of each kind in each state, and how many there ever were.
+    /// Tasks by kind: now in each state, and ever.
     pub counts: Vec<(Kind, Counted, u64)>,
-    /// How many workers live.
+    /// Live workers.
     pub workers: u64,
-    /// How many tasks are leased to workers whose lease has ended: the next steps of other workers take them back.
+    /// Tasks of workers whose lease has ended: the next polls of others take them back.
     pub lost: u64,
-    /// What is known of kinds.
+    /// All kinds.
     pub kinds: Vec<KindRow>,
-    /// Kinds of which something waits and that no living worker serves.
+    /// Kinds with live tasks that no live worker handles.
     pub unserved: Vec<Kind>,
-    /// Since when the task has been ready that has been so for longest, of the twenty most urgent ones. See
-    /// [`Task::ready_since`].
+    /// Earliest [`Task::ready_since`] of the twenty most urgent ready tasks.
     pub oldest: Option<Micros>,
-    /// When the first of those that wait for their time is due.
+    /// When the next scheduled task is due.
     pub next: Option<Micros>,
-    /// Whether the counts are seen to be wrong, since rows were removed or added by hand.
-    /// [`Change::Recount`](crate::Change::Recount) counts again. Only what an overview looks at anyway is compared: the
-    /// ready tasks if there are less than twenty, and whether one waits for its time.
+    /// Whether counts were found wrong, because rows were removed or added by hand;
+    /// [`Change::Recount`](crate::Change::Recount) corrects them. An overview compares only what it
+    /// reads: fewer than twenty ready tasks, and whether one is scheduled.
     pub miscounted: bool,
 }

@@ -1,12 +1,12 @@
-//! How much weight a worker with a capacity has room for.
+//! The free capacity of a worker.
 
-/// What is free of the capacity of a worker: the weights of all that it holds together are no more than that. But a
-/// task that is heavier than the whole of it runs alone, else it would never run.
+/// Free capacity of a worker: its tasks together never weigh more than its capacity. A heavier task
+/// runs alone, else it would never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Room {
-    /// So much is free.
+    /// The free weight.
     pub weight: u32,
-    /// Whether it holds nothing: then the first task may be heavier.
+    /// Whether the worker holds no task: the first may be heavier.
     pub empty: bool,
 }
 
@@ -16,7 +16,7 @@ impl Room {
         self.empty || weight <= self.weight
     }
 
-    /// What is left once it is.
+    /// The capacity left after leasing this weight.
     #[must_use]
     pub fn after(self, weight: u32) -> Self {
         Self { weight: self.weight.saturating_sub(weight), empty: false }

@@ -1,4 +1,4 @@
-//! Which tasks, and what is to become of them.
+//! Selectors of tasks, and verbs on them.
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,28 @@ use crate::{
     Key, Kind, MAX_PAGE, NewEdge, State, Tag, Task, TaskId, When, WorkerId, command::check_priority,
 };
 
-/// Which tasks of a queue. Each condition that is given must hold; of a list one is enough. None: all.
+/// Selects tasks of a queue: all given conditions must hold, of a list one element. The default
+/// selects all but purged tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selector {
-    /// These.
+    /// With one of these ids.
     pub ids: Vec<TaskId>,
-    /// Of these kinds.
+    /// Of one of these kinds.
     pub kinds: Vec<Kind>,
-    /// In these states. Purged ones are selected only if they are named.
+    /// In one of these states; purged tasks only if named here.
     pub states: Vec<State>,
     /// With this key.
     pub key: Option<Key>,
-    /// With this unique name, whether or not it has it now.
+    /// With this unique name, held or not.
     pub unique: Option<Key>,
     /// With this tag.
     pub tag: Option<Tag>,
-    /// Leased to this worker.
+    /// Held by this worker, now or last.
     pub worker: Option<WorkerId>,
-    /// Whose last error has this text.
+    /// With this text in the last error.
     pub error: Option<String>,
-    /// Added at this instant or later, on the store's clock.
+    /// Added at this instant of the store's clock or later.
     pub added_from: Option<Micros>,
     /// Added before this instant.
     pub added_before: Option<Micros>,
@@ -36,22 +37,23 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// These tasks.
+    /// Selects these tasks.
     pub fn ids(ids: impl IntoIterator<Item = TaskId>) -> Self {
         Self { ids: ids.into_iter().collect(), ..Self::default() }
     }
 
-    /// Those in these states.
+    /// Selects tasks in these states.
     pub fn states(states: impl IntoIterator<Item = State>) -> Self {
         Self { states: states.into_iter().collect(), ..Self::default() }
     }
 
-    /// Whether it selects every task.
+    /// Whether the selector has no condition.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it selects this one. A store that finds tasks by other means finds the same.
+    /// Whether the selector matches this task. A store that selects by other means returns the same
+    /// tasks.
     pub fn matches(&self, task: &Task) -> bool {
         fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
             of.is_empty() || of.contains(it)
@@ -82,52 +84,53 @@ impl Selector {
     }
 }
 
-/// The tag of tasks that have left a queue and are not imported elsewhere yet.
+/// Tag of tasks that left a queue and are not imported elsewhere yet.
 pub const MOVING: &str = "moving";
-/// What the error of a task that has left a queue begins with; then comes where to.
+/// Prefix of a moved task's error; the destination follows.
 pub const MOVED: &str = "it was moved to ";
 
-/// What is to become of the selected tasks.
+/// An action on selected tasks. Tasks in other states stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
-    /// They are cancelled. Workers are asked to stop those that run, which end as cancelled, however their runs end. Of
-    /// ended ones nothing changes.
+    /// Cancel live tasks. Workers are asked to stop running ones, which end as cancelled however
+    /// their runs end.
     Cancel,
-    /// Ended ones go through all their gates again, with all their attempts, and so wait for upstreams that run again,
-    /// too. Those that had seen their end and have not started wait for them again. Those whose unique name another
-    /// task has are [not retried](crate::Touched::taken). Those that have left for another queue and not arrived keep
-    /// their runs and times. Of others nothing changes.
+    /// Send ended tasks through all gates again, with all attempts, waiting also for upstreams that
+    /// run again. Downstreams that used their end and have not started wait for them again. Tasks
+    /// whose unique name another task holds are [not retried](crate::Touched::taken). A task that
+    /// left for another queue and did not arrive keeps its runs and times.
     Retry,
-    /// Scheduled ones are run now; workers give back those that run. Of others nothing changes.
+    /// Make scheduled tasks due now; workers give back running ones.
     Release,
-    /// Those that nobody runs get a new time, so long from now, and wait for it. Of others nothing changes.
+    /// Set the time of live tasks that do not run to this long from now.
     Delay(Micros),
-    /// Those that have not ended have this priority, as if they had been added with it. A run goes on.
+    /// Give live tasks this priority, as if added with it. Runs go on.
     Priority(i32),
-    /// They have this tag, too. Those that have it are not touched; those with as many as can be are kept as they are.
+    /// Add this tag, unless the task has it or as many as allowed.
     Tag(Tag),
-    /// They do not have this tag any more. Those without it are not touched.
+    /// Remove this tag.
     Untag(Tag),
-    /// Those that nobody runs are cancelled here with this place as the reason, and have the tag [`MOVING`], for
-    /// somebody who imports them there. Those that wait for them go on waiting. Of others nothing changes.
+    /// Cancel live tasks that do not run, with this place as the reason, and tag them [`MOVING`]
+    /// for an import there. Downstreams go on waiting.
     Move(Label),
-    /// Those that nobody runs wait for this task, too, before they go on to their other gates. Those that wait for it
-    /// already are not touched. Those for which it waits itself, through whatever others, are kept as they are: no
-    /// cycle can be made. So are those for which more than [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) tasks wait, if it
-    /// has upstreams, and those with as many upstreams as can be. It is an error if it is not stored here.
+    /// Make live tasks that do not run wait for this task, too, before their other gates. An error
+    /// if it is not stored here. Unchanged: tasks that wait for it already; tasks for which it
+    /// waits, also through others; with upstreams of its own, tasks with more than
+    /// [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) direct and indirect downstreams; tasks with as many
+    /// upstreams as allowed.
     Link(NewEdge),
-    /// Those that wait do not wait for this task any more, nor get its result; failed and cancelled ones will not when
-    /// they are retried. Others, and those that never waited for it, are not touched.
+    /// Remove the edge from this task, so that added and waiting tasks neither wait for it nor get
+    /// its result; failed and cancelled ones likewise when retried.
     Unlink(TaskId),
-    /// Ended ones are forgotten, with their payloads and results. A task that has not ended keeps its upstreams. An ended
-    /// one does not: it runs without their results if it is retried.
+    /// Forget ended tasks, with payloads and results. Live tasks keep their upstreams. Ended ones
+    /// do not: retried, they run without these results.
     Purge,
 }
 
 impl Verb {
-    /// Whether it does anything to a task in this state.
+    /// Whether the verb acts on tasks in this state.
     pub fn acts_on(&self, state: State) -> bool {
         match self {
             Self::Cancel | Self::Priority(_) => !state.is_ended(),
@@ -141,13 +144,13 @@ impl Verb {
         }
     }
 
-    /// Whether there is nothing to do to a task in a state that it acts on. Of edges its row says nothing.
+    /// Whether a task in a state that the verb acts on needs no change, by its row alone.
     pub(crate) fn is_done_to(&self, task: &Task) -> bool {
         match self {
             Self::Priority(priority) => task.priority == *priority,
             Self::Tag(tag) => task.tags.contains(tag),
             Self::Untag(tag) => !task.tags.contains(tag),
-            // It runs at its destination. A task that has left and not arrived can be had back.
+            // A task that arrived runs at its destination; one that did not can be retried.
             Self::Retry => {
                 let is_moved = task.error.as_deref().is_some_and(|error| error.starts_with(MOVED));
                 let has_arrived = !task.tags.iter().any(|tag| tag.as_str() == MOVING);
@@ -157,7 +160,7 @@ impl Verb {
         }
     }
 
-    /// Its name.
+    /// The verb's name.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Cancel => "cancel",

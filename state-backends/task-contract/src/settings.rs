@@ -1,46 +1,46 @@
-//! What is stored with a queue and holds for all who use it.
+//! Settings stored with a queue.
 
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{DEFAULT_MAX_PAYLOAD, KEEP_IDS, MAX_AGEING, MAX_DELAY, MAX_REPLY, Policy, State};
 
-/// The settings of a queue of tasks. Its pace is not among them: that is the interval queue of the same name.
+/// Settings of a queue of tasks, for all its users. Its rate limit is that of the interval queue of
+/// the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// How many of its tasks are leased at once; none: any number. Default: none.
+    /// Maximum number of leased tasks. `None`: unlimited. Default: `None`.
     pub max_running: Option<u32>,
-    /// How many of one key are ready or leased at once. Default: 1.
+    /// Maximum number of ready or leased tasks of one key. Default: 1.
     pub key_limit: u32,
-    /// How long a task waits until it is as urgent as one with a priority higher by 1 that comes then. Acts on
-    /// what is added from then on. Default: a day.
+    /// How long a task waits to become as urgent as a new one with priority higher by 1. A change
+    /// affects tasks added later. Default: a day.
     pub ageing: Micros,
-    /// How long ended tasks are kept. Default: those that are done and cancelled a day, failed ones 14.
+    /// Retention of ended tasks. Default: done and cancelled a day, failed 14 days.
     pub keep: Keep,
-    /// The largest payload and result, in bytes. Default: 1 MiB.
+    /// Largest payload and result, in bytes. Default: 1 MiB.
     pub max_payload: u32,
-    /// What becomes of failures of tasks that do not say so themselves.
+    /// Policy of failures; tasks may override parts.
     pub policy: Policy,
 }
 
-/// How long ended tasks are kept, and how many: each at least 20 minutes, and as long as a downstream of them is
-/// stored.
+/// Retention of ended tasks: at least 20 minutes, and as long as a downstream is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keep {
-    /// Those that ended well.
+    /// Retention of done tasks.
     pub done: Micros,
-    /// Those that failed.
+    /// Retention of failed tasks.
     pub failed: Micros,
-    /// Those that were cancelled.
+    /// Retention of cancelled tasks.
     pub cancelled: Micros,
-    /// How many that ended well are kept at most, the latest; none: any number. Those that ended within 20 minutes
-    /// and those that a downstream needs are kept beyond it, and count.
+    /// Most done tasks kept, the latest. `None`: unlimited. Tasks of the last 20 minutes and tasks
+    /// that a downstream needs stay beyond it, and count.
     pub most_done: Option<u32>,
-    /// The same of those that failed.
+    /// As [`most_done`](Self::most_done), for failed tasks.
     pub most_failed: Option<u32>,
-    /// The same of those that were cancelled.
+    /// As [`most_done`](Self::most_done), for cancelled tasks.
     pub most_cancelled: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// How long one that ended so is kept.
+    /// Retention of tasks in this ended state.
     pub fn of(&self, end: State) -> Micros {
         let keep = match end {
             State::Done => self.done,
@@ -71,7 +71,7 @@ impl Keep {
         keep.max(KEEP_IDS)
     }
 
-    /// How many that ended so are kept.
+    /// Most tasks in this ended state that are kept.
     pub fn most(&self, end: State) -> Option<u32> {
         match end {
             State::Done => self.most_done,
@@ -95,27 +95,27 @@ impl Default for Settings {
     }
 }
 
-/// What is to be other than it is; what is none stays.
+/// A change of settings. `None`: unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingsChange {
-    /// How many tasks are leased at once.
+    /// [`Settings::max_running`].
     #[serde(skip)]
     pub max_running: MaxRunning,
-    /// How many of one key.
+    /// [`Settings::key_limit`].
     pub key_limit: Option<u32>,
-    /// How long a step of priority lasts.
+    /// [`Settings::ageing`].
     pub ageing: Option<Micros>,
-    /// How long ended tasks are kept.
+    /// [`Settings::keep`].
     pub keep: Option<Keep>,
-    /// The largest payload and result.
+    /// [`Settings::max_payload`].
     pub max_payload: Option<u32>,
-    /// What becomes of failures.
+    /// [`Settings::policy`].
     pub policy: Option<Policy>,
 }
 
 impl SettingsChange {
-    /// The settings with it.
+    /// Applies the change to `settings`.
     pub fn on(&self, settings: &Settings) -> Settings {
         let settings = settings.clone();
         Settings {

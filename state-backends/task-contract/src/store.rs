@@ -5,54 +5,55 @@ use interval_queue_contract::{Changes, QueueName, StateError};
 
 use crate::{Command, Reply};
 
-/// A place where tasks are stored, shared by all who add and run them.
+/// A store of tasks, shared by all who add and run them.
 ///
-/// A store that can find rows and write them atomically gets every rule from [`rules::apply`](crate::rules::apply); it
-/// implements [`Rows`](crate::Rows) and adds no rule of its own.
+/// A store that finds and writes rows atomically implements [`Rows`](crate::Rows) and gets every
+/// rule from [`rules::apply`](crate::rules::apply).
 ///
-/// # What a store owes
+/// # Requirements
 ///
-/// - **Atomic.** A command is carried out whole or not at all, and two commands on one queue never interleave in a way
-///   that their rows would show.
-/// - **One clock.** Time is read while the rows are locked, from one clock that all processes share.
-/// - **Honest.** What a reply says is stored before the reply is given. After an error other than
+/// - **Atomic.** A command is applied whole or not at all, and commands on one queue do not visibly
+///   interleave.
+/// - **One clock.** Time is read while the rows are locked, from one clock that all processes
+///   share.
+/// - **Honest.** A reply is returned after its changes are stored. After an error other than
 ///   [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut) or
 ///   [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable) nothing was stored.
-/// - **Careful.** Content that is not such a row is an error that names it, and is left as it is.
-/// - **Bounded.** A command that cannot be served ends in an error after seconds, not never.
-/// - **Out of the way.** It never blocks the async runtime.
-/// - **Cancel safe.** A future that is dropped has happened or has not.
+/// - **Careful.** Foreign content is an error that names it, and stays as it is.
+/// - **Bounded.** A command fails within seconds if it cannot be served.
+/// - **Non-blocking.** It never blocks the async runtime.
+/// - **Cancel safe.** A command whose future was dropped has happened or has not.
 ///
 /// The crate `interval-queue-task-conformance` checks these with one line.
 #[async_trait]
 pub trait TaskStore: std::fmt::Debug + Send + Sync + 'static {
-    /// Carries out one command on the tasks of `queue`, atomically.
+    /// Applies one command to the tasks of `queue`, atomically.
     ///
     /// # Errors
     ///
-    /// See [`StateErrorKind`](interval_queue_contract::StateErrorKind). A time-out is indeterminate: the command may
-    /// have happened.
+    /// See [`StateErrorKind`](interval_queue_contract::StateErrorKind). After a time-out the
+    /// command may have happened.
     ///
     /// # Cancel safety
     ///
     /// A dropped future leaves the command done or not done, never half done.
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError>;
 
-    /// The queues that have tasks here, sorted by name.
+    /// The queues that have tasks in this store, sorted by name.
     ///
     /// # Errors
     ///
     /// As [`apply`](Self::apply).
     async fn queues(&self) -> Result<Vec<QueueName>, StateError>;
 
-    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after something may have become
-    /// ready, or is to be stopped, or was changed for all. An item is a nudge to look, no more: several changes may
-    /// give one, one may come for nothing, and a lost one is no fault. A stream that can give no more items ends.
+    /// Watches `queue`, which need not exist. The stream yields an item soon after a task may have
+    /// become ready, a run must stop, or something changed for all. An item is only a reason to
+    /// poll: items may be merged, spurious or lost. A stream that can yield no more ends.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](interval_queue_contract::StateErrorKind::Unsupported) where it cannot be watched; else as
-    /// [`apply`](Self::apply).
+    /// [`Unsupported`](interval_queue_contract::StateErrorKind::Unsupported) if the store cannot
+    /// notify; otherwise as [`apply`](Self::apply).
     ///
     /// # Cancel safety
     ///

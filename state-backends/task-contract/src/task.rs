@@ -1,4 +1,4 @@
-//! The row of a task: what it is, where it stands, and what became of it.
+//! The row of a task.
 
 use std::fmt;
 
@@ -7,113 +7,117 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, WorkerId};
 
-/// One unit of stored work, without its payload and its result, which no rule looks into.
+/// A task without payload and result, which no rule reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its id.
+    /// The id.
     pub id: TaskId,
-    /// What handles it.
+    /// Names its handler.
     pub kind: Kind,
-    /// The higher, the more urgent.
+    /// Higher is more urgent.
     pub priority: i32,
-    /// At most so many of one key run at a time as the queue says.
+    /// At most `key_limit` tasks of one key run at once.
     pub key: Option<Key>,
-    /// Whether tasks of its key run strictly one after the other, in the order of adding.
+    /// Whether tasks of the key run strictly one after the other, in order of adding.
     pub ordered: bool,
-    /// Its unique name, and how long it has it.
+    /// A name that at most one live task holds.
     pub unique: Option<Unique>,
-    /// Whether it has that name now.
+    /// Whether the task holds its unique name now.
     pub holds_name: bool,
-    /// How many slots of the pace its start takes, and how much of the capacity of its worker its run.
+    /// Slots of the rate limit per start, and worker capacity per run.
     pub weight: u32,
-    /// Words to find it by.
+    /// Words to find the task by.
     pub tags: Vec<Tag>,
-    /// Started by then, or it has failed; running then, it is stopped. On the store's clock.
+    /// Instant of the store's clock at which the task fails if it has not started; a run is asked
+    /// to stop.
     pub deadline: Option<Micros>,
-    /// Not before this instant of the store's clock; zero: at once.
+    /// Earliest start, on the store's clock. Zero: at once.
     pub not_before: Micros,
-    /// The parts of the policy that it sets itself; the rest is the queue's.
+    /// Parts of the policy that override the queue's.
     pub policy: PolicyOverride,
-    /// Where it stands among those that are ready: lower is more urgent.
+    /// Rank among ready tasks: lower is more urgent.
     pub due: i64,
     /// When it was added, on the store's clock.
     pub added: Micros,
-    /// Its number among the tasks that its producer has added: it orders those that were added at the same instant.
+    /// Number among the producer's tasks, which orders tasks added at the same instant.
     pub position: u32,
-    /// Whether it waits for upstreams, or did.
+    /// Whether the task has, or had, upstreams.
     pub has_edges: bool,
-    /// The schedule that made it, and the instant that it stands for.
+    /// The schedule that made the task, and for which instant.
     pub schedule: Option<Nominal>,
 
-    /// Where it is.
+    /// The gate at which the task waits, or how it ended.
     pub state: State,
-    /// Whether it holds a place of its key: it is ready, leased, or an ordered one that waits for its retry.
+    /// Whether the task holds a permit of its key: when ready, leased, ordered and waiting for a
+    /// retry, or completed within a transaction and not notified.
     pub holds_key: bool,
-    /// Whether it is `blocked` and not in the line, since nobody serves its kind or the kind is paused.
+    /// Whether the task is `blocked` and does not compete for its key, because no worker handles
+    /// its kind or the kind is paused.
     pub unserved: bool,
     /// The token of the last lease.
     pub token: Token,
-    /// Runs that count against `max_attempts`.
+    /// Runs counted against `max_attempts`.
     pub failures: u32,
-    /// Runs that asked to be run again, which count against `max_retries`.
+    /// Requests to run again, counted against `max_retries`.
     pub retries: u32,
     /// Uncounted returns in a row.
     pub returns: u32,
-    /// Rises when it is retried after its end.
+    /// Rises with each retry of the ended task.
     pub generation: u32,
-    /// The worker that has it, or had it last.
+    /// The worker that holds the task, or held it last.
     pub worker: Option<WorkerId>,
-    /// When it became ready after it had waited for upstreams or for a place of its key, on the store's clock.
+    /// When the task last became ready after waiting for upstreams or its key, on the store's
+    /// clock.
     pub admitted: Option<Micros>,
-    /// When it was leased the last time, on the store's clock.
+    /// When the task was last leased, on the store's clock.
     pub leased: Option<Micros>,
-    /// What its worker is asked to do with it.
+    /// Pending request to stop the run.
     pub stop: Option<Stop>,
-    /// How far the run says that it is.
+    /// Progress reported by the run.
     pub progress: Option<Progress>,
-    /// When it ended, on the store's clock.
+    /// When the task ended, on the store's clock.
     pub ended: Option<Micros>,
-    /// When it ended, on the clock of leases.
+    /// When the task ended, on the lease clock.
     pub ended_lease_clock: Option<Micros>,
-    /// Whether its end was told to all who wait for it. Only of an ended one.
+    /// Whether all downstreams were notified of the end.
     pub notified: bool,
-    /// Whether it is kept past its time for those downstream.
+    /// Whether an ended task past its retention is kept for dependents.
     pub retained: bool,
-    /// Why the last run failed, or why it cannot go on.
+    /// Why the last run failed, or why the task cannot go on.
     pub error: Option<String>,
-    /// Earlier runs, the oldest first: at most [`MAX_HISTORY`](crate::MAX_HISTORY), the last ones.
+    /// Earlier runs, oldest first: the last [`MAX_HISTORY`](crate::MAX_HISTORY).
     pub history: Vec<Attempt>,
 }
 
-/// Where a task is: the gate that it waits at, or how it ended.
+/// The gate at which a task waits, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It was added, and the next step of a worker lets it through its gates.
+    /// Added; no poll has admitted it yet.
     Added,
-    /// It waits for upstreams.
+    /// Waits for upstreams.
     Waiting,
-    /// It waits for its time.
+    /// Waits for its time.
     Scheduled,
-    /// It waits for a place of its key.
+    /// Waits for a permit of its key.
     Blocked,
-    /// It can be leased.
+    /// Can be leased.
     Ready,
-    /// A worker has it.
+    /// Held by a worker.
     Leased,
-    /// It ended well.
+    /// Succeeded.
     Done,
-    /// It failed for good.
+    /// Failed for good.
     Failed,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
-    /// It was purged by hand, or put in the place of another task, whose unique name it has. Only its id is kept for a
+    /// Purged by hand, or added in place of the holder of its unique name. The id is kept for a
     /// while, so that a repeated `add` does not run it again.
     Purged,
 }
 
 impl State {
-    /// All, in the order of a task's life.
+    /// All states, in the order of a task's life.
     pub const ALL: [Self; 10] = [
         Self::Added,
         Self::Waiting,
@@ -127,12 +131,12 @@ impl State {
         Self::Purged,
     ];
 
-    /// Whether it will not run any more, unless it is retried.
+    /// Whether a task in this state runs again only if it is retried.
     pub fn is_ended(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled | Self::Purged)
     }
 
-    /// Its name in stores, documents and selectors.
+    /// Name in stores, documents and selectors.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -165,40 +169,40 @@ impl std::str::FromStr for State {
     }
 }
 
-/// A name that at most one live task of the queue has.
+/// A name that at most one live task holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unique {
     /// The name.
     pub name: Key,
-    /// How long the task has it.
+    /// When the task releases the name.
     pub until: Until,
 }
 
-/// How long a task has its unique name.
+/// When a task releases its unique name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Until {
-    /// Until it has ended. The default.
+    /// When it ends. The default.
     #[default]
     Ended,
-    /// Until it is leased, so that what comes during its run makes exactly one more run.
+    /// When it is leased: tasks added during its run cause exactly one more.
     Leased,
 }
 
-/// What a worker is asked to do with a task that it runs.
+/// A request to stop a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
-    /// End it: it is cancelled.
+    /// End it: the task is cancelled.
     Cancel,
-    /// End it: its deadline has passed.
+    /// End it: the deadline has passed.
     Deadline,
-    /// Give it back, for another worker.
+    /// Give it back for another worker.
     Release,
 }
 
 impl Stop {
-    /// Its name in stores.
+    /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -208,32 +212,32 @@ impl Stop {
     }
 }
 
-/// How far a run says that it is.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// So much of `total`.
+    /// Amount done, of `total`.
     pub done: u64,
-    /// Of how much; zero: not known.
+    /// Total amount. Zero: unknown.
     pub total: u64,
-    /// What it is at.
+    /// The current activity.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
-/// One run of a task, as it is remembered.
+/// A past run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its token.
+    /// The token.
     pub token: Token,
     /// The worker that ran it.
     pub worker: Option<WorkerId>,
-    /// When it was leased.
+    /// When the run was leased.
     pub leased: Option<Micros>,
-    /// When the store heard of its end.
+    /// When the store received the end.
     pub ended: Micros,
-    /// How it ended.
+    /// How the run ended.
     pub end: AttemptEnd,
-    /// Why, if it did not end well.
+    /// Why, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -242,23 +246,23 @@ pub struct Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptEnd {
-    /// Well.
+    /// Succeeded.
     Done,
-    /// With an error.
+    /// Failed.
     Error,
-    /// It asked to be run again.
+    /// Asked to run again.
     Retry,
-    /// It was given back.
+    /// Given back.
     Released,
-    /// It was stopped, as it was asked to.
+    /// Stopped on request.
     Stopped,
-    /// Its worker was not heard of for a lease.
+    /// The worker did not renew its lease.
     Died,
-    /// Its lease never reached the worker.
+    /// The lease never reached the worker.
     Lost,
 }
 
-/// The instant of a schedule that a task stands for.
+/// The nominal instant of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nominal {
     /// The schedule.
@@ -268,7 +272,7 @@ pub struct Nominal {
 }
 
 impl Task {
-    /// A task of which nothing is set that need not be: `added`, without edges, and leased by nobody.
+    /// A task with defaults: `added`, without edges, never leased.
     pub fn bare(id: TaskId) -> Self {
         Self {
             id,
@@ -310,24 +314,24 @@ impl Task {
         }
     }
 
-    /// Its rank in the line of its key: an ordered task by the time of adding.
+    /// Rank among tasks of its key: ordered tasks go by time of adding.
     pub fn line(&self) -> Rank {
         self.rank(if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due })
     }
 
-    /// Since when a task that is ready could run, on the store's clock: the last of when it was added, its time, when
-    /// its upstreams or its key let it in, and when its last run ended.
+    /// Since when a ready task could run, on the store's clock: the latest of adding, `not_before`,
+    /// admission and the end of the last run.
     pub fn ready_since(&self) -> Micros {
         let ended = self.history.last().map_or(Micros::ZERO, |last| last.ended);
         self.added.max(self.not_before).max(self.admitted.unwrap_or_default()).max(ended)
     }
 
-    /// Its rank among those that are ready.
+    /// Rank among ready tasks.
     pub fn order(&self) -> Rank {
         self.rank(self.due)
     }
 
-    /// Its rank among those that wait for their time.
+    /// Rank among scheduled tasks.
     pub fn start_order(&self) -> Rank {
         self.rank(i64::try_from(self.not_before.get()).unwrap_or(i64::MAX))
     }
@@ -337,26 +341,27 @@ impl Task {
     }
 }
 
-/// The sort key of a task: lower comes first. Equals in `at` follow the order of adding, whatever their ids are.
+/// A sort key of tasks: lower comes first. Equals in `at` follow the order of adding, not their
+/// ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// What is sorted by: `due`, or an instant.
+    /// `due`, or an instant.
     pub at: i64,
     /// [`Task::added`].
     pub added: Micros,
     /// [`Task::position`].
     pub position: u32,
-    /// The id: two producers may have added at the same instant.
+    /// The id: orders tasks of different producers.
     pub id: TaskId,
 }
 
 impl Rank {
-    /// The lowest of all with this `at`.
+    /// The lowest rank with this `at`.
     pub const fn first(at: i64) -> Self {
         Self { at, added: Micros::ZERO, position: 0, id: TaskId::FIRST }
     }
 
-    /// The highest of all with this `at`.
+    /// The highest rank with this `at`.
     pub const fn last(at: i64) -> Self {
         Self { at, added: Micros::MAX, position: u32::MAX, id: TaskId::LAST }
     }

@@ -1,33 +1,34 @@
-//! How long tasks waited and ran: counted by kind, hour and length.
+//! How long tasks waited and ran: counts by kind, hour and length.
 
 use std::{ops::AddAssign, time::Duration};
 
 use interval_queue_contract::Micros;
 use serde::Serialize;
 
-/// How long an hour of them is kept: a week.
+/// How long the numbers of an hour are kept: a week.
 pub const KEEP_TIMES: Micros = Micros::from_millis(7 * 24 * 3_600_000);
 
-/// How many lengths are told apart.
+/// The number of length classes.
 pub const LENGTHS: usize = 32;
 
 const HOUR: u64 = 3_600_000_000;
 
-/// What is measured of a run.
+/// A measured span of a task's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Span {
-    /// From the adding of its task, or from the time that it waited for if that is later, to its lease.
+    /// From adding, or `not_before` if later, to the lease.
     Wait,
-    /// From its lease until the store heard how it ended.
+    /// From the lease until the store received the end.
     Run,
 }
 
-/// One number of many: how many spans of an hour had such a length, or how long all of them were.
+/// The key of a stored number: a count of spans of one length class in one hour, or the sum of
+/// their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Took {
-    /// The hour, counted from 1970.
+    /// Hours since 1970.
     pub hour: u32,
-    /// The place among the numbers of the hour: for each [`Span`] those of the lengths, and behind them the sum of all
+    /// Index within the hour: for each [`Span`] the counts by length class, then the sum of lengths
     /// in milliseconds.
     pub cell: u8,
 }
@@ -38,7 +39,7 @@ impl Took {
         u32::try_from(at.get() / HOUR).unwrap_or(u32::MAX)
     }
 
-    /// What a span adds that ended then, and how much of it.
+    /// The count and the sum that a span ended at `end` adds to, and by how much.
     pub fn of(span: Span, length: Micros, end: Micros) -> [(Self, u64); 2] {
         let ms = length.get() / 1_000;
         let hour = Self::hour_of(end);
@@ -50,7 +51,7 @@ impl Took {
         })
     }
 
-    /// Its name in stores.
+    /// Name in stores.
     pub fn name(self) -> String {
         format!("took {} {}", self.hour, self.cell)
     }
@@ -63,29 +64,29 @@ fn first_cell(span: Span) -> u8 {
     }
 }
 
-/// Spans by their lengths.
+/// Spans counted by length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Histogram {
-    /// How many were shorter than a millisecond; behind it, how many were shorter than 2, 4, 8 … milliseconds and not
-    /// counted before. The last ones are longer than 12 days.
+    /// The first counts spans below 1 ms; number n those from 2^(n-1) up to 2^n ms. The last has no
+    /// upper bound: from 12 days on.
     pub counts: [u64; LENGTHS],
-    /// How long all of them were.
+    /// The sum of all lengths.
     pub total: Micros,
 }
 
 impl Histogram {
-    /// How many there were.
+    /// The number of spans.
     pub fn number(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How long they were on the average, as far as whole milliseconds tell; none: there were none.
+    /// Mean length, to the millisecond. `None`: no spans.
     pub fn mean(&self) -> Option<Duration> {
         self.total.get().checked_div(self.number()).map(Duration::from_micros)
     }
 
-    /// How long this share of them was at most, from 0 to 1: 0.5 gives the median. It is the next power of two
-    /// milliseconds, so up to twice as long as the true one; none: there were none.
+    /// Upper bound of this share of the lengths, 0 to 1: 0.5 gives the median. A power of two
+    /// milliseconds, so up to twice the true value. `None`: no spans.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let number = self.number();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
@@ -108,19 +109,19 @@ impl AddAssign<&Histogram> for Histogram {
     }
 }
 
-/// How long the runs of one kind waited and took in one hour: each in the hour in which it was leased, or ended.
+/// How long runs of one kind waited and took in one hour, in which they were leased or ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// When the hour began.
     pub hour: Micros,
-    /// How long they waited.
+    /// From adding to lease.
     pub wait: Histogram,
-    /// How long they took.
+    /// From lease to end.
     pub run: Histogram,
 }
 
 impl Times {
-    /// The hours that these numbers tell of, in their order.
+    /// Groups stored numbers by hour, in order.
     pub fn of(mut numbers: Vec<(Took, u64)>) -> Vec<Self> {
         numbers.sort_unstable();
         let mut all: Vec<Self> = Vec::new();
@@ -143,7 +144,7 @@ impl Times {
     }
 }
 
-/// Of all of them together; its hour is the first.
+/// Adds the spans; the hour stays.
 impl AddAssign<&Times> for Times {
     fn add_assign(&mut self, other: &Times) {
         self.wait += &other.wait;

@@ -1,4 +1,4 @@
-//! What a worker has said to the store and heard of it.
+//! A worker's connection state.
 
 use std::{
     collections::BTreeSet,
@@ -10,36 +10,36 @@ use interval_queue_contract::{StateError, StateErrorKind};
 
 use crate::held::RunId;
 
-/// The first and the longest time between two tries, before jitter.
+/// First and longest delay between two tries, before jitter.
 pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// The longest that a command may take. A store should give up earlier; one that hangs cannot hang the worker.
+/// Maximum time of a command. A store should give up earlier; if it hangs, the worker does not.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first and the longest time between two looks of an idle worker.
+/// First and longest poll interval of an idle worker.
 pub const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// The time between two looks of a worker that load holds back: nobody nudges it when the load falls.
+/// Poll interval of a worker held back by load: no notification comes when the load falls.
 pub const UNDER_LOAD: Duration = Duration::from_secs(1);
 
-/// How long to wait before each try, for ever.
+/// The delay before each try, without end.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
     delays.without_max_times().with_jitter().with_jitter_seed(seed).build()
 }
 
-/// The store does not answer.
+/// An outage of the store.
 #[derive(Clone, Debug, Hash)]
 pub struct Failing {
-    /// Since when.
+    /// Time of the first failure.
     pub since: Instant,
-    /// What it said last.
+    /// Text of the last error.
     pub error: String,
-    /// What that is about.
+    /// Kind of the last error.
     pub kind: StateErrorKind,
-    /// Whether it may pass with nobody doing anything about it.
+    /// Whether the error may pass without anyone's intervention.
     pub passes: bool,
-    /// How often it was tried.
+    /// Number of failed tries.
     pub tries: u32,
     pub(crate) retry_at: Instant,
     seed: u64,
@@ -52,55 +52,56 @@ pub struct UnderWay {
     pub sequence: u64,
     /// When it was sent.
     pub sent: Instant,
-    /// How many tasks it asked for.
+    /// Number of tasks requested.
     pub want: u32,
-    /// What it completes.
+    /// The runs that it completes.
     pub completed: BTreeSet<RunId>,
-    /// How many exchanges were asked for when it was made.
+    /// Exchanges requested when it was made.
     pub exchange: u64,
-    /// Whether something might have changed in the store before it.
+    /// Whether it follows a notification.
     pub notified: bool,
-    /// Whether nothing is held after it, by a worker that stops.
+    /// Whether a stopping worker holds nothing after it.
     pub last: bool,
-    /// Whether it asks only for some priorities, under load.
+    /// Whether load restricts it to some priorities.
     pub restricted: bool,
 }
 
-/// Where a worker stands with the store.
+/// A worker's connection to the store.
 #[derive(Clone, Debug, Hash)]
 pub struct Contact {
-    /// The number of the last step.
+    /// Number of the last step.
     pub sequence: u64,
-    /// That of the last one that was answered.
+    /// Number of the last step that was answered.
     pub acknowledged: u64,
-    /// The step that waits for its answer.
+    /// The step that waits for its reply.
     pub under_way: Option<UnderWay>,
-    /// Whether the next step says all that the worker holds.
+    /// Whether the next step must list all held leases.
     pub unsure: bool,
-    /// When a step said so last. It is said once a lease at least: a store that was rolled back may have
-    /// leased tasks by a request that came again, and nobody heard that.
+    /// When a step last listed all held leases: at least once per lease, since a store that was
+    /// rolled back may have leased tasks, unnoticed, by a repeated request.
     pub stated: Option<Instant>,
     /// When the last step was sent.
     pub sent: Option<Instant>,
-    /// When the lease ends, counted from the sending of the last step that was answered.
+    /// End of the lease, counted from the sending of the last answered step.
     pub lease_ends: Option<Instant>,
-    /// Whether the store wants to hear again at once.
+    /// Whether the next step is due at once.
     pub again: bool,
-    /// Whether the store has more to do before it knows what it can lease. Only a worker with room steps again for it.
+    /// Whether maintenance is left before the store knows what it can lease. Only a worker with
+    /// room steps again for it.
     pub more: bool,
-    /// Whether something may have changed in the store.
+    /// Whether the store may have changed.
     pub notified: bool,
-    /// How many nudges in a row brought no task: others were faster.
+    /// Notifications in a row without a task: other workers were faster.
     pub in_vain: u32,
-    /// Whether the store had less than the last step asked for.
+    /// Whether the store had fewer tasks than requested.
     pub dry: bool,
-    /// How long after the last step a dry store is looked at again, unless it has said when.
+    /// Time from the last step to the next poll of a dry store, unless the store gave a time.
     pub poll: Duration,
-    /// When it has something, by its own word.
+    /// When work is due, by the store's report.
     pub next_at: Option<Instant>,
-    /// How many exchanges were asked for, and how many were answered.
+    /// Exchanges requested and answered.
     pub exchange: (u64, u64),
-    /// Set while the store does not answer.
+    /// Set while the store does not reply.
     pub failing: Option<Failing>,
 }
 
@@ -126,7 +127,6 @@ impl Contact {
         }
     }
 
-    /// Takes in that a step got no reply.
     pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) {
         let failing = self.failing.get_or_insert_with(|| Failing {
             since: now,

@@ -1,4 +1,4 @@
-//! What a worker makes of the answer to a step, or of none.
+//! Takes in the reply to a step, or its failure.
 
 use std::{
     collections::BTreeSet,
@@ -14,23 +14,23 @@ use crate::{
     worker::Worker,
 };
 
-/// What a reply brought besides tasks.
+/// Effects of a reply besides tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// How many tasks were leased.
+    /// Number of tasks leased.
     pub leased: usize,
-    /// Runs whose tokens were not in force any more, so that nothing of them was stored.
+    /// Runs whose tokens were not in force: nothing of them was stored.
     pub lost: Vec<RunId>,
-    /// Tasks whose results were too large or could not be stored, so that their runs count as failed.
+    /// Tasks whose results were too large or could not be stored: their runs failed.
     pub refused: Vec<TaskId>,
-    /// Schedules whose next instant has come.
+    /// Schedules that are due.
     pub schedules: Vec<DueSchedule>,
-    /// How long the store had been failing, if it had.
+    /// Length of the outage that this reply ended.
     pub outage: Option<Duration>,
 }
 
 impl Worker {
-    /// Takes in the reply to the step with this number; none: it is not the one under way.
+    /// Takes in the reply to step `sequence`. `None`: it is not under way.
     pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Heard> {
         let under_way = self.contact.under_way.take_if(|step| step.sequence == sequence)?;
         let outage =
@@ -41,8 +41,8 @@ impl Worker {
         heard.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
         if stepped.restate {
-            // What it completed and was not obeyed may be of a time that the store has forgotten: said again with all
-            // that is held, it counts.
+            // A completion that was not applied may be of a time that the store has forgotten: sent
+            // again with all held leases, it counts.
             let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
             self.held.ended.retain(|id, completion| lost.contains(id) || !is_completed(id, completion.token));
             self.unknown();
@@ -60,7 +60,7 @@ impl Worker {
         }
         let ends = under_way.sent + self.identity.lease();
         if ends <= received {
-            // It took so long that nobody can tell whose these are by now.
+            // The lease ended before the reply: other workers may have these tasks.
             self.unknown();
             self.contact.again = true;
             self.expire(received);
@@ -76,7 +76,7 @@ impl Worker {
         heard.leased = stepped.leased.len();
         let mark = if stepped.leased.is_empty() { 0 } else { self.pace.mark() };
         for leased in stepped.leased {
-            // Its earlier run here, if there is one, is not in force.
+            // An earlier run of the task here is not in force any more.
             heard.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased, mark);
         }
@@ -93,7 +93,7 @@ impl Worker {
         Some(heard)
     }
 
-    /// Decides when the store is looked at again if nothing happens.
+    /// When to poll again if nothing happens.
     fn look_again(
         &mut self,
         step: &UnderWay,
@@ -118,7 +118,7 @@ impl Worker {
         contact.next_at = next.and_then(|next| now.checked_add(next));
     }
 
-    /// Takes in that the step with this number got no reply.
+    /// Takes in that step `sequence` got no reply.
     pub fn fail(&mut self, sequence: u64, error: &StateError, now: Instant, seed: u64) {
         if self.contact.under_way.take_if(|step| step.sequence == sequence).is_some() {
             self.unknown();
@@ -126,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// Nobody knows what the store has heard: the next step says it all.
+    /// The store may have missed anything: the next step lists everything.
     fn unknown(&mut self) {
         self.contact.unsure = true;
         for running in self.held.running.values_mut() {
@@ -134,9 +134,10 @@ impl Worker {
         }
     }
 
-    /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and
-    /// results that are there are still told: their tokens do no harm, and as a rule the store has waited.
-    /// But one of the results may be what the store refuses: its run has failed then.
+    /// Drops tasks in hand and ends runs once the lease has ended by the worker's own clock. Runs
+    /// and results are still reported: their tokens do no harm, and normally the store has waited.
+    /// If the store fails with a lasting error, a result may be its cause: such runs count as
+    /// failed.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;

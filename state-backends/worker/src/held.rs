@@ -1,4 +1,5 @@
-//! What a worker holds: tasks in hand, runs, results that the store has not heard of, and runs that must not go on.
+//! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results,
+//! and runs that must end.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -7,7 +8,7 @@ use std::{
 
 use interval_queue_task_contract::{Completion, Leased, Outcome, Progress, Rank, Stop, Task, TaskId, Token};
 
-/// Names one run of a task.
+/// One run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     /// The task.
@@ -27,81 +28,81 @@ impl fmt::Display for RunId {
 pub struct Running {
     /// Its token.
     pub token: Token,
-    /// How much of the capacity it takes.
+    /// Its share of the capacity.
     pub weight: u32,
-    /// Whether it was told to end.
+    /// Whether it was asked to end.
     pub asked: bool,
-    /// Whether it was told so since the lease of the worker had ended.
+    /// Whether it was asked to end because the lease had ended.
     pub over: bool,
-    /// How far it says that it is.
+    /// Last reported progress.
     pub progress: Option<Progress>,
-    /// Whether the store is still to hear of that.
+    /// Whether the store must learn of the progress.
     pub news: bool,
 }
 
-/// A run that has to end. The driver says when it [has ended](crate::Worker::ended).
+/// A run that must end. The driver reports its [end](crate::Worker::ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// Which one.
+    /// The run.
     pub run: RunId,
-    /// Why.
+    /// The reason.
     pub because: Because,
 }
 
-/// Why a run has to end.
+/// Why a run must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Because {
-    /// The store says that its token is not in force. Its result is not wanted.
+    /// The token of the run is not in force. Its result does not count.
     Lost,
-    /// The lease of the worker has ended without an answer: somebody else may have the task. It ends at once; how is
-    /// still told, and counts if the store has waited.
+    /// The lease ended without a reply: another worker may have the task. The run must end at once.
+    /// Its outcome is still reported, and counts if the store has waited.
     LeaseEnded,
-    /// The store asks for it. The run is given back, unless it was done before it noticed.
+    /// The store requests it. The run is given back, unless it completes first.
     Asked(Stop),
-    /// The worker stops, and the grace is over. The run is given back, unless it was done before it noticed.
+    /// The worker stops, and the grace period is over. The run is given back, unless it completes
+    /// first.
     Stopping,
 }
 
-/// All that a worker holds. A task is in one place at most, but for runs that are void.
+/// Everything that a worker holds. A task is in one collection at most, except for void runs.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    /// Leased and not begun, the most urgent first.
+    /// Tasks in hand, most urgent first.
     pub hand: BTreeMap<Rank, Leased>,
-    /// Where each of them stands there, and its mark: only a look at the rate with a higher number covers it.
+    /// Rank and mark of each task in hand. Only a lookup with a higher number covers the task.
     ranks: BTreeMap<TaskId, (Rank, u64)>,
-    /// How many of them have a key.
+    /// Tasks in hand with a key.
     pub(crate) keyed: usize,
-    /// Begun.
+    /// Begun runs.
     pub running: BTreeMap<TaskId, Running>,
-    /// Ended, and the store has not answered that it knows.
+    /// Ended runs, until the store confirms them.
     pub ended: BTreeMap<TaskId, Completion>,
-    /// Runs that are still to end and whose tokens are not in force, with their weights. They take up places.
+    /// Runs still to end with tokens not in force, and their weights. They use permits.
     pub void: BTreeMap<RunId, u32>,
-    /// How heavy those in hand and all runs are together.
+    /// Weight of tasks in hand and all runs.
     pub(crate) weight: u64,
-    /// Tasks whose results are not told any more, since the store did not take them.
+    /// Tasks whose results the store rejected; these are no longer reported.
     pub(crate) unstored: Vec<TaskId>,
-    /// Runs that have to end and of which the driver was not told yet.
+    /// Runs that must end, not yet passed to the driver.
     pub(crate) orders: VecDeque<Order>,
 }
 
 impl Held {
-    /// Whether there is no token in force.
+    /// Whether no token is in force.
     pub fn is_free(&self) -> bool {
         self.hand.is_empty() && self.running.is_empty() && self.ended.is_empty()
     }
 
-    /// Whether nothing is held, and nothing runs.
+    /// Whether nothing is held and nothing runs.
     pub fn is_empty(&self) -> bool {
         self.is_free() && self.void.is_empty()
     }
 
-    /// How many places are taken.
     pub(crate) fn busy(&self) -> usize {
         self.running.len() + self.void.len()
     }
 
-    /// Every token that counts as in force, but for those of these completed ones.
+    /// Tokens that count as in force, without those of `completed`.
     pub(crate) fn tokens(&self, completed: &BTreeSet<RunId>) -> Vec<(TaskId, Token)> {
         let hand = self.hand.values().map(|leased| (leased.task.id, leased.task.token));
         let running = self.running.iter().map(|(id, run)| (*id, run.token));
@@ -111,7 +112,6 @@ impl Held {
         hand.chain(running).chain(ended).collect()
     }
 
-    /// Gives back what is in hand and has not begun.
     pub(crate) fn give_back(&mut self, order: Rank) {
         if let Some(leased) = self.take(order) {
             let (id, token) = (leased.task.id, leased.task.token);
@@ -119,17 +119,14 @@ impl Held {
         }
     }
 
-    /// Where a task in hand stands.
     pub(crate) fn in_hand(&self, id: TaskId) -> Option<Rank> {
         self.ranks.get(&id).map(|&(rank, _)| rank)
     }
 
-    /// The mark of a task in hand.
     pub(crate) fn mark(&self, id: TaskId) -> Option<u64> {
         self.ranks.get(&id).map(|&(_, mark)| mark)
     }
 
-    /// Takes a task in hand, with its mark.
     pub(crate) fn put(&mut self, leased: Leased, mark: u64) {
         let order = leased.task.order();
         self.ranks.insert(order.id, (order, mark));
@@ -138,7 +135,6 @@ impl Held {
         self.hand.insert(order, leased);
     }
 
-    /// Takes one out of it.
     pub(crate) fn take(&mut self, order: Rank) -> Option<Leased> {
         let leased = self.hand.remove(&order)?;
         self.ranks.remove(&order.id);
@@ -147,7 +143,6 @@ impl Held {
         Some(leased)
     }
 
-    /// A run of this task has begun.
     pub(crate) fn begin(&mut self, task: &Task) {
         let (token, weight) = (task.token, task.weight);
         let running = Running { token, weight, asked: false, over: false, progress: None, news: false };
@@ -155,7 +150,7 @@ impl Held {
         self.weight += u64::from(weight);
     }
 
-    /// Takes out a run that has ended with its token in force. False: there is none.
+    /// Removes a run that ended with its token in force. False: no such run.
     pub(crate) fn finish(&mut self, run: RunId) -> bool {
         let Some(running) = self.running.get(&run.id).filter(|running| running.token == run.token) else {
             return false;
@@ -165,14 +160,14 @@ impl Held {
         true
     }
 
-    /// Takes out a run that has ended and whose token was not in force. False: there is none.
+    /// Removes a void run that ended. False: no such run.
     pub(crate) fn finish_void(&mut self, run: RunId) -> bool {
         let Some(weight) = self.void.remove(&run) else { return false };
         self.weight -= u64::from(weight);
         true
     }
 
-    /// The token of this task is not in force any more. Which run that was, if any.
+    /// The task's token is not in force any more. Returns its run.
     pub(crate) fn lose(&mut self, id: TaskId) -> Option<RunId> {
         if let Some(running) = self.running.remove(&id) {
             let run = RunId { id, token: running.token };
@@ -189,7 +184,7 @@ impl Held {
         Some(RunId { id, token: leased.task.token })
     }
 
-    /// Has a run end whose token is in force, once.
+    /// Orders the end of a run with its token in force, once.
     pub(crate) fn end(&mut self, id: TaskId, because: Because) {
         if let Some(running) = self.running.get_mut(&id).filter(|running| !running.asked) {
             running.asked = true;
@@ -197,8 +192,9 @@ impl Held {
         }
     }
 
-    /// Has all runs end, whatever they were told before: the lease is over. The store is still told of them, since it
-    /// may not know yet that they have begun, and would take them for leases that were lost on the way.
+    /// Orders the end of all runs, even if asked before: the lease has ended. Their tokens are
+    /// still reported: the store may not know that they began, and would count them as leases lost
+    /// on the way.
     pub(crate) fn end_all(&mut self) {
         for (&id, running) in self.running.iter_mut().filter(|(_, running)| !running.over) {
             (running.asked, running.over) = (true, true);

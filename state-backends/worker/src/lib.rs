@@ -1,21 +1,23 @@
-//! A worker of stored tasks as a state machine: what it holds, what it says to the store and when, and what it
-//! makes of the answers. No I/O, no clock, no lock, no randomness. What a handler is, it is not told.
+//! A worker of stored tasks as a state machine: what it holds, which steps it sends to the store
+//! when, and the effect of the replies. No I/O, no clock, no lock, no randomness. Handlers are
+//! opaque.
 //!
-//! In go [replies](Worker::absorb) and [failures](Worker::fail) of the store, what [looks](Worker::look) at the rate
-//! [found](Worker::found), the [ends](Worker::ended) of runs, and with all of it the time. Out come the tasks that [start](Worker::start), the
-//! [runs that have to end](Worker::order), and what the driver does [next](Worker::next): a step to send, or
-//! until when to sleep. After whatever went in, the driver carries out the orders, starts what can start, and
-//! asks what is next, in this order.
+//! Input: [replies](Worker::absorb) and [failures](Worker::fail) of the store,
+//! [results](Worker::found) of [lookups](Worker::look) of the rate, [ends](Worker::ended) of runs,
+//! and the time with each call. Output: tasks to [start](Worker::start),
+//! [runs that must end](Worker::order), and what the driver does [next](Worker::next): send a step,
+//! or sleep until an instant. After each input the driver executes the orders, starts what can
+//! start, and asks for the next action, in this order.
 //!
-//! The crate `interval-queue-tasks` drives it with handlers. The model check and the simulator drive the same
-//! machine. It is no interface for anybody else, and may change at any time.
+//! The crate `interval-queue-tasks` drives the machine with handlers; the model check and the
+//! simulator drive it, too. The interface is private to them and may change at any time.
 //!
 //! | noun | in |
 //! |---|---|
-//! | the worker | `worker.rs`; what it does: `talk.rs`, `hear.rs`, `stop.rs` |
-//! | what it holds | `held.rs` |
-//! | contact with the store | `contact.rs` |
-//! | the rate of the queue, and what may start | `pace.rs` |
+//! | the worker | `worker.rs`, `talk.rs`, `hear.rs`, `stop.rs` |
+//! | tasks and runs that it holds | `held.rs` |
+//! | connection to the store | `contact.rs` |
+//! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
 
 mod contact;
 mod hear;

@@ -1,4 +1,4 @@
-//! Which task in hand starts, and when the driver looks at the rate for it.
+//! Starts of tasks in hand, and lookups of the rate for them.
 
 use std::time::Instant;
 
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Worker {
-    /// Takes the most urgent task in hand, to begin its run now. `None`: no permit is free, there is no task, starts are
-    /// paced, or no look at the rate covers the task.
+    /// Takes the most urgent task in hand, to begin its run now. `None`: no free permit, no task,
+    /// starts wait for slots, or no lookup covers the task.
     pub fn start(&mut self, now: Instant) -> Option<Leased> {
         let first = self.first(now)?;
         let mark = self.held.mark(first.id)?;
@@ -22,7 +22,7 @@ impl Worker {
         self.begin(first)
     }
 
-    /// The same in a slot that is granted to this worker. `None` also if the rate has been removed.
+    /// Takes the most urgent task in hand for a granted slot. `None` also if the rate was removed.
     pub fn start_in_slot(&mut self, now: Instant) -> Option<Leased> {
         self.pace.ahead?;
         let first = self.first(now)?;
@@ -43,7 +43,7 @@ impl Worker {
         Some(leased)
     }
 
-    /// When the driver looks at the rate. `None`: a look is under way, or nothing depends on one.
+    /// When to look up the rate. `None`: a lookup is under way, or nothing depends on one.
     pub fn looks(&self, now: Instant) -> Option<Instant> {
         let pace = &self.pace;
         if pace.is_under_way || self.stopping.is_some() {
@@ -54,7 +54,7 @@ impl Worker {
             let waits = holds || !self.held.running.is_empty();
             waits.then(|| pace.sent_at.map_or(now, |sent| sent + WATCH_RATE))?
         } else {
-            // The newest in hand are looked for before their permits are free, so that none waits for a look.
+            // New tasks are looked up before permits are free, so that none waits for a lookup.
             let is_new = pace.free.is_none_or(|(number, _)| number <= pace.leased_at);
             let waits = self.free() > 0 && !pace.covers(pace.leased_at, now);
             (holds && (is_new || waits)).then_some(now)?
@@ -62,7 +62,7 @@ impl Worker {
         Some(pace.retry_at.map_or(due, |retry| due.max(retry)))
     }
 
-    /// The driver looks at the rate now. Gives the number of the look.
+    /// Begins a lookup of the rate and returns its number.
     pub fn look(&mut self, now: Instant) -> u64 {
         let pace = &mut self.pace;
         pace.sent += 1;
@@ -70,7 +70,7 @@ impl Worker {
         pace.sent
     }
 
-    /// The look with this number found a rate, or none. Whether that is news.
+    /// Takes in whether lookup `number` found a rate. Returns whether that is a change.
     pub fn found(&mut self, number: u64, has_rate: bool, now: Instant) -> bool {
         let pace = &mut self.pace;
         if number != pace.sent || !std::mem::take(&mut pace.is_under_way) {
@@ -83,14 +83,16 @@ impl Worker {
         }
         pace.ahead = has_rate.then_some(1);
         if has_rate {
-            // What is in hand nobody else can start, nor choose something more urgent instead.
+            // Tasks in hand are bound: no other worker can start them, and no more urgent task
+            // replaces them. Keep only one.
             let hand: Vec<_> = self.held.hand.keys().skip(1).copied().collect();
             hand.into_iter().for_each(|order| self.held.give_back(order));
         }
         true
     }
 
-    /// The look with this number got no answer: nothing starts before one does. Whether it is the first in a row.
+    /// Takes in that lookup `number` failed: nothing starts at once until one succeeds. Returns
+    /// whether it is the first failure in a row.
     pub fn look_failed(&mut self, number: u64, now: Instant, seed: u64) -> bool {
         let pace = &mut self.pace;
         if number != pace.sent || !std::mem::take(&mut pace.is_under_way) {

@@ -1,4 +1,4 @@
-//! How a worker ends: it leases nothing more, gives back what has not begun, and waits for its runs as long as it may.
+//! Stop of a worker: it leases nothing more, gives back tasks in hand, and waits for its runs.
 
 use std::time::Instant;
 
@@ -7,11 +7,11 @@ use crate::{
     worker::{Stopping, Worker},
 };
 
-/// How often a worker with nothing left to do tries to say so.
+/// Maximum number of tries to report that nothing is left.
 const GOODBYES: u32 = 5;
 
 impl Worker {
-    /// Ends the worker; its runs may take until `by`. Said again, the earlier instant holds.
+    /// Stops the worker; runs may take until `by`. Of several calls, the earliest instant counts.
     pub fn stop(&mut self, by: Instant) {
         match &mut self.stopping {
             Some(stopping) => stopping.by = stopping.by.min(by),
@@ -21,7 +21,7 @@ impl Worker {
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// Tells runs that the grace is over.
+    /// Asks runs to end after the grace period.
     pub(crate) fn hurry(&mut self, now: Instant) {
         if let Some(stopping) =
             self.stopping.as_mut().filter(|stopping| !stopping.notified && stopping.by <= now)
@@ -32,12 +32,12 @@ impl Worker {
         }
     }
 
-    /// When it ends though runs go on or the store does not answer: what it holds is not its own any more by then.
+    /// When the worker ends even if runs continue or the store fails: its leases have ended by
+    /// then.
     pub(crate) fn gives_up_at(&self) -> Option<Instant> {
         self.stopping.as_ref().map(|stopping| stopping.by + self.identity.lease())
     }
 
-    /// Whether there is nothing left to do.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let Some(stopping) = &self.stopping else { return false };
         let contact = &self.contact;
@@ -47,8 +47,9 @@ impl Worker {
         is_quiet && is_notified || self.gives_up_at().is_some_and(|at| at <= now)
     }
 
-    /// Lets go of all that is held when the worker [is done](crate::Next::Done): nobody tells the store of it any more.
-    /// Which runs had ended; those that go on are told that they do not count when they [end](Self::ended).
+    /// Drops all that is held when the worker [is done](crate::Next::Done); nothing more is
+    /// reported to the store. Returns runs that had ended. Runs that continue do not count when
+    /// they [end](Self::ended).
     pub fn give_up(&mut self) -> Vec<RunId> {
         let running: Vec<_> = self.held.running.keys().copied().collect();
         for id in running {

@@ -1,4 +1,4 @@
-//! What a worker says to the store, and when: the worker as steps.
+//! When a worker sends a step, and its contents.
 
 use std::{
     collections::BTreeSet,
@@ -13,21 +13,22 @@ use crate::{
     worker::Worker,
 };
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub enum Next {
-    /// Sends this step.
+    /// Send this step.
     Send(Box<Step>),
-    /// Waits for this instant or to be woken.
+    /// Wait for this instant or to be woken.
     Sleep(Option<Instant>),
-    /// Ends: the worker has stopped.
+    /// End: the worker has stopped.
     Done,
 }
 
-/// Whether a worker would ask for tasks, had it a place for one.
+/// When a worker would request tasks if it had a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Not before something happens: its store fails or has nothing, it stops, or has enough.
+    /// Not before something happens: the store fails or is empty, or the worker stops or has
+    /// enough.
     Not,
     /// Once its step is answered.
     Soon,
@@ -35,20 +36,21 @@ pub enum Asks {
     At(Instant),
 }
 
-/// So often a lease hears of a worker that holds something: four of its steps may get lost.
+/// Steps per lease of a worker that holds something: four may get lost.
 const BEATS: u32 = 5;
 
-/// The least time between a step and one that comes of a nudge alone, of a worker that wants no tasks.
+/// Minimum time to a step due to a notification alone, if the worker wants no tasks.
 const NUDGED: Duration = Duration::from_secs(1);
 
-/// The same of one that wants some, once a nudge was in vain, and the longest; it doubles with each that is.
+/// First and longest minimum time to a step due to a notification, if the worker wants tasks. It
+/// doubles with each notification in vain.
 const IN_VAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// About how many bytes of results travel in one step.
+/// Approximate size of a step's results, in bytes.
 const MAX_RESULTS: usize = MAX_REPLY;
 
 impl Worker {
-    /// Decides what the driver does next, after it has started what could start.
+    /// Decides what the driver does next, after it started what could start.
     pub fn next(&mut self, now: Instant) -> Next {
         self.expire(now);
         self.hurry(now);
@@ -68,7 +70,7 @@ impl Worker {
         Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
     }
 
-    /// When the store is to hear of us; none: when something happens.
+    /// When the next step is due. `None`: when something happens.
     fn step_due(&self, now: Instant) -> Option<Instant> {
         if self.contact.under_way.is_some() {
             return None;
@@ -77,7 +79,7 @@ impl Worker {
         Some(self.contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
     }
 
-    /// The same of one that wants so many tasks and has no step under way, but for failures.
+    /// When a step is due for `want` tasks, if none is under way and the store does not fail.
     fn due(&self, want: u32, now: Instant) -> Option<Instant> {
         let contact = &self.contact;
         let Some(sent) = contact.sent else { return Some(now) };
@@ -96,7 +98,7 @@ impl Worker {
         [Some(sent + self.rest(want)), notified, next_at].into_iter().flatten().min()
     }
 
-    /// Whether it would ask for tasks, had it a place for one: it shares its places with other workers.
+    /// When the worker would request tasks if it had a permit, since it shares permits.
     pub fn asks(&self, now: Instant) -> Asks {
         let contact = &self.contact;
         let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
@@ -111,20 +113,19 @@ impl Worker {
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
     }
 
-    /// How long the store may go without a step of this worker. One that holds nothing can lose nothing: it is enough
-    /// that its presence lasts.
+    /// Maximum time between two steps. A worker that holds nothing only has to keep its presence.
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
             (false, true) => self.contact.poll.min(lease / BEATS),
             (false, false) => lease / BEATS,
-            // As often as a silence may count in full that a worker with such a lease leaves behind.
+            // The lease clock counts at most a quarter of a lease for a silence of all workers.
             (true, true) => self.contact.poll.min(lease / 4),
             (true, false) => POLL.1.min(lease / 2),
         }
     }
 
-    /// How many tasks there is room for when those that have ended are completed.
+    /// Tasks that fit once ended runs are completed.
     pub(crate) fn want(&self, now: Instant) -> u32 {
         if self.stopping.is_some() || self.contact.acknowledged == 0 {
             return 0;
@@ -143,7 +144,7 @@ impl Worker {
         if not_now { 0 } else { self.identity.prefetch }
     }
 
-    /// A task with a key that came ahead of its place would keep others of its key waiting, here and elsewhere.
+    /// A prefetched task with a key blocks others of its key, here and elsewhere.
     fn give_back_what_waits(&mut self, now: Instant) {
         if self.held.keyed == 0 || self.pace.ahead.is_some() || self.free() > 0 {
             return;
@@ -166,7 +167,7 @@ impl Worker {
             complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();
         let all = completed.len() == self.held.ended.len();
         let last = self.stopping.is_some() && self.held.hand.is_empty() && self.held.busy() == 0 && all;
-        // What is left to complete keeps its room.
+        // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
         let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
@@ -213,8 +214,8 @@ impl Worker {
         }
     }
 
-    /// Has the step that is to be sent now ask only for tasks with at least this priority, as the load is; none: all.
-    /// What waits in hand with a lower one goes back.
+    /// Restricts the step about to be sent to tasks of at least this priority. `None`: all. Lower
+    /// tasks in hand are given back.
     pub fn restrict(&mut self, step: &mut Step, at_least: Option<i32>) {
         step.at_least = at_least;
         if let Some(under_way) = &mut self.contact.under_way {
@@ -226,7 +227,7 @@ impl Worker {
         lower.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// The results of one step: at least one, and as many as are not too large together.
+    /// The results of one step: at least one, and as many as fit `MAX_RESULTS`.
     fn to_complete(&self) -> Vec<Completion> {
         let mut bytes = 0;
         let fits = |completion: &&Completion| {

@@ -1,4 +1,4 @@
-//! The worker: what is fixed of it, what it holds, and what drivers do with it between two steps.
+//! The worker: settings, and the driver's calls between two steps.
 
 use std::time::{Duration, Instant};
 
@@ -13,24 +13,24 @@ use crate::{
     pace::Pace,
 };
 
-/// What is fixed for the life of a worker, or set by its driver.
+/// Settings, constant or set by the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// Its id, a new one for each start of a process.
+    /// Its id, new for each start of a process.
     pub worker: WorkerId,
-    /// What people see of it.
+    /// Label for people.
     pub label: Label,
-    /// What it can do, sorted; without what is set aside.
+    /// Kinds that it serves, sorted, without those set aside.
     pub kinds: Vec<Kind>,
-    /// How long after a step it counts as alive.
+    /// The worker counts as alive for this long after a step.
     pub lease: Micros,
-    /// How many runs there are at once. Of a worker that shares them with others its driver says so each time.
+    /// Maximum number of runs. If workers share permits, the driver sets it each time.
     pub places: u32,
-    /// How many tasks are leased beyond the free places, so that none waits for a round trip.
+    /// Tasks leased beyond the free permits, so that no run waits for a round trip.
     pub prefetch: u32,
-    /// Whether the queue runs a limited number of tasks: then none is prefetched.
+    /// Whether the queue has a running limit, which excludes prefetching.
     pub limited: bool,
-    /// How heavy all that it holds may be together; none: as heavy as it is.
+    /// Maximum weight of all that it holds. `None`: unlimited.
     pub capacity: Option<u32>,
 }
 
@@ -39,7 +39,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// Names the value and what would be right.
+    /// Names the value and the permitted range.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         if !(MIN_LEASE..=MAX_LEASE).contains(&self.lease) {
@@ -69,36 +69,36 @@ impl Identity {
     }
 }
 
-/// A worker that is to end.
+/// A stop in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stopping {
-    /// Until when its runs may take.
+    /// Deadline of the runs.
     pub by: Instant,
-    /// Whether they were told to end.
+    /// Whether the runs were asked to end.
     pub notified: bool,
-    /// Whether the store knows that nothing comes any more.
+    /// Whether the store has answered the last step.
     pub parted: bool,
 }
 
-/// A worker. Its parts are open, so that a proof can take it apart; it is changed by its methods.
+/// A worker. The proofs read its fields; change them through its methods.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// What never changes, or seldom.
+    /// Its settings.
     pub identity: Identity,
-    /// What was said to the store and heard of it.
+    /// Connection state.
     pub contact: Contact,
-    /// What it holds.
+    /// Held tasks and runs.
     pub held: Held,
-    /// What it knows of the rate of its queue.
+    /// Knowledge of the rate.
     pub pace: Pace,
-    /// Nothing is prefetched until then: a task with a key came that could not begin.
+    /// No prefetch until then: a prefetched task with a key could not start.
     pub no_prefetch: Option<Instant>,
-    /// Set when it is to end.
+    /// Set once it is to stop.
     pub stopping: Option<Stopping>,
 }
 
 impl Worker {
-    /// A worker that holds nothing and was never heard of.
+    /// A worker before its first step.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -110,17 +110,17 @@ impl Worker {
         }
     }
 
-    /// A run that has to end, to be told once.
+    /// The next run that must end. Each run is returned once.
     pub fn order(&mut self) -> Option<Order> {
         self.held.orders.pop_front()
     }
 
-    /// A run has ended; one that was ended from outside is [`Released`](Outcome::Released). Whether its result
-    /// counts: it does not if its token is not in force.
+    /// Takes in the end of a run, [`Released`](Outcome::Released) if ended from outside. Returns
+    /// whether the result counts: its token is in force.
     pub fn ended(&mut self, run: RunId, outcome: Outcome) -> bool {
         self.held.orders.retain(|order| order.run != run);
         if self.held.finish_void(run) {
-            // Nothing is completed, and yet there may be room now for what did not fit.
+            // Nothing is completed, yet a task that did not fit may fit now.
             self.contact.dry &= self.identity.capacity.is_none();
             return false;
         }
@@ -132,17 +132,17 @@ impl Worker {
         true
     }
 
-    /// A run has ended, and the store knows it already: it was completed within a transaction of the
-    /// application. Were that not so, the store would hear it when the worker says again what it holds.
+    /// Takes in the end of a run that a transaction of the application has completed in the store.
+    /// If it did not, the next list of held leases corrects that.
     pub fn completed(&mut self, run: RunId) {
         self.held.orders.retain(|order| order.run != run);
         self.held.finish_void(run);
         self.held.finish(run);
-        // What waits for the task or its key goes on with the next step.
+        // Tasks that wait for this one or its key continue with the next step.
         self.contact.again = true;
     }
 
-    /// Asks for no tasks of this kind from the next step on, and gives back those in hand.
+    /// Requests no more tasks of this kind, and gives back those in hand.
     pub fn set_aside(&mut self, kind: &Kind) {
         self.identity.kinds.retain(|other| other != kind);
         let hand = self.held.hand.iter().filter(|(_, leased)| leased.task.kind == *kind);
@@ -150,16 +150,16 @@ impl Worker {
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// Asks for tasks of this kind again.
+    /// Requests tasks of this kind again.
     pub fn take_up(&mut self, kind: Kind) {
         if let Err(at) = self.identity.kinds.binary_search(&kind) {
             self.identity.kinds.insert(at, kind);
-            // Some may be ready.
+            // Tasks of this kind may be ready.
             self.contact.notified = true;
         }
     }
 
-    /// A run says how far it is. The store hears of it with the next step.
+    /// Takes in progress for the next step to report.
     pub fn progress(&mut self, run: RunId, progress: Progress) {
         let running = self.held.running.get_mut(&run.id).filter(|running| running.token == run.token);
         if let Some(running) = running {
@@ -167,36 +167,36 @@ impl Worker {
         }
     }
 
-    /// Something may have become ready, or is to be stopped.
+    /// Takes in that a task may be ready or must be stopped.
     pub fn notify(&mut self) {
         self.contact.notified = true;
     }
 
-    /// Wants the choice of now: the next step gives a task in hand back and asks for the most urgent one. Done when
-    /// [`exchanged`](Self::exchanged) has come to the number that it gives.
+    /// Late binding: the next step gives back a task in hand and requests the most urgent one. Done
+    /// when [`exchanged`](Self::exchanged) has reached the returned number.
     pub fn exchange(&mut self) -> u64 {
         self.contact.exchange.0 += 1;
         self.contact.exchange.0
     }
 
-    /// How many exchanges the store has answered.
+    /// Exchanges answered by the store.
     pub fn exchanged(&self) -> u64 {
         self.contact.exchange.1
     }
 
-    /// What is free of its capacity when those that have ended are completed; none: it has none.
+    /// Free capacity once ended runs are completed. `None`: unlimited.
     pub(crate) fn room(&self) -> Option<Room> {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);
         Some(Room { weight: capacity.saturating_sub(held), empty: held == 0 })
     }
 
-    /// How many places it takes up, with those of the tasks in hand.
+    /// Permits used by runs and tasks in hand.
     pub fn taken(&self) -> u32 {
         u32::try_from(self.held.busy() + self.held.hand.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many places are free.
+    /// Permits that no run uses.
     pub fn free(&self) -> u32 {
         let busy = u32::try_from(self.held.busy()).unwrap_or(u32::MAX);
         self.identity.places.saturating_sub(busy)

@@ -1,11 +1,11 @@
-//! Documentation alone.
+//! Guide pages, without code.
 //!
-//! | page | what for |
+//! | page | subject |
 //! |---|---|
-//! | [`coming_from`] | python-task-queue (`ptq`, FileQueue), Celery, River: what maps to what |
-//! | [`together`] | tasks and runs as part of a transaction of the application |
+//! | [`coming_from`] | python-task-queue (`ptq`, FileQueue), Celery, River: equivalents here |
+//! | [`together`] | tasks and runs in a transaction of the application |
 //!
-//! What tasks are and what is promised of them: `docs/tasks.md` of the repository.
+//! Terms and guarantees of tasks: `docs/tasks.md` in the repository.
 
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}

@@ -1,23 +1,23 @@
-//! Which error texts are alike.
+//! Similarity of error texts.
 
 use std::ops::Range;
 
-/// A word with as many digits is an id as a whole.
+/// A word with at least this many digits is an id.
 const DIGITS: usize = 4;
-/// A word of hexadecimal digits that is as long is an id.
+/// A word of at least this many hexadecimal digits, one of them 0 to 9, is an id.
 const HEX: usize = 7;
-/// As many characters of a text are enough to select by.
+/// Maximum length of `Failure::common`, in characters.
 const ENOUGH: usize = 200;
-/// Of a text so many parts are tried.
+/// Maximum number of substrings tried per group.
 const TRIED: usize = 4;
-/// Short numbers behind these words tell failures apart.
+/// Short numbers after these words distinguish failures.
 const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
 
-/// What is left of a text without what tells tasks apart rather than failures: the parts between. Texts with the same
-/// parts are alike.
+/// The parts of a text between its ids. Texts with equal parts are similar.
 ///
-/// Left out are numbers, hexadecimal words, UUIDs, times, addresses of hosts and mail, and what is quoted. A number of
-/// at most three digits behind a word such as `code`, `status` or `HTTP` stays.
+/// Ids, which distinguish tasks, are numbers, hexadecimal words, UUIDs, times, host and mail
+/// addresses, and quoted text. A number of up to three digits after a word such as `code`, `status`
+/// or `HTTP` is no id: it distinguishes failures.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
     while at < text.len() {
@@ -38,10 +38,10 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// What stands between quotes that begin here, on one line.
+/// The text between quotes that open at `at`, on one line.
 fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     let quote = text[at..].chars().next().filter(|c| "'\"`".contains(*c))?;
-    // An apostrophe is none.
+    // An apostrophe is no quote.
     if text[..at].chars().next_back().is_some_and(char::is_alphanumeric) {
         return None;
     }
@@ -53,7 +53,7 @@ fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     (end > 0).then_some(at + 1..at + 1 + end)
 }
 
-/// The ids in the word that begins here, and where it ends.
+/// The ids in the word that begins at `at`, and its end.
 fn word(text: &str, at: usize) -> (Vec<Range<usize>>, usize) {
     let rest = &text[at..];
     let is_of_word = |c: char| c.is_alphanumeric() || "-_.:@+%".contains(c);
@@ -69,7 +69,7 @@ fn word(text: &str, at: usize) -> (Vec<Range<usize>>, usize) {
         let end = end.map_or(text.len(), |end| from + end);
         return (Vec::from_iter((end > from).then_some(from..end)), end);
     }
-    // Marks at the end belong to the sentence.
+    // Trailing punctuation belongs to the sentence.
     let word = rest[..length].trim_end_matches(|c: char| "-_.:@+%".contains(c));
     let end = at + length;
     if word.is_empty() {
@@ -84,7 +84,7 @@ fn word(text: &str, at: usize) -> (Vec<Range<usize>>, usize) {
     (digits(word).map(|run| at + run.start..at + run.end).collect(), end)
 }
 
-/// Whether a word is an id as a whole.
+/// Whether a whole word is an id.
 fn is_id(word: &str) -> bool {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
@@ -101,7 +101,7 @@ fn is_v4(word: &str) -> bool {
     host.split('.').count() == 4 && host.split('.').all(|part| part.parse::<u8>().is_ok())
 }
 
-/// Whether a word is a short number that says what went wrong.
+/// Whether a word is a short number after one of `CODES`.
 fn is_code(word: &str, before: &str) -> bool {
     if word.len() > 3 || !word.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
@@ -111,7 +111,6 @@ fn is_code(word: &str, before: &str) -> bool {
     CODES.iter().any(|code| last.eq_ignore_ascii_case(code))
 }
 
-/// The runs of digits in a word.
 fn digits(word: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -122,8 +121,8 @@ fn digits(word: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What texts with these parts have in common, the longest first: without control characters, so that a person can
-/// type it, and without what only joins it to an id.
+/// Substrings of all texts with these parts, longest first: without control characters, so that a
+/// person can type them, and without separators at their ends.
 pub(super) fn common<'t>(parts: impl IntoIterator<Item = &'t str>) -> Vec<String> {
     let is_around = |c: char| c.is_whitespace() || ":;,".contains(c);
     let lines = parts.into_iter().flat_map(|part| part.split(char::is_control));
@@ -180,7 +179,7 @@ mod tests {
         ] {
             assert_ne!(parts(one), parts(other));
         }
-        // No sign stands for what was taken out.
+        // No placeholder replaces an id.
         assert_ne!(parts("a # b"), parts("a 12345 b"));
     }
 

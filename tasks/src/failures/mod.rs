@@ -1,4 +1,4 @@
-//! What went wrong, by what the errors say.
+//! Failures, grouped by similar error texts.
 
 mod likeness;
 
@@ -9,42 +9,42 @@ use interval_queue_task_contract::{Kind, MAX_PAGE, Selector, State, Task, TaskId
 
 use crate::{TaskQueue, error::Error};
 
-/// So many groups are told.
+/// Maximum number of groups returned.
 const TOLD: usize = 100;
-/// So many groups are kept while it is counted.
+/// Maximum number of groups held while counting.
 const KEPT: usize = 1_000;
 
-/// Tasks that failed, for good or until a retry, by their error texts. See [`TaskQueue::failures`].
+/// Tasks that failed, for good or until a retry, by error text. See [`TaskQueue::failures`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failures {
-    /// The groups, the most frequent first: a hundred at most.
+    /// The groups, largest first, at most 100.
     pub groups: Vec<Failure>,
-    /// How many tasks are in none of these, since there are more groups.
+    /// Number of tasks outside `groups`.
     pub ungrouped: u64,
 }
 
-/// Failed tasks whose error texts are alike.
+/// Failed tasks with similar error texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The error text of one of them.
+    /// Error text of one task of the group.
     pub text: String,
-    /// The id of that one.
+    /// Id of the task with `text`.
     pub example: TaskId,
-    /// How many failed for good.
+    /// Tasks that failed for good.
     pub count: u64,
-    /// How many failed and will be retried, or are being retried.
+    /// Tasks that failed and will be retried, or are being retried.
     pub retrying: u64,
-    /// How many there are of each kind.
+    /// Tasks of each kind.
     pub kinds: BTreeMap<Kind, u64>,
-    /// When the first of them failed, by its last run, on the store's clock.
+    /// Earliest failure, by the last run of each task, on the store's clock.
     pub first: Micros,
-    /// When the last of them failed.
+    /// Latest failure, on the store's clock.
     pub last: Micros,
-    /// A text that the errors of all of them have, to select them by; none: they have nothing in common.
+    /// Text contained in all errors of the group, to select by. `None`: they have none in common.
     pub common: Option<String>,
-    /// How many of the failed tasks have it: `count`, or more if others have it, too.
+    /// Failed tasks that contain `common`: `count`, or more if other groups contain it.
     pub selects: u64,
 }
 
@@ -73,7 +73,6 @@ impl Failure {
     }
 }
 
-/// What the error of a task says.
 fn text(task: &Task) -> &str {
     task.error.as_deref().unwrap_or_default()
 }
@@ -83,7 +82,7 @@ fn failed(task: &Task) -> Micros {
     task.ended.unwrap_or(last)
 }
 
-/// What texts that are alike have in common.
+/// Parts common to similar texts; see `likeness::parts`.
 type Parts = Vec<String>;
 
 fn parts(task: &Task) -> Parts {
@@ -93,11 +92,11 @@ fn parts(task: &Task) -> Parts {
 /// A group while it is counted.
 struct Group {
     failure: Failure,
-    /// Whether all texts are the same.
+    /// Whether all texts are equal.
     is_one_text: bool,
 }
 
-/// What may select a group: texts, each with how many tasks of other groups have it.
+/// Texts that may select a group, each with the number of other groups' tasks that contain it.
 type Candidates = Vec<(String, u64)>;
 
 impl Group {
@@ -112,18 +111,19 @@ impl Group {
 }
 
 impl TaskQueue {
-    /// Tasks that failed, for good or until a retry, in groups of error texts that are alike: how many, of which kinds,
-    /// since when. What the states of the selector say is not looked at.
+    /// Tasks that failed, for good or until a retry, in groups of similar error texts. Ignores the
+    /// selector's states.
     ///
-    /// Texts are alike if they differ only in numbers, hexadecimal words, UUIDs, times, addresses of hosts and mail, or in
-    /// what is quoted. Short numbers behind words such as `code`, `status` or `HTTP` tell failures apart.
+    /// Similar texts differ only in numbers, hexadecimal words, UUIDs, times, host or mail
+    /// addresses, or quoted text. Short numbers after words such as `code`, `status` or `HTTP`
+    /// distinguish failures.
     ///
-    /// [`Failure::common`] is what [`Selector::error`] takes to select a group, for [`change`](Self::change), say. If
-    /// `selects` is `count` it selects that group alone.
+    /// To select a group, for example for [`change`](Self::change), set [`Selector::error`] to
+    /// [`Failure::common`]. It selects only that group if `selects` equals `count`.
     ///
-    /// It reads all selected tasks page by page, and if there are several groups twice. What fails meanwhile may be
-    /// counted or not. It holds a thousand groups in memory; a task of a further one is counted as `ungrouped`, and
-    /// so is one that is not of the hundred most frequent.
+    /// Reads all selected tasks page by page, twice if there are several groups. Concurrent
+    /// failures may or may not count. Holds 1,000 groups in memory; tasks of others, and of all but
+    /// the 100 largest, are `ungrouped`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -149,13 +149,13 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be; else as [`task`](Self::task).
+    /// As [`task`](Self::task), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid selector.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: it changes nothing.
     pub async fn failures(&self, selector: &Selector) -> Result<Failures, Error> {
-        // Only one text can be asked for, and later that is one of a group.
+        // `common` replaces this text in a later selector, so `selects` must count without it.
         let wanted = selector.error.as_deref().unwrap_or_default();
         let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
         let mut kept: HashMap<Parts, Group> = HashMap::new();
@@ -175,7 +175,7 @@ impl TaskQueue {
             group.failure.count(task);
         };
         self.each(&failed, &mut see).await?;
-        // Of those that have not ended only those that have an error are told.
+        // An `error`, even an empty one, excludes live tasks without an error.
         let states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
         let live = Selector { error: Some(wanted.to_owned()), states, ..selector.clone() };
         self.each(&live, |task| {
@@ -213,7 +213,7 @@ impl TaskQueue {
             .await?;
         }
         let groups = notified.into_iter().map(|(_, mut failure, candidates)| {
-            // Of those that select as few others the first one is the longest.
+            // Candidates are sorted longest first; of equal counts `min_by_key` returns the first.
             if let Some((common, others)) = candidates.into_iter().min_by_key(|(_, others)| *others) {
                 (failure.common, failure.selects) = (Some(common), failure.count + others);
             }
@@ -222,7 +222,6 @@ impl TaskQueue {
         Ok(Failures { groups: groups.collect(), ungrouped })
     }
 
-    /// Shows all selected tasks, page by page.
     async fn each(&self, selector: &Selector, mut see: impl FnMut(&Task)) -> Result<(), Error> {
         let mut after = None;
         loop {

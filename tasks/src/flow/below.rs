@@ -1,4 +1,4 @@
-//! What is below a task, and what is done with a whole flow or with all below a task.
+//! Commands on a flow, and on a task with its direct and indirect downstreams.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,27 +7,28 @@ use interval_queue_task_contract::{Command, MAX_PAGE, Read, Reply, Selector, Sta
 use super::FlowId;
 use crate::{TaskQueue, Touched, error::Error, queue::unexpected};
 
-/// So many upstreams and downstreams a look at a task lists at most.
+/// Maximum number of upstreams and of downstreams that a read of a task returns.
 pub(crate) const LISTED: usize = 100;
 
-/// The downstreams of tasks.
+/// Tasks, each with its direct downstreams.
 type Downs = BTreeMap<TaskId, Vec<TaskId>>;
 
 impl TaskQueue {
-    /// Does something with the tasks of a flow. [`Retry`](Verb::Retry) takes those that failed or were cancelled: what
-    /// is done stays done. A retry begins above and everything else below, so that no task of the flow starts, or is
-    /// cancelled again, since another one is not changed yet. With `dry_run` nothing is done, only told what would be.
+    /// Applies `verb` to the tasks of a flow. [`Retry`](Verb::Retry) skips done tasks. A retry
+    /// begins upstream, other verbs downstream, so that no task starts or is cancelled again
+    /// because another is not changed yet. With `dry_run` nothing changes.
     ///
     /// # Errors
     ///
-    /// As [`change`](Self::change). If no task of the flow is stored, nothing is touched.
+    /// As [`change_at_most`](Self::change_at_most). If no task of the flow is stored, nothing
+    /// changes.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, a part of it may have been done; to do it again is safe.
+    /// If dropped, a part may have been changed; repeating the call is safe.
     pub async fn change_flow(&self, flow: &FlowId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let stored = self.tasks_of(flow).await?;
-        // What one command changes has no order.
+        // One command changes all its tasks at once, so their order does not matter.
         let ids = if stored.len() <= MAX_PAGE as usize {
             stored.iter().map(|stored| stored.task.id).collect()
         } else {
@@ -36,7 +37,7 @@ impl TaskQueue {
         self.change_ordered(ids, verb, false, dry_run).await
     }
 
-    /// Runs all tasks of a flow again that have ended, also those that are done.
+    /// Runs all ended tasks of a flow again, including done ones.
     ///
     /// # Errors
     ///
@@ -50,8 +51,9 @@ impl TaskQueue {
         self.change_ordered(self.in_order(&stored).await?, Verb::Retry, true, dry_run).await
     }
 
-    /// Runs a task and all below it again, in whatever flows, also what is done: each when those that it waits for
-    /// have ended once more. What has not started waits again, too; what runs goes on with what it has got.
+    /// Runs a task and all its downstreams again, in any flow and including done ones: each after
+    /// its upstreams have ended again. Tasks that have not started wait again; runs go on with
+    /// their inputs.
     ///
     /// # Errors
     ///
@@ -64,13 +66,14 @@ impl TaskQueue {
         self.change_ordered(from_above(&self.below(id).await?), Verb::Retry, true, dry_run).await
     }
 
-    /// The same with a task and all below it, in whatever flows: those that wait for it, those that wait for them, and
-    /// so on. One that is retried and waits for another upstream as well, which did not end well and is not below the
-    /// task, is cancelled again, or waits, as its edge says.
+    /// As [`change_flow`](Self::change_flow), for a task and all its downstreams, in any flow. A
+    /// retried task with an unsuccessful upstream outside these is cancelled again, or waits, as
+    /// its edge sets.
     ///
     /// # Errors
     ///
-    /// As [`change`](Self::change); [`Missing`](crate::ErrorKind::Missing) if there is no such task.
+    /// As [`change_at_most`](Self::change_at_most), and [`Missing`](crate::ErrorKind::Missing) if
+    /// there is no such task.
     ///
     /// # Cancel safety
     ///
@@ -80,7 +83,7 @@ impl TaskQueue {
         self.change_ordered(from_above(&downs), verb, false, dry_run).await
     }
 
-    /// The ids of these tasks, each behind all of them that it waits for.
+    /// The ids of `tasks`, each after its upstreams among them.
     pub(crate) async fn in_order(&self, tasks: &[Stored]) -> Result<Vec<TaskId>, Error> {
         let mut downs: Downs = tasks.iter().map(|stored| (stored.task.id, Vec::new())).collect();
         for (down, ups) in self.edges_of(tasks).await? {
@@ -120,7 +123,7 @@ impl TaskQueue {
         Ok(all)
     }
 
-    /// A task and all below it, with their downstreams.
+    /// A task and its direct and indirect downstreams.
     async fn below(&self, id: TaskId) -> Result<Downs, Error> {
         let mut downs = Downs::new();
         let mut front = vec![id];
@@ -140,7 +143,7 @@ impl TaskQueue {
         Ok(downs)
     }
 
-    /// All that waits for a task, or did.
+    /// All tasks that wait or waited for this one.
     async fn downstreams(&self, stored: &Stored) -> Result<Vec<TaskId>, Error> {
         let up = stored.task.id;
         let mut all: Vec<TaskId> = stored.downstreams.iter().map(|edge| edge.down).collect();
@@ -158,7 +161,6 @@ impl TaskQueue {
         Ok(all)
     }
 
-    /// The tasks of a flow.
     async fn tasks_of(&self, flow: &FlowId) -> Result<Vec<Stored>, Error> {
         let (selector, mut after, mut all) = (flow.selector(), None, Vec::new());
         loop {
@@ -171,7 +173,7 @@ impl TaskQueue {
         }
     }
 
-    /// Those of them that have upstreams, with these.
+    /// The tasks that have upstreams, each with all its upstreams.
     async fn edges_of(&self, tasks: &[Stored]) -> Result<Vec<(TaskId, Vec<TaskId>)>, Error> {
         let downs: Vec<TaskId> =
             tasks.iter().filter(|stored| stored.task.has_edges).map(|stored| stored.task.id).collect();
@@ -190,7 +192,7 @@ impl TaskQueue {
         Ok(edges)
     }
 
-    /// Tasks with all that belongs to them; those that are not stored are left out.
+    /// Tasks with payloads, results and edges; skips ids that are not stored.
     pub(crate) async fn whole(&self, ids: &[TaskId]) -> Result<Vec<Stored>, Error> {
         let mut all = Vec::with_capacity(ids.len());
         let mut rest = ids;
@@ -200,7 +202,7 @@ impl TaskQueue {
                 Reply::Tasks(tasks) if !tasks.is_empty() => tasks,
                 other => return Err(unexpected(&other)),
             };
-            // A reply may have the first of them alone.
+            // A reply of limited size may contain only the first tasks.
             rest = &rest[tasks.len().min(rest.len())..];
             all.extend(tasks.into_iter().flatten());
         }
@@ -208,7 +210,7 @@ impl TaskQueue {
     }
 }
 
-/// Each behind all that it waits for, as far as they are among these.
+/// The keys of `downs`, each after its upstreams among them.
 fn from_above(downs: &Downs) -> Vec<TaskId> {
     let mut waits: BTreeMap<TaskId, usize> = downs.keys().map(|&id| (id, 0)).collect();
     for down in downs.values().flatten() {
@@ -227,7 +229,7 @@ fn from_above(downs: &Downs) -> Vec<TaskId> {
             }
         }
     }
-    // A link between two looks may have turned an edge.
+    // Edges that changed between two reads may form a cycle.
     ordered.extend(waits.into_iter().filter(|(_, ups)| *ups > 0).map(|(id, _)| id));
     ordered
 }

@@ -1,28 +1,28 @@
-//! What names a flow, and how its tasks say that they belong to it.
+//! Flow ids, and the tags by which tasks belong to a flow.
 
 use interval_queue::{InvalidInput, contract::name::check_some};
 use interval_queue_task_contract::{MAX_TAG, Selector, Tag, Task};
 
-/// Marks the tag that says of which flow a task is.
+/// Prefix of the tag with the flow's id.
 const FLOW: &str = "flow:";
-/// Marks the tag that says what a task is called in its flow.
+/// Prefix of the tag with the task's name in its flow.
 const NAME: &str = "name:";
-/// What is left of a tag.
+/// Bytes that the prefix leaves of a tag.
 const MAX_NAME: usize = MAX_TAG - FLOW.len();
 
 interval_queue::contract::name! {
-    /// Names a flow: 1 to 95 bytes of printable text that neither begins nor ends with white space. Each of its tasks
-    /// has the tag `flow:` with this text.
+    /// A flow's id: 1 to 95 bytes of printable text without white space at its ends. Each task of
+    /// the flow has the tag `flow:` with this text.
     FlowId, |text| check_some("flow", text, MAX_NAME)
 }
 
 impl FlowId {
-    /// The flow that a task belongs to; none: to none.
+    /// The task's flow. `None`: it has none.
     pub fn of(task: &Task) -> Option<Self> {
         marked(task, FLOW).and_then(|id| Self::new(id).ok())
     }
 
-    /// Its tasks, as far as they are stored.
+    /// Selects the flow's stored tasks.
     #[allow(clippy::expect_used, clippy::missing_panics_doc, reason = "printable and short, as was checked")]
     pub fn selector(&self) -> Selector {
         let tag = Tag::new(self.tag()).expect("a tag of a flow");
@@ -34,7 +34,7 @@ impl FlowId {
     }
 }
 
-/// What a task is called in its [flow](crate::Flow); none: it belongs to none.
+/// The task's name in its [flow](crate::Flow). `None`: it has no flow.
 pub fn name_in_flow(task: &Task) -> Option<&str> {
     marked(task, NAME)
 }
@@ -43,7 +43,6 @@ fn marked<'a>(task: &'a Task, mark: &str) -> Option<&'a str> {
     task.tags.iter().find_map(|tag| tag.as_str().strip_prefix(mark))
 }
 
-/// The tag of a task that is called so.
 pub(super) fn name_tag(name: &str) -> Result<String, InvalidInput> {
     check_some("name of a task in a flow", name, MAX_NAME)?;
     Ok(format!("{NAME}{name}"))

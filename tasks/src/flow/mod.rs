@@ -1,4 +1,4 @@
-//! Tasks that name each other, added as a whole.
+//! Flows: tasks that wait for each other, added as a whole.
 
 mod below;
 mod id;
@@ -17,12 +17,12 @@ pub use self::{
 };
 use crate::{Context, Task, TaskQueue, error::Error};
 
-/// Tasks that wait for each other, as a whole: at most 20,000, added by one command, all or none. Everything is
-/// checked when it is [added](TaskQueue::add_flow).
+/// A graph of up to 20,000 tasks, added by one command, all or none. Everything is checked when it
+/// is [added](TaskQueue::add_flow).
 ///
-/// A task says by name [what it waits for](Task::after): an earlier task of the flow, whose result is its
-/// [input](Task::input) of that name unless it says another one. What becomes of it on a failure, it says by
-/// [`OnFailure`](crate::OnFailure). A task that is stored already it names by its id.
+/// A task names its [upstreams](Task::after): earlier tasks of the flow, or stored tasks by id. The
+/// result of an upstream is an [input](Task::input), by default of the upstream's name.
+/// [`OnFailure`](crate::OnFailure) sets the action if the upstream fails.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -62,15 +62,15 @@ use crate::{Context, Task, TaskQueue, error::Error};
 /// # }
 /// ```
 ///
-/// # What is stored of a flow
+/// # Storage
 ///
-/// Its tasks alone. Each has two tags, `flow:` with the id of the flow and `name:` with its name, by which
-/// [selectors](FlowId::selector) find them. So what selects tasks acts on flows, too, and a flow is there as long as
-/// its tasks are.
+/// Only the tasks are stored, each with the tags `flow:` and the flow's id, `name:` and its own
+/// name. [Selectors](FlowId::selector) find them, so commands on selected tasks work on flows. A
+/// flow exists as long as its tasks.
 ///
 /// # Growing
 ///
-/// A handler adds tasks behind its own, which may be a flow or a part of the flow that it runs in:
+/// A handler can add tasks after its own, as another flow or as part of its own flow:
 ///
 /// ```
 /// # use interval_queue_tasks::{Context, Flow, Task, TaskError};
@@ -82,18 +82,18 @@ use crate::{Context, Task, TaskQueue, error::Error};
 /// }
 /// ```
 ///
-/// A run that is repeated adds nothing twice, since a [named](Self::named) flow knows its tasks by their names.
+/// A repeated run adds nothing twice: a [named](Self::named) flow derives task ids from names.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is added before it is given to a queue"]
 pub struct Flow {
     id: FlowId,
-    /// Whether the ids of its tasks are made of names.
+    /// Whether task ids are derived from names.
     is_named: bool,
     tasks: Vec<(String, Task)>,
 }
 
 impl Flow {
-    /// A flow of no tasks yet, with an id of its own. A clone of it is the same flow: added once more it adds nothing.
+    /// An empty flow with a new id. A clone is the same flow: adding both adds it once.
     #[allow(clippy::new_without_default, reason = "no two of them are the same")]
     #[allow(clippy::expect_used, clippy::missing_panics_doc, reason = "a UUID is a printable text")]
     pub fn new() -> Self {
@@ -101,35 +101,35 @@ impl Flow {
         Self { id, is_named: false, tasks: Vec::new() }
     }
 
-    /// The flow with this id, wherever it is made: the ids of its tasks are made of its id and their names, so that
-    /// each is added once, as long as it is stored, ended or not. Of tasks that are equally urgent any may start first.
+    /// The flow with this id. Task ids are derived from it and the tasks' names, so each task is
+    /// added only once while it is stored, ended or not.
     pub fn named(id: FlowId) -> Self {
         Self { id, is_named: true, tasks: Vec::new() }
     }
 
-    /// Its id.
+    /// The flow's id.
     pub fn id(&self) -> &FlowId {
         &self.id
     }
 
-    /// One task more, which may wait for those before it. Its name is 1 to 95 bytes of printable text, and its own in
-    /// the flow.
+    /// Adds a task, which may wait for earlier ones. `name` is unique in the flow: 1 to 95 bytes of
+    /// printable text.
     pub fn task(self, name: impl Into<String>, task: Task) -> Self {
         self.tasks([(name, task)])
     }
 
-    /// More tasks with their names, as [`task`](Self::task).
+    /// Adds tasks with their names, as [`task`](Self::task).
     pub fn tasks(mut self, tasks: impl IntoIterator<Item = (impl Into<String>, Task)>) -> Self {
         self.tasks.extend(tasks.into_iter().map(|(name, task)| (name.into(), task)));
         self
     }
 
-    /// Its tasks, which name each other by their ids: for [`TaskQueue::prepare`], or to look at.
+    /// The tasks, with upstreams by id: for [`TaskQueue::prepare`], or to inspect.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid): more than 20,000 tasks, a name that cannot be or that two tasks have, or
-    /// one that waits for itself or for a name that no task before it has.
+    /// [`Invalid`](crate::ErrorKind::Invalid): more than 20,000 tasks, an invalid or repeated name,
+    /// or an upstream name that no earlier task has.
     pub fn into_tasks(self) -> Result<Vec<Task>, Error> {
         let many = self.tasks.len();
         if many > MAX_ADD {
@@ -151,7 +151,7 @@ impl Flow {
                 return Err(Error::invalid(unknown(&name, other, names.contains(other))));
             }
             if self.is_named {
-                // Neither has a newline in it.
+                // Unambiguous: neither contains a newline.
                 task = task.with_id(TaskId::named(&format!("flow\n{}\n{name}", self.id)));
             }
             let task = task.tag(self.id.tag()).tag(name_tag).in_flow(&name, &ids);
@@ -172,7 +172,7 @@ fn unknown(name: &str, other: &str, is_there: bool) -> String {
     )
 }
 
-/// A flow that was added: what became of its tasks, by their names.
+/// Results of adding a flow, by the names of its tasks.
 #[derive(Clone, Debug)]
 pub struct AddedFlow {
     flow: FlowId,
@@ -181,35 +181,35 @@ pub struct AddedFlow {
 }
 
 impl AddedFlow {
-    /// The id of the flow, to wait for it and to change it.
+    /// The flow's id.
     pub fn flow(&self) -> &FlowId {
         &self.flow
     }
 
-    /// The task of this name; if another one has its unique name and stands, that one.
+    /// The id of the task with this name, or of the task that holds its unique name instead.
     pub fn get(&self, name: &str) -> Option<TaskId> {
         self.places.get(name).map(|&place| self.tasks[place].1.id())
     }
 
-    /// What became of each, in the order of the flow.
+    /// The results in the order of the flow.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Added)> {
         self.tasks.iter().map(|(name, added)| (name.as_str(), *added))
     }
 }
 
 impl TaskQueue {
-    /// Adds a flow: all of its tasks or none. What was stored of it before, under the same ids, stays as it is.
+    /// Adds a flow, all tasks or none. Tasks already stored under the same ids stay unchanged.
     ///
-    /// A task whose [unique name](Task::unique) another one has is not added; those behind it wait for the one that
-    /// stands, which is no part of the flow.
+    /// A task whose [unique name](Task::unique) is taken is not added; its downstreams wait for the
+    /// holder, which is not part of the flow.
     ///
     /// # Errors
     ///
-    /// As [`into_tasks`](Flow::into_tasks), and as [`add`](Self::add).
+    /// As [`into_tasks`](Flow::into_tasks) and [`add`](Self::add).
     ///
     /// # Cancel safety
     ///
-    /// As [`add`](Self::add): to add a clone of the same flow again is safe.
+    /// As [`add`](Self::add): adding a clone of the flow again is safe.
     pub async fn add_flow(&self, flow: Flow) -> Result<AddedFlow, Error> {
         let id = flow.id.clone();
         let names: Vec<String> = flow.tasks.iter().map(|(name, _)| name.clone()).collect();
@@ -220,7 +220,7 @@ impl TaskQueue {
 }
 
 impl<S> Context<S> {
-    /// The flow that the task belongs to; none: to none. [`Flow::named`] makes more of it.
+    /// The task's flow, which [`Flow::named`] extends. `None`: it has none.
     pub fn flow(&self) -> Option<FlowId> {
         FlowId::of(self.task())
     }

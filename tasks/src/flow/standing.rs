@@ -1,4 +1,4 @@
-//! How a flow stands, and waiting for its end.
+//! Progress of a flow, and waiting for its end.
 
 use std::{collections::HashSet, fmt};
 
@@ -12,24 +12,24 @@ use crate::{
     looking::LOOK,
 };
 
-/// How a flow stands. `Display` is a line such as `57 of 103 tasks done, 1 failed, 2 cancelled`.
+/// Progress of a flow. `Display` is a line such as `57 of 103 tasks done, 1 failed, 2 cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowStanding {
-    /// How many tasks of it are stored.
+    /// Stored tasks.
     pub tasks: u64,
-    /// How many are done.
+    /// Done tasks.
     pub done: u64,
-    /// How many failed.
+    /// Failed tasks.
     pub failed: u64,
-    /// How many were cancelled.
+    /// Cancelled tasks.
     pub cancelled: u64,
-    /// The one that failed first; if none failed, the one that was cancelled first.
+    /// The task that failed first; if none failed, the task cancelled first.
     pub wrong: Option<Box<Task>>,
 }
 
 impl FlowStanding {
-    /// How many have not ended.
+    /// Number of tasks that have not ended.
     pub fn left(&self) -> u64 {
         self.tasks - self.done - self.failed - self.cancelled
     }
@@ -46,7 +46,7 @@ impl FlowStanding {
         }
     }
 
-    /// It, if all is done; else which task went wrong, and why.
+    /// `self` if all tasks are done, else the error with the first failed or cancelled task.
     fn outcome(self, flow: &FlowId) -> Result<Self, Error> {
         let Some(wrong) = &self.wrong else {
             let left = self.left();
@@ -71,7 +71,6 @@ impl FlowStanding {
     }
 }
 
-/// A task of a flow by its name.
 fn called(task: &Task) -> String {
     let name = name_in_flow(task).map(|name| format!(" {name:?}")).unwrap_or_default();
     format!("task{name} ({})", task.id)
@@ -89,13 +88,13 @@ impl fmt::Display for FlowStanding {
     }
 }
 
-/// A flow that is looked at again and again.
+/// The last read of a flow that is read repeatedly.
 #[derive(Default)]
 struct Seen {
     standing: FlowStanding,
-    /// What had not ended.
+    /// Tasks that had not ended.
     left: Vec<TaskId>,
-    /// Whether all of that waits for others.
+    /// Whether all of `left` wait for upstreams.
     waits: bool,
 }
 
@@ -110,28 +109,30 @@ impl Seen {
 }
 
 impl TaskQueue {
-    /// How a flow stands. It looks at all that is stored of the queue, so not too often.
+    /// Progress of a flow. Reads all stored tasks of the queue, so call it rarely.
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if no task of it is stored; else as [`task`](Self::task).
+    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if no task of the flow is
+    /// stored.
     pub async fn flow(&self, flow: &FlowId) -> Result<FlowStanding, Error> {
         Ok(self.see(flow).await?.standing)
     }
 
-    /// Waits until a flow has ended, with all that is added to it meanwhile, and tells how it stands whenever that has
-    /// changed. It hears soon of what a worker of this process has done, and looks every two seconds else: at all that
-    /// is stored in its first and its last look, at what is left of the flow in between.
+    /// Waits until a flow has ended, including tasks added meanwhile, and calls `progress` after
+    /// each change. Notices completions by workers of this handle and its clones soon, others
+    /// within two seconds. The first and last reads cover all stored tasks of the queue, others
+    /// only unfinished tasks of the flow.
     ///
-    /// If all that is left waits until a task that failed is retried, the flow has failed. That is seen in the first
-    /// hundred upstreams of each; behind one that is further down the list, it waits on.
+    /// The flow has failed if all unfinished tasks wait until a failed one is retried. Only the
+    /// first 100 upstreams of each task are checked for that; the call keeps waiting for a failed
+    /// one beyond.
     ///
     /// # Errors
     ///
-    /// Once all that can go on has ended, [`Failed`](ErrorKind::Failed) and [`Cancelled`](ErrorKind::Cancelled) if a
-    /// task did not end well: the text names the first one, says why, and how the flow stands, as
-    /// [`flow`](Self::flow) tells it. [`Missing`](ErrorKind::Missing) if no task of it is stored; else as
-    /// [`task`](Self::task).
+    /// As [`flow`](Self::flow). [`Failed`](ErrorKind::Failed) or
+    /// [`Cancelled`](ErrorKind::Cancelled) when no task can continue and not all are done: the text
+    /// names the first failed or cancelled task, its error and the progress.
     ///
     /// # Cancel safety
     ///
@@ -155,7 +156,8 @@ impl TaskQueue {
             if seen.left.is_empty() || seen.waits && self.is_stuck(&seen.left).await? {
                 return seen.standing.outcome(flow);
             }
-            // Of a worker that completes all the time not every word is worth a look, the less the more there is to see.
+            // Frequent completions must not cause a read each: the more pages to read, the longer
+            // the pause.
             let pages = u32::try_from(seen.left.len()).unwrap_or(u32::MAX).div_ceil(MAX_PAGE);
             let pause = LOOK.0.saturating_mul(pages).min(LOOK.1);
             tokio::select! {
@@ -165,7 +167,7 @@ impl TaskQueue {
         }
     }
 
-    /// All that is stored of it.
+    /// Reads all stored tasks of the flow.
     async fn see(&self, flow: &FlowId) -> Result<Seen, Error> {
         let mut seen = Seen { waits: true, ..Seen::default() };
         let (selector, mut after) = (flow.selector(), None);
@@ -187,7 +189,7 @@ impl TaskQueue {
         }
     }
 
-    /// What was left of it; all of it, if that has ended or something of it is gone.
+    /// Reads the tasks in `seen.left`; the whole flow if all of them have ended or one is gone.
     async fn see_again(&self, flow: &FlowId, seen: &mut Seen) -> Result<(), Error> {
         seen.waits = true;
         let mut is_whole = true;
@@ -203,8 +205,8 @@ impl TaskQueue {
         Ok(())
     }
 
-    /// Whether none of these, which all wait, goes on before somebody retries a task that failed: each waits for such a
-    /// one, or for another one of these.
+    /// Whether none of these waiting tasks can continue before a failed one is retried: each waits
+    /// for a failed task or for another of these.
     async fn is_stuck(&self, left: &[TaskId]) -> Result<bool, Error> {
         let all: HashSet<TaskId> = left.iter().copied().collect();
         for ids in left.chunks(LISTED) {

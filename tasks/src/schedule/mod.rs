@@ -4,10 +4,10 @@
 //! due instants. `control` has the queue's methods, `stored` what they return. Firing is in
 //! `worker/schedules.rs`.
 
-mod control;
 mod cron;
 mod definition;
 mod rule;
+mod schedule_control;
 mod stored;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

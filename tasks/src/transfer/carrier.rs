@@ -1,4 +1,4 @@
-//! Tasks on their way from one queue to another, each behind what it waits for.
+//! Transfers tasks to another queue, each after its upstreams.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,20 +10,19 @@ use interval_queue_task_contract::{
 use super::Transferred;
 use crate::{TaskQueue, error::Error, flow::LISTED, queue::unexpected};
 
-/// So many tasks are read and imported at once, unless they are large.
+/// Maximum number of tasks per read and import.
 const BATCH: usize = 100;
-/// About so many bytes of payloads and results travel at once.
+/// Bytes of payloads and results above which a batch is sent.
 const BYTES: usize = 1 << 20;
 
-/// Carries tasks.
 pub(super) struct Carrier<'a, F> {
     from: &'a TaskQueue,
     to: &'a TaskQueue,
-    /// The error of those that are moved; none: they are copied.
+    /// The error that marks moved tasks. `None`: a copy.
     moved: Option<String>,
-    /// What is known to be at the destination.
+    /// Tasks known to be at the destination.
     there: HashSet<TaskId>,
-    /// The tasks there that have the unique names of these, which are kept out.
+    /// Tasks kept out, with the holders of their unique names there.
     pub(super) taken: BTreeMap<TaskId, TaskId>,
     batch: Vec<Imported>,
     bytes: usize,
@@ -41,7 +40,8 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         (self.progress)(&self.done);
     }
 
-    /// Carries all that is selected. What is left runs, or waits for what is not there.
+    /// Transfers all selected tasks and returns those left: running, or without all upstreams
+    /// there.
     pub(super) async fn round(&mut self, selector: &Selector) -> Result<Vec<TaskId>, Error> {
         let (mut after, mut left, mut graph) = (None, Vec::new(), Vec::new());
         let mut keyed = Vec::new();
@@ -62,7 +62,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
                 break;
             }
         }
-        // No task of a key arrives before those in front of it, which it would overtake.
+        // Sorted, so that no task overtakes an earlier one of its key.
         keyed.sort();
         let ids: Vec<TaskId> = keyed.into_iter().map(|(_, id)| id).collect();
         left.extend(self.carry(&ids).await?);
@@ -73,7 +73,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         Ok(left)
     }
 
-    /// Carries these in their order. What is left runs, or waits for what is not there.
+    /// Transfers tasks in this order and returns those left, as `round`.
     pub(super) async fn carry(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>, Error> {
         let mut left = Vec::new();
         self.done.running = 0;
@@ -81,7 +81,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
             for stored in self.from.whole(ids).await? {
                 let id = stored.task.id;
                 match (&self.moved, stored.task.state) {
-                    // Somebody had it back, or another one has carried it.
+                    // Retried here, or transferred by another process.
                     (Some(moved), _) if !is_under_way(&stored, moved) => continue,
                     (None, State::Purged) => continue,
                     (None, State::Leased) => {
@@ -104,7 +104,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         Ok(left)
     }
 
-    /// All that a task waits for.
+    /// All edges; `stored` lists only the first ones.
     async fn edges(&self, stored: &Stored) -> Result<Vec<NewEdge>, Error> {
         let of_row = stored.upstreams.iter().map(|edge| NewEdge {
             up: edge.up,
@@ -125,7 +125,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         Ok(edges)
     }
 
-    /// Whether all these upstreams are at the destination. Those that have ended are brought there, with their results.
+    /// Whether all upstreams are at the destination. Takes along ended ones with their results.
     async fn bring(&mut self, edges: &[NewEdge]) -> Result<bool, Error> {
         let unknown: Vec<TaskId> =
             edges.iter().map(|edge| edge.up).filter(|up| !self.there.contains(up)).collect();
@@ -158,7 +158,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
             let is_held = |until| until == Until::Ended || task.leased.is_none();
             task.holds_name = task.unique.as_ref().is_some_and(|unique| is_held(unique.until));
         }
-        // What has ended may have waited for something that is forgotten.
+        // Upstreams of an ended task may be deleted.
         edges.retain(|edge| self.there.contains(&edge.up));
         let mut named = HashSet::with_capacity(edges.len());
         edges.iter_mut().for_each(|edge| edge.up = *self.taken.get(&edge.up).unwrap_or(&edge.up));
@@ -189,7 +189,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
                 self.taken.insert(*id, *holder);
                 continue;
             }
-            // The task that had its name in an earlier round may have ended.
+            // The holder of its name in an earlier round may have ended.
             self.taken.remove(id);
             match added {
                 Added::New(_) => self.done.new += 1,
@@ -205,7 +205,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
     }
 }
 
-/// Whether it was moved, wherever that is: how it ended here says nothing.
+/// Whether a task was moved to any place: its state here is then no outcome.
 fn has_left(stored: &Stored) -> bool {
     let error = stored.task.error.as_deref();
     stored.task.state == State::Cancelled && error.is_some_and(|error| error.starts_with(MOVED))
@@ -215,7 +215,7 @@ fn has_tag(stored: &Stored) -> bool {
     stored.task.tags.iter().any(|tag| tag.as_str() == MOVING)
 }
 
-/// Whether it has left for this destination, and nobody has taken it there yet.
+/// Whether a task has left for this destination and not arrived.
 fn is_under_way(stored: &Stored, moved: &str) -> bool {
     stored.task.state == State::Cancelled && has_tag(stored) && stored.task.error.as_deref() == Some(moved)
 }

@@ -1,4 +1,4 @@
-//! Tasks that leave a queue: all of a key at once, when none of them runs.
+//! Tasks leaving a queue: all of a key at once, while none of them runs.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,13 +7,13 @@ use interval_queue_task_contract::{Key, MAX_PAGE, Selector, TaskId, Verb};
 
 use crate::{TaskQueue, error::Error};
 
-/// The selected tasks of a queue on their way out.
+/// The source of a move.
 pub(super) struct Leaving<'a> {
     from: &'a TaskQueue,
     live: Selector,
     /// The name of the destination.
     to: Label,
-    /// Keys that this move has paused, with the limits that they had.
+    /// Keys that this move has paused, with their former limits.
     paused: BTreeMap<Key, Option<u32>>,
 }
 
@@ -22,13 +22,13 @@ impl<'a> Leaving<'a> {
         Self { from, live, to, paused: BTreeMap::new() }
     }
 
-    /// What is selected and has not left.
+    /// The selected tasks that have not left.
     pub(super) fn live(&self) -> &Selector {
         &self.live
     }
 
-    /// Lets all go that can. A key of which a task runs is paused, so that no other task of it starts before the next
-    /// round.
+    /// Lets all tasks leave that can. Pauses keys with a running task, so that no other task of the
+    /// key starts before the next round.
     pub(super) async fn round(&mut self) -> Result<(), Error> {
         let most = MAX_PAGE as usize;
         let mut keyed: BTreeMap<Key, Vec<TaskId>> = BTreeMap::new();
@@ -51,7 +51,7 @@ impl<'a> Leaving<'a> {
         let (mut group, mut count) = (Vec::new(), 0);
         for (key, of_key) in keyed {
             if of_key.len() > most {
-                // More than one command: none may start in between.
+                // Several commands: no task may start in between.
                 self.pause(&key).await?;
                 for some in of_key.chunks(most) {
                     if !self.leave(some.to_vec()).await?.is_empty() {
@@ -70,7 +70,7 @@ impl<'a> Leaving<'a> {
         self.leave_whole(group).await
     }
 
-    /// All tasks of each of these keys leave with one command, or stay.
+    /// All tasks of a key leave by one command, or none.
     async fn leave_whole(&mut self, group: Vec<(Key, Vec<TaskId>)>) -> Result<(), Error> {
         let ids = group.iter().flat_map(|(_, ids)| ids).copied().collect();
         let kept = self.leave(ids).await?;
@@ -82,7 +82,7 @@ impl<'a> Leaving<'a> {
         Ok(())
     }
 
-    /// Those that stay, since another task of the key runs.
+    /// Returns the tasks that stay, since another of their key runs.
     async fn leave(&self, ids: Vec<TaskId>) -> Result<HashSet<TaskId>, Error> {
         if ids.is_empty() {
             return Ok(HashSet::new());
@@ -101,7 +101,7 @@ impl<'a> Leaving<'a> {
         self.from.set_key_limit(key.as_str(), Some(0)).await
     }
 
-    /// Gives the keys that were paused their limits back.
+    /// Restores the limits of paused keys.
     pub(super) async fn open(&mut self) -> Result<(), Error> {
         while let Some((key, limit)) = self.paused.pop_first() {
             self.from.set_key_limit(key.as_str(), limit).await?;

@@ -1,4 +1,4 @@
-//! Tasks that are copied or moved to another queue, in the same store or in another one.
+//! Copying and moving tasks to another queue, in the same or another store.
 
 mod carrier;
 mod leaving;
@@ -11,33 +11,35 @@ use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Sto
 use self::{carrier::Carrier, leaving::Leaving};
 use crate::{TaskQueue, error::Error, host};
 
-/// So often a copy or a move looks whether what runs has ended.
+/// Delay between two checks whether runs have ended.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How far a copy or a move is.
+/// Progress of a copy or move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transferred {
-    /// How many tasks are new at their destination, with ended ones that others have waited for.
+    /// Tasks new at the destination, including ended upstreams.
     pub new: u64,
-    /// How many were there before.
+    /// Tasks that were there before.
     pub again: u64,
-    /// How many run now, and follow when their runs have ended; of a move a thousand at most are counted.
+    /// Of a copy: tasks that run now and follow when their runs end. Of a move: selected tasks that
+    /// have not left, counted up to 1,000.
     pub running: u64,
-    /// Those that stay, since they wait for a task that was not selected and has not ended.
+    /// Tasks that stay, as they wait for one that was not selected and has not ended.
     pub kept: Vec<TaskId>,
-    /// Tasks that stay, since another task at the destination has their unique name: with that task.
+    /// Tasks that stay, as their unique names are taken at the destination: pairs of task and
+    /// holder.
     pub taken: Vec<(TaskId, TaskId)>,
 }
 
 impl TaskQueue {
-    /// Copies selected tasks to another queue, which may be in another store: with their ids, payloads, results, order,
-    /// times, runs so far and what they wait for. Without states in the selector that is all but purged ones. Those
-    /// that run follow when their runs have ended: their state of then. `progress` hears how far it is.
+    /// Copies selected tasks to another queue in any store, with ids, payloads, results, order,
+    /// times, history and edges. A selector without states selects all but purged tasks. Running
+    /// tasks follow when their runs end, in their state then. `progress` is called meanwhile.
     ///
-    /// A task whose id is there stays as it is, so a copy that was interrupted is done again, and goes on. A task whose
-    /// unique name another one has there is not copied, and what waits for it waits there for the other one. Settings,
-    /// limits of keys, schedules and the pace are not copied.
+    /// Tasks whose ids exist there stay unchanged: repeat an interrupted copy to continue it. A
+    /// task whose unique name is taken there is not copied; its downstreams wait there for the
+    /// holder. Settings, key limits, schedules and the rate are not copied.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -54,13 +56,13 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) if both are the same queue, or for a selector that cannot be;
-    /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) if a store fails: what was
-    /// copied stays.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid selector, or if both are the same
+    /// queue; [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store):
+    /// copied tasks stay.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, a part was copied; to do it again is safe.
+    /// If dropped, a part has been copied; repeating the call is safe.
     pub async fn copy_to(
         &self,
         to: &Self,
@@ -83,31 +85,31 @@ impl TaskQueue {
         Ok(carrier.done)
     }
 
-    /// Moves selected tasks to another queue, which may be in another store, while workers run: those that have not
-    /// ended, as [`copy_to`](Self::copy_to) copies them, and no task can start at both. Those that run follow when
-    /// their runs have ended, if they are to run again; so do those that are added meanwhile. It ends when nothing is
-    /// left that is selected.
+    /// Moves selected live tasks to another queue in any store, as [`copy_to`](Self::copy_to)
+    /// copies them, while workers run. No task can start at both places. Running tasks follow when
+    /// their runs end, if they are to run again; so do tasks added meanwhile. The move ends when no
+    /// selected task is left.
     ///
-    /// Tasks of a key follow together, in their order, when no task of the key runs here. Until then a key of which one
-    /// runs is paused here, so that none of them starts. What is added here to a key that has moved may run beside its
-    /// tasks there: add to the destination first, and then move.
+    /// Tasks of a key move together, in order, when none of the key runs here. Until then, a key
+    /// with a running task is paused here. A task added here to a moved key may run concurrently
+    /// with tasks of the key there: add new tasks to the destination first.
     ///
-    /// Here they are cancelled, with "it was moved to" this name of the destination as their error. An interrupted move
-    /// is done again under the same name, and goes on: tasks that have left and not arrived have the tag
-    /// [`moving`](crate::contract::MOVING). To have those back, retry them. A retry leaves out tasks that have arrived.
-    /// A task here that waits for one that was moved goes on waiting until it is moved, too. A task whose unique name
-    /// another one has there goes on here in the end, as it was.
+    /// Moved tasks are cancelled here with the error "it was moved to" `name`. Repeat an
+    /// interrupted move under the same name to continue it. Tasks that have left and not arrived
+    /// have the tag [`moving`](crate::contract::MOVING). A retry takes these back, and skips tasks
+    /// that have arrived. A task here that waits for a moved one waits until it is moved, too. A
+    /// task whose unique name is taken there continues here at the end.
     ///
     /// # Errors
     ///
-    /// As [`copy_to`](Self::copy_to), and [`Invalid`](crate::ErrorKind::Invalid) for a name that is no label, or a
-    /// selector of states that have ended.
+    /// As [`copy_to`](Self::copy_to), and [`Invalid`](crate::ErrorKind::Invalid) for a name that is
+    /// no label or a selector of ended states only.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, a part was moved, a part may be under way, and a key of which a task ran may be paused here:
-    /// [`set_key_limit`](Self::set_key_limit) ends that. Do it again within as long as the destination keeps what
-    /// has ended: later a task that has arrived, run and been forgotten in between might come again.
+    /// If dropped, a part has been moved, tasks may be under way, and keys may stay paused here:
+    /// [`set_key_limit`](Self::set_key_limit) resumes them. Repeat the move within the
+    /// destination's retention: later, a task that arrived, ran and was deleted could arrive again.
     pub async fn move_to(
         &self,
         to: &Self,
@@ -156,7 +158,7 @@ impl TaskQueue {
             if running == 0 {
                 carrier.done.kept = left;
                 carrier.done.taken = std::mem::take(&mut carrier.taken).into_iter().collect();
-                // They go on here, with their runs and times.
+                // These tasks continue here with their history and times.
                 let ids: Vec<TaskId> = carrier.done.taken.iter().map(|(id, _)| *id).collect();
                 for ids in ids.chunks(MAX_PAGE as usize) {
                     let back = Selector::ids(ids.iter().copied());
@@ -168,7 +170,7 @@ impl TaskQueue {
         }
     }
 
-    /// A task that both have is tagged for a moment: if it has the tag there, too, they are one.
+    /// Tags a shared task briefly: if the tag appears at both, they are the same queue.
     async fn must_differ(&self, to: &Self, selector: &Selector) -> Result<(), Error> {
         let first = self.page(selector, None, 1, false).await?.tasks.pop();
         let Some(Stored { task: here, .. }) = first else { return Ok(()) };

@@ -14,7 +14,7 @@ use interval_queue::{StateError, StateErrorKind};
 use interval_queue_task_contract::{Command, Counted, Read, Reply, State, Step, Stepped};
 use interval_queue_worker::Next;
 
-use super::{core::Core, pace, run, schedules::Schedules, watch};
+use super::{core::Core, run, schedules::Schedules, watch, worker_pace};
 use crate::{error::Error, host, totals::Totals};
 
 /// The control loop of a worker. Dropping it ends the worker and its runs.
@@ -22,8 +22,8 @@ struct Driver {
     core: Arc<Core>,
     watching: AbortHandle,
     /// Pending late bindings, if the queue has a rate.
-    pulls: pace::Pulls,
-    rate: pace::Look,
+    pulls: worker_pace::Pulls,
+    rate: worker_pace::Look,
     schedules: Schedules,
     /// The last check whether tasks are left. `None`: the worker runs until it is stopped.
     until_empty: Option<Instant>,
@@ -79,7 +79,8 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let (watch, watching) = abortable(watch::keep_watching(core.clone()));
     core.host().spawn(Box::pin(watch.map(drop)));
     let until_empty = until_empty.then(|| core.now());
-    let (pulls, rate, schedules) = (pace::Pulls::new(), pace::Look::default(), Schedules::default());
+    let (pulls, rate, schedules) =
+        (worker_pace::Pulls::new(), worker_pace::Look::default(), Schedules::default());
     let mut driver = Driver { core: core.clone(), watching, pulls, rate, schedules, until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
@@ -144,7 +145,7 @@ impl Driver {
             }
         }
         if core.machine().pace.ahead.is_some() {
-            return pace::pull(core, &mut self.pulls);
+            return worker_pace::pull(core, &mut self.pulls);
         }
         // The rate was removed: nothing waits for slots any more.
         self.pulls.clear();
@@ -178,7 +179,7 @@ impl Driver {
             }
         };
         shared.telemetry.stepped(now.saturating_duration_since(sent));
-        pace::keep_ahead(core, now.saturating_duration_since(sent));
+        worker_pace::keep_ahead(core, now.saturating_duration_since(sent));
         let leased: Vec<_> = stepped.leased.iter().map(|leased| leased.task.clone()).collect();
         let (heard, is_idle) = {
             let mut machine = core.machine();

@@ -10,12 +10,12 @@ mod driver;
 mod handler;
 mod load;
 mod outage;
-mod pace;
 mod places;
 mod run;
 mod schedules;
 mod task_error;
 mod watch;
+mod worker_pace;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,23 +1,23 @@
 //! What the library promises, in virtual time on the memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod adding;
+mod adding_tests;
 mod coming_from;
 mod common;
-mod control;
-mod deletion;
+mod control_tests;
+mod deletion_tests;
 mod failures;
 mod flow;
 mod flow_control;
-mod following;
+mod following_tests;
 mod leases;
-mod load;
+mod load_tests;
 mod outcomes;
-mod pace;
 mod pace_changes;
-mod places;
+mod pace_tests;
+mod places_tests;
 mod running;
-mod schedules;
+mod schedules_tests;
 mod setting_aside;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -15,7 +15,7 @@ use tracing_subscriber::{
 
 use crate::{
     common::{Faulty, builder, finish, secs, spawned},
-    schedules::set_newer,
+    schedules_tests::set_newer,
 };
 
 const PAGE: &str = include_str!("../../src/telemetry/mod.rs");

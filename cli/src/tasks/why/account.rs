@@ -11,7 +11,7 @@ use crate::{
     exit::Failure,
     tasks::{
         ask::Tasks,
-        words,
+        task_words,
         workers::{is_alive, progress},
     },
 };
@@ -83,7 +83,7 @@ impl Asked<'_> {
                 self.ended(stored).await
             };
         };
-        let reason = words::why(task, why);
+        let reason = task_words::why(task, why);
         Ok(match why {
             Why::NoStep => {
                 let workers = self.alive().await?;
@@ -295,14 +295,14 @@ impl Asked<'_> {
 
     async fn ended(&self, stored: &Stored) -> Result<Account, Failure> {
         let task = &stored.task;
-        let at = task.ended.map_or(String::new(), |at| format!(" at {}", words::time(at)));
+        let at = task.ended.map_or(String::new(), |at| format!(" at {}", task_words::time(at)));
         let error = task.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
         let again = format!("`interval-queue tasks retry {}` runs it again", task.id);
         let cut = stored.upstreams.iter().filter(|edge| edge.state == EdgeState::Cut).map(|edge| edge.up);
         let account = match task.state {
             State::Done => Account::new("done", format!("it was done{at}"), again),
             State::Failed => {
-                let after = words::many(task.failures as usize, "failure", "failures");
+                let after = task_words::many(task.failures as usize, "failure", "failures");
                 Account::new("failed", format!("it failed for good{at}, after {after}{error}"), again)
             }
             State::Cancelled => Account::new("cancelled", format!("it was cancelled{at}{error}"), again),

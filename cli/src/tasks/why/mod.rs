@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 
 use self::account::{Account, Asked, LOOKED};
 use super::{
-    args,
     ask::Tasks,
-    json, words,
+    json, task_args, task_words,
     workers::{described, progress},
 };
 use crate::{
@@ -23,7 +22,7 @@ use crate::{
     table::{named, room},
 };
 
-pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::One) -> Result<(), Failure> {
+pub(super) async fn why(target: &Target, tasks: &Tasks, args: &task_args::One) -> Result<(), Failure> {
     let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
     let stored = tasks.known(args.id).await?;
     let account = Asked { target, tasks, overview: &overview }.account(&stored).await?;
@@ -47,7 +46,7 @@ pub(super) async fn goes_on(
 }
 
 fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
-    let say = |name: &str, text: &str| named(name, &words::line(text), room);
+    let say = |name: &str, text: &str| named(name, &task_words::line(text), room);
     let mut lines = vec![
         say("task", &format!("{}, {}", task.id, task.kind)),
         say("state", task.state.as_str()),
@@ -55,8 +54,8 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
         say("goes on", &account.next),
     ];
     let when = |at: Micros| match at.get().checked_sub(now.get()) {
-        Some(left) => format!("{}, in {}", words::time(at), about(Micros::new(left))),
-        None => words::time(at),
+        Some(left) => format!("{}, in {}", task_words::time(at), about(Micros::new(left))),
+        None => task_words::time(at),
     };
     lines.extend(account.by.map(|at| say("by then", &when(at))));
     if let Some(deadline) = task.deadline.filter(|_| !task.state.is_ended()) {

@@ -11,7 +11,7 @@ use ratatui::{
 use textwrap::core::display_width;
 
 use super::{
-    text::{fit, lines, put, row},
+    draw_text::{fit, lines, put, row},
     theme::{Theme, sign},
 };
 use crate::{

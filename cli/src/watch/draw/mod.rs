@@ -1,12 +1,12 @@
 //! Draws the model. What it draws follows from the model and the size alone.
 
+mod draw_list;
+mod draw_stored;
+mod draw_text;
 mod facts;
 mod lanes;
-mod list;
 mod overlay;
-mod stored;
 mod tables;
-mod text;
 pub(crate) mod theme;
 mod timeline;
 
@@ -18,9 +18,9 @@ use ratatui::{
 };
 
 use self::{
+    draw_text::{put, row},
     facts::ends,
     lanes::{Axis, Lanes},
-    text::{put, row},
     theme::Theme,
 };
 use super::{
@@ -109,8 +109,8 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
         let most = (rest.height - 8) / 4;
         let rows = usize::from(most.max(2)).min(model.names.len());
         let height = u16::try_from(rows).unwrap_or(most) + 1;
-        drawn = Drawn { page: rows, first_row: list::first_row(model, rows) };
-        list::draw(buffer, Rect { height, ..rest }, model, theme);
+        drawn = Drawn { page: rows, first_row: draw_list::first_row(model, rows) };
+        draw_list::draw(buffer, Rect { height, ..rest }, model, theme);
         rest = below(rest, height + 1);
     }
     let used = facts::reason(buffer, rest, &model.reason(), if roomy { 3 } else { 2 }, theme);
@@ -118,9 +118,9 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
     if let Some(tasks) = model.stored() {
         // A queue that has a pace keeps half of the screen for it.
         let most = if model.history().is_some() { rest.height / 2 } else { rest.height };
-        let height = stored::wanted(tasks).min(most);
-        if height >= stored::LEAST {
-            stored::draw(buffer, Rect { height, ..rest }, tasks, model, theme);
+        let height = draw_stored::wanted(tasks).min(most);
+        if height >= draw_stored::LEAST {
+            draw_stored::draw(buffer, Rect { height, ..rest }, tasks, model, theme);
             rest = below(rest, height + gap);
         }
     }

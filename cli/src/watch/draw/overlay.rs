@@ -10,7 +10,7 @@ use ratatui::{
 use textwrap::core::display_width;
 
 use super::{
-    text::{lines, put, row},
+    draw_text::{lines, put, row},
     theme::Theme,
 };
 use crate::watch::{

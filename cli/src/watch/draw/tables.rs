@@ -10,8 +10,8 @@ use ratatui::{
 };
 
 use super::{
+    draw_text::{left, put, right, row},
     lanes::Lanes,
-    text::{left, put, right, row},
     theme::Theme,
 };
 use crate::watch::{

@@ -9,8 +9,8 @@ use ratatui::{
 use textwrap::core::display_width;
 
 use super::{
+    draw_text::{left, put, row, sign},
     lanes::{Axis, Lanes},
-    text::{left, put, row, sign},
     theme::Theme,
 };
 use crate::watch::{history::History, reason::Tone};

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::{each, lines, start};
 use crate::{
-    place::{Backend, on_each_state},
+    place_tests::{Backend, on_each_state},
     process::{text, wait_until},
 };
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{add, lines, task, work, worker, written_id};
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{is_alive, pid, text, wait_until},
 };
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::task;
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{Process, wait_until},
 };
 

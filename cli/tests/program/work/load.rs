@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{text, wait_until},
 };
 

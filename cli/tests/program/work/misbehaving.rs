@@ -1,8 +1,8 @@
 //! Commands that misbehave: whatever one does, its task ends as promised and with a reason, the worker goes on with the
 //! next one, and no process is left.
 
-mod ends;
 mod leaves;
+mod misbehaving_ends;
 mod prints;
 mod takes;
 
@@ -11,7 +11,7 @@ use std::{env, fs, path::Path};
 use serde_json::{Value, json};
 
 use super::{add, task, worker};
-use crate::{place::Backend, process::wait_until};
+use crate::{place_tests::Backend, process::wait_until};
 
 /// The key of a task whose command misbehaves.
 const BAD: &str = "bad";

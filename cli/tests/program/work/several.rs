@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{lines, task};
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{Process, text, wait_until},
 };
 

@@ -1,9 +1,9 @@
 //! Files of the program by links, since a program has no library; and what the bodies ask of them.
 
-mod clock;
 mod duration;
 mod ended;
 mod ends;
+mod guard_clock;
 mod lines;
 mod orders;
 mod verdict;

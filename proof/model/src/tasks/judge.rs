@@ -11,9 +11,9 @@ use interval_queue_task_contract::{
 use interval_queue_worker::RunId;
 
 use super::{
-    promise::{Promise, Sight},
-    setup::{TICK, number},
-    world::World,
+    task_promise::{Promise, Sight},
+    task_setup::{TICK, number},
+    task_world::World,
 };
 
 impl World {

@@ -9,7 +9,7 @@ use interval_queue_contract::{Label, MaxRunning, Micros, StateErrorKind};
 use interval_queue_task_contract::{Kind, Step, Stepped};
 use interval_queue_worker::{Identity, RunId, UnderWay, Worker};
 
-use super::setup::{LEASE, Setup, worker};
+use super::task_setup::{LEASE, Setup, worker};
 
 /// How a worker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

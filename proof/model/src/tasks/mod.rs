@@ -37,24 +37,24 @@
 //! - **In the continuation** no step is lost, what was lost stays lost, and every run is done; workers act when it is
 //!   time by their own reckoning, and nobody nudges them.
 
-mod calm;
-mod flaw;
-mod hash;
 mod judge;
 mod member;
-mod model;
-mod promise;
 mod ranks;
 mod rows;
-mod setup;
-mod story;
-mod world;
+mod task_flaw;
+mod task_hash;
+mod task_model;
+mod task_promise;
+mod task_quiescence;
+mod task_setup;
+mod task_trace;
+mod task_world;
 
-pub use flaw::Flaw;
-pub use model::{Action, End, Queue};
-pub use promise::{Promise, Sight};
-pub use setup::{Lateness, Once, Requests, Setup, Starts, Trouble, attempts, id, key, task};
-pub use world::World;
+pub use task_flaw::Flaw;
+pub use task_model::{Action, End, Queue};
+pub use task_promise::{Promise, Sight};
+pub use task_setup::{Lateness, Once, Requests, Setup, Starts, Trouble, attempts, id, key, task};
+pub use task_world::World;
 
 /// What the checker found in a setup.
 pub type Verdict = crate::Verdict<Promise, Action, Sight>;

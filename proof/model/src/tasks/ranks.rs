@@ -4,8 +4,8 @@ use interval_queue_task_contract::{Presence, Step, TaskId, Token};
 
 use super::{
     member::{Member, Wire},
-    setup::number,
-    world::World,
+    task_setup::number,
+    task_world::World,
 };
 
 /// Every token that is anywhere, in its order.

@@ -2,4 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod document;
-mod evidence;
+mod evidence_tests;

@@ -1,4 +1,4 @@
-//! Futures that are dropped: done or not done, and the next command works.
+//! Dropped futures: the command took effect or not, and later ones work.
 
 use std::{collections::BTreeSet, task::Poll, time::Duration};
 
@@ -11,8 +11,7 @@ use crate::{
 
 const TAKES: u64 = 40;
 
-/// Commands dropped at any point leave a state that works: a take tried again after it gets tickets that
-/// nobody else has, and none is made up.
+/// After dropped commands, repeated takes get unique tickets and no extra tickets exist.
 pub async fn dropped_commands_leave_a_working_state(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let tickets = together([&one, &other], 4, drop_and_retry).await;
@@ -27,7 +26,7 @@ pub async fn dropped_commands_leave_a_working_state(handles: Handles) {
     assert_eq!(one.shard("afterwards").take(1, 1).await.first.get(), last + 1);
 }
 
-/// Drops each take somewhere, and tries every other again.
+/// Drops every take at a random point and repeats every second one.
 async fn drop_and_retry(client: Client, seed: u64) -> Vec<u64> {
     let mut random = Random::seeded(seed);
     let mut shard = client.shard(&format!("dropper {seed}"));

@@ -1,4 +1,4 @@
-//! Changes for everybody: what one handle says holds for the shards of the other.
+//! A change through one handle applies to the shards of the other.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::client::{Client, Handles, open, opened};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// A queue with a shard on the other handle that has one ticket.
+/// A queue, and a shard on the other handle with one ticket.
 async fn with_a_shard(handles: Handles) -> (Client, crate::client::Shard, Ticket) {
     let (one, other) = opened(handles, INTERVAL).await;
     let mut shard = other.shard("waiting");
@@ -16,8 +16,7 @@ async fn with_a_shard(handles: Handles) -> (Client, crate::client::Shard, Ticket
     (one, shard, ticket)
 }
 
-/// A pause stops the shards of the other handle, which are told to wait to be woken; after the resume they
-/// start.
+/// A pause stops the other handle's shards without a time to ask again, until the resume.
 pub async fn a_pause_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     let changed = one.change(Change::Pause).await.unwrap();
@@ -29,7 +28,7 @@ pub async fn a_pause_is_seen_by_all(handles: Handles) {
     assert_eq!(shard.ask(ticket, Duration::ZERO).await.grants.len(), 1);
 }
 
-/// A hold puts the slots of the other handle off until its end; a shorter one does not shorten it.
+/// A hold delays the other handle's slots. A shorter one does not shorten it.
 pub async fn a_hold_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     let hour = Micros::from_duration(Duration::from_secs(3600));
@@ -41,7 +40,7 @@ pub async fn a_hold_is_seen_by_all(handles: Handles) {
     assert_eq!(stepped.memory.held_until, changed.memory.held_until);
 }
 
-/// Settings that one handle changes hold for the next step and the next look of the other.
+/// Changed settings apply to the other handle's next step and read.
 pub async fn settings_are_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     let rates = Some(Rates::every(Micros::from_millis(1234)));
@@ -57,7 +56,7 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
     assert_eq!((record.interval(), record.max_running), (Micros::from_millis(1234), None));
 }
 
-/// A reset ends pause and hold and forgets the shards; tickets and settings stay, and the shards go on.
+/// A reset ends pause and hold and removes the shards, which continue. Tickets and settings stay.
 pub async fn a_reset_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     one.change(Change::Pause).await.unwrap();

@@ -1,4 +1,4 @@
-//! The first contact with a queue: it is there once it was opened with an interval.
+//! First contact: a queue exists once it was opened with an interval.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn every(interval: Duration) -> Settings {
     Settings { rates: Rates::every(Micros::from_duration(interval)), max_running: None }
 }
 
-/// A look at a queue that is not there finds none and makes none.
+/// A read of a missing queue returns `None` and creates nothing.
 pub async fn reading_creates_nothing(handles: Handles) {
     let (one, other) = unopened(handles);
     assert_eq!(one.read().await, None);
@@ -25,7 +25,7 @@ pub async fn reading_creates_nothing(handles: Handles) {
     }
 }
 
-/// A step, and every change but an opening with an interval, is refused as `NotFound` and creates nothing.
+/// Steps, and changes other than an open with an interval, fail as `NotFound` and create nothing.
 pub async fn steps_and_changes_need_a_queue(handles: Handles) {
     let (one, _) = unopened(handles);
     let step = one.shard("early").step();
@@ -48,8 +48,7 @@ pub async fn steps_and_changes_need_a_queue(handles: Handles) {
     assert_eq!(one.read().await, None);
 }
 
-/// Opening with an interval creates the queue for both handles: no ticket taken, nothing started, nobody
-/// there.
+/// An open with an interval creates an empty queue for both handles.
 pub async fn opening_creates_the_queue(handles: Handles) {
     let (one, other) = unopened(handles);
     let changed = one.change(open(Some(SECOND), OnExisting::Fail)).await.unwrap();
@@ -61,7 +60,7 @@ pub async fn opening_creates_the_queue(handles: Handles) {
     assert!(!record.paused && record.shards.is_empty(), "{record:?}");
 }
 
-/// By default the settings of the shard that opens last hold for all, and the reply tells the ones before.
+/// By default the last open's settings apply to all. The reply contains the old ones.
 pub async fn opening_again_replaces_the_settings(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let changed = other.change(open(Some(MINUTE), OnExisting::Replace)).await.unwrap();
@@ -69,7 +68,7 @@ pub async fn opening_again_replaces_the_settings(handles: Handles) {
     assert_eq!(one.record().await.settings(), every(MINUTE));
 }
 
-/// A shard that joins takes the settings that are there.
+/// A join keeps the stored settings.
 pub async fn joining_keeps_the_settings(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
@@ -80,8 +79,7 @@ pub async fn joining_keeps_the_settings(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// A shard that opens to fail on other settings fails as `Conflict` and changes nothing; the same settings
-/// are welcome.
+/// `OnExisting::Fail` fails as `Conflict` for other settings and changes nothing.
 pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
@@ -94,7 +92,7 @@ pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// Opening with a reset ends pause and hold and forgets the shards; the tickets stay.
+/// An open with a reset ends pause and hold and removes the shards; tickets stay.
 pub async fn opening_can_reset(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     one.shard("forgotten").take(1, 3).await;
@@ -108,7 +106,7 @@ pub async fn opening_can_reset(handles: Handles) {
     assert!(record.shards.is_empty(), "{record:?}");
 }
 
-/// A state that can list its queues lists those that were opened, through either handle, sorted, each once.
+/// A store that can list its queues lists all opened ones, sorted, each once.
 pub async fn opened_queues_are_listed(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     match other.state().queues().await {

@@ -1,4 +1,4 @@
-//! Queues that are deleted: nothing of them is left, and none that is used goes without force.
+//! Deleted queues: nothing remains, and a queue in use needs force.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ async fn is_gone(clients: [&Client; 2]) {
     }
 }
 
-/// Of a queue that was deleted nothing is left, for either handle; the reply tells the settings that it had.
-/// One that is opened under its name is new, and other queues stay.
+/// Nothing of a deleted queue remains; the reply has its settings. A new queue of that name starts
+/// fresh, and other queues stay.
 pub async fn a_deleted_queue_is_gone(handles: Handles) {
     let (other_queue, _) = opened(handles.clone(), HOUR).await;
     let (one, other) = opened(handles, HOUR).await;
@@ -54,8 +54,8 @@ pub async fn a_deleted_queue_is_gone(handles: Handles) {
     other_queue.snapshot().await;
 }
 
-/// A queue with a living shard is deleted by force only, and the error names the shard. A shard that
-/// remembers the queue brings it back then, with its tickets.
+/// A queue with a live shard is deleted only by force; the error names the shard. Afterwards the
+/// shard restores queue and tickets from its memory.
 pub async fn a_queue_in_use_is_deleted_by_force_only(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = other.shard("the one that waits");
@@ -75,8 +75,7 @@ pub async fn a_queue_in_use_is_deleted_by_force_only(handles: Handles) {
     assert_eq!(record.shards.len(), 1);
 }
 
-/// A deletion of an idle queue refuses one that was written to lately, one with a slot ahead, and one that is
-/// paused.
+/// `Deletion::Idle` rejects a recent write, a future slot and a pause.
 pub async fn an_idle_queue_is_one_that_nobody_wrote_to(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let refusal = async |idle: Duration| {

@@ -1,10 +1,10 @@
-//! What is expected of every state backend, one function for each expectation.
+//! The requirements of every store, one function each.
 //!
-//! They run in real time, and judge by what the replies say, so that a busy machine fails none of them.
+//! Checks run in real time and judge replies, so that a busy machine fails none.
 //!
 //! # Panics
 //!
-//! Every check panics where the state does not do what is expected.
+//! A check panics if the store violates its requirement.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,7 +14,7 @@
 
 mod cancel;
 mod changes;
-mod clock;
+mod clock_checks;
 mod contact;
 mod delete;
 mod names;
@@ -29,7 +29,7 @@ mod watch;
 
 pub use cancel::*;
 pub use changes::*;
-pub use clock::*;
+pub use clock_checks::*;
 pub use contact::*;
 pub use delete::*;
 pub use names::*;

@@ -1,4 +1,4 @@
-//! Names: each queue is its own, however odd it is called.
+//! Distinct names are distinct queues, whatever characters they contain.
 
 use std::time::Duration;
 
@@ -6,14 +6,13 @@ use interval_queue_contract::{Change, MAX_NAME, Micros, OnExisting, QueueName};
 
 use crate::client::{Client, Handles, open, opened, unique};
 
-/// The beginnings of names.
 const ODD: [&str; 40] = [
     "queue", "Queue", "QUEUE", "a/b", "a\\b", "a:b", "a%3Ab", "a%2Fb", "a%b", "a b", "a+b", "a\"b", "a'b",
     "a`b", "a{b}", "{a}b", "a[b]", "a*", "a?", "$a", "#a", "@a", "a;b", "a,b", "a=b", "a&b", "a<b>", "a|b",
     "~", ".", "..", "../a", "-rf", "null", "Straße", "ключ", "é", "e\u{301}", "🦀", "\u{200b}",
 ];
 
-/// What happens to one queue does not happen to another.
+/// Queues do not affect each other.
 pub async fn queues_are_independent(handles: Handles) {
     let (one, _) = opened(handles.clone(), Duration::from_secs(1)).await;
     let (_, other) = opened(handles, Duration::from_secs(2)).await;
@@ -25,8 +24,7 @@ pub async fn queues_are_independent(handles: Handles) {
     assert_eq!(one.record().await.ticket.get(), 1000);
 }
 
-/// Names that a path, a pattern, a key, an escape or an eye could take for each other are names of different
-/// queues.
+/// Names that are easily confused are distinct queues.
 pub async fn odd_names_are_distinct(handles: Handles) {
     let own = unique();
     let long = "x".repeat(MAX_NAME - own.len() - 1);
@@ -39,7 +37,7 @@ pub async fn odd_names_are_distinct(handles: Handles) {
         format!("{own}:"),
     ]);
     names.extend([format!("{long}a{own}"), format!("{long}b{own}")]);
-    // These are what they are in every run, and so is their interval.
+    // Fixed names with fixed intervals, in every run.
     names.extend([".", "..", "/", "*", "0"].map(String::from));
 
     let (one, other) = handles;

@@ -1,4 +1,4 @@
-//! Presence: what the record knows of a shard, and for how long.
+//! Presence: the data of a shard in the record, and its lifetime.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::client::{Handles, LONG, Shard, ask, opened};
 const SHORT_LEASE: Micros = Micros::from_millis(150);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What a shard says of itself is what a look through the other handle finds.
+/// A shard's presence is stored as sent.
 pub async fn a_presence_is_stored_as_sent(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = one.shard("shard \"7\" {é}");
@@ -34,8 +34,7 @@ pub async fn a_presence_is_stored_as_sent(handles: Handles) {
     assert_eq!(shards.into_iter().collect::<Vec<_>>(), [(shard.id.clone(), expected)]);
 }
 
-/// A shard with nothing waiting and nothing running leaves nothing in the record, nor does one that never
-/// had.
+/// A shard without waiting or running jobs has no presence.
 pub async fn an_idle_shard_leaves_no_presence(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = one.shard("done");
@@ -49,7 +48,7 @@ pub async fn an_idle_shard_leaves_no_presence(handles: Handles) {
     assert!(other.record().await.shards.is_empty(), "nothing is left to do");
 }
 
-/// `max_running` counts the jobs of all shards; those of a dead one are free when its lease ends, not before.
+/// `max_running` counts the jobs of all shards. A dead shard's jobs count until its lease ends.
 pub async fn running_jobs_are_counted_until_the_lease_ends(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_micros(1)).await;
     let max_running = MaxRunning::AtMost(2);
@@ -69,7 +68,7 @@ pub async fn running_jobs_are_counted_until_the_lease_ends(handles: Handles) {
     assert_eq!(other.record().await.shards.len(), 1, "the dead shard is gone, the other runs");
 }
 
-/// A ticket of a dead shard keeps those behind it at their distance until its lease ends, and no longer.
+/// A dead shard's ticket blocks later tickets until its lease ends.
 pub async fn a_dead_shard_blocks_until_its_lease_ends(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     one.shard("opener").start_one().await;
@@ -91,8 +90,8 @@ pub async fn a_dead_shard_blocks_until_its_lease_ends(handles: Handles) {
     assert_eq!(one.record().await.shards.len(), 1, "the dead shard is gone, the other waits");
 }
 
-/// Every reply says how many shards have a presence once its command was carried out: those of both handles,
-/// the one that steps only if it stays, and none whose lease has ended or that a reset forgot.
+/// Every reply counts the shards with a presence after its command: not idle, expired or reset
+/// ones.
 pub async fn a_reply_counts_the_shards(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let (mut first, mut second, mut third) = (one.shard("first"), other.shard("second"), one.shard("third"));
@@ -118,7 +117,7 @@ pub async fn a_reply_counts_the_shards(handles: Handles) {
     assert_eq!(one.change(Change::Reset).await.unwrap().memory.shards, 0);
 }
 
-/// The last step of a shard that dies: a short lease and a ticket outstanding.
+/// The last step of a dying shard: a short lease, and one outstanding ticket.
 async fn leave(shard: &mut Shard, ticket: Ticket) -> Micros {
     let step = Step { lease: SHORT_LEASE, ask: vec![ask(ticket.get())], ..shard.step() };
     shard.send(step).await.unwrap().memory.at

@@ -1,4 +1,4 @@
-//! Commands that are refused, and leave everything as it was.
+//! Rejected commands change nothing.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use interval_queue_contract::{
 
 use crate::client::{Handles, ask, kind, opened, take};
 
-/// A step that arrives after a newer one of its shard is refused as `Superseded` and changes nothing.
+/// A step older than the shard's latest fails as `Superseded` and changes nothing.
 pub async fn an_older_step_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let mut shard = one.shard("hasty");
@@ -22,7 +22,7 @@ pub async fn an_older_step_changes_nothing(handles: Handles) {
     assert_eq!(other.record().await, before);
 }
 
-/// A command that breaks a bound is refused as `Invalid` and changes nothing.
+/// A command that exceeds a bound fails as `Invalid` and changes nothing.
 pub async fn an_invalid_command_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let mut shard = one.shard("careless");
@@ -39,7 +39,7 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
         Step { take: Some(take(2, u32::MAX)), ..good.clone() },
         Step { ask: vec![ask(2), ask(1)], ..good.clone() },
         Step { ask: vec![ask(2)], then: Some(Ticket::new(2)), ..good.clone() },
-        // There are not that many tickets left.
+        // Fewer tickets are left than requested.
         Step { take: Some(take(2, 1)), then: Some(Ticket::MAX), ..good },
     ];
     let no_interval = Change::Set { rates: Some(Rates::every(Micros::ZERO)), max_running: MaxRunning::Keep };

@@ -1,5 +1,4 @@
-//! The rules: whatever the store, a command does what [`rules::apply`](interval_queue_contract::rules::apply)
-//! does.
+//! Every store does what [`rules::apply`](interval_queue_contract::rules::apply) does.
 
 use std::{env, time::Duration};
 
@@ -12,20 +11,19 @@ use crate::{
     random::Random,
 };
 
-/// Names the first sequence. Another number explores others.
+/// The environment variable with the seed of the first sequence.
 const SEED: &str = "INTERVAL_QUEUE_SEED";
 const SEQUENCES: u64 = 10;
 const COMMANDS: u32 = 25;
 const PAIRS: u32 = 9;
-/// Some of them pass during a sequence, in microseconds.
+/// Microseconds. Some intervals pass during a sequence.
 const INTERVALS: [u64; 4] = [1, 500, 999, 3_000];
 
-/// Random commands through either handle, of shards that keep to the contract and of some that do not, are
-/// replied to and stored as the rules have it, digit by digit and letter by letter, at an instant between the
-/// looks before and after. What is refused leaves everything as it was.
+/// Random commands, valid and invalid, are answered and stored exactly as by the rules, at an
+/// instant between the reads before and after. Rejected commands change nothing.
 ///
-/// The sequences follow from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default, and from what the
-/// state's clock shows meanwhile.
+/// The sequences follow from the environment variable `INTERVAL_QUEUE_SEED` (default 0) and the
+/// store's clock.
 pub async fn commands_follow_the_rules(handles: Handles) {
     for seed in seeds() {
         let mut sequence = Sequence::new(seed, handles.clone());
@@ -36,10 +34,9 @@ pub async fn commands_follow_the_rules(handles: Handles) {
     }
 }
 
-/// Random commands that are sent through both handles at once are carried out one after the other, in
-/// whichever order, and each as the rules have it.
+/// Concurrent random commands are serialized in some order, each as by the rules.
 ///
-/// The sequences follow from `INTERVAL_QUEUE_SEED` as those of [`commands_follow_the_rules`].
+/// The sequences follow from `INTERVAL_QUEUE_SEED` as in [`commands_follow_the_rules`].
 pub async fn commands_that_meet_follow_the_rules(handles: Handles) {
     for seed in seeds() {
         let mut sequence = Sequence::new(seed, handles.clone());
@@ -56,7 +53,6 @@ fn seeds() -> impl Iterator<Item = u64> {
     (first..=u64::MAX).take(SEQUENCES as usize)
 }
 
-/// Commands on a queue of its own.
 struct Sequence {
     seed: u64,
     sent: u32,
@@ -81,7 +77,7 @@ impl Sequence {
         }
     }
 
-    /// As a rule less than a few intervals, now and then the shortest lease.
+    /// Usually up to four intervals, sometimes the shortest lease.
     async fn pass_time(&mut self) {
         let few = (self.crowd.interval() * 4).get();
         let micros = match self.random.within(0..=99) {
@@ -96,7 +92,6 @@ impl Sequence {
         self.clients[self.random.within(0..=1) as usize].clone()
     }
 
-    /// Sends a command and judges what came of it.
     async fn send(&mut self) {
         let said = self.crowd.speak(self.model.record.as_ref(), self.model.at);
         let came = outcome(self.any().apply(said.command().clone()).await);
@@ -106,7 +101,6 @@ impl Sequence {
         }
     }
 
-    /// Sends two commands at once, one through each handle, and judges what came of them.
     async fn send_two(&mut self) {
         let said = [(); 2].map(|()| self.crowd.speak(self.model.record.as_ref(), self.model.at));
         let mut under_way = Vec::new();
@@ -127,7 +121,7 @@ impl Sequence {
         }
     }
 
-    /// Looks at the record, which must be what one of these orders makes of it.
+    /// Reads the record, which must be the result of one of these orders.
     async fn judge(&mut self, orders: &[&[(&Command, &Outcome)]]) {
         let before = self.model.clone();
         let look = self.any().read().await;

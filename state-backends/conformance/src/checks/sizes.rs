@@ -1,11 +1,10 @@
-//! Large numbers: whatever the store keeps them in, the last digit counts.
+//! Large numbers are exact to the last digit in every store.
 
 use interval_queue_contract::{Change, MAX_INTERVAL, Memory, Meter, Meters, Micros, Step, Ticket};
 
 use crate::client::{Handles, ask, opened, take};
 
-/// The longest interval and hold, the last tickets there are and instants of 16 digits come back as they
-/// were.
+/// The longest interval and hold, the last tickets and instants of 16 digits are stored exactly.
 pub async fn large_numbers_stay_exact(handles: Handles) {
     let (one, other) = opened(handles, MAX_INTERVAL.to_duration()).await;
     let started = one.shard("first").start_one().await;
@@ -14,7 +13,7 @@ pub async fn large_numbers_stay_exact(handles: Handles) {
     let held = other.change(Change::Hold(MAX_INTERVAL)).await.unwrap().memory;
     assert_eq!(one.record().await.held_until, held.at + MAX_INTERVAL);
 
-    // What a shard remembers of a record that is lost comes back, digit by digit.
+    // A lost record is restored exactly from a shard's memory.
     let far = Micros::new(8_765_432_109_876_543);
     let mut shard = one.shard("witness");
     let last = Ticket::new(Ticket::MAX.get() - 4);

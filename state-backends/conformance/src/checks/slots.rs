@@ -1,4 +1,4 @@
-//! Slots: an interval apart, in the order of the tickets, no matter which shard asks.
+//! Slots: an interval apart and in ticket order, whichever shard requests them.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -11,8 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(2);
 const SHARDS: u64 = 6;
 const JOBS: u32 = 20;
 
-/// Shards of both handles that ask all at once, some way ahead, never get two slots closer than the interval,
-/// and every ticket gets one.
+/// Concurrent requests get slots at least an interval apart, one for every ticket.
 pub async fn slots_keep_their_distance(handles: Handles) {
     let (one, other) = opened(handles, INTERVAL).await;
     let mut slots = together([&one, &other], SHARDS, work).await;
@@ -25,8 +24,7 @@ pub async fn slots_keep_their_distance(handles: Handles) {
     }
 }
 
-/// Of three shards with a ticket each, the third asks first; yet each gets the slot of its own place, unless
-/// it asks after that slot.
+/// Each ticket gets its own slot whichever is requested first, unless its slot has passed.
 pub async fn slots_follow_the_tickets(handles: Handles) {
     let interval = Micros::from_millis(400);
     let (one, other) = opened(handles, interval.to_duration()).await;
@@ -37,7 +35,7 @@ pub async fn slots_follow_the_tickets(handles: Handles) {
     let early = first.take(1, 1).await.first;
     let late = second.take(1, 1).await.first;
     let mut granted = second.ask(late, Duration::ZERO).await;
-    // Unless this machine slept through two intervals.
+    // Holds unless the machine slept through two intervals.
     if granted.memory.at < free_at + interval {
         let wait = granted.wait.expect("its slot is one interval behind the other's");
         let shard = first.id.clone();
@@ -55,8 +53,7 @@ pub async fn slots_follow_the_tickets(handles: Handles) {
     }
 }
 
-/// While shards work, every look through either handle finds `ticket` and `current` where they were or
-/// further.
+/// While shards work, `ticket` and `current` never decrease for any reader.
 pub async fn ticket_and_current_only_rise(handles: Handles) {
     let (one, other) = opened(handles, INTERVAL).await;
     let mut shards = JoinSet::new();
@@ -79,7 +76,7 @@ pub async fn ticket_and_current_only_rise(handles: Handles) {
     assert_eq!(before.ticket, Ticket::new(3 * u64::from(JOBS)));
 }
 
-/// Takes some tickets and asks, four at a time, until each has its slot.
+/// Takes tickets and requests slots, four at a time, until each ticket has one.
 async fn work(client: Client, n: u64) -> Vec<Micros> {
     let mut shard = client.shard(&format!("worker {n}"));
     let first = shard.take(1, JOBS).await.first;

@@ -1,4 +1,4 @@
-//! The async runtime: a state never holds it up.
+//! A store never blocks the async runtime.
 
 use std::{thread, time::Duration};
 
@@ -6,8 +6,7 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use crate::client::{Client, Handles, opened, together};
 
-/// Many commands through both handles, all under way at once on a runtime of a single thread, come to an end:
-/// none holds up the thread while it waits for another.
+/// Many concurrent commands complete on one thread: none blocks it while waiting.
 pub async fn one_thread_may_have_many_commands_under_way(handles: Handles) {
     const COMMANDS: u64 = 100;
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
@@ -21,9 +20,9 @@ pub async fn one_thread_may_have_many_commands_under_way(handles: Handles) {
             };
             together(clients.each_ref(), COMMANDS, take).await;
         });
-        // Connections that were made here end with the runtime, and not while the next command uses them.
+        // Connections made here must end before other commands can use them.
         drop(runtime);
-        // Nobody listens any more if it took too long.
+        // The receiver is gone after a timeout.
         let _ = done.send(());
     });
     let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;

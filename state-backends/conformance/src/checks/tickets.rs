@@ -1,4 +1,4 @@
-//! Tickets: unique and dense, no matter which shard takes them and how often.
+//! Tickets: unique and dense, whichever shard takes them, with repeats.
 
 use std::time::Duration;
 
@@ -8,18 +8,17 @@ use crate::client::{Client, Handles, opened, take, together};
 
 const TAKES: u64 = 50;
 
-/// Shards of both handles that take one by one, all at once, get every number from 1 exactly once.
+/// Concurrent takes of one ticket get every number from 1 exactly once.
 pub async fn tickets_are_unique_and_dense(handles: Handles) {
     take_together(handles, 8, 1).await;
 }
 
-/// A take that is tried again under the same request number gets the same tickets, also while others take
-/// theirs.
+/// A take repeated with its request number gets the same tickets, even during other takes.
 pub async fn a_retried_take_gets_the_same_tickets(handles: Handles) {
     take_together(handles, 4, 3).await;
 }
 
-/// So many shards at once, each request `times` times.
+/// Runs `takers` shards concurrently, each request `times` times.
 async fn take_together(handles: Handles, takers: u64, times: usize) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let mut tickets = together([&one, &other], takers, |client, n| take_many(client, n, times)).await;

@@ -1,4 +1,4 @@
-//! A watcher of a queue is nudged when it is changed. A state that cannot tell says `Unsupported` and passes.
+//! Watchers are notified of changes. A store that returns `Unsupported` passes.
 
 use std::{future::poll_fn, time::Duration};
 
@@ -9,10 +9,10 @@ use interval_queue_contract::{
 use crate::client::{Client, Handles, open, opened};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Long enough for a nudge that is on its way, on most days.
+/// Long enough for most pending notifications.
 const SOON: Duration = Duration::from_millis(200);
 
-/// Begins to watch; none: the state cannot.
+/// Starts to watch. `None`: the store does not support it.
 async fn watch(client: &Client) -> Option<Changes> {
     match client.state().changes(client.queue()).await {
         Ok(changes) => Some(changes),
@@ -27,7 +27,7 @@ async fn next(changes: &mut Changes) {
     poll_fn(|context| changes.as_mut().poll_next(context)).await.expect("the stream ended");
 }
 
-/// Takes the items that have come, and says how many.
+/// Consumes and counts the pending items.
 async fn drain(changes: &mut Changes) -> usize {
     let mut count = 0;
     while tokio::time::timeout(SOON, next(changes)).await.is_ok() {
@@ -37,7 +37,7 @@ async fn drain(changes: &mut Changes) -> usize {
     count
 }
 
-/// Every kind of change through one handle is told to all who watch through either.
+/// Every kind of change through one handle notifies all watchers of both.
 pub async fn changes_are_told_to_all_who_watch(handles: Handles) {
     let (one, other) = opened(handles, MINUTE).await;
     let (Some(mut near), Some(mut far), Some(mut second)) =
@@ -66,7 +66,7 @@ pub async fn changes_are_told_to_all_who_watch(handles: Handles) {
     }
 }
 
-/// A change that races the beginning of the watching is seen by a look once it has begun, or told.
+/// A change while a watch starts is notified or visible to a later read.
 pub async fn no_change_is_missed_when_watching_begins(handles: Handles) {
     let (one, other) = opened(handles, MINUTE).await;
     for round in 0..20_u64 {
@@ -89,7 +89,7 @@ pub async fn no_change_is_missed_when_watching_begins(handles: Handles) {
     }
 }
 
-/// Steps and looks nudge nobody: those who are nudged step and look.
+/// Steps and reads do not notify: watchers react with steps and reads, which would loop.
 pub async fn steps_and_looks_are_not_told(handles: Handles) {
     const TIMES: u64 = 20;
     let (one, other) = opened(handles, MINUTE).await;
@@ -110,7 +110,7 @@ pub async fn steps_and_looks_are_not_told(handles: Handles) {
     assert!(told < TIMES as usize / 2, "{told} items for {TIMES} rounds of steps");
 }
 
-/// Watching that was dropped at any point leaves a state that works, and that can be watched again.
+/// After a dropped watch the store works and can be watched again.
 pub async fn dropped_watching_leaves_a_working_state(handles: Handles) {
     let (one, other) = opened(handles, MINUTE).await;
     for round in 0..20_u64 {

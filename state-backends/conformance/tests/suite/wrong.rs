@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interval_queue_conformance::{CHECKS, Handles};
 
-use crate::backends::wrong::{Slow, Wrong};
+use crate::backends::wrong_backend::{Slow, Wrong};
 
 fn make(wrong: Wrong) -> Handles {
     let state = Arc::new(Slow::new(wrong));

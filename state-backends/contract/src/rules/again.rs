@@ -1,17 +1,17 @@
-//! A reply that was lost: what it granted is granted again, and paid for once. Only where there are bursts, since
-//! elsewhere it brings nothing: the slots in front of the next one are gone all the same.
+//! Lost replies: their grants are repeated and paid for once. Only with bursts: without them, the
+//! slots before the next one have passed anyway.
 
 use super::slot::Counter;
 use crate::{Ask, Grant, Micros, Presence, Record, Step};
 
-/// What the reply to the shard's last step granted, if the shard has not heard of it.
+/// Grants of the last step that the shard has not received.
 pub(super) fn unheard(known: Option<Presence>, step: &Step) -> Vec<Grant> {
     known.filter(|known| known.sequence > step.memory.sequence).map_or_else(Vec::new, |known| known.granted)
 }
 
-/// What of these grants is to be remembered, in case that the reply is lost.
+/// The grants to repeat if the reply is lost.
 pub(super) fn remembered(record: &Record, grants: &[Grant], asked: impl Iterator<Item = Ask>) -> Vec<Grant> {
-    // Of several rates the last one has the largest burst.
+    // The last rate has the largest burst.
     if record.meters.last().is_none_or(|meter| meter.burst == 1) {
         return Vec::new();
     }
@@ -19,7 +19,8 @@ pub(super) fn remembered(record: &Record, grants: &[Grant], asked: impl Iterator
 }
 
 impl Counter<'_> {
-    /// The slot that the ticket was granted without its shard having heard of it, unless that is an interval ago.
+    /// The slot granted in a lost reply, unless it is over an interval old or before the end of a
+    /// hold.
     pub(super) fn slot_again(&self, ask: Ask) -> Option<Micros> {
         let slot = self.unheard.iter().rfind(|grant| grant.ticket == ask.ticket)?.slot;
         let oldest = self.now - self.record.interval();

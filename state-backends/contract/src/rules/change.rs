@@ -1,4 +1,4 @@
-//! What concerns all shards: settings, pause, hold, reset.
+//! Changes that concern all shards: settings, pause, hold, reset.
 
 use super::{Reading, clock, loss, not_found, presence};
 use crate::{
@@ -38,7 +38,7 @@ pub(super) fn apply(
     let before = record.settings();
     match *change {
         Change::Open { on_existing: OnExisting::Keep | OnExisting::Fail, .. } => {}
-        // It has a file of its own and does not come here.
+        // Handled in `delete.rs`.
         Change::Delete(_) => {}
         Change::Open { rates, max_running, on_existing } => {
             if settings_over(before, rates, max_running) != before {
@@ -70,9 +70,8 @@ fn refuse_other_settings(
     Err(StateError::new(StateErrorKind::Conflict, text))
 }
 
-/// Numbers the change by the time, so that one that was made on a record which had forgotten others is still
-/// the newest. What a person asks for is a change also if it is so already: somebody may remember that it was
-/// not.
+/// Numbers the change by time, so that it is the newest even on a record that has forgotten others.
+/// Setting the same value counts, too: a shard may remember another one.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
     record.revision = (Micros::new(record.revision) + Micros::new(1)).max(record.seen_at).get();

@@ -1,13 +1,13 @@
-//! The state's clock never goes back, as far as the record can tell.
+//! Time in the record never goes back.
 
 use crate::{Micros, Record, limits::CLOCK_TOLERANCE};
 
-/// Takes notice of the time and returns the instant to reckon with.
+/// Records the time and returns the instant to compute with.
 ///
-/// Hosts that share a file differ a little: a `now` shortly before the latest counts as the latest. One
-/// further back means that the clock was stepped, and everything that was reserved moves with it: too late by
-/// the time since the latest was seen, which nobody knows, so an overtaken ticket whose neighbours have their
-/// grants has lost its slot.
+/// Hosts that share a file differ a little: a `now` shortly before the latest time counts as the
+/// latest. If `now` is further back, the clock was stepped, and all reservations move with it. They
+/// are late by the unknown time since the last write, so an overtaken ticket whose neighbours have
+/// their grants has lost its slot.
 pub(super) fn arrive(record: &mut Record, now: Micros) -> Micros {
     let back = record.seen_at - now;
     if back > CLOCK_TOLERANCE {

@@ -1,12 +1,12 @@
-//! What it takes to forget a queue.
+//! Conditional deletion of a queue.
 
 use super::{Reading, clock};
 use crate::{Changed, Deletion, Memory, Micros, Record, StateError, StateErrorKind};
 
-/// How many shards an error names.
+/// Maximum number of shards that an error names.
 const NAMED: usize = 5;
 
-/// Leaves nothing stored. Nothing is remembered of it either, but the instant.
+/// The returned memory holds only the instant.
 pub(super) fn apply(
     stored: &mut Option<Record>,
     reading: &Reading,
@@ -49,7 +49,7 @@ fn in_use(record: &Record, now: Micros) -> Option<String> {
 }
 
 fn not_idle(record: &Record, now: Micros, written_at: Micros, wanted: Micros) -> Option<String> {
-    // What is left of a quota is not forgotten either.
+    // Used quota prevents deletion, too.
     let used_until = record.meters.iter().map(|meter| meter.tat).max();
     let reserved_until = used_until.unwrap_or_default().max(record.held_until);
     if record.paused {

@@ -1,24 +1,23 @@
-//! A record that was lost or rewound is lifted again by what the shards remember.
+//! Restores a lost or rolled-back record from the memories of shards.
 
 use crate::{Memory, Meter, Micros, Record, limits::CLOCK_TOLERANCE};
 
-/// What a shard knows that tells whether the record has forgotten something.
+/// A shard's evidence of what the record has forgotten.
 pub(super) struct Witness<'a> {
-    /// What it saw last.
     pub(super) memory: &'a Memory,
-    /// The sequence number that the record has of it, if it knows the shard.
+    /// Its sequence number in the record. `None`: not listed.
     pub(super) sequence: Option<u64>,
 }
 
-/// The record that a shard remembers, for a queue that is not there any more.
+/// A record for a missing queue. Revision 0: [`lift`] restores the rest.
 pub(super) fn recall(memory: &Memory) -> Option<Record> {
     (!memory.is_empty()).then(|| Record { revision: 0, ..Record::new(memory.settings()) })
 }
 
-/// Lifts the record to what the witness remembers.
+/// Lifts the record to the memory of the witness.
 ///
-/// When something was lost, or the server may have lost it, the last slots may be unknown: the next one is an
-/// interval away. Other witnesses of the same loss do not push it further.
+/// After a loss, or a restart that may have caused one, the last slots may be unknown: the next one
+/// is an interval away. Other witnesses of the same loss do not push it further.
 pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness: &Witness<'_>) {
     let Witness { memory, sequence } = witness;
     let restarted = record.incarnation != incarnation;
@@ -26,7 +25,7 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     let lost = memory.ticket > record.ticket
         || memory.current > record.current
         || memory.revision > record.revision
-        // Between two changes of the settings the meters only move on.
+        // Between two changes of settings, meters only move forward.
         || same_clock && memory.revision == record.revision && memory.meters.is_ahead_of(&record.meters)
         || sequence.is_some_and(|known| known < memory.sequence);
     if !restarted && !lost {
@@ -57,8 +56,8 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     record.incarnation = incarnation.to_owned();
 }
 
-/// Slots may have been granted up to `horizon` of which nobody has told since `seen`: as many as the meters
-/// allow are taken for used.
+/// Slots up to `horizon` may have been granted unseen since `seen`: as many as the meters permit
+/// count as used.
 fn take_for_used(record: &mut Record, seen: Micros, horizon: Micros) {
     let granted = |meter: &Meter| {
         u64::from(meter.burst).saturating_add((horizon - seen).get().div_ceil(meter.interval.get().max(1)))

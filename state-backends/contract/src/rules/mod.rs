@@ -1,9 +1,9 @@
-//! Every rule about tickets, slots and time, as one pure function.
+//! All rules about tickets, slots and time, as one pure function.
 //!
-//! A backend makes [`apply`] atomic and adds nothing. Each noun of the rules has a file: `clock` (steps of
-//! the state's clock), `loss` (a record that was lost or rewound), `presence` (leases), `slot` (which ticket
-//! may start when), `again` (a reply that was lost), `wait` (when to ask again), `step` and `change` (the two
-//! commands that write), `delete` (the change that leaves nothing).
+//! A backend makes [`apply`] atomic and adds nothing. Files: `clock` (steps of the store's clock),
+//! `loss` (a lost or rolled-back record), `presence` (leases), `slot` (which ticket starts when),
+//! `again` (lost replies), `wait` (when to request again), `step` and `change` (the commands that
+//! write), `delete`.
 
 mod again;
 mod change;
@@ -17,34 +17,33 @@ mod wait;
 
 use crate::{Change, Command, Micros, Record, Reply, Snapshot, StateError, StateErrorKind};
 
-/// What a backend reads while it holds the record: its clock, and which server this is.
+/// Values that a backend reads while it holds the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The state's clock, the same one for all processes.
+    /// The store's clock, shared by all processes.
     pub now: Micros,
-    /// Names the server process that holds the record, where a restart of it may lose the last writes.
-    /// Empty where that has no meaning.
+    /// The server process that holds the record, if its restart may lose writes. Otherwise empty.
     pub incarnation: String,
 }
 
 impl Reading {
-    /// The reading of a state that is not held by a server.
+    /// The reading of a store without a server.
     pub fn of_clock(now: Micros) -> Self {
         Self { now, incarnation: String::new() }
     }
 }
 
-/// Carries out one command on a record: the only thing that ever changes one.
+/// Executes one command on a record. Nothing else changes a record.
 ///
-/// `record` is none if nothing is stored for the queue. Store it again if the reply is `Ok` and the command
-/// is not [`Command::Read`]; if it is none then, remove what is stored.
+/// `record` is `None` if nothing is stored. If the result is `Ok` and the command is not
+/// [`Command::Read`], store the record, or delete the stored one if it is now `None`.
 ///
 /// # Errors
 ///
 /// The record is unchanged. [`Invalid`](StateErrorKind::Invalid): the command breaks a bound.
-/// [`NotFound`](StateErrorKind::NotFound): there is no such queue. [`Conflict`](StateErrorKind::Conflict):
-/// opened to fail on other settings, or to be deleted while it is used.
-/// [`Superseded`](StateErrorKind::Superseded): a newer step came before.
+/// [`NotFound`](StateErrorKind::NotFound): no such queue. [`Conflict`](StateErrorKind::Conflict):
+/// the queue has other settings and was opened to fail then, or the condition of its deletion is
+/// not met. [`Superseded`](StateErrorKind::Superseded): a newer step came before.
 pub fn apply(record: &mut Option<Record>, reading: &Reading, command: &Command) -> Result<Reply, StateError> {
     command.check()?;
     match command {
@@ -56,7 +55,7 @@ pub fn apply(record: &mut Option<Record>, reading: &Reading, command: &Command) 
         Command::Read => Ok(Reply::Read(record.clone().map(|mut record| {
             let written_at = record.seen_at;
             let at = clock::arrive(&mut record, reading.now);
-            // A look is no use of the queue.
+            // A read does not count as use.
             record.seen_at = written_at.min(at);
             Snapshot { at, record }
         }))),

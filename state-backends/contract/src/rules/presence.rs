@@ -1,10 +1,10 @@
-//! Leases: whom the record believes to be alive, and what becomes of what the dead held.
+//! Leases: which shards are alive, and the leftovers of dead ones.
 
 use crate::{Micros, Record, Ticket};
 
-/// Forgets those of the other shards whose lease has ended.
+/// Removes the other shards whose lease has ended.
 ///
-/// Tickets of the dead belong to nobody: until they are passed, distance says little about time.
+/// Their tickets have no owner: until these are passed, distances overestimate the time.
 pub(super) fn expire(record: &mut Record, now: Micros) {
     let mut holes = false;
     record.shards.retain(|_, presence| {
@@ -17,17 +17,15 @@ pub(super) fn expire(record: &mut Record, now: Micros) {
     }
 }
 
-/// What there is to know of shards together.
+/// Summary of the other shards.
 pub(super) struct Others {
-    /// The lowest ticket of each that has one.
+    /// The lowest tickets of the shards.
     pub(super) heads: Vec<Ticket>,
-    /// Those of jobs above weight 1, and the weight.
+    /// Heads of jobs above weight 1, with the weight.
     heavy: Vec<(Ticket, u32)>,
-    /// The lowest of these.
     pub(super) first: Option<Ticket>,
-    /// How many of their jobs run.
     pub(super) running: u64,
-    /// When the next of their leases ends.
+    /// Earliest end of the leases.
     pub(super) next_end: Micros,
 }
 
@@ -47,28 +45,26 @@ impl Others {
         others
     }
 
-    /// What the jobs before a ticket weigh, but for one of each that has its ticket from `counted` on.
+    /// Weight of heavy heads before `ticket`, less 1 for each head from `counted` on.
     pub(super) fn weight_before(&self, ticket: Ticket, counted: Ticket) -> u64 {
         let before = self.heavy.iter().filter(|(head, _)| *head < ticket);
         before.map(|(head, weight)| u64::from(*weight) - u64::from(*head >= counted)).sum()
     }
 }
 
-/// Whether as many jobs run as may, if it is `running`.
 pub(super) fn is_full(record: &Record, running: u64) -> bool {
     record.max_running.is_some_and(|limit| running >= u64::from(limit))
 }
 
-/// How many jobs of all shards run.
 pub(super) fn running(record: &Record) -> u64 {
     record.shards.values().map(|presence| u64::from(presence.running)).sum()
 }
 
-/// Slots went by while nothing could start and nobody missed them: distances count from now.
+/// Slots passed while nothing could start, and no ticket missed them: distances count from now.
 pub(super) fn count_slots_from(record: &mut Record, now: Micros) {
     if record.meters.iter().any(|meter| meter.tat < now) {
         record.meters.iter_mut().for_each(|meter| meter.tat = meter.tat.max(now));
-        // What was used before is paid off.
+        // Earlier use is paid off.
         record.last_slot = record.last_slot.max(now);
         record.break_line(record.current.after(1));
     }

@@ -1,4 +1,4 @@
-//! Which slot a ticket may have, and what granting it does to the record.
+//! Which slot a ticket gets, and the effect of a grant.
 
 use super::presence::{self, Others};
 use crate::{
@@ -6,22 +6,22 @@ use crate::{
     limits::{MAX_POLL, MIN_POLL, YIELDING_LEAD},
 };
 
-/// A shard at the counter: what decides about its tickets.
+/// State while the tickets of one step request their slots.
 pub(super) struct Counter<'a> {
-    /// Without the shard itself.
+    /// Does not list the shard of the step.
     pub(super) record: &'a mut Record,
     pub(super) others: Others,
     pub(super) now: Micros,
     pub(super) lead: Micros,
     pub(super) late: Late,
-    /// Running jobs of all shards, this one's and what it was just granted included.
+    /// Running jobs of all shards, including those just granted.
     pub(super) running: u64,
-    /// What the shard was granted without having heard of it.
+    /// Grants that the shard has not received.
     pub(super) unheard: Vec<Grant>,
 }
 
 impl Counter<'_> {
-    /// Grants the ticket its slot and counts it as running, or says what it waits for.
+    /// Grants the ticket its slot and counts it as running, or returns why it waits.
     pub(super) fn grant(&mut self, ask: Ask) -> Result<Micros, WaitReason> {
         self.admit()?;
         if let Some(slot) = self.slot_again(ask) {
@@ -29,7 +29,7 @@ impl Counter<'_> {
             return Ok(slot);
         }
         if let Some(slot) = self.own_slot(ask) {
-            // The line has paid for it already.
+            // The first meter has paid for this slot already.
             self.record.meters.iter_mut().skip(1).for_each(|meter| meter.charge(slot, 1));
             self.running += 1;
             return Ok(slot);
@@ -46,7 +46,8 @@ impl Counter<'_> {
         let slot = due.max(self.now);
         let in_line = self.is_in_line(slot, ticket);
         let record = &mut *self.record;
-        // Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
+        // A grant that shifts slots against tickets: overtaken tickets lose the slots of their
+        // distance.
         if overtaken {
             record.break_line(record.current.after(1));
         } else if weight > 1 {
@@ -61,7 +62,7 @@ impl Counter<'_> {
         Ok(slot)
     }
 
-    /// Whether any job may start at all.
+    /// Whether any job may start.
     pub(super) fn admit(&self) -> Result<(), WaitReason> {
         if self.record.paused {
             return Err(WaitReason::Paused);
@@ -72,13 +73,13 @@ impl Counter<'_> {
         Ok(())
     }
 
-    /// The slot of a ticket that was overtaken but not forgotten: shards ask a little early, and their asks
-    /// cross. A heavy job does not fit in between. With bursts there are no such slots: one that is missed
-    /// stays there as part of the burst.
+    /// The slot that an overtaken ticket still owns: shards request a little early, and their
+    /// requests cross. A heavy job does not fit in between. With bursts there is none: a missed
+    /// slot stays part of the burst.
     pub(super) fn own_slot(&self, ask: Ask) -> Option<Micros> {
         let record = &*self.record;
         let ticket = ask.ticket;
-        // Behind the last ticket of all there is none to count from.
+        // After the largest ticket there is nothing to count from.
         let countable = record.current < Ticket::MAX;
         let line = record.meters.first();
         let overtaken = ticket <= record.current && ticket >= record.line_from;
@@ -90,8 +91,8 @@ impl Counter<'_> {
         record.meters.iter().skip(1).all(|meter| meter.allows(1) <= slot).then_some(slot)
     }
 
-    /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody
-    /// may.
+    /// When the ticket may start: at its own place after tickets of living shards, otherwise as
+    /// soon as any job may.
     fn due(&self, ask: Ask) -> Micros {
         if self.is_first(ask.ticket) {
             self.record.next_slot(ask.weight)
@@ -102,30 +103,29 @@ impl Counter<'_> {
         }
     }
 
-    /// Its own place, whether or not those before it use theirs. Bursts are left to heavy jobs before it, which
-    /// would else never find enough of them.
+    /// The slot at the ticket's own place, even if earlier tickets do not use theirs. Bursts are
+    /// left to earlier heavy jobs, which would otherwise never find enough.
     pub(super) fn by_distance(&self, ask: Ask) -> Micros {
         let next = self.record.current.after(1);
         let kept = self.others.weight_before(ask.ticket, next);
         self.record.slot_behind(ask.ticket.behind(next), kept, ask.weight)
     }
 
-    /// Its place among the shards that wait, wherever their tickets are.
+    /// The slot at the ticket's place among the waiting shards, regardless of ticket numbers.
     pub(super) fn by_rank(&self, ask: Ask) -> Micros {
         let kept = self.others.weight_before(ask.ticket, Ticket::NONE);
         self.record.slot_behind(self.rank(ask.ticket), kept, ask.weight)
     }
 
-    /// Whether the slot is the one that the first meter gives the ticket by its distance. Only without bursts
-    /// it gives each its own.
+    /// Whether the slot is the ticket's by its distance on the first meter. Only without bursts
+    /// each ticket has its own.
     fn is_in_line(&self, slot: Micros, ticket: Ticket) -> bool {
         let line = self.record.meters.first();
         let first = line.tat.max(self.record.held_until);
         line.burst == 1 && slot == first + line.interval * ticket.behind(self.record.current.after(1))
     }
 
-    /// The time that those before it have to notice that there is room to run again, if there is none for
-    /// more.
+    /// Time for earlier tickets to notice free permits, if these suffice only for them.
     pub(super) fn courtesy(&self, ticket: Ticket) -> Micros {
         if self.record.max_running.is_none() {
             return Micros::ZERO;
@@ -135,8 +135,8 @@ impl Counter<'_> {
         if scarce { self.poll() * 2 } else { Micros::ZERO }
     }
 
-    /// How early the ticket may have its slot. While another shard holds a late one, that comes first: a
-    /// shard with a longer lead would else be served before it for ever.
+    /// How early the ticket may have its slot. A late ticket of another shard comes first:
+    /// otherwise a shard with a longer lead would always be served before it.
     pub(super) fn lead_for(&self, ticket: Ticket) -> Micros {
         let late =
             |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();
@@ -147,22 +147,21 @@ impl Counter<'_> {
         }
     }
 
-    /// How often the first in line asks for room to run.
+    /// How often the first shard requests a permit.
     pub(super) fn poll(&self) -> Micros {
         self.record.meters.first().interval.clamp(MIN_POLL, MAX_POLL)
     }
 
-    /// Whether no other shard holds a ticket before this one.
     pub(super) fn is_first(&self, ticket: Ticket) -> bool {
         self.others.first.is_none_or(|first| first >= ticket)
     }
 
-    /// How many other shards hold a ticket before this one.
+    /// Number of other shards with a lower ticket.
     pub(super) fn rank(&self, ticket: Ticket) -> u64 {
         self.others.heads.iter().filter(|head| **head < ticket).count() as u64
     }
 
-    /// What an admitted ticket waits for.
+    /// Why an admitted ticket waits.
     pub(super) fn waits_for(&self, ticket: Ticket) -> WaitReason {
         let shards = self.record.shards.iter();
         match shards.filter_map(|(id, presence)| Some((id, presence.head?))).min_by_key(|(_, head)| *head) {

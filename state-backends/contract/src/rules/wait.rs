@@ -1,23 +1,24 @@
-//! When a shard that got no slot asks again: late enough to be cheap, early enough to waste no slot.
+//! When a shard without a slot requests again: late enough to be cheap, early enough to waste no
+//! slot.
 
 use super::slot::Counter;
 use crate::{Ask, Micros, Wait, WaitReason, limits::LONGEST_TURN};
 
 impl Counter<'_> {
-    /// What the lowest ticket that is left waits for, and until when. `refused` is what it was told if it
-    /// asked.
+    /// Why and how long the lowest remaining ticket waits. `refused`: the reply to its request, if
+    /// any.
     pub(super) fn wait(&self, head: Ask, refused: Option<WaitReason>, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let slot_in = self.slot_to_ask_for(head) - self.now;
         let reason = self.admit().err().unwrap_or_else(|| self.waits_for(head.ticket));
         let ask_in = match reason {
             WaitReason::Paused => return Wait { reason, ask_in: None },
-            // Until its slot comes a job may end; from then on it has to look.
+            // A job may end before the slot comes; from then on the shard must poll.
             WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
             _ => slot_in,
         };
-        // One after the other: a thousand would all ask in the same instant. Little, since those before it
-        // may be dead, too.
+        // One shard after the other, or a thousand would request at the same instant. Close
+        // together, since earlier shards may be dead, too.
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
             _ => self.others.next_end + self.turn() * self.rank(head.ticket).saturating_sub(1),
@@ -26,13 +27,13 @@ impl Counter<'_> {
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
-    /// How long after the one before it each shard asks when a lease ends.
+    /// Time between two shards' requests when a lease ends.
     fn turn(&self) -> Micros {
         self.record.meters.first().interval.min(LONGEST_TURN)
     }
 
-    /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes
-    /// first.
+    /// When to request: half the lead before the slot. A late ticket without its own slot uses the
+    /// whole lead, so it comes first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
         let interval = self.record.meters.first().interval;

@@ -3,17 +3,17 @@
 //! `rules`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod again;
-mod change;
-mod clock;
+mod again_tests;
+mod change_tests;
+mod clock_tests;
 mod common;
-mod delete;
+mod delete_tests;
 mod late;
 mod line;
-mod loss;
+mod loss_tests;
 mod meters;
-mod presence;
+mod presence_tests;
 mod room;
-mod slot;
+mod slot_tests;
 mod take;
-mod wait;
+mod wait_tests;

@@ -4,7 +4,7 @@
 mod by_hand;
 mod conformance;
 mod differential;
-mod faults;
+mod faults_tests;
 mod links;
 mod measure;
 mod play;

@@ -1,4 +1,4 @@
-//! The text of a state file: many queues, of which a command parses and changes one.
+//! The text of a state file with many queues. A command parses and changes one of them.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
@@ -9,30 +9,27 @@ use serde::{
 };
 use serde_json::{ser::PrettyFormatter, value::RawValue};
 
-/// The version of the file's frame that this software writes, and the newest it reads. Each record has its
-/// own.
+/// The frame version that is written, and the newest that is read. Each record has its own version.
 const VERSION: u64 = 1;
 
-/// Every queue of a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document<'a> {
-    /// Tells such a file from any other JSON.
+    /// Distinguishes a state file from other JSON.
     interval_queue: u64,
     queues: BTreeMap<QueueName, Entry<'a>>,
 }
 
-/// What a file has of one queue.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Entry<'a> {
-    /// A record that no command asks for stays the text it is, also one of a newer version.
+    /// An unparsed record, possibly of a newer version: its text is kept.
     Text(&'a RawValue),
-    /// The one that a command asks for. Boxed, since it is many times as large and there is one of it.
+    /// The record of the command's queue. Boxed, because it is large and there is only one.
     Record(Box<Record>),
 }
 
 impl<'a> Document<'a> {
-    /// Reads what is stored at `path`, if there is a file, from which the record of `wanted` is to be taken.
+    /// Parses the file, including the record of `wanted`. `None` as `bytes`: there is no file.
     pub(crate) fn parse(
         path: &Path,
         bytes: Option<&'a [u8]>,
@@ -50,7 +47,7 @@ impl<'a> Document<'a> {
             return Err(damaged("is empty"));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| damaged("is not text").with_source(error))?;
-        // What is wrong with a record is told when it is taken.
+        // If the wanted record is invalid, `take` reports the error.
         let foreign = match Frame::parse(text, wanted).or_else(|_| Frame::parse(text, None)) {
             Ok(frame) if frame.interval_queue == VERSION => return Self::collect(frame.queues, damaged),
             Ok(_) => None,
@@ -91,12 +88,10 @@ impl<'a> Document<'a> {
         Ok(Self { interval_queue: VERSION, queues: once })
     }
 
-    /// The names of the queues, sorted.
     pub(crate) fn names(self) -> Vec<QueueName> {
         self.queues.into_keys().collect()
     }
 
-    /// Takes the record of one queue out, if it is there.
     pub(crate) fn take(&mut self, path: &Path, queue: &QueueName) -> Result<Option<Record>, StateError> {
         let record = match self.queues.remove(queue) {
             None => return Ok(None),
@@ -113,13 +108,11 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Puts a record in, in the place of the one that is there.
     pub(crate) fn put(&mut self, queue: QueueName, record: Record) {
         self.queues.insert(queue, Entry::Record(Box::new(record)));
     }
 
-    /// Writes the whole text into `buffer`, pretty-printed. Each record is indented as it was, since it has
-    /// its depth.
+    /// Unparsed records keep their indentation.
     pub(crate) fn write_to(&self, buffer: &mut Vec<u8>) -> Result<(), StateError> {
         buffer.clear();
         let mut json = serde_json::Serializer::with_formatter(&mut *buffer, PrettyFormatter::new());
@@ -132,16 +125,15 @@ impl<'a> Document<'a> {
     }
 }
 
-/// As much as a file of any version has.
+/// The part that files of all versions share.
 #[derive(Deserialize)]
 struct Version {
     interval_queue: u64,
 }
 
-/// The file as it is read, in one go.
 struct Frame<'a> {
     interval_queue: u64,
-    /// One by one, so that a name that comes twice is noticed.
+    /// A list, so that a repeated name is noticed.
     queues: Vec<(QueueName, Entry<'a>)>,
 }
 
@@ -160,7 +152,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Reads the frame, and the record of one queue on the way.
 struct InFrame<'q> {
     wanted: Option<&'q QueueName>,
 }
@@ -223,5 +214,5 @@ impl<'de> Visitor<'de> for InQueues<'_> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/document.rs"]
+#[path = "../../tests/unit/document_unit.rs"]
 mod tests;

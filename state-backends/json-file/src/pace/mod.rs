@@ -1,4 +1,4 @@
-//! The record of each queue in the document that a file has: one change of the text a command.
+//! The records of queues in the text of a file. One command makes one change of the text.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,7 @@ pub(crate) mod document;
 
 /// Queues in one JSON file that processes share. See the [crate's documentation](crate).
 ///
-/// Cloning gives another handle to the same open file. One per process and file is enough; several are as
-/// safe.
+/// A clone is a handle to the same open file. One per process is enough; several are safe.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,22 +46,22 @@ impl JsonFileState {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
+    /// As [`Builder::open`](crate::Builder::open) and [`on`](Self::on).
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::on(&JsonFileStore::builder(path).open().await?).await
     }
 
-    /// The queues in a file. Checks what is stored there, creates the lock file and probes that it excludes.
-    /// The first command that changes something creates the file itself.
+    /// The queues in a file. Checks the text, creates the lock file and probes that the lock
+    /// excludes. The first command that changes something creates the file.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out; what is stored stays as it is.
+    /// Each names the path and a remedy. The file stays unchanged.
     ///
     /// | kind | why |
     /// |---|---|
-    /// | `Denied` | no right to read the file or to write to the directory, or a read-only place |
-    /// | `Damaged` | the file is empty, cut off, not JSON, or names a queue twice |
+    /// | `Denied` | no right to read the file or to write to the directory, or it is read-only |
+    /// | `Damaged` | the file is empty, truncated, not JSON, or names a queue twice |
     /// | `Foreign` | it is JSON of something else, or the lock file is not one |
     /// | `NewerVersion` | a newer version of this software wrote it |
     /// | `Full` | no room for the lock file |
@@ -77,7 +76,7 @@ impl JsonFileState {
         Ok(Self { store: store.clone() })
     }
 
-    /// Where the file really is: absolute and without symbolic links.
+    /// The file's absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         self.store.path()
     }
@@ -85,8 +84,8 @@ impl JsonFileState {
 
 /// # Cancel safety
 ///
-/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
-/// waits for others of this process is not begun.
+/// A command that has begun completes even if its future is dropped. A command that still waits for
+/// others of this process is then never begun.
 #[async_trait]
 impl SharedState for JsonFileState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -122,13 +121,13 @@ impl SharedState for JsonFileState {
     }
 }
 
-/// Changes of the text only what the command changes of one queue.
+/// Keeps the text of all other queues.
 fn carry_out(change: &mut Change<'_>, queue: QueueName, command: &Command) -> Result<Reply, StateError> {
     let mut document = Document::parse(change.path, change.before, Some(&queue))?;
     let mut record = document.take(change.path, &queue)?;
     let reply = rules::apply(&mut record, &reading(change.now), command)?;
     if !matches!(command, Command::Read) {
-        // One that was deleted has been taken out.
+        // `None`: the command deleted the record.
         if let Some(record) = record {
             document.put(queue, record);
         }

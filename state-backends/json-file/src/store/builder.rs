@@ -1,4 +1,4 @@
-//! The options of a state file, and the step that opens it.
+//! The options of a state file, and how it is opened.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,7 +10,7 @@ use interval_queue_store::{
 
 use super::{Clock, JsonFileStore, location::Location, lock::TryLock};
 
-/// How a [`JsonFileStore`] is opened. Made by [`JsonFileStore::builder`] or from a URL.
+/// Options for opening a [`JsonFileStore`]: from [`JsonFileStore::builder`] or a URL.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened before `open`"]
 pub struct Builder {
@@ -21,31 +21,30 @@ pub struct Builder {
     pub(crate) lock_timeout: Duration,
 }
 
-/// Whether a new state is flushed to the disk before a command is answered.
+/// Whether a new text is flushed to the disk before a command replies.
 ///
-/// The [crate's documentation](crate#why-there-is-no-fsync-by-default) says what each costs.
+/// For costs see the [crate's documentation](crate#why-there-is-no-fsync-by-default).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fsync {
-    /// The operating system writes when it likes. A killed process loses nothing. The default.
+    /// The operating system decides when to write. A killed process loses nothing. The default.
     #[default]
     Never,
-    /// The new file is flushed before it is renamed, and the directory after; no file is overwritten.
+    /// The new file is flushed before its rename, the directory after. No file is overwritten.
     Always,
 }
 
-/// How a new state takes the place of the old one. Processes that share a file may choose differently.
+/// How a new text replaces the old one. Processes that share a file may choose differently.
 ///
-/// The [crate's documentation](crate#how-a-state-is-replaced) says what each is safe against.
+/// For conditions and safety see the [crate's documentation](crate#how-a-state-is-replaced).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Replacement {
-    /// Over the old one where no killed process can spoil it: on Linux, on a local file system, for a text of
-    /// up to 4,096 bytes (a dozen shards with work) that is no longer than the one before, with
-    /// [`Fsync::Never`] and [`Clock::Host`]. Everywhere else as [`Rename`](Self::Rename). The default, and
-    /// many times as fast. The file may end with blanks.
+    /// Overwrite the file where no killed process can damage it, which needs Linux, a local file
+    /// system, [`Fsync::Never`] and [`Clock::Host`]; else [`Rename`](Self::Rename). The default,
+    /// and many times as fast. The file may end with blanks.
     #[default]
     InPlace,
-    /// Written to `<file>.tmp`, which is renamed over the file. A reader without the lock, as
-    /// `cat` does, sees the old text or the new one, never a part of each.
+    /// Write `<file>.tmp`, then rename it over the file. Without the lock, readers such as `cat`
+    /// see the old text or the new one, never a part of each.
     Rename,
 }
 
@@ -60,12 +59,12 @@ impl Builder {
         }
     }
 
-    /// What `file:PATH` says, with the parameters `fsync` (`never` or `always`), `replacement` (`in-place` or
-    /// `rename`), `clock` (`host` or `server`) and `lock_timeout`.
+    /// Parses `file:PATH` with the parameters `fsync` (`never` or `always`), `replacement`
+    /// (`in-place` or `rename`), `clock` (`host` or `server`) and `lock_timeout`.
     ///
     /// # Errors
     ///
-    /// There is no path, or a parameter is unknown or cannot be used.
+    /// The path is missing, or a parameter is unknown or invalid.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
         let mut builder = Self::new(url.path("file:PATH, as in file:pace.json")?.into());
         let fsyncs = [("never", Fsync::Never), ("always", Fsync::Always)];
@@ -79,49 +78,49 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Whether a new state is flushed to the disk. Default: [`Fsync::Never`].
+    /// Whether a new text is flushed to the disk. Default: [`Fsync::Never`].
     pub fn fsync(mut self, fsync: Fsync) -> Self {
         self.fsync = fsync;
         self
     }
 
-    /// How a new state takes the place of the old one. Default: [`Replacement::InPlace`].
+    /// How a new text replaces the old one. Default: [`Replacement::InPlace`].
     pub fn replacement(mut self, replacement: Replacement) -> Self {
         self.replacement = replacement;
         self
     }
 
-    /// Whose clock decides; all processes that share the file must choose the same. Default: [`Clock::Host`].
+    /// Whose clock decides; the same for all processes of the file. Default: [`Clock::Host`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How long a command waits for another process to give the lock back, before it ends as
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy process holds the
-    /// lock for a fraction of a millisecond. Default: 5 s.
+    /// Maximum wait for the lock; then the command fails as
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy process
+    /// holds the lock for a fraction of a millisecond. Default: 5 s.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// Finds the file, which need not be there, in a directory that must be. Nothing is created; what is in
-    /// the file is looked at by those who keep something there.
+    /// Resolves the path. The file may be missing; its directory must exist. Creates nothing and
+    /// does not read the file.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out.
+    /// Each names the path and a remedy.
     ///
     /// | kind | why |
     /// |---|---|
     /// | `NotFound` | the directory is missing |
-    /// | `Invalid` | the path is a directory or anything else than a file |
+    /// | `Invalid` | the path is a directory or not a regular file |
     /// | `Denied` | no right to look at the directory |
     /// | `Unreachable` | the file system failed |
     ///
     /// # Cancel safety
     ///
-    /// It changes nothing.
+    /// Changes nothing.
     pub async fn open(self) -> Result<JsonFileStore, StateError> {
         self.open_with(try_lock).await
     }

@@ -1,4 +1,4 @@
-//! The state file on disk: read whole, and replaced whole.
+//! The state file on disk: read whole and replaced whole.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -11,29 +11,28 @@ use interval_queue_store::files::{beside, cannot, directory};
 
 use super::in_place::Overwritable;
 
-/// How often a read starts over because the file server dropped the file under it.
+/// Maximum reads when the file server drops the file during a read.
 const MOST_READS: u32 = 5;
 
-/// Where the state is, and how it is replaced.
 #[derive(Debug)]
 pub(crate) struct TextFile {
     path: PathBuf,
     temporary: PathBuf,
-    /// Whether it may be overwritten where that is safe.
+    /// Whether the file may be overwritten where that is safe.
     in_place: bool,
     flush: Flush,
-    /// The file that was read last, if it may be overwritten.
+    /// The file last read, if it may be overwritten.
     standing: Option<Overwritable>,
 }
 
-/// What reaches the disk before a replacement counts as done.
+/// The data that must be on the disk before a replacement counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Flush {
-    /// Whatever the operating system likes.
+    /// Nothing: the operating system decides.
     Nothing,
-    /// The contents, so that a file server has taken them.
+    /// The contents, so that a file server has accepted them.
     Contents,
-    /// The contents and their name.
+    /// The contents and the directory entry.
     ContentsAndName,
 }
 
@@ -46,8 +45,8 @@ impl TextFile {
         &self.path
     }
 
-    /// Reads the file into `buffer`; none: there is no file. The caller holds the lock, as others may
-    /// overwrite the file.
+    /// Reads the file into `buffer`. `None`: there is no file. The caller holds the lock, because
+    /// other processes may overwrite the file.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
         if self.in_place && self.read_standing(buffer) {
             return Ok(Some(buffer));
@@ -70,9 +69,8 @@ impl TextFile {
         self.flush > Flush::Nothing
     }
 
-    /// Reads the file at `path` into `buffer`; none: there is no file. A process that replaces it meanwhile
-    /// leaves the open one as it was; one that overwrites it can spoil what is read, unless the caller holds the
-    /// lock.
+    /// Reads the file at `path` into `buffer`. `None`: there is no file. A replacement by rename
+    /// does not affect the read; an overwrite can tear it unless the caller holds the lock.
     pub(crate) fn read_named<'b>(
         path: &Path,
         buffer: &'b mut Vec<u8>,
@@ -83,11 +81,11 @@ impl TextFile {
             buffer.clear();
             match File::open(path).and_then(|mut file| file.read_to_end(buffer)) {
                 Ok(_) => return Ok(Some(buffer)),
-                // A missing file is an empty one; a missing directory is a mistake.
+                // A missing file is an empty store; a missing directory is an error.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && directory(path).is_dir() => {
                     return Ok(None);
                 }
-                // A file server may forget a file that was replaced while it was read.
+                // A file server may drop a file that was replaced during the read.
                 Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries < MOST_READS => {
                 }
                 Err(error) => return Err(cannot("read", path, error)),
@@ -95,10 +93,8 @@ impl TextFile {
         }
     }
 
-    /// Puts `text` in the place of the `before` bytes that were just read. The caller has held the lock
-    /// since.
-    ///
-    /// Either all of it is there afterwards, or the file is as it was.
+    /// Replaces the `before` bytes that were just read by `text`, all or nothing. The caller has
+    /// held the lock since the read.
     pub(crate) fn replace(&mut self, before: usize, text: &mut Vec<u8>) -> Result<(), StateError> {
         let overwritten = match &self.standing {
             Some(standing) => standing.overwrite(directory(&self.path), text, before),
@@ -116,7 +112,7 @@ impl TextFile {
             fs::rename(&self.temporary, &self.path).map_err(|error| cannot("replace", &self.path, error))
         });
         if written.is_err() {
-            // It may not have been made at all; and what cannot be removed is removed by the next command.
+            // The file may not exist. If removal fails, the next command removes it.
             let _ = fs::remove_file(&self.temporary);
         }
         written?;
@@ -144,11 +140,11 @@ impl TextFile {
         Ok(())
     }
 
-    /// The name is always the same, since the lock admits one writer. A file of that name was left by a
-    /// killed one.
+    /// The name is fixed, because the lock admits one writer. An existing file was left by a killed
+    /// writer.
     fn create_temporary(&self, before: Option<&Metadata>) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        // Never an existing file, so that a link planted under this name leads nowhere.
+        // `create_new`: a link planted under this name is never followed.
         options.write(true).create_new(true);
         if let Some(metadata) = before {
             no_more_rights(&mut options, metadata);
@@ -171,14 +167,14 @@ impl TextFile {
         })
     }
 
-    /// Elsewhere a directory cannot be opened, and needs no flush.
+    /// Other systems cannot open a directory and need no flush.
     #[cfg(not(unix))]
     fn flush_name(&self) -> Result<(), StateError> {
         Ok(())
     }
 }
 
-/// A file that others may not read is at no instant one that they may.
+/// Creates the file with the old rights, so that a private text is never readable in between.
 #[cfg(unix)]
 fn no_more_rights(options: &mut OpenOptions, before: &Metadata) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -188,14 +184,14 @@ fn no_more_rights(options: &mut OpenOptions, before: &Metadata) {
 #[cfg(not(unix))]
 fn no_more_rights(_: &mut OpenOptions, _: &Metadata) {}
 
-/// Gives the new file the mode of the old one, and its owner and group as far as this user may.
+/// Copies the old file's mode, and its owner and group as far as this user may.
 #[cfg(unix)]
 fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let fresh = new.metadata()?;
     if (fresh.uid(), fresh.gid()) != (old.uid(), old.gid()) {
-        // Otherwise one command of the superuser could lock the owner of a private file out. A process that
-        // may not give files away may still give them to a group of his.
+        // Otherwise a command of the superuser could lock the owner out. A process that may not
+        // change the owner may still set a group of its user.
         let _ = fchown(new, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(new, None, Some(old.gid())));
     }
     if fresh.mode() != old.mode() {
@@ -210,5 +206,5 @@ fn keep_rights(_: &File, _: &Metadata) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/file.rs"]
+#[path = "../../tests/unit/file_unit.rs"]
 mod tests;

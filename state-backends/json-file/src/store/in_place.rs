@@ -1,11 +1,8 @@
-//! The state file kept open and overwritten where it stands, which costs a tenth of a rename and less.
+//! Overwrites the open state file in place, at most a tenth of the cost of a rename. Linux only.
 //!
-//! Linux alone. Its file systems copy a text of at most a page in one go, and look for a kill before that or
-//! after. So the file is whole whatever process is killed, as long as its length stays what it is: a shorter
-//! text is filled up with blanks, a longer one is left to a rename. A length that changed could also reach
-//! the disk without its text.
-//!
-//! What stands is asked for again with every command, since people edit, replace and delete files.
+//! The file is whole after any kill if its length is constant and at most a page: see the
+//! [crate's documentation](crate#how-a-state-is-replaced). Every command checks the file again,
+//! because people edit, replace and delete files.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -14,21 +11,20 @@ use rustix::fs::{
     open, statx,
 };
 
-/// The smallest page of a Linux, and the largest text that is written in one go.
+/// Linux's smallest page, and the most bytes written at once.
 const PAGE: usize = 4096;
 
-/// Those that are known to be of this host, and to copy a page in one go: ext4 (and 2 and 3), XFS, btrfs,
-/// tmpfs, and overlays, whose upper layer is one of these.
+/// File systems that are local and copy a page at once: ext4 (and 2 and 3), XFS, btrfs, tmpfs, and
+/// overlays, whose upper layer is one of these.
 const FILE_SYSTEMS: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
 
-/// A file that may be overwritten.
 #[derive(Debug)]
 pub(crate) struct Overwritable {
     file: File,
     stamp: Stamp,
 }
 
-/// What has to be as it was when the file was opened.
+/// Properties that must not have changed since the file was opened.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     device: (u32, u32),
@@ -38,45 +34,43 @@ struct Stamp {
 }
 
 impl Overwritable {
-    /// Opens the file at `path`, unless it is one to replace by rename. Why it is, or cannot be opened, is
-    /// not said.
+    /// Opens the file at `path`. `None`: it must be replaced by rename, for whatever reason.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let (named, _) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(open(path, flags, Mode::empty()).ok()?);
-        // As wide as a word of the machine, of which half is used.
+        // `f_type` is a machine word, of which the lower 32 bits are used.
         let known = FILE_SYSTEMS.contains(&(fstatfs(&file).ok()?.f_type as u32));
         let (stamp, _) = look(&file, Path::new(""), AtFlags::EMPTY_PATH)?;
         (known && stamp == named).then_some(Self { file, stamp })
     }
 
-    /// Reads the file as it is at one instant into `buffer`, if this is still the file at `path`. The caller
-    /// holds the lock.
+    /// Reads the file into `buffer`. `None`: `path` names another file, or the file grew. The
+    /// caller holds the lock.
     pub(crate) fn read(&self, path: &Path, buffer: &mut Vec<u8>) -> Option<()> {
         let (stamp, length) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         if stamp != self.stamp {
             return None;
         }
-        // A byte more than there should be: where that one is missing the file has ended.
+        // One byte more than expected: a short read proves that the file has ended.
         buffer.resize(length + 1, 0);
         let read = self.file.read_at(buffer, 0).ok()?;
         buffer.truncate(read);
         (read <= length).then_some(())
     }
 
-    /// Writes `text` over the `before` bytes that were just read, if it may take their place, and says
-    /// whether it did.
+    /// Writes `text` over the `before` bytes just read. `false`: the caller must rename instead.
     pub(crate) fn overwrite(&self, directory: &Path, text: &mut Vec<u8>, before: usize) -> io::Result<bool> {
-        // A process that may create no files in the directory would go on until a command makes the text
-        // longer, and then fail.
+        // Without the right to create files, a process would work until a text grows. Rename, to
+        // fail early.
         let rights = Access::WRITE_OK | Access::EXEC_OK;
         let has_room = text.len() <= before && before <= PAGE;
         if !has_room || accessat(CWD, directory, rights, AtFlags::EACCESS).is_err() {
             return Ok(false);
         }
         fill_up(text, before);
-        // An editor that overwrites the file empties it first. A text written after that would stay behind
-        // the end of the new one.
+        // An editor truncates a file before it writes. Its text, written after ours, could be
+        // shorter and leave our end behind.
         match look(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
             Some((_, length)) if length == before => self.file.write_all_at(text, 0).map(|()| true),
             _ => Ok(false),
@@ -84,7 +78,7 @@ impl Overwritable {
     }
 }
 
-/// Makes a text that ends with a line break as long as that, with blanks before the break.
+/// Pads a text that ends with a line break to `length`, with blanks before the break.
 fn fill_up(text: &mut Vec<u8>, length: usize) {
     if text.len() < length {
         text.pop();
@@ -93,7 +87,8 @@ fn fill_up(text: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Asks for no times: they would make the next write stamp the file again, which costs more than the write.
+/// Requests no times: the next write would then stamp the file again, which costs more than the
+/// write.
 fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Stamp, usize)> {
     let wanted = StatxFlags::TYPE
         | StatxFlags::MODE
@@ -107,7 +102,8 @@ fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Optio
     (asked_for && is_ours(&stat)).then(|| (Stamp::of(&stat), usize::try_from(stat.stx_size).unwrap_or(0)))
 }
 
-/// Another name of the file, or a mount of it alone, has a lock of its own somewhere else.
+/// Whether the file has one name and is not mounted by itself. Otherwise another path may lead to
+/// it, with another lock file.
 fn is_ours(stat: &Statx) -> bool {
     FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile
         && stat.stx_nlink == 1

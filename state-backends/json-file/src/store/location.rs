@@ -1,4 +1,4 @@
-//! Where the file is, and a look at it that changes nothing.
+//! The file's location and options, and reads that change nothing.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,11 +14,11 @@ use super::{
     lock::{LockFile, TryLock, patience},
 };
 
-/// A process that has the lock for longer is stopped or dead in all but name, as a rule between two system
-/// calls: the file is whole.
+/// A process that holds the lock longer is probably stopped between two system calls: the file is
+/// whole.
 const STUCK: Duration = Duration::from_millis(100);
 
-/// What never changes once a store is open.
+/// The constant part of an open store.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
@@ -28,7 +28,6 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Finds the file.
     pub(crate) fn find(options: Builder, try_lock: TryLock) -> Result<Self, StateError> {
         let path = resolve(&options.path, "queue.json")?;
         Ok(Self { lock_path: beside(&path, ".lock"), path, try_lock, options })
@@ -42,27 +41,27 @@ impl Location {
         self.options.clock
     }
 
-    /// The lock file, not opened yet.
     pub(crate) fn lock(&self) -> LockFile {
         LockFile::new(self.lock_path.clone(), self.try_lock)
     }
 
-    /// That of a command that begins now.
+    /// The timeout of a command that begins now.
     pub(crate) fn patience(&self) -> Patience {
         patience(self.options.lock_timeout)
     }
 
-    /// Looks at what is stored without creating anything.
+    /// Reads the text without creating anything.
     pub(crate) fn check<T>(
         &self,
         look: impl Fn(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         let read = self.read(&look);
-        // Somebody may overwrite the file just now; then there is a lock to look under.
+        // Another process may be overwriting the file. Then a lock file exists: read again under
+        // it.
         if read.is_err() && self.lock_path.exists() { self.look(look) } else { read }
     }
 
-    /// Looks at what is stored: under the lock, or without it if it is not to be had.
+    /// Reads the text under the lock, or without it if the lock stays taken.
     pub(crate) fn look<T>(
         &self,
         look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
@@ -70,7 +69,7 @@ impl Location {
         let mut lock = self.lock();
         let held = lock.acquire(patience(self.options.lock_timeout.min(STUCK)));
         match (self.read(look), held) {
-            // What is spoilt without the lock may be whole under it.
+            // A text read without the lock may be torn, so damage alone proves nothing.
             (Err(error), Err(why_not_held)) if error.kind() == StateErrorKind::Damaged => Err(why_not_held),
             (result, _) => result,
         }

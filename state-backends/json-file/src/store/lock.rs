@@ -1,7 +1,6 @@
-//! The lock that keeps processes apart.
+//! The lock between processes.
 //!
-//! It is a file of its own, never renamed and never deleted: the state file is replaced with every command,
-//! and a lock on a file that was replaced excludes nobody.
+//! A separate file, never renamed or deleted, because a lock on a replaced file is useless.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,13 +13,13 @@ use std::{
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_store::files::{FileId, Patience, cannot, lock};
 
-/// Tries before the first pause: most commands hold the lock for less than a pause lasts.
+/// Tries before the first pause. Most commands hold the lock for less than a pause.
 const QUICK_TRIES: u32 = 3;
-/// No pause is longer, so that a lock given back is soon noticed.
+/// Maximum pause, so that a released lock is noticed soon.
 const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
-/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does
-/// nothing.
+/// Tries to lock an open file. `false`: another descriptor holds the lock. Tests inject one that
+/// does nothing.
 pub type TryLock = fn(&File) -> io::Result<bool>;
 
 /// The lock file, kept open between commands.
@@ -31,7 +30,6 @@ pub struct LockFile {
     open: Option<Lock>,
 }
 
-/// An open lock file, and which one it is.
 #[derive(Debug)]
 struct Lock {
     file: File,
@@ -39,16 +37,16 @@ struct Lock {
 }
 
 impl LockFile {
-    /// The one at this path, not opened yet.
+    /// The lock file at `path`, not opened yet.
     pub fn new(path: PathBuf, try_lock: TryLock) -> Self {
         Self { path, try_lock, open: None }
     }
 
-    /// Takes the lock and lets a second descriptor try.
+    /// Takes the lock and checks that it excludes a second descriptor.
     ///
     /// # Errors
     ///
-    /// It does not exclude here, or cannot be had.
+    /// The lock does not exclude here, or it cannot be taken.
     pub fn probe(&mut self, patience: Patience) -> Result<(), StateError> {
         if self.acquire(patience)?.excludes()? {
             return Ok(());
@@ -61,7 +59,7 @@ impl LockFile {
         Err(StateError::new(StateErrorKind::Unsupported, text))
     }
 
-    /// Takes the lock if the file is open and nobody has it: waits for nothing.
+    /// Takes the lock if the file is open and the lock is free. Never waits.
     pub(crate) fn acquire_at_once(&mut self) -> Option<Held<'_>> {
         let lock = self.open.take()?;
         match (self.try_lock)(&lock.file) {
@@ -77,11 +75,11 @@ impl LockFile {
         }
     }
 
-    /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
+    /// Takes the lock; opens or creates the file if needed. `patience` began with the command.
     ///
     /// # Errors
     ///
-    /// Somebody else has it for too long, or it cannot be locked.
+    /// Another process held the lock for too long, or the file cannot be locked.
     pub fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
         loop {
             let (lock, fresh) = match self.open.take() {
@@ -89,7 +87,7 @@ impl LockFile {
                 None => (Lock::open(&self.path)?, true),
             };
             match wait_for(self.try_lock, &lock.file, &patience) {
-                // Somebody may have deleted or replaced the lock file: those who come now lock another one.
+                // If the lock file was deleted or replaced, others lock the new one: open it again.
                 Ok(true) if lock.is_at(&self.path) => {
                     self.open = Some(lock);
                     return Ok(Held(self));
@@ -104,7 +102,7 @@ impl LockFile {
                     )));
                 }
                 Err(error) if fresh => return Err(unlockable(&self.path, error)),
-                // A file server may have forgotten the file since it was opened.
+                // The file server may have forgotten the open file: open it again.
                 Err(_) => {}
             }
             if patience.is_over() {
@@ -126,23 +124,20 @@ fn unreachable(text: String) -> StateError {
 pub struct Held<'a>(&'a mut LockFile);
 
 impl Held<'_> {
-    /// The locked file.
     pub(crate) fn file(&self) -> io::Result<&File> {
         self.0.open.as_ref().map(|lock| &lock.file).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Whether a second descriptor is kept out, which is what a lock is for: on some mounts it succeeds and
-    /// does nothing.
+    /// Whether a second descriptor is excluded: on some mounts locking succeeds without effect.
     fn excludes(&self) -> Result<bool, StateError> {
         let path = &self.0.path;
         let second = Lock::open(path)?;
         let taken = (self.0.try_lock)(&second.file).map_err(|error| unlockable(path, error))?;
-        // If the file was replaced just now, the second descriptor locks another one and proves nothing.
+        // If the file was just replaced, the second descriptor proves nothing.
         let same = self.0.open.as_ref().is_some_and(|first| first.is_at(path) && second.is_at(path));
         Ok(!(taken && same))
     }
@@ -151,20 +146,20 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let unlocked = self.0.open.as_ref().map(|open| lock::unlock(&open.file));
-        // Closing gives the lock back where unlocking fails.
+        // If unlocking fails, closing releases the lock.
         if !matches!(unlocked, Some(Ok(()))) {
             self.0.open = None;
         }
     }
 }
 
-/// That of a command that begins now.
+/// The timeout of a command that begins now.
 pub fn patience(limit: Duration) -> Patience {
     Patience::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
 }
 
-/// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they
-/// need to under contention, and know no time-out.
+/// `false`: `patience` is over. Blocking locks have no timeout and can wait far too long under
+/// contention.
 fn wait_for(try_lock: TryLock, file: &File, patience: &Patience) -> io::Result<bool> {
     for _ in 0..QUICK_TRIES {
         if try_lock(file)? {
@@ -181,7 +176,7 @@ impl Lock {
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot("open the lock file", path, error))?;
         let metadata = file.metadata().map_err(|error| cannot("look at the lock file", path, error))?;
-        // The clock of a file server is read by writing one byte. Nobody else's file may suffer from that.
+        // `Clock::FileServer` writes a byte into the lock file, so it must not be someone else's.
         if !metadata.is_file() || metadata.len() > 1 {
             return Err(StateError::new(
                 StateErrorKind::Foreign,
@@ -194,7 +189,7 @@ impl Lock {
         Ok(Self { identity: FileId::of(&metadata), file })
     }
 
-    /// Whether this is the file that has that path now.
+    /// Whether `path` still names this file.
     fn is_at(&self, path: &Path) -> bool {
         FileId::at(path) == Some(self.identity)
     }
@@ -204,7 +199,7 @@ fn unlockable(path: &Path, error: io::Error) -> StateError {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => return cannot("lock", path, error),
         io::ErrorKind::Unsupported => StateErrorKind::Unsupported,
-        // Among them what a lock service says that is not there, or not yet again.
+        // Includes the errors of a lock service that is missing or restarting.
         _ => StateErrorKind::Unreachable,
     };
     let text = format!(
@@ -215,5 +210,5 @@ fn unlockable(path: &Path, error: io::Error) -> StateError {
 }
 
 #[cfg(all(test, unix))]
-#[path = "../../tests/unit/lock.rs"]
+#[path = "../../tests/unit/lock_unit.rs"]
 mod tests;

@@ -1,5 +1,5 @@
-//! A text file as a store: where it is, its lock and its clock, one change of its text, and how it is
-//! watched. What the text says, the store does not know.
+//! A text file as a store: path, lock, clock, replacement, watching. The text is not interpreted
+//! here.
 
 use std::{
     fmt,
@@ -19,10 +19,10 @@ mod in_place;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../tests/unit/killed.rs"]
 mod killed;
+mod latency;
 mod location;
 mod lock;
 mod open;
-mod swiftness;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -34,24 +34,24 @@ pub use self::{
 };
 use self::{location::Location, open::Open};
 
-/// One text file that processes share. A clone is another handle to the same open file.
+/// A text file that processes share. A clone is a handle to the same open file.
 #[derive(Clone)]
 pub struct JsonFileStore {
     location: Arc<Location>,
-    /// Keeps the threads of this process apart, which share the descriptor and with it the file's lock. An
-    /// async one, so that commands that wait for each other occupy no thread.
+    /// Serializes the threads of this process, which share the descriptor and so the file's lock.
+    /// Async: waiting commands occupy no thread.
     open: Arc<Mutex<Open>>,
     #[cfg(feature = "watch")]
     watchers: Arc<watch::Watchers>,
 }
 
 impl JsonFileStore {
-    /// Begins to open the file at `path`, which need not be there, in a directory that must be.
+    /// Starts to open the file at `path`, which may be missing. Its directory must exist.
     pub fn builder(path: impl Into<PathBuf>) -> Builder {
         Builder::new(path.into())
     }
 
-    /// Where the file really is: absolute and without symbolic links.
+    /// The file's absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         self.location.path()
     }
@@ -65,7 +65,7 @@ impl JsonFileStore {
         }
     }
 
-    /// Checks what is stored. If that can be used it creates the lock file and probes that it excludes.
+    /// Checks the text, then creates the lock file and probes that it excludes.
     pub(crate) async fn prepare(
         &self,
         check: impl Fn(&Path, Option<&[u8]>) -> Result<(), StateError> + Send + 'static,
@@ -79,18 +79,18 @@ impl JsonFileStore {
         .await
     }
 
-    /// Whether a look, too, has to hold the lock, as it reads the clock of the file's server.
+    /// Whether a read needs the lock, too, because it reads the clock of the file's server.
     pub(crate) fn stamps(&self) -> bool {
         self.location.clock() == Clock::FileServer
     }
 
-    /// Does what may change the text, under the lock. Once begun it is carried through.
+    /// Runs `work`, which may change the text, under the lock. Once begun, it completes.
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Change<'_>) -> Result<T, StateError> + Send + 'static,
     ) -> Result<T, StateError> {
-        // The wait for commands of this process counts too, so that a queue of them does not wait one
-        // time-out each.
+        // The timeout includes the wait for this process's commands, so that queued commands share
+        // one.
         let patience = self.location.patience();
         let mut open = self.open.clone().lock_owned().await;
         if open.is_swift() {
@@ -106,7 +106,6 @@ impl JsonFileStore {
         .await
     }
 
-    /// Looks at the text, if there is one.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError> + Send + 'static,
@@ -115,7 +114,7 @@ impl JsonFileStore {
         blocking(move || location.look(look)).await
     }
 
-    /// Tells whenever `revision` finds another number in the text.
+    /// Notifies when `revision` returns another number for the text.
     #[cfg(feature = "watch")]
     pub(crate) async fn watch(
         &self,

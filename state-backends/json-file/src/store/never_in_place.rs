@@ -1,8 +1,8 @@
-//! Where no system promises that a killed process leaves a whole text, no file is overwritten.
+//! For systems that do not promise a whole text after a kill: files are never overwritten.
 
 use std::{io, path::Path};
 
-/// A file that may be overwritten: there is none.
+/// A file that may be overwritten: none exists.
 #[derive(Debug)]
 pub(crate) enum Overwritable {}
 

@@ -1,4 +1,4 @@
-//! The open files, and one change of the text: lock, read, change, replace, unlock.
+//! One change of the text: lock, read, change, replace, unlock.
 
 use std::path::Path;
 
@@ -7,39 +7,39 @@ use interval_queue_contract::StateError;
 use super::{
     Clock, Fsync, Replacement,
     file::{Flush, TextFile},
+    latency::Swiftness,
     location::Location,
     lock::{Held, LockFile},
-    swiftness::Swiftness,
 };
 
-/// The files, kept open, of which a process uses one handle at a time.
+/// The open files, used by one handle of the process at a time.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) lock: LockFile,
     pub(crate) stored: Stored,
 }
 
-/// What the lock protects.
+/// The data that the lock protects.
 #[derive(Debug)]
 pub(crate) struct Stored {
     file: TextFile,
     clock: Clock,
     swiftness: Swiftness,
-    /// The text that was read last, and the one that was written. Kept for their memory.
+    /// The last texts, kept to reuse their memory.
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-/// What a change has to do with.
+/// The input and output of one change.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// Where the text is, for errors.
+    /// The text's path, for errors.
     pub(crate) path: &'a Path,
-    /// The text as it is; none: there is no file.
+    /// The current text. `None`: there is no file.
     pub(crate) before: Option<&'a [u8]>,
-    /// The text as it is to be. If it stays empty nothing is changed.
+    /// The new text. Empty: nothing is changed.
     pub(crate) after: &'a mut Vec<u8>,
-    /// What the clock says, in microseconds.
+    /// Microseconds of the store's clock.
     pub(crate) now: u64,
 }
 
@@ -48,7 +48,8 @@ impl Open {
         let options = &location.options;
         let flush = match (options.fsync, options.clock) {
             (Fsync::Always, _) => Flush::ContentsAndName,
-            // A network client reports a full disk only then, and an incomplete file must not take the place.
+            // A network client reports a full disk only at the flush; an incomplete file must not
+            // be renamed.
             (Fsync::Never, Clock::FileServer) => Flush::Contents,
             (Fsync::Never, Clock::Host) => Flush::Nothing,
         };
@@ -63,15 +64,13 @@ impl Open {
         Self { lock: location.lock(), stored }
     }
 
-    /// Whether a change is a matter of microseconds, as far as one can know: nothing is flushed, and the last
-    /// ones were quick.
+    /// Whether a change probably takes microseconds.
     pub(crate) fn is_swift(&self) -> bool {
         !self.stored.file.is_flushed() && self.stored.swiftness.is_proven()
     }
 }
 
 impl Stored {
-    /// Carries a change out.
     pub(crate) fn carry_out<T>(
         &mut self,
         held: &Held<'_>,

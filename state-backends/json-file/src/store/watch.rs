@@ -1,8 +1,8 @@
-//! Watching the file: the operating system says that something was done to it, a look under the lock says
-//! whether that changed what is watched.
+//! Watching the file: after each event, a read under the lock shows whether the watched part
+//! changed.
 //!
-//! The directory is watched, since the file may be missing yet, and is overwritten or replaced. One watcher
-//! serves all who watch an open file, as long as somebody watches.
+//! The directory is watched, because the file may be missing or replaced. All streams of an open
+//! file share a watcher, which ends with the last stream.
 
 use std::{
     ffi::OsStr,
@@ -27,7 +27,7 @@ use tokio::{
 
 use super::location::Location;
 
-/// Finds a number in the text that is another one whenever what is watched was changed.
+/// Computes a number from the text that differs after each watched change.
 pub(crate) trait Look:
     FnOnce(&Path, Option<&[u8]>) -> Result<Option<u64>, StateError> + Clone + Send + 'static
 {
@@ -38,20 +38,19 @@ impl<L> Look for L where
 {
 }
 
-/// The least time between two looks: other parts of the file may be busy.
+/// Minimum time between two reads: other parts of the file may change often.
 const GAP: Duration = Duration::from_millis(10);
 
-/// Tells of everything that is done to the file. None once it cannot be watched any more.
+/// Notifies of every event of the file. `None`: the file cannot be watched any more.
 type Teller = Arc<Mutex<Option<Sender<()>>>>;
 
-/// The watcher of a file, if anybody watches.
+/// The shared watcher of a file, while a stream uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers(Mutex<Weak<Watcher>>);
 
 #[derive(Debug)]
 struct Watcher {
     teller: Teller,
-    /// Ends with this.
     _directory: RecommendedWatcher,
 }
 
@@ -60,14 +59,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watchers {
-    /// Begins to watch. May block.
+    /// Starts to watch. May block.
     pub(crate) fn watch<L: Look>(
         &self,
         location: &Arc<Location>,
         look: L,
     ) -> Result<BoxStream<'static, ()>, StateError> {
         let (watcher, told) = self.listen(location)?;
-        // What is changed from here on is told, and differs from this.
+        // Subscribed before this read, so no later change is missed.
         let revision = location.look(look.clone())?;
         let watched = Watched { location: location.clone(), look, revision, told, watcher };
         Ok(stream::unfold(watched, Watched::next).boxed())
@@ -99,7 +98,7 @@ impl Watcher {
             match event {
                 Ok(event) if is_end(&event, &watched) => *teller = None,
                 Ok(event) if !concerns(&event, name.as_deref()) => {}
-                // After an error something may have been missed.
+                // After an error an event may have been missed.
                 _ => teller.iter().for_each(|teller| teller.send_replace(())),
             }
         })?;
@@ -111,36 +110,34 @@ impl Watcher {
         locked(&self.teller).as_ref().map(Sender::subscribe)
     }
 
-    /// Nobody is told any more, and whoever watches next gets another one.
+    /// Ends all streams. The next `watch` creates a new watcher.
     fn end(&self) {
         *locked(&self.teller) = None;
     }
 }
 
-/// Whether the directory was removed or has another name, so that no more will come.
+/// Whether the directory was removed or renamed: no more events will come.
 fn is_end(event: &Event, directory: &Path) -> bool {
     let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     gone && event.paths.iter().any(|path| path == directory)
 }
 
-/// Whether something may have been written to the file of that name, or put in its place.
+/// Whether an event may have written or replaced the file `name`.
 fn concerns(event: &Event, name: Option<&OsStr>) -> bool {
     let is_of_file = event.paths.iter().any(|path| path.file_name() == name);
     event.need_rescan() || (is_of_file && !matches!(event.kind, EventKind::Access(_)))
 }
 
-/// One who watches.
 struct Watched<L> {
     location: Arc<Location>,
     look: L,
-    /// The last one that is known.
     revision: Option<u64>,
     told: Receiver<()>,
     watcher: Arc<Watcher>,
 }
 
 impl<L: Look> Watched<L> {
-    /// Waits for a change. None: the file cannot be watched any more.
+    /// Waits for a change. `None`: the file cannot be watched any more.
     async fn next(mut self) -> Option<((), Self)> {
         loop {
             self.told.changed().await.ok()?;
@@ -150,12 +147,12 @@ impl<L: Look> Watched<L> {
                     self.revision = revision;
                     return Some(((), self));
                 }
-                // The directory is gone, which is told by nothing else as long as its files are open.
+                // The directory is gone. No event reports this while its files are open.
                 Err(error) if error.kind() == StateErrorKind::NotFound => {
                     self.watcher.end();
                     return None;
                 }
-                // A file that is spoilt or locked is looked at again when something is done to it.
+                // A damaged or locked file is read again after the next event.
                 _ => {}
             }
             sleep(GAP).await;
@@ -166,7 +163,7 @@ impl<L: Look> Watched<L> {
 fn cannot_watch(path: &Path, error: notify::Error) -> StateError {
     let is_limit = match &error.kind {
         ErrorKind::MaxFilesWatch => true,
-        // EMFILE: so many watchers of this user, or open files of this process.
+        // EMFILE: too many watchers of this user, or open files of this process.
         ErrorKind::Io(error) => error.raw_os_error() == Some(24),
         _ => false,
     };

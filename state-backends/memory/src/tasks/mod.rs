@@ -1,4 +1,4 @@
-//! Stored tasks in the memory of one process: rows, a lock and a clock.
+//! The task store: rows, a lock and a clock.
 
 use std::{
     collections::BTreeMap,
@@ -18,14 +18,15 @@ mod tables;
 #[doc(hidden)]
 pub use tables::{Tables, Written};
 
-/// Tasks in the memory of this process. A clone is another handle on the same memory.
+/// Tasks in the memory of this process. A clone is a handle to the same memory.
 ///
-/// Its clock begins with the host's and follows [`tokio::time::Instant`], so that in a test that pauses tokio's time
-/// delays and leases follow the virtual time. [`MemoryTasks::with_clock`] takes any other.
+/// The clock starts with the host's and follows [`tokio::time::Instant`]. If a test pauses tokio's
+/// time, delays and leases follow the virtual time. [`MemoryTasks::with_clock`] takes any other
+/// clock.
 ///
 /// # Cancel safety
 ///
-/// No command awaits anything: a future that was polled once has happened.
+/// Commands never await: once its future is polled, a command has completed.
 #[derive(Clone)]
 pub struct MemoryTasks {
     shared: Arc<Shared>,
@@ -33,24 +34,24 @@ pub struct MemoryTasks {
 
 struct Shared {
     clock: Box<dyn Fn() -> Micros + Send + Sync>,
-    /// How much of the housekeeping a step does, if not as much as usual.
+    /// Maintenance budget of a poll. `None`: the default of the rules.
     share: Option<u32>,
     queues: Mutex<BTreeMap<QueueName, Tables>>,
     watchers: Watchers,
 }
 
 impl MemoryTasks {
-    /// An empty memory.
+    /// An empty store.
     pub fn new() -> Self {
         Self::with_clock(wall_clock())
     }
 
-    /// An empty memory with this clock, which is read once for each command, under the lock.
+    /// An empty store on `clock`, which is read once per command, under the lock.
     pub fn with_clock(clock: impl Fn() -> Micros + Send + Sync + 'static) -> Self {
         Self::made_of(Box::new(clock), None)
     }
 
-    /// The same, where a step does only so much of the housekeeping at once. For tests of the rules.
+    /// An empty store with a maintenance budget of `share` per poll. For tests of the rules.
     #[doc(hidden)]
     pub fn with_share(clock: impl Fn() -> Micros + Send + Sync + 'static, share: u32) -> Self {
         Self::made_of(Box::new(clock), Some(share))
@@ -61,19 +62,17 @@ impl MemoryTasks {
         Self { shared: Arc::new(Shared { clock, share, queues, watchers }) }
     }
 
-    /// A copy of all that is stored, to be brought back by [`restore`](Self::restore). For tests of what a store does
-    /// that is rolled back.
+    /// A copy of all rows for [`restore`](Self::restore). For tests of a store that is rolled back.
     pub fn copy(&self) -> MemoryCopy {
         MemoryCopy(self.queues().clone())
     }
 
-    /// Stores what was copied, in place of what is there.
+    /// Replaces all rows by a copy.
     pub fn restore(&self, copy: MemoryCopy) {
         *self.queues() = copy.0;
     }
 
-    /// Ends a run as an application does it within a transaction of its own. There are none in a memory: for tests of
-    /// the rules.
+    /// Completes a run as if within an application's transaction. For tests of the rules.
     #[doc(hidden)]
     #[allow(clippy::missing_errors_doc, reason = "those of the rule")]
     pub fn complete_within(
@@ -111,7 +110,7 @@ impl MemoryTasks {
     }
 }
 
-/// What was stored when it was copied.
+/// A copy of all rows of a store.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryCopy(BTreeMap<QueueName, Tables>);
 

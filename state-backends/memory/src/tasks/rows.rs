@@ -1,4 +1,4 @@
-//! What the rules ask of the tables.
+//! The lookups and writes that the rules need.
 
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ impl Rows for Tables {
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
-        // Every key comes behind this text, and between an id that is the last one and the next key comes nothing.
+        // "!" sorts before every key, and no entry lies between `LAST` of a key and the next key.
         let behind = match after {
             Some(after) => Entry::KeyInUse(after.clone(), LAST),
             None => Entry::KeyInUse(Key::new("!")?, FIRST),

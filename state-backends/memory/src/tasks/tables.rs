@@ -1,4 +1,4 @@
-//! The tables of one queue, and how to undo what was written to them.
+//! The tables of one queue, and the undo log of the current command.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,33 +10,32 @@ use interval_queue_task_contract::{
     TaskId, Took, WorkerId,
 };
 
-/// All that is stored of a queue. Tests put flaws of their own on it, and a proof looks at the rows; they are changed
-/// by the rules.
+/// All rows of a queue. Public for fault injection and a proof; only the rules change them.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// The row of the queue.
+    /// The queue's row.
     pub queue: Option<Queue>,
-    /// Tasks.
+    /// Tasks by id.
     pub tasks: BTreeMap<TaskId, Task>,
     pub(super) entries: BTreeSet<Entry>,
     pub(super) payloads: BTreeMap<TaskId, Json>,
     pub(super) results: BTreeMap<TaskId, Json>,
-    /// By downstream and upstream.
+    /// Edges by (downstream, upstream).
     pub edges: BTreeMap<(TaskId, TaskId), Edge>,
-    /// By upstream and downstream.
+    /// Edges by (upstream, downstream).
     pub(super) downstreams: BTreeSet<(TaskId, TaskId)>,
-    /// Workers.
+    /// Workers by id.
     pub presences: BTreeMap<WorkerId, Presence>,
-    /// Kinds.
+    /// Kinds by name.
     pub kinds: BTreeMap<Kind, KindRow>,
-    /// Keys.
+    /// Keys by name.
     pub keys: BTreeMap<Key, KeyRow>,
     pub(super) schedules: BTreeMap<Key, Schedule>,
-    /// What is counted.
+    /// Counters by kind.
     pub counts: BTreeMap<(Kind, Counted), i64>,
-    /// How long runs waited and took.
+    /// Histograms of the waits and durations of runs.
     pub(super) times: BTreeMap<(Kind, Took), u64>,
-    /// Events by their numbers, and the highest that was ever given.
+    /// Events by number.
     pub(super) events: BTreeMap<u64, Event>,
     last_number: u64,
     pub(super) leased: u64,
@@ -44,7 +43,7 @@ pub struct Tables {
     pub(super) notifies: bool,
 }
 
-/// What was there before a write.
+/// The value that a write replaced.
 #[derive(Clone, Debug)]
 enum Undo {
     Queue(Option<Box<Queue>>),
@@ -61,33 +60,33 @@ enum Undo {
     Event(u64, Option<Box<Event>>),
 }
 
-/// What a command has written, as far as whoever watches the tables wants to know.
+/// The rows that a command has written, for observers of the tables.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// Tasks, and those at either end of an edge.
+    /// Tasks written, and both ends of edges written.
     pub tasks: BTreeSet<TaskId>,
-    /// The row of the queue.
+    /// Whether the queue's row was written.
     pub queue: bool,
-    /// What is counted.
+    /// Whether a counter was written.
     pub counts: bool,
-    /// What is known of kinds.
+    /// Whether a kind was written.
     pub kinds: bool,
 }
 
 impl Tables {
-    /// Edges from a task to those behind this one, by downstream.
+    /// Edges from `up` to downstreams after `after`, by downstream.
     pub(super) fn edges_behind(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let from = after.map_or(Bound::Included((up, TaskId::FIRST)), |after| Bound::Excluded((up, after)));
         let ends = self.downstreams.range((from, Bound::Included((up, TaskId::LAST))));
         ends.filter_map(|&(up, down)| self.edges.get(&(down, up)))
     }
 
-    /// Whether there is no such queue.
+    /// Whether the queue does not exist.
     pub fn is_empty(&self) -> bool {
         self.queue.is_none()
     }
 
-    /// The command was carried out, or is undone. Gives whether it nudges those who watch.
+    /// Ends the command; undoes its writes unless `is_done`. Returns whether to notify watchers.
     pub fn finish(&mut self, is_done: bool) -> bool {
         let notifies = std::mem::take(&mut self.notifies) && is_done;
         if !is_done {
@@ -114,7 +113,7 @@ impl Tables {
         notifies
     }
 
-    /// What the command under way has written so far.
+    /// The rows that the current command has written so far.
     pub fn written(&self) -> Written {
         let mut written = Written::default();
         for undo in &self.undo {
@@ -160,7 +159,6 @@ impl Tables {
         self.undo.push(Undo::Result(id, before));
     }
 
-    /// By downstream and upstream.
     pub(super) fn set_edge(&mut self, (down, up): (TaskId, TaskId), edge: Option<Edge>) {
         match edge {
             Some(_) => self.downstreams.insert((up, down)),
@@ -201,7 +199,7 @@ impl Tables {
     }
 
     pub(super) fn add_event(&mut self, event: Event) {
-        // One that is undone leaves a gap.
+        // Numbers are never reused: an undone event leaves a gap.
         self.last_number += 1;
         self.set_event(self.last_number, Some(event));
     }
@@ -211,7 +209,7 @@ impl Tables {
         self.undo.push(Undo::Event(number, before.map(Box::new)));
     }
 
-    /// The tasks that have these entries, in the order of the index.
+    /// The tasks of these entries in index order.
     pub(super) fn range(&self, range: RangeInclusive<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
         self.entries.range(range).filter_map(|entry| self.tasks.get(&entry.id()))
     }

@@ -123,5 +123,5 @@ fn settings(of: &Config) -> Config {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/dialing.rs"]
+#[path = "../../tests/unit/dialing_unit.rs"]
 mod tests;

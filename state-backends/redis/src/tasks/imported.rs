@@ -5,8 +5,8 @@ use interval_queue_task_contract::{Attempt, Imported, State, Task, Token, Until}
 
 use super::{
     pack::{Fields, Packer},
-    request::{edge, micros, number_of, own_policy, progress},
     take::ENDS,
+    task_request::{edge, micros, number_of, own_policy, progress},
 };
 
 pub(super) fn pack(packer: &mut Packer, one: &Imported) {

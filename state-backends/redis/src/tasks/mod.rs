@@ -10,17 +10,17 @@ use async_trait::async_trait;
 use interval_queue_contract::{Changes, Micros, QueueName, StateError};
 use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Reply, TaskStore};
 
-use self::keys::TaskKeys;
+use self::task_keys::TaskKeys;
 use crate::store::{Library, RedisStore};
 
-pub(crate) mod answer;
 mod imported;
-mod keys;
 mod pack;
-mod refusal;
-mod request;
 mod row;
 mod take;
+pub(crate) mod task_answer;
+mod task_keys;
+mod task_refusal;
+mod task_request;
 
 /// Carries out every command. Each part repeats a file of the rules.
 const SOURCE: &str = concat!(
@@ -99,7 +99,7 @@ impl RedisTasks {
 #[async_trait]
 impl TaskStore for RedisTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let mut arguments = vec![request::packed(&command)?];
+        let mut arguments = vec![task_request::packed(&command)?];
         arguments.extend(self.clock.as_ref().map(|clock| clock().get().to_string().into_bytes()));
         let function = match &command {
             Command::Add(_) | Command::Fire(_) | Command::Import(_) => "add",
@@ -112,7 +112,7 @@ impl TaskStore for RedisTasks {
         };
         let keys = self.keys.of(queue);
         let value = self.store.call(&RULES, function, &keys, &arguments, at_least).await?;
-        answer::reply(&command, value)
+        task_answer::reply(&command, value)
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {

@@ -10,4 +10,4 @@ mod stored;
 mod tasks;
 mod trouble;
 mod turns;
-mod watch;
+mod watch_tests;

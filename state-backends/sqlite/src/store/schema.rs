@@ -52,5 +52,5 @@ pub(crate) fn upgrade(
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/schema.rs"]
+#[path = "../../tests/unit/schema_unit.rs"]
 mod tests;

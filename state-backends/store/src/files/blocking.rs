@@ -1,13 +1,13 @@
-//! Work that may block, on a thread where it may.
+//! Blocking work on tokio's blocking threads.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio::task::spawn_blocking;
 
-/// Runs what may block. Once begun it is carried through, also if nobody waits for it any more.
+/// Runs `work` on a blocking thread. Once begun, it completes even if the future is dropped.
 ///
 /// # Errors
 ///
-/// Those of the work; `Unreachable` if the runtime is shutting down.
+/// As `work`; `Unreachable` if the runtime is shutting down.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StateError> + Send + 'static,
 ) -> Result<T, StateError> {

@@ -2,14 +2,14 @@
 
 use std::{io, path::Path};
 
-/// Makes an empty file with all rights that the umask leaves. `false`: the name is taken.
+/// Creates an empty file with all rights that the umask leaves. `false`: the name is taken.
 ///
-/// For a file that another library opens, and would make with fewer rights. On Linux the new file is not opened: to
-/// close a file ends all POSIX locks that the process has on it.
+/// For files of a library that would grant fewer rights. On Linux the new file is not opened:
+/// closing it would end all POSIX locks of the process on it.
 ///
 /// # Errors
 ///
-/// The file cannot be made.
+/// The file cannot be created.
 pub fn create(path: &Path) -> io::Result<bool> {
     let created = make(path);
     match created {

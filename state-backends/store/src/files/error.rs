@@ -1,4 +1,4 @@
-//! What the operating system reports, as an error that names the path and the way out.
+//! Errors of the operating system with path and remedy.
 
 use std::{io, path::Path};
 

@@ -1,13 +1,13 @@
-//! The operating system's lock on a whole file. No other module locks a file.
+//! The operating system's lock on a whole file. No other module locks files.
 //!
 //! The lock belongs to the open file, not to the process, and ends when the file is closed.
 
 use std::{fs::File, io};
 
-// The standard library has methods of the same names from Rust 1.89 on, so these are called by their path.
+// Called by path, because the standard library has methods of these names from Rust 1.89 on.
 use fs4::{FileExt, TryLockError};
 
-/// Locks a file if no other open file holds the lock. `false`: it is held, or a signal came.
+/// Tries to lock a file. `false`: another open file holds the lock, or a signal came.
 ///
 /// # Errors
 ///
@@ -21,7 +21,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Locks a file, and waits until no other open file holds the lock.
+/// Locks a file; waits while another open file holds the lock.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn lock(file: &File) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// The file cannot be unlocked; closing it unlocks it.
+/// The file cannot be unlocked. Closing it unlocks it, too.
 pub fn unlock(file: &File) -> io::Result<()> {
     FileExt::unlock(file)
 }

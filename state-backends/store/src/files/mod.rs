@@ -1,4 +1,4 @@
-//! Stores in files: paths, mounts, locks, waiting, and errors of the operating system.
+//! Stores in files: paths, mounts, locks, waits and errors of the operating system.
 
 mod blocking;
 pub mod clock;

@@ -1,23 +1,22 @@
-//! Mounts on which processes cannot see each other's memory, and over which locks are often not what they
-//! say.
+//! Mounts whose processes cannot share memory, and whose locks are often ineffective.
 
 use std::path::Path;
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-/// Refuses a place that the processes of other hosts, or of other containers, see differently: for a store
-/// whose processes share memory and a log beside the file. Elsewhere than on Linux nothing tells.
+/// Rejects paths that other hosts or containers see differently, for stores whose processes share
+/// memory and a log next to the file. Detects them on Linux only.
 ///
 /// # Errors
 ///
-/// It is a network mount, or the file is mounted by itself.
+/// The path is on a network mount, or the file is mounted by itself.
 #[cfg(target_os = "linux")]
 pub fn check_mount(path: &Path) -> Result<(), StateError> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statfs, statx};
 
     let directory = super::directory(path);
     let refused = |text| Err(StateError::new(StateErrorKind::Unsupported, text));
-    // Some systems give it as a signed or longer number.
+    // On some systems `f_type` is signed or wider.
     let magic = statfs(directory).map(|place| place.f_type as u64 & 0xffff_ffff);
     if let Some(kind) = magic.ok().and_then(kind_of_remote) {
         return refused(format!(
@@ -30,7 +29,7 @@ pub fn check_mount(path: &Path) -> Result<(), StateError> {
         let known = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
         StatxFlags::from_bits_retain(known.stx_mask).contains(StatxFlags::MNT_ID).then_some(known.stx_mnt_id)
     };
-    // Its log would be on the other side of the mount, where other containers have none.
+    // The log would be outside of the file's mount, invisible to other containers.
     if let (Some(of_file), Some(of_directory)) = (mount(path), mount(directory))
         && of_file != of_directory
     {
@@ -48,10 +47,9 @@ pub fn check_mount(_: &Path) -> Result<(), StateError> {
     Ok(())
 }
 
-/// What kind of network or host mount has this number in `statfs`; none for a local file system.
+/// The kind of network or host mount with this number in `statfs`. `None`: a local file system.
 ///
-/// FUSE is one, since behind the same number are GlusterFS, sshfs, object stores and the mounts of virtual
-/// machines, and nothing tells them from the local ones.
+/// FUSE counts as remote: remote and local mounts of FUSE have the same number.
 pub fn kind_of_remote(magic: u64) -> Option<&'static str> {
     Some(match magic {
         0x6969 => "NFS",

@@ -1,4 +1,4 @@
-//! How long a command waits for those who have the files, and how often it looks whether they are done.
+//! How long a command waits for files in use, and how often it retries.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The first pause; each further one is twice as long.
+/// The first pause. Each further pause is twice as long, up to the limit below.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-/// Pauses grow up to this part of the wait so far: a crowd that looks more often keeps whoever has the files
-/// from the processor, and ends up being served a tenth as fast.
+/// Maximum pause, as a part of the wait so far. Shorter pauses take processor
+/// time from the holder: many waiting commands are then served ten times slower.
 const PART_OF_WAIT: u32 = 8;
 
-/// How long a command has been waiting, and how long it may.
+/// The wait of one command and its limit.
 #[derive(Debug)]
 pub struct Patience {
     begun: Instant,
@@ -21,8 +21,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// That of a command that begins now. `longest_pause` is what a part of the wait so far is at least and
-    /// at most as the longest pause.
+    /// Starts the wait now. `longest_pause`: lower and upper bound of the maximum pause.
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command waits, never an instant of the state"
@@ -31,17 +30,17 @@ impl Patience {
         Self { begun: Instant::now(), limit, longest_pause }
     }
 
-    /// How long the command may wait.
+    /// Maximum wait of the command.
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// Whether it has waited for so long.
+    /// Whether the maximum wait has passed.
     pub fn is_over(&self) -> bool {
         self.begun.elapsed() >= self.limit
     }
 
-    /// Makes an attempt, and again while the files are taken, until patience is over: then the last result.
+    /// Attempts until `is_taken` is false or the wait is over. Returns the last result.
     pub fn until_free<T>(&self, is_taken: impl Fn(&T) -> bool, mut attempt: impl FnMut() -> T) -> T {
         let (least, most) = self.longest_pause;
         let mut pause = FIRST_PAUSE;
@@ -57,7 +56,7 @@ impl Patience {
     }
 }
 
-/// Between half of `pause` and all of it, so that those who wait do not come back together.
+/// A random duration from half of `pause` to all of it, so that waiting commands spread out.
 pub fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().hash_one(()) % 512;
     pause * (512 + random as u32) / 1024

@@ -1,4 +1,4 @@
-//! What an `add` stores, and what it refuses.
+//! Adding tasks: stored fields and rejections.
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
@@ -10,7 +10,7 @@ use crate::{
     hand,
 };
 
-/// An add makes the queue; a look does not.
+/// An add creates the queue; a read does not.
 pub async fn the_first_add_makes_the_queue(handles: Handles) {
     let (one, other) = unopened(handles);
     let look = other
@@ -21,7 +21,7 @@ pub async fn the_first_add_makes_the_queue(handles: Handles) {
     assert!(other.store().queues().await.unwrap().contains(other.queue()), "the queue is not listed");
 }
 
-/// A flow of thousands of tasks with unique names and keys is one command, and is known when it is repeated.
+/// A flow of thousands of tasks is one command, and a repeat is recognized.
 pub async fn a_large_flow_is_added_by_one_command(handles: Handles) {
     let (one, other) = usual(handles).await;
     let Command::Add(flow) = hand::flow(4_000) else { panic!("no add") };
@@ -34,7 +34,7 @@ pub async fn a_large_flow_is_added_by_one_command(handles: Handles) {
     assert_eq!(named, [Added::Kept(flow.tasks[3_999].id)]);
 }
 
-/// Ids that are there stay as they are, and nothing is added for them.
+/// Existing ids stay unchanged.
 pub async fn a_repeated_add_adds_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     let batch = vec![task(), task()];
@@ -49,7 +49,7 @@ pub async fn a_repeated_add_adds_nothing(handles: Handles) {
     assert_eq!(one.counted(Counted::EverAdded).await, 2);
 }
 
-/// A batch of which one task is refused leaves nothing.
+/// One rejected task rejects the batch.
 pub async fn a_batch_is_added_whole_or_not_at_all(handles: Handles) {
     let (one, other) = usual(handles).await;
     let stranger = task().id;
@@ -64,7 +64,7 @@ pub async fn a_batch_is_added_whole_or_not_at_all(handles: Handles) {
     assert_eq!(other.rows().await.len(), 2);
 }
 
-/// New ids that were first sent long ago may have been run and forgotten: they are refused.
+/// New ids first sent long ago are rejected: their tasks may have run and been deleted.
 pub async fn a_late_add_is_refused(handles: Handles) {
     let (one, other) = usual(handles).await;
     let late = LATE_ADD + Micros::new(1);
@@ -74,7 +74,7 @@ pub async fn a_late_add_is_refused(handles: Handles) {
     assert_eq!(other.rows().await.len(), 1);
 }
 
-/// An edge names a task of the batch or one that is stored, and not one that was purged.
+/// Upstreams must be in the batch or stored, not purged.
 pub async fn edges_name_tasks_that_are_there(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
@@ -89,7 +89,7 @@ pub async fn edges_name_tasks_that_are_there(handles: Handles) {
     assert_eq!(refusal(outcome), StateErrorKind::NotFound);
 }
 
-/// A payload may have as many bytes as the queue says.
+/// A payload above the queue's maximum is rejected.
 pub async fn too_large_a_payload_is_refused(handles: Handles) {
     let settings = SettingsChange { max_payload: Some(10), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;

@@ -1,5 +1,4 @@
-//! A large backlog of tasks that wait to be admitted: it holds up neither ready work nor urgent tasks, and is admitted in
-//! the end.
+//! A large backlog of unadmitted tasks delays no ready or urgent tasks, and is admitted in the end.
 
 use std::time::Duration;
 
@@ -11,31 +10,28 @@ use crate::{
     client::{Client, Worker, done, keyed, kind, seconds, task, usual},
 };
 
-/// More tasks than a few steps admit.
+/// More tasks than a few polls admit.
 const MANY: usize = 600;
-/// The most tasks that a step admits which is given all that it wants.
+/// Maximum tasks admitted by a poll that is fully served.
 const FEW: u64 = 25;
-/// How often the rules let a step admit tasks that needs none.
+/// Minimum time between admissions by fully served polls.
 const SWEEP: Duration = Duration::from_millis(100);
-/// The longest time after which a worker with room comes back.
+/// Maximum time until a worker with free capacity polls again.
 const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
 
-/// Tasks behind two keys.
 fn behind_two_keys(count: usize) -> impl Iterator<Item = NewTask> {
     (0..count).map(|n| keyed(["a", "b"][n % 2]))
 }
 
-/// Tasks of a kind that no other worker of a check serves.
+/// Tasks of a kind that one worker of the check serves.
 fn of_kind(name: &'static str, tasks: impl Iterator<Item = NewTask>) -> impl Iterator<Item = NewTask> {
     tasks.map(move |task| NewTask { kind: kind(name), ..task })
 }
 
-/// How many tasks wait to be admitted.
 async fn backlog(queue: &Client) -> u64 {
     queue.counted(Counted::Now(State::Added)).await + queue.counted(Counted::Now(State::Scheduled)).await
 }
 
-/// A worker that holds a task which runs for long.
 async fn busy(queue: &Client) -> Worker {
     queue.add(of_kind("long", std::iter::once(task()))).await;
     let mut worker = queue.worker_of(&["long"]);
@@ -43,8 +39,8 @@ async fn busy(queue: &Client) -> Worker {
     worker
 }
 
-/// Steps as a worker does that has room for one more task, until the backlog is admitted. Returns how much time the store
-/// asked it to let pass.
+/// Polls with capacity for one task until the backlog is admitted. Returns the waits that replies
+/// demanded.
 async fn admit_all(queue: &Client, worker: &mut Worker) -> Micros {
     let mut passed = Micros::ZERO;
     for _ in 0..MANY {
@@ -66,12 +62,12 @@ async fn admit_all(queue: &Client, worker: &mut Worker) -> Micros {
     panic!("{} tasks are left", backlog(queue).await)
 }
 
-/// A step that is given all that it wants admits few tasks of a backlog, and so do many steps that follow at once.
+/// Fully served polls, even many in a row, admit few tasks.
 async fn is_bounded(queue: Client, worker: &mut Worker) {
     let (before, runs) = (backlog(&queue).await, 5);
     assert!(before > 2 * runs * FEW, "{before} tasks are too few");
     let ready = queue.add((0..runs).map(|_| NewTask { priority: 1, ..task() })).await;
-    // The step that leases a task and the one that completes it may both be due to sweep.
+    // Both the leasing and the completing poll may be due to admit tasks.
     for (steps, id) in (1..).step_by(2).zip(ready) {
         let run = worker.one().await;
         assert_eq!(run.0, id);
@@ -81,7 +77,7 @@ async fn is_bounded(queue: Client, worker: &mut Worker) {
     }
 }
 
-/// Tasks that were added behind two keys.
+/// A backlog of blocked tasks does not delay ready ones.
 pub async fn a_backlog_behind_keys_holds_up_no_ready_work(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -90,7 +86,7 @@ pub async fn a_backlog_behind_keys_holds_up_no_ready_work(handles: Handles) {
     is_bounded(one, &mut worker).await;
 }
 
-/// Tasks that are due at one instant.
+/// A backlog due at one instant does not delay ready tasks.
 pub async fn a_backlog_that_is_due_holds_up_no_ready_work(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -101,7 +97,7 @@ pub async fn a_backlog_that_is_due_holds_up_no_ready_work(handles: Handles) {
     is_bounded(one, &mut worker).await;
 }
 
-/// A sweep comes at most once in a while, however many steps there are. Each lets some tasks in, due ones and added ones.
+/// However many polls come, tasks are admitted once per `SWEEP`, due and added ones equally.
 pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -115,7 +111,7 @@ pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     let mut admitted = 0;
     for n in 1..=sweeps {
         one.pass(SWEEP).await;
-        // The second one comes too soon after the first.
+        // Too soon to admit tasks again.
         worker.run().await;
         worker.run().await;
         let scheduled = MANY as u64 - one.counted(Counted::Now(State::Scheduled)).await;
@@ -127,7 +123,7 @@ pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     assert_eq!(admitted, 2 * MANY as u64);
 }
 
-/// An urgent task behind a gate passes it in front of a backlog, and is leased.
+/// An urgent task is admitted before a backlog, and leased.
 pub async fn an_urgent_task_passes_a_backlog(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -143,7 +139,7 @@ pub async fn an_urgent_task_passes_a_backlog(handles: Handles) {
     assert_eq!([worker.run().await, worker.run().await], [ready, behind_a_key]);
 }
 
-/// While nobody runs anything, workers of other kinds admit all of it at once.
+/// While no task runs, workers of other kinds admit the backlog without waits.
 pub async fn a_backlog_is_admitted_without_its_workers(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut stranger = other.worker_of(&["other"]);
@@ -152,7 +148,7 @@ pub async fn a_backlog_is_admitted_without_its_workers(handles: Handles) {
     assert_eq!(admit_all(&one, &mut stranger).await, Micros::ZERO);
 }
 
-/// Beside workers that run something, those of other kinds admit it slowly, and only one of them.
+/// While tasks run, workers of other kinds admit the backlog slowly, one at a time.
 pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut busy = busy(&one).await;
@@ -178,7 +174,7 @@ pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) 
     busy.beat().await;
 }
 
-/// A worker of the same kind does not go on for tasks that only wait behind others of their keys.
+/// A worker of the same kind admits the whole backlog despite blocked tasks.
 pub async fn a_worker_with_room_admits_a_backlog_in_the_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut busy = busy(&one).await;

@@ -1,4 +1,4 @@
-//! What is counted is what is stored.
+//! Counters equal rows.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ async fn compare(client: &Client) {
     assert_eq!(notified, there);
 }
 
-/// Counts equal the rows after every command, whatever becomes of them; what is refused is not counted.
+/// Counters equal rows after every command, also a rejected one.
 pub async fn counts_are_exact(handles: Handles) {
     let (one, other) = usual(handles).await;
     let failing = || NewTask { policy: attempts(2), kind: kind("ä"), ..task() };

@@ -1,4 +1,4 @@
-//! Tasks that wait for others.
+//! Tasks that wait for upstreams.
 
 use interval_queue_task_contract::{
     EdgeState, Input, Inputs, Json, NewEdge, NewTask, OnFailure, Outcome, Read, Reply, State, TaskId, Verb,
@@ -14,7 +14,7 @@ async fn inputs(client: &Client, down: TaskId, after: Option<TaskId>) -> Inputs 
     }
 }
 
-/// A task waits for all its upstreams, and is given their results by name.
+/// A task waits for all upstreams and gets their results by name.
 pub async fn a_task_gets_the_results_of_its_upstreams(handles: Handles) {
     let (one, other) = usual(handles).await;
     let (left, right) = (task(), task());
@@ -38,7 +38,7 @@ pub async fn a_task_gets_the_results_of_its_upstreams(handles: Handles) {
     assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, retained[1..]);
 }
 
-/// What becomes of a task whose upstream fails is as its edge says.
+/// After a failed upstream, a task acts as its edge specifies.
 pub async fn a_failed_upstream_acts_as_its_edges_say(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
@@ -53,14 +53,14 @@ pub async fn a_failed_upstream_acts_as_its_edges_say(handles: Handles) {
     for (&id, notified) in ids.iter().zip(notified) {
         assert_eq!(one.edges(id).await, [notified]);
     }
-    // The same of one that is added behind it later.
+    // A task added after the failure acts alike.
     let later =
         one.add([OnFailure::Cancel, OnFailure::Run, OnFailure::Wait].map(|mode| behind([up], mode))).await;
     worker.tidy().await;
     assert_eq!(one.states(&later).await, [State::Cancelled, State::Ready, State::Waiting]);
 }
 
-/// The end of a task goes down the whole graph, with a bounded share of it in each step.
+/// The end of a task passes down the whole graph, a bounded part per poll.
 pub async fn an_end_goes_down_the_whole_graph(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = vec![task()];
@@ -76,7 +76,7 @@ pub async fn an_end_goes_down_the_whole_graph(handles: Handles) {
     assert_eq!(one.states(&ids).await, [State::Cancelled; 500]);
 }
 
-/// A thousand upstreams are looked at in shares, and none is forgotten.
+/// A task waits for a thousand upstreams, checked in parts.
 pub async fn a_task_waits_for_a_thousand_others(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add((0..1_000).map(|_| task())).await;
@@ -110,7 +110,7 @@ pub async fn a_task_waits_for_a_thousand_others(handles: Handles) {
     assert_eq!(found, 1_000);
 }
 
-/// A task that is retried with its upstream waits for it once more, and gets what that returns then.
+/// A task retried with its upstream waits for it again and gets its new result.
 pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
@@ -127,7 +127,7 @@ pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
         worker.tidy().await;
         assert_eq!(one.states(&[up, down]).await, [State::Ready, State::Waiting]);
     }
-    // Also one that has not been retried itself, and has not started.
+    // A task that was not retried and has not started waits, too.
     let late = one.add_one(NewTask { not_before: in_seconds(99), ..behind([up], OnFailure::Run) }).await;
     assert_eq!([worker.run().await, worker.run().await], [up, down]);
     worker.tidy().await;
@@ -137,13 +137,13 @@ pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
     assert_eq!(one.states(&[up, late]).await, [State::Ready, State::Waiting]);
     assert_eq!(one.edges(late).await, [EdgeState::Open]);
     assert_eq!(one.state(down).await, State::Done, "it has run");
-    // One whose upstreams are done starts at once.
+    // A retried task whose upstreams are done starts at once.
     assert_eq!(worker.run().await, up);
     assert_eq!(one.touch(Verb::Retry, [down]).await, [down]);
     assert_eq!(worker.run().await, down);
 }
 
-/// Retried, a task goes through its edges again, and so do those that wait for it; those that were cancelled do not.
+/// A retry reopens edges of the task and of its waiting downstreams, not of cancelled ones.
 pub async fn a_retry_reopens_edges(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(NewTask { policy: attempts(1), ..task() }).await;
@@ -162,7 +162,7 @@ pub async fn a_retry_reopens_edges(handles: Handles) {
     assert_eq!(worker.run().await, up);
     assert_eq!(worker.run().await, ids[0]);
     assert_eq!(one.state(ids[1]).await, State::Cancelled);
-    // Retried itself, it looks at its upstream again.
+    // A cancelled task that is retried checks its upstream again.
     assert_eq!(one.touch(Verb::Retry, [ids[1]]).await, [ids[1]]);
     assert_eq!(worker.run().await, ids[1]);
     assert_eq!(one.edges(ids[1]).await, [EdgeState::Met]);

@@ -1,4 +1,4 @@
-//! What becomes of a task whose run has ended.
+//! Tasks whose run has ended.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, attempts, done, in_seconds, opened, seconds, task, usual};
 
-/// A result is kept as it was given; none is kept for `null`.
+/// A result is stored unchanged; for `null` none is stored.
 pub async fn a_result_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task()]).await;
@@ -24,7 +24,7 @@ pub async fn a_result_is_kept(handles: Handles) {
     assert_eq!(other.stored(ids[1]).await.result, None);
 }
 
-/// A result that is too large is a failed run, and its sender is told.
+/// A result that is too large fails the run and notifies the worker.
 pub async fn too_large_a_result_is_a_failure(handles: Handles) {
     let (one, _) =
         opened(handles, SettingsChange { max_payload: Some(8), ..SettingsChange::default() }).await;
@@ -37,7 +37,7 @@ pub async fn too_large_a_result_is_a_failure(handles: Handles) {
     assert_eq!(one.state(run.0).await, State::Failed);
 }
 
-/// A failed run is tried again after a wait that doubles, up to the attempts; each is told.
+/// A failed run is retried with doubling backoff up to the attempts, all recorded.
 pub async fn a_failure_is_tried_again_later(handles: Handles) {
     let (one, other) = usual(handles).await;
     let policy =
@@ -67,14 +67,14 @@ pub async fn a_failure_is_tried_again_later(handles: Handles) {
     assert!(
         x.history.iter().all(|attempt| attempt.end == AttemptEnd::Error && attempt.worker == Some(worker.id))
     );
-    // Retried, it has all its attempts again, and its runs are told.
+    // An operator's retry restores all attempts and keeps the history.
     assert_eq!(one.touch(Verb::Retry, [id]).await, [id]);
     let x = one.row(id).await;
     assert_eq!((x.state, x.failures, x.generation, x.history.len()), (State::Ready, 0, 1, 3));
 }
 
-/// A task sets its attempts alone, and the queue's backoff and time-out are changed afterwards: the next failure waits by
-/// the new backoff, the next lease has the new time-out, and the attempts stay the task's.
+/// A task sets only its attempts: these stay when the queue's policy changes; new backoff and
+/// timeout apply.
 pub async fn what_a_task_does_not_set_is_the_queues(handles: Handles) {
     let (one, other) = usual(handles).await;
     let own = PolicyOverride { max_attempts: Some(2), ..PolicyOverride::default() };
@@ -103,7 +103,7 @@ pub async fn what_a_task_does_not_set_is_the_queues(handles: Handles) {
     assert_eq!(one.state(id).await, State::Failed);
 }
 
-/// A task sets one of the first and the longest wait, and the queue's other one contradicts it: the task's holds.
+/// If a task sets one backoff limit and the queue's other one contradicts it, the task's wins.
 pub async fn a_backoff_of_the_task_wins(handles: Handles) {
     let policy = Policy { backoff: seconds(100), max_backoff: seconds(200), ..Policy::default() };
     let settings = SettingsChange { policy: Some(policy), ..SettingsChange::default() };
@@ -125,7 +125,7 @@ pub async fn a_backoff_of_the_task_wins(handles: Handles) {
     }
 }
 
-/// A permanent failure is not tried again.
+/// A permanent failure is not retried.
 pub async fn a_permanent_failure_is_one(handles: Handles) {
     let (one, _) = usual(handles).await;
     let id = one.add_one(task()).await;
@@ -139,7 +139,7 @@ pub async fn a_permanent_failure_is_one(handles: Handles) {
     assert!(error.len() < 4_100 && long.starts_with(error.trim_end_matches('…')), "the beginning is kept");
 }
 
-/// To ask to be run again is no failure, and has a limit of its own.
+/// A handler's request to run again is no failure; it has its own limit.
 pub async fn to_be_run_again_is_no_failure(handles: Handles) {
     let (one, _) = usual(handles).await;
     let policy = Policy { max_attempts: 1, max_retries: 2, ..Policy::default() };
@@ -156,7 +156,7 @@ pub async fn to_be_run_again_is_no_failure(handles: Handles) {
     assert_eq!(one.state(id).await, State::Failed);
 }
 
-/// A task that was given back keeps its place. Twenty times in a row are seen, and slow it down.
+/// A released task keeps its order. Twenty releases in a row delay it.
 pub async fn twenty_returns_back_off(handles: Handles) {
     let (one, _) = usual(handles).await;
     let id = one.add_one(task()).await;
@@ -180,7 +180,7 @@ pub async fn twenty_returns_back_off(handles: Handles) {
     assert_eq!(worker.run().await, later);
 }
 
-/// A task that was exchanged for another one is not counted as given back.
+/// An exchanged task does not count as released.
 pub async fn an_exchange_counts_nothing(handles: Handles) {
     let (one, _) = usual(handles).await;
     let mild = one.add_one(task()).await;
@@ -198,7 +198,7 @@ pub async fn an_exchange_counts_nothing(handles: Handles) {
     assert_eq!((x.state, x.returns, x.failures), (State::Ready, 0, 0));
 }
 
-/// Not started by its deadline, a task has failed; running then, it is stopped.
+/// A task that has not started by its deadline fails; a running one is stopped.
 pub async fn a_deadline_ends_a_task(handles: Handles) {
     let (one, other) = usual(handles).await;
     let due = || NewTask { deadline: Some(in_seconds(60)), ..task() };
@@ -215,7 +215,7 @@ pub async fn a_deadline_ends_a_task(handles: Handles) {
     assert_eq!(stop, [(ids[0], Stop::Deadline), (ids[1], Stop::Deadline)]);
     assert_eq!(worker.take(9).await, []);
     worker.end((ids[0], runs[0].task.token), Outcome::Released).await;
-    // It was quicker than the word that it is late.
+    // The run ended before the deadline's notification.
     worker.end((ids[1], runs[1].task.token), done()).await;
     let ended = [State::Failed, State::Done, State::Failed, State::Failed];
     assert_eq!(one.states(&[ids[0], ids[1], ids[2], never]).await, ended);

@@ -1,4 +1,4 @@
-//! The worker that has a task: tokens, late steps, and workers that are not heard of.
+//! Leases: tokens, late steps and silent workers.
 
 use std::time::Duration;
 
@@ -10,8 +10,7 @@ use uuid::Uuid;
 
 use crate::client::{Client, Handles, SHORT, Worker, attempts, done, refusal, task, usual};
 
-/// Lets the lease of a worker end, which is not heard of any more: another one looks, and is given nothing before it
-/// has.
+/// Lets a silent worker's lease end while another worker polls.
 async fn outlive(client: &Client) -> Worker {
     let mut witness = client.worker_of(&["witness"]).with_lease(SHORT);
     for _ in 0..6 {
@@ -22,8 +21,7 @@ async fn outlive(client: &Client) -> Worker {
     witness
 }
 
-/// A write that carries another token than the one in force, or comes from another worker, changes nothing; its
-/// sender is told.
+/// A write whose token is not in force, or by another worker, changes nothing and is reported.
 pub async fn a_stale_token_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
@@ -49,7 +47,7 @@ pub async fn a_stale_token_changes_nothing(handles: Handles) {
     assert_eq!(one.state(run.0).await, State::Done);
 }
 
-/// A step that is not newer than the last one is refused, and changes nothing.
+/// A step not newer than the last is rejected and changes nothing.
 pub async fn an_older_step_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([task(), task()]).await;
@@ -66,8 +64,7 @@ pub async fn an_older_step_changes_nothing(handles: Handles) {
     assert_eq!(other.rows().await, before);
 }
 
-/// What a worker says that it holds is what it has; what was leased to it beyond that was lost on the way, and does
-/// not count.
+/// A resync's held leases are authoritative: leases lost in a reply cost no attempt.
 pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(1), ..task() })).await;
@@ -84,7 +81,7 @@ pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
     assert!(next.0 == ids[1] && next.1 > runs[1].task.token);
 }
 
-/// A worker that the store does not know is given nothing before it has said all that it holds.
+/// An unknown worker gets nothing before it resyncs.
 pub async fn a_stranger_restates_first(handles: Handles) {
     let (one, _) = usual(handles).await;
     one.add_one(task()).await;
@@ -97,8 +94,7 @@ pub async fn a_stranger_restates_first(handles: Handles) {
     assert!(!stepped.restate && stepped.leased.len() == 1, "{stepped:?}");
 }
 
-/// The task of a worker that died runs again after its lease and counts as failed once; what the dead one says then
-/// is late.
+/// A dead worker's task runs again after its lease, with one failure. Late reports change nothing.
 pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([1, 2].map(|n| NewTask { policy: attempts(n), ..task() })).await;
@@ -119,8 +115,7 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
 }
 
-/// A worker that comes back late, and whose tasks nobody has taken, has what it says; the rest may have run, and
-/// counts.
+/// A late worker keeps the leases in its resync that are not taken. Its other runs have failed.
 pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(3), ..task() })).await;
@@ -132,7 +127,7 @@ pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
         one.pass(Duration::from_millis(240)).await;
         witness.beat().await;
     }
-    // Its lease has ended now, and its own step is the first to see it.
+    // The worker's own step is the first to notice its ended lease.
     one.pass(Duration::from_millis(240)).await;
     let kept = (ids[0], runs[0].task.token);
     let step = Step { holding: Some(vec![kept]), ..worker.step() };
@@ -142,19 +137,19 @@ pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     worker.end(kept, done()).await;
 }
 
-/// One that is alone and comes back is told the truth, too.
+/// A single worker that returns late keeps its runs.
 pub async fn a_lone_worker_that_comes_back_keeps_its_runs(handles: Handles) {
     let (one, _) = usual(handles).await;
     one.add_one(NewTask { policy: attempts(1), ..task() }).await;
     let mut worker = one.worker();
     let run = worker.one().await;
-    // Nobody was heard of: that is an outage, and costs no lease.
+    // Silence of all workers is an outage and costs no lease.
     one.pass(worker.lease.to_duration() * 3).await;
     worker.end(run, done()).await;
     assert_eq!(one.state(run.0).await, State::Done);
 }
 
-/// Silence of all counts for a quarter of a lease: after an outage the first worker does not take from the others.
+/// Silence of all workers counts as a quarter lease: after an outage no worker takes others' tasks.
 pub async fn an_outage_costs_no_lease(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add((0..3).map(|_| NewTask { policy: attempts(1), ..task() })).await;
@@ -175,14 +170,13 @@ pub async fn an_outage_costs_no_lease(handles: Handles) {
     }
 }
 
-/// A store that has forgotten a worker's last steps asks what it holds, gives its runs back to it, and gives no token
-/// out twice.
+/// A rolled-back store requests a resync, restores the runs and reuses no token.
 pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task()]).await;
     let mut worker = one.worker();
     worker.beat().await;
-    // So it is when what the worker was answered since is gone.
+    // A roll-back would lose the replies since then.
     worker.sequence += 10;
     worker.acknowledged = worker.sequence;
     let token = Token { incarnation: Micros::MAX, attempt: 7 };
@@ -200,7 +194,7 @@ pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
     worker.end((ids[0], token), done()).await;
 }
 
-/// A presence is told as it was said.
+/// Workers are listed with the presence they sent.
 pub async fn workers_are_told(handles: Handles) {
     use interval_queue_task_contract::{Read, Reply};
     let (one, other) = usual(handles).await;

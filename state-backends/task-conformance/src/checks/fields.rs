@@ -1,4 +1,4 @@
-//! Every field of a task is kept as it was given.
+//! Every field of a task is stored unchanged.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, behind, opened, task, usual};
 
-/// Names that a pattern, an escape, a collation or an eye could take for each other.
+/// Names that are easily confused.
 const ODD: [&str; 24] = [
     "a",
     "A",
@@ -36,7 +36,7 @@ const ODD: [&str; 24] = [
     "a\u{200b}",
 ];
 
-/// A reply has about 4 MiB of payloads: what is beyond that is left out, and the page says where to go on.
+/// A reply has at most about 4 MiB of payloads and names where to continue.
 pub async fn a_look_at_too_much_gives_what_fits(handles: Handles) {
     let (one, other) = usual(handles).await;
     let large = Json::new(format!("\"{}\"", "x".repeat(900_000))).unwrap();
@@ -54,7 +54,7 @@ pub async fn a_look_at_too_much_gives_what_fits(handles: Handles) {
     assert_eq!((page.tasks.len(), page.next), (5, Some(ids[4])));
 }
 
-/// Priorities, weights, times, policies, tags, payloads: whatever may be given comes back.
+/// All fields of a task are stored unchanged.
 pub async fn every_field_is_kept(handles: Handles) {
     let settings = SettingsChange { max_payload: Some(4 << 20), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -122,7 +122,7 @@ pub async fn every_field_is_kept(handles: Handles) {
     );
 }
 
-/// Odd names are different keys, kinds, unique names and edges.
+/// Odd names are distinct keys, kinds, unique names and edges.
 pub async fn odd_names_are_distinct(handles: Handles) {
     let (one, other) = usual(handles).await;
     let name = |text: &str| Key::new(text).unwrap();
@@ -144,7 +144,7 @@ pub async fn odd_names_are_distinct(handles: Handles) {
     }
 }
 
-/// What a run leaves is kept: progress, errors, its worker, its times, its history.
+/// Progress, errors, worker, times and history are stored.
 pub async fn what_runs_leave_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let id = one.add_one(task()).await;
@@ -165,7 +165,7 @@ pub async fn what_runs_leave_is_kept(handles: Handles) {
     assert_eq!(one.row(id).await.history.len(), 3);
 }
 
-/// Edges are told from both ends.
+/// Edges are readable from both ends.
 pub async fn edges_are_told_from_both_ends(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
@@ -180,7 +180,7 @@ pub async fn edges_are_told_from_both_ends(handles: Handles) {
     assert_eq!((above.upstreams.len(), below.downstreams.len(), below.task.state), (0, 0, State::Added));
 }
 
-/// Replies stay within bounds: large payloads come in several leases and pages.
+/// Replies are bounded: large payloads need several leases and pages.
 pub async fn large_replies_come_in_parts(handles: Handles) {
     use interval_queue_task_contract::{Read, Reply, Selector};
     let (one, other) = usual(handles).await;

@@ -1,4 +1,4 @@
-//! What is told to those who follow.
+//! Events for followers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,13 +17,12 @@ async fn follow(client: &Client, after: Option<Mark>, most: u32) -> Followed {
     }
 }
 
-/// Of each event the task, and the states before and after.
+/// The task of each event and its states before and after.
 fn states(events: &[Event]) -> Vec<(TaskId, Option<State>, Option<State>)> {
     events.iter().map(|event| (event.task, event.from, event.to)).collect()
 }
 
-/// Each change of a state is told once, in order, with the run and the error that belong to it; and nothing that
-/// happened before somebody followed.
+/// From the first follow on, each state change is reported once, in order, with run and error.
 pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     use State::{Added, Cancelled, Done, Failed, Leased, Ready, Waiting};
     let (one, other) = usual(handles).await;
@@ -65,11 +64,11 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     assert!(others.clone().all(|event| event.error.is_none()), "{notified:?}");
     assert!(notified.events.windows(2).all(|two| two[0].at <= two[1].at), "{notified:?}");
     assert_eq!(follow(&other, Some(notified.mark), 1_000).await.events, []);
-    // A store that has forgotten what was told was rolled back.
+    // A mark ahead of the events: the store was rolled back.
     let ahead = Mark { number: notified.mark.number + 1, ..notified.mark };
     let back = follow(&one, Some(ahead), 9).await;
     assert_eq!((back.events, back.mark.number, back.missed), (Vec::new(), notified.mark.number, true));
-    // Page by page it is the same.
+    // Small pages give the same events.
     let (mut pages, mut mark) = (Vec::new(), begun.mark);
     loop {
         let page = follow(&other, Some(mark), 2).await;
@@ -83,7 +82,7 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     assert_eq!(pages, notified.events);
 }
 
-/// Of what several processes do at once nothing is left out, nor told twice, nor in an order that cannot have been.
+/// Events of concurrent processes are complete, unique and in order.
 pub async fn events_of_many_are_told_in_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut mark = follow(&one, None, 1).await.mark;
@@ -126,7 +125,7 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
             }
             ended = crew.is_empty();
             while crew.try_join_next().transpose().unwrap().is_some() {}
-            // On one thread the others have their turn.
+            // Lets other tasks run on a single thread.
             tokio::task::yield_now().await;
         }
     }
@@ -135,7 +134,7 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
     assert_eq!(known.len(), 200);
 }
 
-/// One who was away for so long that events may be lacking is told so, and what is kept is bounded by time.
+/// A late follower is notified of missed events, which are kept for a bounded time.
 pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let (one, other) = usual(handles).await;
     let minute = Duration::from_secs(60);
@@ -144,7 +143,7 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let first = one.add_one(task()).await;
     let notified = follow(&other, Some(begun), 9).await;
     assert_eq!((states(&notified.events).len(), notified.missed), (1, false));
-    // Nobody asks for long: nothing is noted any more.
+    // Long without followers: no events are recorded.
     one.pass(minute * 3 / 2 + Duration::from_secs(1)).await;
     one.add_one(task()).await;
     let late = follow(&one, Some(notified.mark), 9).await;
@@ -152,7 +151,7 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     let again = one.add_one(task()).await;
     let notified = follow(&one, Some(late.mark), 9).await;
     assert_eq!((states(&notified.events), notified.missed), (vec![(again, None, Some(State::Ready))], false));
-    // Another one asks, so that it is noted, but what is old goes.
+    // With a follower events are recorded, but old ones deleted.
     let mut mark = notified.mark;
     for _ in 0..4 {
         one.pass(minute * 3 / 4).await;
@@ -163,7 +162,7 @@ pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
     assert!(old.missed && notified.mark.at + KEEP_EVENTS < old.mark.at);
     let all = follow(&one, Some(Mark { number: 0, at: Micros::ZERO }), 9).await;
     assert_eq!(states(&all.events), [(last, None, Some(State::Ready))], "{first} and {again} were long ago");
-    // When nobody has asked for long, a worker forgets the rest.
+    // Long without followers: a worker deletes all events.
     one.pass(minute * 4).await;
     let mut worker = one.worker();
     worker.tidy().await;

@@ -7,10 +7,10 @@ use interval_queue_task_contract::{
 
 use crate::client::{Client, Handles, Worker, behind, done, task, usual};
 
-/// How many tasks are between the first and the last one: more than a step tells, and more than one command reads.
+/// More tasks than a poll notifies and one command reads.
 const WIDE: usize = 2_000;
 
-/// One task, many behind it, and one behind all of these, whose edges have names.
+/// A first task, `wide` tasks behind it, a last one behind these with named edges.
 fn graph(wide: usize) -> Vec<NewTask> {
     let first = task();
     let parts: Vec<_> = (0..wide).map(|_| behind([first.id], OnFailure::Cancel)).collect();
@@ -23,7 +23,7 @@ fn graph(wide: usize) -> Vec<NewTask> {
     [vec![first], parts, vec![last]].concat()
 }
 
-/// Does all that is ready, a thousand at once: the result of each is how many were done before it.
+/// Completes all ready tasks. Each result is the number of earlier ones.
 async fn run(worker: &mut Worker) -> Vec<TaskId> {
     let mut all = Vec::new();
     loop {
@@ -42,7 +42,6 @@ async fn run(worker: &mut Worker) -> Vec<TaskId> {
     }
 }
 
-/// All inputs of a task: their names and results.
 pub(super) async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String)> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -60,7 +59,7 @@ pub(super) async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String
     }
 }
 
-/// A task that many wait for, and one that waits for many, are added as a whole and run in that order.
+/// A graph that fans out and in is added whole and runs in order.
 pub async fn a_graph_fans_out_and_in(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add(graph(WIDE)).await;
@@ -77,7 +76,7 @@ pub async fn a_graph_fans_out_and_in(handles: Handles) {
     assert_eq!(run(&mut worker).await, [last]);
 }
 
-/// A graph that is added again, while it waits and when a part of it has ended, changes nothing.
+/// A graph added again, waiting or partly ended, changes nothing.
 pub async fn a_repeated_graph_adds_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     let batch = graph(5);
@@ -94,7 +93,7 @@ pub async fn a_repeated_graph_adds_nothing(handles: Handles) {
     assert_eq!(one.rows().await.len(), 7);
 }
 
-/// A task is added behind one that waits, one that runs, and one that is done.
+/// A task is added behind a waiting, a running and a done task.
 pub async fn a_task_is_added_behind_one_in_any_state(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -116,10 +115,10 @@ pub async fn a_task_is_added_behind_one_in_any_state(handles: Handles) {
     assert_eq!(order, [waits, downs[0], downs[1], downs[2], all]);
 }
 
-/// What is retried by one command has no order: nothing of it is cancelled again for what is retried with it.
+/// Tasks retried by one command do not cancel each other, in any order.
 pub async fn a_broken_graph_is_retried_at_once(handles: Handles) {
     let (one, other) = usual(handles).await;
-    // The ids of those below are lower.
+    // Downstreams have lower ids, so they are retried first.
     let (last, middle, first) = (task().id, task().id, task().id);
     let ids = [first, middle, last];
     let with = |id, new: NewTask| NewTask { id, ..new };

@@ -1,4 +1,4 @@
-//! Payloads, results and definitions of schedules keep their text.
+//! Payloads, results and schedules keep their text.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, key, task, usual};
 
-/// Texts that a store changes if it parses them and writes them again.
+/// Texts that change if a store parses and rewrites them.
 fn texts() -> Vec<Json> {
     let mut texts: Vec<String> = [
         "18446744073709551616",
@@ -28,13 +28,13 @@ fn texts() -> Vec<Json> {
     ]
     .map(str::to_owned)
     .into();
-    // Longer than what a store may keep within its rows.
+    // Larger than stores keep inside a row.
     texts.push(format!("[{}0]", "1.10, ".repeat(20_000)));
     texts.push(format!("0.{}", "1".repeat(200_000)));
     texts.into_iter().map(|text| Json::new(text).unwrap()).collect()
 }
 
-/// Whatever way a payload or a result takes, it comes out byte for byte as it went in.
+/// Payloads and results come back byte for byte, however they are read.
 pub async fn json_keeps_its_text(handles: Handles) {
     let (one, other) = usual(handles.clone()).await;
     let texts = texts();

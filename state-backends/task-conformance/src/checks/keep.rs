@@ -1,4 +1,4 @@
-//! How long what has ended is kept.
+//! How long ended tasks are kept.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::client::{Handles, SHORT, attempts, behind, done, in_seconds, keyed, o
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What has ended is kept as long as the queue says for its end, 20 minutes at least, and no longer.
+/// Ended tasks are kept as long as set for their outcome, at least 20 minutes.
 pub async fn ended_tasks_are_kept_as_long_as_said(handles: Handles) {
     let minutes = |n: u64| Micros::from_millis(n * 60_000);
     let keep = Keep { done: Micros::ZERO, failed: minutes(60), cancelled: minutes(40), ..Keep::default() };
@@ -32,7 +32,7 @@ pub async fn ended_tasks_are_kept_as_long_as_said(handles: Handles) {
     assert_eq!(left, [3, 3, 2, 2, 1, 1, 0]);
 }
 
-/// A step of the clock does not make an id look old: it is kept for 20 minutes of the clock of leases, too.
+/// After a clock step an id is kept for 20 minutes of the lease clock.
 pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
     let (one, other) = usual(handles).await;
     let new = task();
@@ -47,7 +47,7 @@ pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// A task is forgotten only after those that wait for it, which may need its result again.
+/// A task is deleted only after its downstreams, which may need its result again.
 pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
     let keep = Keep { done: Micros::ZERO, failed: Micros::ZERO, cancelled: Micros::ZERO, ..Keep::default() };
     let (one, other) =
@@ -67,7 +67,7 @@ pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// The id of what was purged by hand is kept as long, so that a repeated add does not run it again.
+/// A purged id is kept: a repeated add does not run it again.
 pub async fn the_id_of_a_purged_task_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let new = task();
@@ -83,7 +83,7 @@ pub async fn the_id_of_a_purged_task_is_kept(handles: Handles) {
     assert_eq!(one.rows().await, []);
 }
 
-/// A dead worker is remembered for an hour, so that a late request of it is recognised, and then forgotten.
+/// A dead worker is kept for an hour, to recognize late requests.
 pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
     use interval_queue_task_contract::{Read, Reply};
     let (one, other) = usual(handles).await;
@@ -100,7 +100,7 @@ pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
     assert_eq!(seen, [2, 2, 2, 1]);
 }
 
-/// Tasks of a worker whose lease has ended are counted apart from those that run, whether or not somebody steps.
+/// Tasks of a dead worker count as lost even before a poll.
 pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..3).map(|_| task())).await;
@@ -112,7 +112,6 @@ pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     assert_eq!((overview.workers, overview.lost), (0, 2));
     assert_eq!(other.counted(Counted::Now(State::Leased)).await, 2);
     assert_eq!(one.stored(ids[1]).await.why, Some(interval_queue_task_contract::Why::Lost));
-    // A worker that lives has its own.
     let mut living = other.worker();
     assert_eq!(living.take(1).await, ids[2..]);
     one.live(&mut living, MINUTE * 5).await;
@@ -121,7 +120,7 @@ pub async fn tasks_of_a_dead_worker_are_lost(handles: Handles) {
     assert_eq!(one.counted(Counted::Now(State::Leased)).await, 1);
 }
 
-/// The longest wait is counted from when a task could run: from its time on, or from the end of its last run.
+/// A wait starts when the task could run: at its time, or after its last run.
 pub async fn a_task_is_ready_since_its_last_gate(handles: Handles) {
     let (one, other) = usual(handles).await;
     let oldest = async || {
@@ -142,13 +141,13 @@ pub async fn a_task_is_ready_since_its_last_gate(handles: Handles) {
     worker.end(run, Outcome::Released).await;
     one.live(&mut worker, Duration::from_secs(7)).await;
     assert_eq!(oldest().await, Some(7));
-    // Of several it is the one that waits for longest, whatever their order.
+    // The longest wait counts, in any order.
     one.add_one(NewTask { priority: 9, ..task() }).await;
     one.live(&mut worker, Duration::from_secs(1)).await;
     assert_eq!(oldest().await, Some(8));
 }
 
-/// A task that waits for its key or for upstreams cannot run before these let it in, however long ago it was added.
+/// A wait starts when key and upstreams let the task run.
 pub async fn a_task_is_ready_since_its_key_or_its_upstreams_let_it_in(handles: Handles) {
     let (one, other) = usual(handles).await;
     let oldest = async || {
@@ -165,7 +164,7 @@ pub async fn a_task_is_ready_since_its_key_or_its_upstreams_let_it_in(handles: H
     one.live(&mut worker, Duration::from_secs(3)).await;
     worker.tidy().await;
     assert_eq!(oldest().await, Some(3));
-    // Let in, it counts on while it is ready.
+    // The wait continues while the task is ready.
     one.live(&mut worker, Duration::from_secs(4)).await;
     assert_eq!(oldest().await, Some(7));
 }

@@ -1,4 +1,4 @@
-//! Keys: how many of one run at a time, and which.
+//! Keys: how many tasks of a key run at a time, and which.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use interval_queue_task_contract::{Change, NewTask, Outcome, SettingsChange, Sta
 
 use crate::client::{Handles, attempts, done, key, keyed, kind, opened, task, usual};
 
-/// One task of a key runs at a time. When it ends, the next has its place in the same command.
+/// One task of a key runs at a time. The command that ends it admits the next.
 pub async fn a_key_runs_one_task_at_a_time(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([keyed("k"), keyed("k"), keyed("k"), keyed("other"), task()]).await;
@@ -16,14 +16,14 @@ pub async fn a_key_runs_one_task_at_a_time(handles: Handles) {
     let got: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
     assert_eq!(got, [ids[0], ids[3], ids[4]]);
     assert_eq!(one.states(&ids[1..3]).await, [State::Blocked; 2]);
-    // Nothing is wanted: only the place is handed over.
+    // The step requests no task, but passes the permit on.
     worker.end((ids[0], leased[0].task.token), done()).await;
     assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Ready, State::Blocked]);
     assert_eq!(one.touch(Verb::Cancel, [ids[1]]).await, [ids[1]]);
     assert_eq!(one.states(&ids[1..3]).await, [State::Cancelled, State::Ready]);
 }
 
-/// As many run as the queue says, or as is said of the key.
+/// The key's limit, or the queue's, bounds running tasks.
 pub async fn a_key_runs_as_many_as_it_may(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -35,7 +35,7 @@ pub async fn a_key_runs_as_many_as_it_may(handles: Handles) {
     assert_eq!(other.worker().take(9).await.len(), 0);
 }
 
-/// One that comes later and is more urgent takes the place of one that has not begun.
+/// A later, more urgent task takes the permit of one that has not started.
 pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -52,7 +52,7 @@ pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
     assert_eq!(one.stored(mild).await.why, Some(Why::Key(Some(most))));
 }
 
-/// Ordered tasks of a key run in the order of adding, also around a retry, whatever their priorities and the limit.
+/// Ordered tasks of a key run in the order of adding, across retries, priorities and limits.
 pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -71,7 +71,7 @@ pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
     }
 }
 
-/// An ordered task of a key runs alone, whatever the limit: nothing joins it, and it joins nothing.
+/// An ordered task is the only running one of its key.
 pub async fn an_ordered_task_runs_alone(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -90,7 +90,8 @@ pub async fn an_ordered_task_runs_alone(handles: Handles) {
     assert_eq!(worker.take(9).await, [last]);
 }
 
-/// A paused key runs nothing, and is in nobody's way; what runs goes on. A limit that was raised is seen at once.
+/// A paused key starts nothing and blocks no other task; running tasks continue. A raised limit
+/// applies at once.
 pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..4).map(|_| keyed("k"))).await;
@@ -105,7 +106,7 @@ pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[1]]);
     one.change(Change::Set(SettingsChange { key_limit: Some(3), ..SettingsChange::default() })).await;
     assert_eq!(worker.take(9).await, ids[2..]);
-    // Lowered: what runs goes on, and nothing more begins before there are less.
+    // The limit is lowered: running tasks continue, and none starts above it.
     one.change(Change::Set(SettingsChange { key_limit: Some(1), ..SettingsChange::default() })).await;
     let later = one.add_one(keyed("k")).await;
     for &id in &ids[1..] {
@@ -115,7 +116,7 @@ pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     assert_eq!(worker.take(9).await, [later]);
 }
 
-/// A kind that is paused, or that nobody serves, holds no key.
+/// Tasks of a paused or unserved kind do not hold their key.
 pub async fn a_closed_kind_holds_no_key(handles: Handles) {
     let (one, other) = usual(handles).await;
     let of = |name: &str| NewTask { kind: kind(name), ..keyed("k") };
@@ -134,7 +135,7 @@ pub async fn a_closed_kind_holds_no_key(handles: Handles) {
     assert_eq!(other.worker_of(&["nobody"]).take(9).await, [ids[0]]);
 }
 
-/// Not even an ordered one whose kind was paused while it waited for its retry.
+/// An ordered task does not hold its key if its kind is paused before its retry.
 pub async fn a_closed_kind_gives_up_its_key_after_a_retry(handles: Handles) {
     let (one, other) = usual(handles).await;
     let of = |name: &str| NewTask { kind: kind(name), ordered: true, policy: attempts(2), ..keyed("k") };
@@ -148,7 +149,7 @@ pub async fn a_closed_kind_gives_up_its_key_after_a_retry(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[1]]);
 }
 
-/// No more run than may, however many ask, and a place that gets free is taken.
+/// `max_running` holds for all workers together, and freed permits are used.
 pub async fn a_limit_holds_for_all_workers(handles: Handles) {
     let settings = SettingsChange { max_running: MaxRunning::AtMost(3), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;

@@ -1,4 +1,4 @@
-//! Edges that come and go while a task waits.
+//! Edges that are added and removed while a task waits.
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{
@@ -21,8 +21,8 @@ async fn try_link(client: &Client, verb: Verb, of: impl IntoIterator<Item = Task
     (touched.ids.len(), touched.kept.len())
 }
 
-/// A task waits for one more, wherever it stood, and honours its time when that has ended; what it held goes to others.
-/// One that runs or has ended is left alone.
+/// A linked task releases what it holds, waits, then keeps its time. Running and ended tasks stay
+/// unchanged.
 pub async fn a_task_is_linked_while_it_waits(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(NewTask { priority: 9, ..task() }).await;
@@ -55,7 +55,7 @@ pub async fn a_task_is_linked_while_it_waits(handles: Handles) {
     assert_eq!(inputs(&one, ids[0]).await, [("up".into(), "7".into())]);
 }
 
-/// An edge to a task that has ended acts as any other.
+/// An edge to an ended task acts as any other.
 pub async fn a_task_is_linked_to_one_that_has_ended(handles: Handles) {
     let (one, other) = usual(handles).await;
     let (good, bad) = (one.add_one(task()).await, one.add_one(task()).await);
@@ -85,8 +85,8 @@ pub async fn a_task_is_linked_to_one_that_has_ended(handles: Handles) {
     assert_eq!(refusal(purged), StateErrorKind::NotFound);
 }
 
-/// A task does not wait any more for what it is unlinked from, nor gets its result; the last edge lets it go on to its
-/// time. One whose upstream has failed is saved so.
+/// An unlinked task neither waits nor gets the result; without edges it waits for its time.
+/// Unlinking a failed upstream lets a task continue.
 pub async fn a_task_is_unlinked(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add([task(), task()]).await;
@@ -120,7 +120,7 @@ pub async fn a_task_is_unlinked(handles: Handles) {
     assert_eq!(one.touch(Verb::Purge, [ups[1]]).await, [ups[1]], "nobody waits for it any more");
 }
 
-/// No task waits for itself, through whatever others.
+/// A link that would close a cycle is rejected.
 pub async fn links_make_no_cycle(handles: Handles) {
     let (one, other) = usual(handles).await;
     let first = task();
@@ -153,7 +153,7 @@ pub async fn links_make_no_cycle(handles: Handles) {
     assert!(at(new[0]) < at(first) && at(last) < at(apart) && at(new[1]) < at(new[2]), "{order:?}");
 }
 
-/// So many tasks that wait for one are looked at, and not one more.
+/// The search for cycles visits a bounded number of waiting tasks.
 pub async fn a_link_looks_so_far(handles: Handles) {
     let (one, _) = usual(handles).await;
     let first = task();
@@ -162,7 +162,7 @@ pub async fn a_link_looks_so_far(handles: Handles) {
     one.add([first, up]).await;
     for (many, linked) in [(MAX_LOOKED_AT, (1, 0)), (MAX_LOOKED_AT + 1, (0, 1))] {
         let awaited = task();
-        // One of them waits through another one.
+        // One task waits through two others.
         let near: Vec<_> = (1..many).map(|_| behind([awaited.id], OnFailure::Run)).collect();
         let far = behind([near[7].id, near[8].id], OnFailure::Run);
         let id = one.add([awaited].into_iter().chain(near).chain([far])).await[0];
@@ -170,7 +170,7 @@ pub async fn a_link_looks_so_far(handles: Handles) {
     }
 }
 
-/// Many tasks are linked by a few commands, and each once.
+/// A few commands link many tasks, each once.
 pub async fn many_are_linked_page_by_page(handles: Handles) {
     let (one, _) = usual(handles).await;
     let first = task();

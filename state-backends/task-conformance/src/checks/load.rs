@@ -1,4 +1,4 @@
-//! What a worker has room for: the weights that its capacity leaves, and the priorities that its load leaves.
+//! Free capacity of a worker: weights, and priorities under load.
 
 use interval_queue_task_contract::{
     ABOVE_ALL, Completion, NewTask, Read, Reply, Room, State, Step, TaskId, Why,
@@ -18,7 +18,7 @@ fn room(weight: u32, empty: bool) -> Option<Room> {
     Some(Room { weight, empty })
 }
 
-/// Tasks are leased in their order while their weights fit. A heavy one is not passed by lighter ones.
+/// Tasks are leased in order while their weights fit. None passes a heavier one.
 pub async fn a_worker_gets_what_fits_in_its_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([2, 1, 3, 1].map(heavy)).await;
@@ -35,7 +35,7 @@ pub async fn a_worker_gets_what_fits_in_its_order(handles: Handles) {
     assert_eq!(without.take(9).await, ids[3..], "one without a capacity takes any");
 }
 
-/// A task that is heavier than the whole capacity is leased alone, to a worker that holds nothing.
+/// A task above the whole capacity runs alone.
 pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(9), heavy(1)]).await;
@@ -47,7 +47,7 @@ pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
     assert_eq!(one.state(ids[1]).await, State::Ready);
 }
 
-/// A task is told that load is in its way while all workers that serve its kind, and live, are under it.
+/// A task's `why` is load while all live workers of its kind are under load.
 pub async fn a_task_is_told_of_load(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([1, 0, -1].map(|priority| NewTask { priority, ..task() })).await;
@@ -73,7 +73,7 @@ pub async fn a_task_is_told_of_load(handles: Handles) {
     assert_eq!(second.take(9).await, ids[1..], "load that has fallen is in nobody's way");
 }
 
-/// A task is told that no living worker which would take it has room for its weight.
+/// A task's `why` is its weight while no live worker has the capacity.
 pub async fn a_task_is_told_of_room(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(3), heavy(2)]).await;

@@ -1,10 +1,10 @@
-//! What is expected of every store of tasks, one function for each expectation.
+//! The requirements of every task store, one function each.
 //!
-//! They judge by what the replies say, so that a busy machine fails none of them.
+//! Checks judge replies, so that a busy machine fails none.
 //!
 //! # Panics
 //!
-//! Every check panics where the store does not do what is expected.
+//! A check panics if the store violates its requirement.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Tasks that leave a queue, and come to another one.
+//! Moving tasks between queues.
 
 use interval_queue_contract::{Label, StateErrorKind};
 use interval_queue_task_contract::{
@@ -44,8 +44,8 @@ async fn take(client: &Client, ids: &[TaskId]) -> Vec<Imported> {
     all
 }
 
-/// A task comes with its order, its runs and the attempts that are left; one that has ended as it ended. What comes
-/// again changes nothing.
+/// An imported task keeps order, history and remaining attempts, an ended one its outcome. A
+/// repeated import changes nothing.
 pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
     let (there, _) = usual(handles.clone()).await;
     let (here, other) = usual(handles).await;
@@ -100,7 +100,7 @@ pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
     ] {
         assert_eq!(here.counted(counted).await, retained, "{counted}");
     }
-    // It has failed once, and has two attempts.
+    // The task has failed once and has two attempts.
     let mut worker = other.worker_of(&["default", "k"]);
     worker.tidy().await;
     assert_eq!(
@@ -116,7 +116,7 @@ pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
     assert_eq!((x.state, x.failures, x.history.len()), (State::Failed, 2, 1));
 }
 
-/// What waits for others there waits for them here, and has their results.
+/// Imported tasks wait for imported upstreams and get their results.
 pub async fn imported_tasks_wait_for_their_upstreams(handles: Handles) {
     let (there, _) = usual(handles.clone()).await;
     let (here, other) = usual(handles).await;
@@ -139,8 +139,7 @@ pub async fn imported_tasks_wait_for_their_upstreams(handles: Handles) {
     assert_eq!(worker.take(9).await, [down]);
 }
 
-/// One that is moved is cancelled where it was, whatever it waits for, and what waits for it goes on waiting. Whoever
-/// retries it has it back.
+/// A moved task is cancelled at its origin; its downstreams still wait. A retry restores it.
 pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), keyed("k"), keyed("k"), task(), named("n")]).await;
@@ -163,7 +162,7 @@ pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     assert_eq!(one.state(down).await, State::Waiting);
     one.add_one(named("n")).await;
     assert_eq!(one.touch(to.clone(), [ids[3]]).await, [], "it has left");
-    // Back again.
+    // Retried at the origin.
     assert_eq!(one.touch(Verb::Retry, [ids[3]]).await, [ids[3]]);
     assert_eq!(one.row(ids[3]).await.tags, []);
     worker.end(run, done()).await;
@@ -174,20 +173,20 @@ pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     assert_eq!((x.key, x.state), (Some(key("k")), State::Leased));
 }
 
-/// A task that has arrived elsewhere is not retried where it was: it would run at both.
+/// A task that has arrived is not retried at its origin: it would run twice.
 pub async fn a_moved_task_is_retried_there_alone(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([task(), task()]).await;
     let away = Verb::Move(Label::new("elsewhere").unwrap());
     assert_eq!(one.touch(away, ids.clone()).await, ids);
-    // The second one has arrived.
+    // The second task has arrived.
     one.touch(Verb::Untag(Tag::new(MOVING).unwrap()), [ids[1]]).await;
     let retried = one.try_touch(touch(Verb::Retry, Selector::default())).await.unwrap();
     assert_eq!((retried.ids, retried.kept), (vec![ids[0]], vec![]));
     assert_eq!(one.state(ids[1]).await, State::Cancelled);
 }
 
-/// A task of a key stays while another one of the key runs: at its destination it would run beside it.
+/// A task is not moved while another task of its key runs: both would run at once.
 pub async fn a_key_that_runs_is_not_moved(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([keyed("k"), keyed("k"), keyed("free"), task()]).await;

@@ -1,12 +1,12 @@
-//! Which task is leased next.
+//! The order of leases.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{NewTask, Read, Reply, SettingsChange, State, Step, TaskId, Verb, When};
 
 use crate::client::{Handles, id_of_name, in_seconds, kind, opened, seconds, task, usual};
 
-/// By `due`, equals in the order of adding, over all kinds and priorities; one that has waited an ageing is as urgent as one a
-/// priority higher. The line is read in the same order.
+/// Leases follow `due` across kinds and priorities, then the order of adding. An ageing equals a
+/// priority. `Read::Line` agrees.
 pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = Vec::new();
@@ -18,10 +18,10 @@ pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     for id in one.add(batch).await {
         retained.push((one.row(id).await.due, id));
     }
-    // Stable: equals stay as they were added.
+    // A stable sort: ties keep the order of adding.
     retained.sort_by_key(|&(due, _)| due);
     let mut worker = other.worker_of(&["c", "a", "b"]);
-    // It carries out what is due, so that all are ready.
+    // The poll admits all due tasks.
     worker.beat().await;
     let retained: Vec<TaskId> = retained.into_iter().map(|(_, id)| id).collect();
     let line = async |limit| match one.read(Read::Line(limit)).await {
@@ -38,7 +38,7 @@ pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     assert_eq!(taken, retained);
 }
 
-/// `due` is the time of adding, or that before which it is not to run, less an ageing for each step of priority.
+/// `due` is the time of adding or the start time, minus an ageing per priority.
 pub async fn priority_counts_as_time(handles: Handles) {
     let ageing = Some(seconds(100));
     let (one, other) = opened(handles, SettingsChange { ageing, ..SettingsChange::default() }).await;
@@ -64,7 +64,7 @@ pub async fn priority_counts_as_time(handles: Handles) {
     assert_eq!((from[3].0, from[3].2), (from[3].1, Micros::new(7)));
 }
 
-/// A worker is offered no kind that it does not serve, and nothing below the priority that it asks for.
+/// A worker gets only its kinds, and nothing below its minimum priority.
 pub async fn a_worker_gets_what_it_serves(handles: Handles) {
     let (one, other) = usual(handles).await;
     let of = |name: &str, priority| NewTask { kind: kind(name), priority, ..task() };
@@ -78,7 +78,7 @@ pub async fn a_worker_gets_what_it_serves(handles: Handles) {
     assert_eq!(overview.unserved, [kind("b")]);
 }
 
-/// A task is not leased before its time, and a step says when to look again; released, it runs at once.
+/// A task waits for its time, which replies contain. Released, it runs at once.
 pub async fn a_task_waits_for_its_time(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one
@@ -100,7 +100,7 @@ pub async fn a_task_waits_for_its_time(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[0]]);
 }
 
-/// A task that is to run at once, and one whose time has come, run also after a back step of the clock.
+/// A ready task stays ready when the clock steps back.
 pub async fn a_gate_once_passed_stays_passed(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();

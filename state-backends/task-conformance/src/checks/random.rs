@@ -1,4 +1,4 @@
-//! The rules: whatever the store, a command does what they do.
+//! Every store does what the rules do.
 
 use std::{env, sync::Arc};
 
@@ -12,16 +12,14 @@ use crate::{
     play::{Stage, play_on},
 };
 
-/// Names the first play. Another number explores others.
+/// The environment variable with the first seed.
 const SEED: &str = "INTERVAL_QUEUE_SEED";
-/// How many plays there are: 1 by default, which is some thousand commands.
+/// The environment variable with the number of runs. Default: 1, some thousand commands.
 const PLAYS: &str = "INTERVAL_QUEUE_PLAYS";
 
-/// Thousands of random commands are replied to and stored as the rules have it, letter by letter, and every promise
-/// holds: see [`play`](crate::play::play()).
-///
-/// The play follows from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default; `INTERVAL_QUEUE_PLAYS`
-/// asks for more than one, each by the next seed.
+/// Thousands of random commands are answered and stored exactly as by the rules, and all promises
+/// hold: see [`play`](crate::play::play()). `INTERVAL_QUEUE_SEED` (default 0) is the first seed,
+/// `INTERVAL_QUEUE_PLAYS` (default 1) the number of seeds.
 pub async fn commands_follow_the_rules(handles: Handles) {
     let clock = handles.clock.expect("this check needs a clock that can be set: see Handles::clock");
     let number = |name, usual| env::var(name).map_or(usual, |text| text.parse::<u64>().expect("a number"));
@@ -38,7 +36,7 @@ pub async fn commands_follow_the_rules(handles: Handles) {
     }
 }
 
-/// A store and the rules beside it, which are held to say the same.
+/// A store and the rules, compared command by command.
 #[derive(Debug)]
 struct Twin {
     store: Arc<dyn TaskStore>,
@@ -49,7 +47,7 @@ struct Twin {
 #[async_trait]
 impl TaskStore for Twin {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        // What the one has stored the other finds.
+        // Reads use the other handle.
         let store = if command.is_read() { &self.other } else { &self.store };
         let found = store.apply(queue, command.clone()).await;
         let retained = self.reference.apply(queue, command.clone()).await;

@@ -1,11 +1,11 @@
-//! A command that fails in its midst leaves everything as it was.
+//! A command that fails halfway changes nothing.
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{Json, NewTask, OnConflict, OnFailure, Verb};
 
 use crate::client::{Handles, behind, keyed, named, refusal, usual};
 
-/// Rows, payloads, edges, names and counts that were written before the failure are undone.
+/// A failure undoes rows, payloads, edges, names and counts.
 pub async fn a_refused_command_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     let holder = one.add_one(NewTask { key: keyed("k").key, ..named("n") }).await;
@@ -17,7 +17,7 @@ pub async fn a_refused_command_changes_nothing(handles: Handles) {
     let batch = vec![
         first.clone(),
         behind([first.id, holder], OnFailure::Wait),
-        // It gives the key to the next in line.
+        // The replaced task passes its key on.
         NewTask { on_conflict: OnConflict::Replace, payload: Json::new("7").unwrap(), ..named("n") },
         NewTask { on_conflict: OnConflict::Refuse, ..named("m") },
     ];
@@ -26,7 +26,7 @@ pub async fn a_refused_command_changes_nothing(handles: Handles) {
     assert_eq!(after.0, before.0);
     assert_eq!(after.1.counts, before.1.counts);
     assert_eq!(after.2, before.2, "payload and edges");
-    // Nor does it stand in any index: a name, a line, the ready ones.
+    // Undone tasks are in no index: names, keys, ready tasks.
     one.add_one(named("m")).await;
     assert_eq!(one.touch(Verb::Cancel, [holder]).await, [holder]);
     let mut taken = worker.take(9).await;

@@ -1,4 +1,4 @@
-//! Schedules: each nominal instant makes exactly one task.
+//! Schedules: each nominal instant adds exactly one task.
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
@@ -20,7 +20,7 @@ async fn schedules(client: &Client) -> Vec<Schedule> {
     }
 }
 
-/// Makes the task of this instant; the next one is a second later.
+/// A fire of the instant `at`; the next is one second later.
 fn fire(schedule: &Schedule, at: Micros) -> Fire {
     let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, at);
     Fire {
@@ -39,8 +39,7 @@ async fn fired(client: &Client, fire: Fire) -> Fired {
     }
 }
 
-/// Whoever comes first makes the task of an instant; who comes second, too early, or with another revision, makes
-/// nothing.
+/// The first fire of an instant adds its task; a second, early or outdated one adds nothing.
 pub async fn each_instant_makes_one_task(handles: Handles) {
     let (one, other) = usual(handles).await;
     let past = Micros::new(one.overview().await.at.get() - 5_000_000);
@@ -81,7 +80,7 @@ pub async fn each_instant_makes_one_task(handles: Handles) {
     assert_eq!(refusal(gone), StateErrorKind::NotFound);
 }
 
-/// An instant that comes while the task before has not ended is skipped.
+/// `Overlap::Skip` skips an instant while the task before is live.
 pub async fn an_instant_is_skipped(handles: Handles) {
     let (one, other) = usual(handles).await;
     let at = Micros::new(one.overview().await.at.get() - 9_000_000);
@@ -96,7 +95,7 @@ pub async fn an_instant_is_skipped(handles: Handles) {
     assert_eq!(one.rows().await.len(), 2);
 }
 
-/// Or kept until that one has ended, the last of several; it never runs beside another one.
+/// `Overlap::Keep` keeps the last instant until the task before has ended.
 pub async fn an_instant_is_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let at = Micros::new(one.overview().await.at.get() - 9_000_000);
@@ -110,13 +109,13 @@ pub async fn an_instant_is_kept(handles: Handles) {
     assert_eq!(fired(&one, nth(2)).await, Fired::Kept);
     assert_eq!(fired(&one, nth(2)).await, Fired::Kept, "it still runs");
     worker.end(run, done()).await;
-    // Somebody is quicker with the next one: that is the last of several.
+    // Another worker was quicker: the last of several instants is kept.
     assert_eq!(fired(&one, nth(3)).await, Fired::Made);
     assert_eq!(fired(&one, nth(2)).await, Fired::Stale);
     let run = worker.one().await;
     assert_eq!(fired(&one, nth(4)).await, Fired::Kept);
     worker.end(run, done()).await;
-    // The one before runs again.
+    // The task before runs again.
     one.touch(Verb::Retry, [run.0]).await;
     assert_eq!(fired(&one, nth(4)).await, Fired::Kept);
     worker.run().await;
@@ -129,8 +128,8 @@ pub async fn an_instant_is_kept(handles: Handles) {
     assert_eq!((made.len(), states.iter().filter(|state| state.is_ended()).count()), (3, 2));
 }
 
-/// A worker that was told of an instant has a second to make its task; one that was not told looks soon. Neither steps
-/// again at once, for what may be a schedule that it cannot read.
+/// A notified worker has one second to fire an instant; others poll soon. Neither polls at once,
+/// because the schedule may be unreadable to it.
 pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -149,11 +148,11 @@ pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
     assert_eq!((notified.schedules.len(), notified.next), (1, Some(crate::client::seconds(1))));
     let step = idle(worker.step());
     let unnotified = worker.send(step).await;
-    // Unless the host is so slow that it is told again.
+    // On a slow host the worker may be notified again.
     let soon =
         if unnotified.schedules.is_empty() { Micros::from_millis(100) } else { crate::client::seconds(1) };
     assert_eq!(unnotified.next, Some(soon));
-    // One that was kept and may follow, too.
+    // A kept instant that may follow is also due.
     let schedule = schedules(&one).await.remove(0);
     assert_eq!(fired(&one, fire(&schedule, now)).await, Fired::Made);
     let run = worker.one().await;

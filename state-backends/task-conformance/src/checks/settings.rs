@@ -1,4 +1,4 @@
-//! What is stored with a queue.
+//! The settings of a queue.
 
 use interval_queue_contract::{MaxRunning, Micros, OnExisting, StateErrorKind};
 use interval_queue_task_contract::{
@@ -7,7 +7,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, key, keyed, kind, refusal, task, touch, unopened, usual};
 
-/// Settings are stored as given, seen by all, and one that is not given stays.
+/// Settings are stored as given, visible to all; unset ones stay.
 pub async fn settings_are_seen_by_all(handles: Handles) {
     let (one, other) = unopened(handles);
     let policy = Policy {
@@ -44,7 +44,7 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
     assert_eq!(one.overview().await.settings, Settings { key_limit: 2, ..retained });
 }
 
-/// A paused queue leases nothing, what runs goes on, and it goes on when it is resumed.
+/// A paused queue leases nothing until it is resumed; running tasks continue.
 pub async fn a_paused_queue_leases_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([task(), keyed("k")]).await;
@@ -61,7 +61,7 @@ pub async fn a_paused_queue_leases_nothing(handles: Handles) {
     assert_eq!(one.read(Read::Ready(vec![kind("default")])).await, Reply::Ready(false));
 }
 
-/// Commands that break a bound are refused, and change nothing.
+/// Commands that exceed a bound are rejected and change nothing.
 pub async fn an_invalid_command_changes_nothing(handles: Handles) {
     use interval_queue_task_contract::{Add, Fire, Follow, NewTask, Step};
     let (one, other) = usual(handles).await;
@@ -101,8 +101,8 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
     assert_eq!((one.rows().await, one.overview().await.settings), before);
 }
 
-/// Settings and pauses create the queue, so that they can be made before the first task. To end a pause, or to change
-/// tasks, needs a queue.
+/// Settings and pauses create the queue before its first task. Resuming and changing tasks need
+/// one.
 pub async fn a_setting_creates_the_queue(handles: Handles) {
     let less = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let creating = [
@@ -139,7 +139,7 @@ pub async fn a_setting_creates_the_queue(handles: Handles) {
     assert_eq!(refusal(one.apply(Command::Read(Read::Clock)).await), StateErrorKind::NotFound);
 }
 
-/// What is paused is listed, with how much waits and since when. A pause of something that is paused changes nothing.
+/// Pauses are listed with their waiting tasks and start; repeats change nothing.
 pub async fn pauses_are_listed(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([keyed("b"), keyed("b"), keyed("a"), keyed("c")]).await;

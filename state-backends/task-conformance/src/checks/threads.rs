@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent clients.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::client::{Client, Handles, done, keyed, named, opened, task, usual};
 
-/// Many workers at once: each task is leased to one of them, once, and done once.
+/// With many concurrent workers each task is leased and completed once.
 pub async fn a_task_is_leased_to_one_worker(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids: BTreeSet<_> =
@@ -33,7 +33,7 @@ pub async fn a_task_is_leased_to_one_worker(handles: Handles) {
         crew.spawn(async move { work(client).await });
     }
     let mut runs: Vec<_> = crew.join_all().await.into_iter().flatten().collect();
-    // The last of a key may have come free when all had given up.
+    // The last task of a key may become ready after all workers stopped.
     let mut last = one.worker();
     while let Some(run) = last.lease(1).await.pop() {
         runs.push(run.task.id);
@@ -46,7 +46,7 @@ pub async fn a_task_is_leased_to_one_worker(handles: Handles) {
     assert_eq!(one.counted(Counted::Now(State::Done)).await, 120);
 }
 
-/// Limits of keys and of the queue hold while many lease at once.
+/// Limits of keys and queue hold under concurrent leases.
 pub async fn limits_hold_when_many_lease_at_once(handles: Handles) {
     let settings = SettingsChange {
         max_running: MaxRunning::AtMost(7),
@@ -72,7 +72,7 @@ pub async fn limits_hold_when_many_lease_at_once(handles: Handles) {
     assert_eq!(stored, 7);
 }
 
-/// Of many that add one name at once, one task is added.
+/// Of concurrent adds of one unique name, one adds a task.
 pub async fn one_of_many_has_a_name(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut crew = JoinSet::new();
@@ -88,7 +88,7 @@ pub async fn one_of_many_has_a_name(handles: Handles) {
     assert_eq!(ids.len(), 1);
 }
 
-/// Queues have nothing in common.
+/// Queues are independent.
 pub async fn queues_are_independent(handles: Handles) {
     let (one, _) = usual(handles.clone()).await;
     let (_, other) = usual(handles).await;

@@ -1,4 +1,4 @@
-//! How long tasks waited and ran, and how much of what has ended is kept.
+//! Waits and durations of tasks, and how many ended tasks are kept.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ async fn times(client: &Client, of: &str, from: Micros) -> Vec<Times> {
     }
 }
 
-/// The places of the lengths in which there is something, and how often.
+/// The non-empty cells of a histogram and their counts.
 fn lengths(counts: &[u64]) -> Vec<(usize, u64)> {
     counts.iter().copied().enumerate().filter(|&(_, count)| count > 0).collect()
 }
 
-/// A run is counted once by how long its task waited, from the time it was to wait for, and once by how long it took;
-/// a task that is given back has waited and has not run.
+/// Each run is counted by its wait, from the earliest start, and by its duration. A released task
+/// has only a wait.
 pub async fn times_are_counted_by_kind_and_hour(handles: Handles) {
     let (one, other) = usual(handles).await;
     let far = |text| NewTask { kind: kind(text), policy: attempts(1), ..task() };
@@ -41,19 +41,19 @@ pub async fn times_are_counted_by_kind_and_hour(handles: Handles) {
     worker.end(run, Outcome::Released).await;
     let of_default = times(&other, "default", Micros::ZERO).await;
     let [hour] = of_default.as_slice() else { panic!("{of_default:?}") };
-    // 700 ms, and 1,500 ms.
+    // A wait of 700 ms and a run of 1,500 ms.
     assert_eq!(lengths(&hour.wait.counts), [(10, 1)]);
     assert_eq!(lengths(&hour.run.counts), [(11, 1)]);
     assert_eq!((hour.wait.total.get() / 1_000_000, hour.run.total.get() / 1_000_000), (0, 1));
     let of_other = times(&one, "ä", hour.hour).await;
     let [of_other] = of_other.as_slice() else { panic!("{of_other:?}") };
-    // 700 ms, and 200 ms after the time that it waited for.
+    // Waits of 700 ms, and of 200 ms after the earliest start.
     assert_eq!(lengths(&of_other.wait.counts), [(8, 1), (10, 1)]);
     assert_eq!(lengths(&of_other.run.counts), [(11, 1)]);
     assert_eq!(times(&one, "nobody", Micros::ZERO).await, []);
 }
 
-/// Each hour has its own numbers, which are kept for a week.
+/// Histograms are per hour and kept for a week.
 pub async fn times_are_kept_for_a_week(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -76,8 +76,8 @@ pub async fn times_are_kept_for_a_week(handles: Handles) {
     assert_eq!(times(&one, "default", last + Micros::from_millis(3_600_000)).await, []);
 }
 
-/// Of what has ended as many are kept as the queue says, the latest; but each for 20 minutes, and longer while a
-/// downstream needs it.
+/// The latest ended tasks are kept up to the maximum; all for 20 minutes, and while a downstream
+/// needs them.
 pub async fn as_many_ended_tasks_are_kept_as_said(handles: Handles) {
     let keep = Keep { most_done: Some(2), most_cancelled: Some(0), ..Keep::default() };
     let (one, other) =

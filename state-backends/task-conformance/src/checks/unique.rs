@@ -1,4 +1,4 @@
-//! Names that at most one live task has.
+//! Unique names: at most one live task each.
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use crate::client::{Handles, attempts, behind, done, key, named, refusal, seconds, touch, usual};
 
-/// The second task of a name is kept out until the first has ended, whatever waits for it follows the first.
+/// A second task of a name is not added until the first ends; its downstreams follow the first.
 pub async fn a_unique_name_keeps_others_out(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();
@@ -24,7 +24,7 @@ pub async fn a_unique_name_keeps_others_out(handles: Handles) {
     one.add_one(named("n")).await;
 }
 
-/// A task whose name is taken refuses the whole `add`, if it says so.
+/// A conflict rejects the whole `add` if the task demands it.
 pub async fn a_unique_name_refuses_others(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add_one(named("n")).await;
@@ -34,7 +34,7 @@ pub async fn a_unique_name_refuses_others(handles: Handles) {
     assert_eq!(one.rows().await.len(), 1);
 }
 
-/// A task that is not leased becomes the new one, under its id and in its place. The id of the new one is remembered.
+/// An unleased task is replaced, keeping id and order. The new id is remembered.
 pub async fn a_unique_task_is_replaced_in_place(handles: Handles) {
     let (one, other) = usual(handles).await;
     let first = one.add_one(NewTask { priority: 1, policy: attempts(1), ..named("n") }).await;
@@ -52,7 +52,7 @@ pub async fn a_unique_task_is_replaced_in_place(handles: Handles) {
     let mut worker = one.worker();
     let leased = worker.lease(9).await;
     assert_eq!((leased.len(), &leased[0].payload), (1, &payload));
-    // While it runs it stands.
+    // A running task is not replaced.
     let third = NewTask { on_conflict: OnConflict::Replace, ..named("n") };
     assert_eq!(other.try_add(vec![third], Micros::ZERO).await.unwrap(), [Added::Kept(first)]);
     worker.end((first, leased[0].task.token), done()).await;
@@ -61,7 +61,8 @@ pub async fn a_unique_task_is_replaced_in_place(handles: Handles) {
     assert_eq!(worker.take(9).await, []);
 }
 
-/// A name until leased makes exactly one more run of all that comes during a run, whose retry does not take it back.
+/// A name until leased admits one more run for all adds during a run, whose retry does not reclaim
+/// the name.
 pub async fn a_name_until_leased_makes_one_more_run(handles: Handles) {
     let (one, other) = usual(handles).await;
     let until_leased =
@@ -77,7 +78,7 @@ pub async fn a_name_until_leased_makes_one_more_run(handles: Handles) {
     assert_eq!((run.0, holds), (first, vec![second]));
 }
 
-/// An ended task whose name another one has is not retried, whatever else is selected. A dry run says the same.
+/// An ended task whose name is taken is not retried, nor in a dry run.
 pub async fn a_retried_task_finds_its_name_taken(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = one.worker();
@@ -94,7 +95,7 @@ pub async fn a_retried_task_finds_its_name_taken(handles: Handles) {
     }
     assert_eq!(one.states(&[first, second]).await, [State::Done, State::Ready]);
     one.touch(Verb::Cancel, [second, of_other_name]).await;
-    // Of several that have ended one gets the name.
+    // Of several ended tasks, one gets the name.
     for dry_run in [true, false] {
         let retry = touch(Verb::Retry, Selector::ids([first, second]));
         let touched = one.try_touch(ChangeTasks { dry_run, ..retry }).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is done with selected tasks.
+//! Verbs on selected tasks.
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{
@@ -9,7 +9,7 @@ use crate::client::{
     Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, seconds, task, touch, usual,
 };
 
-/// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says.
+/// A waiting task is cancelled at once; a running one is notified and ends as cancelled.
 pub async fn cancelled_tasks_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), NewTask { not_before: in_seconds(99), ..task() }]).await;
@@ -26,7 +26,7 @@ pub async fn cancelled_tasks_end(handles: Handles) {
     assert_eq!(one.touch(Verb::Cancel, ids).await, [], "what has ended stays as it is");
 }
 
-/// A worker gives back what is released, and it counts nothing.
+/// A worker gives a released task back without a failed attempt.
 pub async fn released_tasks_go_back(handles: Handles) {
     let (one, other) = usual(handles).await;
     let id = one.add_one(task()).await;
@@ -39,8 +39,7 @@ pub async fn released_tasks_go_back(handles: Handles) {
     assert_eq!((x.state, x.stop, x.returns, x.failures), (State::Ready, None, 0, 0));
 }
 
-/// A task that is delayed or has another priority stands where one stands that was added so, and a key goes to whoever
-/// is the most urgent then.
+/// A delayed or reprioritized task is ordered as if added so; a key goes to its most urgent task.
 pub async fn reordered_tasks_take_their_places(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), keyed("k"), keyed("k"), keyed("k")]).await;
@@ -73,7 +72,7 @@ pub async fn reordered_tasks_take_their_places(handles: Handles) {
     }
 }
 
-/// A retry waits for its time and not for its turn: another priority leaves it that, and an ordered one keeps its key.
+/// A task that waits for its retry keeps its time at a new priority; an ordered one keeps its key.
 pub async fn a_reordered_retry_keeps_its_time(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ordered = || NewTask { ordered: true, ..keyed("k") };
@@ -96,7 +95,7 @@ pub async fn a_reordered_retry_keeps_its_time(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[0], ids[2]]);
 }
 
-/// Tags come and go, also on what runs or has ended.
+/// Tags are added and removed, also on running and ended tasks.
 pub async fn tags_come_and_go(handles: Handles) {
     let (one, other) = usual(handles).await;
     let tag = |n: usize| Tag::new(format!("t{n}")).unwrap();
@@ -128,7 +127,7 @@ pub(super) async fn twice(client: &Client, change: &ChangeTasks) -> interval_que
     real
 }
 
-/// A verb goes page by page up to its watermark, and a dry run tells exactly what the real one touches.
+/// A verb runs in pages up to its watermark. A dry run shows exactly the changed tasks.
 pub async fn verbs_go_page_by_page(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add((0..25).map(|n| if n % 2 == 0 { task() } else { keyed("k") })).await;
@@ -155,7 +154,7 @@ pub async fn verbs_go_page_by_page(handles: Handles) {
     assert_eq!(refusal(outcome), StateErrorKind::Invalid);
 }
 
-/// Each condition of a selector selects, and a page is sorted by id.
+/// Each condition of a selector works; pages are sorted by id.
 pub async fn selectors_select(handles: Handles) {
     let (one, other) = usual(handles).await;
     let tag = |text: &str| Tag::new(text).unwrap();
@@ -207,7 +206,7 @@ pub async fn selectors_select(handles: Handles) {
     worker.end(run, done()).await;
 }
 
-/// A purged task is forgotten but for its id.
+/// Only the id of a purged task is kept.
 pub async fn purged_tasks_are_forgotten(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
@@ -226,7 +225,7 @@ pub async fn purged_tasks_are_forgotten(handles: Handles) {
     assert_eq!(one.touch(Verb::Retry, [down]).await, []);
 }
 
-/// A flow that was cancelled is purged at once, whatever its tasks have waited for.
+/// A cancelled flow is purged at once, whatever its tasks waited for.
 pub async fn a_cancelled_flow_is_purged(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut ids = one.add([task(), task()]).await;
@@ -240,7 +239,7 @@ pub async fn a_cancelled_flow_is_purged(handles: Handles) {
     assert_eq!(one.states(&ids).await, [State::Purged; 3]);
 }
 
-/// A task that has not ended keeps its upstreams. One that has runs without their results if it is retried.
+/// A live task keeps its upstreams. An ended one is retried without their results.
 pub async fn what_a_live_task_needs_is_not_purged(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add([task(), task()]).await;

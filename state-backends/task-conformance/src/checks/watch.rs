@@ -1,4 +1,4 @@
-//! Nudges.
+//! Notifications.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use interval_queue_task_contract::{Change, SettingsChange, Verb};
 
 use crate::client::{Client, Handles, done, keyed, kind, opened, task, usual};
 
-/// Watches, if the store can be watched.
+/// Starts to watch. `None`: the store does not support it.
 async fn watch(client: &Client) -> Option<Changes> {
     match client.store().changes(client.queue()).await {
         Ok(changes) => Some(changes),
@@ -17,7 +17,7 @@ async fn watch(client: &Client) -> Option<Changes> {
     }
 }
 
-/// Several changes may give one nudge, and one may come late: all that are under way are taken.
+/// Consumes pending notifications, which changes may share and which may be late.
 pub(crate) async fn calm(changes: &mut Changes) {
     while tokio::time::timeout(Duration::from_millis(300), changes.next())
         .await
@@ -31,7 +31,7 @@ pub(crate) async fn notified(changes: &mut Changes, by: &str) {
     calm(changes).await;
 }
 
-/// Whoever watches is nudged when something may have become ready, is to be stopped, or was changed for all.
+/// Watchers are notified of tasks to lease, runs to stop, and changed settings.
 pub async fn news_nudge_those_who_watch(handles: Handles) {
     let settings = SettingsChange { max_running: MaxRunning::AtMost(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -53,7 +53,7 @@ pub async fn news_nudge_those_who_watch(handles: Handles) {
     notified(&mut changes, "settings").await;
 }
 
-/// A step that makes something ready which its own worker does not serve nudges those that do.
+/// A step that makes tasks of other kinds ready notifies their workers.
 pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
     let (one, other) = usual(handles).await;
     let Some(mut changes) = watch(&other).await else { return };
@@ -69,7 +69,7 @@ pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
     assert_eq!(served.take(9).await.len(), 1);
 }
 
-/// A heartbeat, a look and a refused command nudge nobody.
+/// A heartbeat, a read and a rejected command do not notify.
 pub async fn a_heartbeat_nudges_nobody(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([task(), keyed("k")]).await;

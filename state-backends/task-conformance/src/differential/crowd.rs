@@ -1,4 +1,4 @@
-//! Commands at random, of a few producers, workers and operators who know what they were answered.
+//! Random commands of producers, workers and operators that process the replies.
 
 #![allow(clippy::unwrap_used, reason = "the names and texts are constants")]
 
@@ -22,7 +22,6 @@ fn worker(n: u64) -> WorkerId {
     WorkerId::new(Uuid::from_u64_pair(9, n))
 }
 
-/// One worker.
 struct Member {
     worker: WorkerId,
     sequence: u64,
@@ -31,10 +30,9 @@ struct Member {
     restate: bool,
 }
 
-/// All who send commands.
 pub(super) struct Crowd {
     rng: Rng,
-    /// Whether tasks have nothing but a kind and a payload, as most have: a store may have a shorter way for those.
+    /// Whether tasks have only kind and payload, for which stores may have a fast path.
     adds_plain: bool,
     ids: Vec<TaskId>,
     members: Vec<Member>,
@@ -66,7 +64,7 @@ impl Crowd {
         self.members.push(Member { worker, sequence: 0, acknowledged: 0, holds: Vec::new(), restate: true });
     }
 
-    /// How far the clock goes until the next command, and in which direction.
+    /// Microseconds until the next command. Negative: the clock steps back.
     pub(super) fn pause(&mut self) -> i64 {
         match self.rng.u32(..100) {
             0 => -self.rng.i64(0..90_000_000),
@@ -88,7 +86,6 @@ impl Crowd {
         }
     }
 
-    /// What it learns from the reply.
     pub(super) fn hear(&mut self, reply: Option<&Reply>) {
         let Some((n, is_lost)) = self.stepped else { return };
         let member = &mut self.members[n];
@@ -187,7 +184,7 @@ impl Crowd {
         }
     }
 
-    /// Some parts of a policy, which may contradict the queue's.
+    /// A partial policy, which may contradict the queue's.
     fn own_policy(&mut self) -> PolicyOverride {
         let backoff = self.maybe(50, |own| SECOND * own.rng.u64(1..30));
         PolicyOverride {
@@ -215,7 +212,7 @@ impl Crowd {
         Command::Add(Add { tasks: tasks.into(), sequence, age })
     }
 
-    /// One that nobody has seen, as it may stand elsewhere.
+    /// An import of a new task, as another queue may have stored it.
     fn import(&mut self) -> Command {
         let new = id(self.ids.len() as u64 ^ 5);
         let new = self.new_task(new);

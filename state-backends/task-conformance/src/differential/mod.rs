@@ -1,7 +1,6 @@
-//! The same commands at random on a store and on the memory: the same replies, the same tasks.
+//! Sends the same random commands to a store and to the memory: replies and tasks must be equal.
 //!
-//! A store that finds and writes rows differs where a look or a write is wrong. A store with rules of its own
-//! is held to the rules by this.
+//! Finds wrong lookups and writes, and wrong implementations of the rules.
 
 mod crowd;
 
@@ -12,23 +11,23 @@ use interval_queue_task_contract::{Command, Follow, Mark, Read, Reply, Selector,
 use self::crowd::Crowd;
 use crate::play::Stage;
 
-/// After so many commands all that is stored is compared.
+/// Commands between two comparisons of all rows.
 const BETWEEN_LOOKS: usize = 16;
 
-/// A command that a store carried out otherwise than the memory did.
+/// A command whose reply or result differs between a store and the memory.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("seed {seed}, command {number}: {what}")]
 #[non_exhaustive]
 pub struct Different {
-    /// Of the commands.
+    /// The seed of the commands.
     pub seed: u64,
-    /// Which of them, from 0.
+    /// The index of the command, from 0.
     pub number: usize,
-    /// The command, and what was told or stored.
+    /// The command, and the differing replies or rows.
     pub what: String,
 }
 
-/// Sends `commands` commands to the store and to the memory. Gives how many tasks were leased.
+/// Sends `commands` commands to both. Returns the number of leased tasks.
 ///
 /// # Errors
 ///
@@ -36,7 +35,7 @@ pub struct Different {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future leaves the queue where it is.
+/// A dropped future leaves the queue as it is.
 pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize, Different> {
     let clock = stage.clock.clone();
     let memory = MemoryTasks::with_clock(move || clock.now());
@@ -72,7 +71,7 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
                 let expected = memory.apply(&queue, read.clone()).await;
                 same(notified(&stage.store.apply(&queue, read).await), notified(&expected))?;
             }
-            // Followed for a while, and then not: what goes a shorter way then goes it again.
+            // A follower is active half of the time, because events may disable fast paths.
             if number % (16 * BETWEEN_LOOKS) < 8 * BETWEEN_LOOKS {
                 let after = Some(Mark { number: 0, at: stage.clock.now() });
                 let follow = Command::Follow(Follow { after, most: 1_000 });
@@ -84,10 +83,10 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
     Ok(leased)
 }
 
-/// What can be compared of an answer.
+/// The comparable part of a reply.
 fn notified(answer: &Result<Reply, StateError>) -> String {
     match answer {
-        // Each store numbers events on its own.
+        // Stores number events independently.
         Ok(Reply::Followed(followed)) => format!("{:?}, missed: {}", followed.events, followed.missed),
         Ok(reply) => format!("{reply:?}"),
         Err(error) => format!("{:?}: {error}", error.kind()),

@@ -1,4 +1,4 @@
-//! The meetings: the members of each, and what is there before.
+//! The interleavings: the members of each and the prepared queue.
 
 use futures::{FutureExt, future::BoxFuture};
 use interval_queue_contract::{MaxRunning, Micros};
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::client::{key, seconds};
 
-/// Some sessions on a queue that was prepared for them.
+/// Sessions that run concurrently on a prepared queue.
 #[derive(Clone, Copy)]
 pub struct Meeting {
-    /// What it is called.
+    /// The name of the interleaving.
     pub name: &'static str,
     pub(super) prepare: for<'s> fn(&'s mut Scene) -> BoxFuture<'s, Vec<Member>>,
 }
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Meeting {
 
 macro_rules! meetings {
     ($($name:ident),+ $(,)?) => {
-        /// All there are.
+        /// All interleavings.
         pub const MEETINGS: &[Meeting] =
             &[$(Meeting { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
     };
@@ -67,7 +67,8 @@ meetings![
 
 macro_rules! within {
     ($($name:ident),+ $(,)?) => {
-        /// Those of applications whose transactions say something to the store, for a store that has it.
+        /// Interleavings with tasks written in applications' transactions. Not all stores support
+        /// that.
         pub const MEETINGS_WITHIN: &[Meeting] =
             &[$(Meeting { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
     };
@@ -129,7 +130,6 @@ fn one(command: Command) -> Member {
     Member::Commands(vec![command])
 }
 
-/// The next step of a worker, which wants a task.
 fn wanting(worker: &mut Hand, complete: Vec<Completion>) -> Member {
     one(Command::Step(Step { complete, want: 1, ..worker.step() }))
 }
@@ -154,7 +154,7 @@ async fn two_steps_at_one_key(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, done(&leased[0])), wanting(&mut Hand::new(2), Vec::new())]
 }
 
-/// One worker does the upstream of a task, the other one a second upstream of it.
+/// Two workers complete two upstreams of the same task.
 async fn two_steps_at_two_ends_of_one_task(scene: &mut Scene) -> Vec<Member> {
     let both = [id(1), id(2)].map(|up| NewEdge { up, name: None, on_failure: OnFailure::Cancel });
     scene.add([task(1), task(2), NewTask { edges: both.into(), ..task(3) }]).await;
@@ -164,7 +164,7 @@ async fn two_steps_at_two_ends_of_one_task(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, done(&ours[0])), wanting(&mut second, done(&theirs[0]))]
 }
 
-/// The lease is over: the end of the run and the next lease of its task meet.
+/// A run's end after its lease races the next lease.
 async fn a_late_step_and_its_successor(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
@@ -173,18 +173,18 @@ async fn a_late_step_and_its_successor(scene: &mut Scene) -> Vec<Member> {
         scene.pass(LEASE.get() / 3_000_000 + 1);
         scene.step(second.step()).await;
     }
-    // What is seldom looked for is looked for now.
+    // Makes the step due for rare lookups.
     scene.pass(1);
     vec![wanting(&mut first, done(&leased[0])), wanting(&mut second, Vec::new())]
 }
 
-/// The task that is leased, or is about to be, is cancelled.
+/// A task is cancelled while it is leased.
 async fn a_step_and_a_cancellation(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1))]).await;
     vec![wanting(&mut Hand::new(1), Vec::new()), verb(Verb::Cancel, id(1))]
 }
 
-/// A failure that was told to some downstreams meets the retry of the task.
+/// A partly notified failure races the task's retry.
 async fn a_step_and_a_retry(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1)), task(3)]).await;
     let mut first = Hand::new(1);
@@ -199,7 +199,7 @@ fn link(of: u64, up: u64) -> Member {
     verb(Verb::Link(edge), id(of))
 }
 
-/// The upstream ends, and the other one is to be leased, while that is to wait for it.
+/// An upstream ends and the other task is leased while they are linked.
 async fn a_step_and_a_link(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2)]).await;
     let mut first = Hand::new(1);
@@ -207,21 +207,21 @@ async fn a_step_and_a_link(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, done(&leased[0])), link(2, 1)]
 }
 
-/// A task is added behind one that is to wait for another one.
+/// A task is added downstream of one that is being linked.
 async fn a_link_and_an_add_behind_its_task(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2)]).await;
     let mut first = Hand::new(1);
     vec![link(2, 1), one(add([behind(3, id(2))])), wanting(&mut first, Vec::new())]
 }
 
-/// Each of two tasks is to wait for the other one.
+/// Two tasks are each linked to wait for the other.
 async fn two_links_that_cross(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2), task(3)]).await;
     let mut first = Hand::new(1);
     vec![link(1, 2), link(2, 1), wanting(&mut first, Vec::new())]
 }
 
-/// The upstream is purged while its downstream, which wants its result, ends.
+/// An upstream is purged while its downstream ends, which needs the result.
 async fn a_step_and_a_purge(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), behind(2, id(1))]).await;
     let mut first = Hand::new(1);
@@ -246,7 +246,7 @@ async fn a_step_and_a_pause(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut Hand::new(1), Vec::new()), one(Command::Change(Change::Pause))]
 }
 
-/// The downstream is added while its upstream ends.
+/// A downstream is added while its upstream ends.
 async fn a_step_and_an_add_behind_its_task(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let mut first = Hand::new(1);
@@ -254,7 +254,7 @@ async fn a_step_and_an_add_behind_its_task(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, done(&leased[0])), one(add([behind(2, id(1))]))]
 }
 
-/// The name is taken while it becomes free.
+/// A unique name is taken while it is released.
 async fn a_step_and_an_add_of_its_name(scene: &mut Scene) -> Vec<Member> {
     scene.add([named(1, OnConflict::Keep)]).await;
     let mut first = Hand::new(1);
@@ -332,7 +332,8 @@ async fn two_steps_and_an_application(scene: &mut Scene) -> Vec<Member> {
     all
 }
 
-/// Commands of one process, two of which are refused: one that comes late, and one whose second task may not be added.
+/// Commands of one process, two of them rejected: a late one, and an add with an invalid second
+/// task.
 async fn group(scene: &mut Scene) -> Member {
     scene.add([named(1, OnConflict::Keep), task(2), task(3)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));
@@ -391,7 +392,7 @@ async fn a_step_and_an_application_that_completes_at_its_key(scene: &mut Scene) 
     vec![completes(&first, &leased[0]), wanting(&mut second, Vec::new())]
 }
 
-/// The worker says so as well.
+/// Worker and application complete the same run.
 async fn a_step_and_an_application_that_complete_the_same_run(scene: &mut Scene) -> Vec<Member> {
     scene.add([keyed(1), keyed(2)]).await;
     let mut first = Hand::new(1);
@@ -402,7 +403,7 @@ async fn a_step_and_an_application_that_complete_the_same_run(scene: &mut Scene)
     ]
 }
 
-/// The lease is over, and the step of another worker takes the task.
+/// The lease has ended, and another worker takes the task.
 async fn a_late_step_and_an_application_that_completes(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1)]).await;
     let (mut first, mut second) = (Hand::new(1), Hand::new(2));

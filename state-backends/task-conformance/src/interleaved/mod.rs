@@ -1,14 +1,10 @@
-//! Transactions that meet, in every order of their statements: one is held before a statement, for each of its
-//! statements, while another one goes on as far as the store lets it. Whatever the order, all must have come out as if
-//! one had run after the other.
-//!
-//! What is ordered here, statements of sessions, is the same for every store; a store brings [`Sessions`] that run one
-//! statement at a time. What the right outcome is, the rules say: the same commands, one after the other, on the
-//! memory.
+//! Concurrent transactions in every order of their statements. Before each statement one session is
+//! held while others proceed as far as the store allows. The result must equal that of some serial
+//! order, which the memory computes. A store implements [`Sessions`].
 
+mod interleaved_schedules;
 mod meetings;
 mod scene;
-mod schedules;
 mod serial;
 
 use std::fmt;
@@ -17,99 +13,99 @@ use async_trait::async_trait;
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Add, Added, Command, Completed, Completion, Reply, TaskStore, WorkerId};
 
-use self::schedules::Schedules;
+use self::interleaved_schedules::Schedules;
 pub use self::{
     meetings::{MEETINGS, MEETINGS_WITHIN, Meeting},
     serial::Prepared,
 };
 
-/// So often sessions that all wait for one another may try again.
+/// Maximum consecutive attempts while all sessions wait for one another.
 const PATIENCE: usize = 1_000;
 
-/// Somebody with a transaction.
+/// A participant with a transaction.
 #[derive(Clone, Debug)]
 pub enum Member {
-    /// A process that sends the store commands, all at once. A store may carry them out in one transaction.
+    /// A process that sends commands concurrently. A store may run them in one transaction.
     Commands(Vec<Command>),
-    /// A program that keeps rows of its own in the same database.
+    /// A program with rows of its own in the same database.
     Application(Application),
-    /// One whose transaction says something to the store as well. What is refused is rolled back.
+    /// An application whose transaction also writes tasks. A rejection rolls it back.
     Within(Within),
 }
 
-/// What the transaction of an application says to the store.
+/// The write of tasks in an application's transaction.
 #[derive(Clone, Debug)]
 pub enum Within {
-    /// It adds tasks.
+    /// Adds tasks.
     Adds(Add),
-    /// It ends the run of a worker.
+    /// Completes a worker's run.
     Completes(WorkerId, Completion),
 }
 
-/// What it was answered.
+/// The result of a [`Within`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// What became of the tasks.
+    /// The added tasks.
     Added(Vec<Added>),
-    /// The run has ended.
+    /// The completed run.
     Completed(Completed),
 }
 
-/// What the transaction of an application does.
+/// The transaction of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Application {
-    /// It writes rows and keeps them.
+    /// Writes rows and commits.
     Commits,
-    /// It writes rows and takes them back.
+    /// Writes rows and rolls back.
     RollsBack,
-    /// It reads rows of its own and of the store, then writes. It may have to begin again.
+    /// Reads its own rows and the store's, then writes. May have to start over.
     ReadsFirst,
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
-    /// It has run a statement, and is held before the next one.
+    /// Ran a statement and is held before the next.
     Held,
-    /// It could not run its statement: another one has what it needs.
+    /// Could not run its statement: another session holds a lock.
     Waits,
     /// Its transaction has ended.
     Over,
 }
 
-/// What came of a session.
+/// The result of a session.
 #[derive(Debug)]
 pub enum End {
-    /// What the commands were answered.
+    /// The replies to the commands.
     Answered(Vec<Result<Reply, StateError>>),
-    /// Whether the application was told that its rows are kept.
+    /// Whether the application's commit was confirmed.
     Application(bool),
-    /// What the transaction was answered that is committed now, or why the application has rolled it back. None: others
-    /// stood in its way, and it has rolled it back.
+    /// The result of a committed transaction, or the error that rolled it back. `None`: rolled back
+    /// by a conflict.
     Within(Option<Result<Said, StateErrorKind>>),
 }
 
-/// One transaction that runs one statement at a time.
+/// A transaction that runs one statement at a time.
 #[async_trait]
 pub trait Session: Send {
     /// Runs the next statement.
     async fn go_on(&mut self) -> Stands;
-    /// What came of it, once it is over.
+    /// The result, once the session is over.
     async fn end(&mut self) -> End;
 }
 
 /// A store whose transactions can be held.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// The store, to prepare a queue and to look at it. Nothing that is done by this handle is held.
+    /// The store, to prepare and read a queue without being held.
     fn store(&self) -> &dyn TaskStore;
-    /// Sets its clock.
+    /// Sets the store's clock.
     fn set_clock(&self, to: Micros);
-    /// A session of the client with this number, which has run nothing yet.
+    /// A new session of client `client`.
     async fn begin(&self, client: usize, queue: &QueueName, member: &Member) -> Box<dyn Session>;
 }
 
-/// What the schedules of a meeting had in them.
+/// Counts over the schedules of an interleaving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explored {
@@ -117,47 +113,47 @@ pub struct Explored {
     pub schedules: usize,
     /// Statements.
     pub statements: usize,
-    /// How often a session had to wait for another one.
+    /// Attempts in which a session had to wait for another.
     pub waits: usize,
-    /// Commands that were refused since others held the store, and changed nothing.
+    /// Commands rejected without effect, because other sessions held the store.
     pub refused: usize,
-    /// Transactions of applications that were undone.
+    /// Transactions of applications that were rolled back.
     pub undone: usize,
 }
 
-/// An order in which the outcome is none of those that there are one after the other.
+/// An order whose result equals no serial order.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{meeting}, schedule {schedule:?}: {what}")]
 #[non_exhaustive]
 pub struct Tangled {
-    /// The name of the meeting.
+    /// The name of the interleaving.
     pub meeting: &'static str,
-    /// Which session ran each statement.
+    /// The session of each statement.
     pub schedule: Vec<usize>,
-    /// What is wrong.
+    /// The difference.
     pub what: String,
 }
 
-/// Which orders are played, and what is looked at.
+/// The orders to run, and when to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// So many sessions at most are left for another one while they could go on.
+    /// Maximum number of switches from a session that could proceed.
     pub changes: usize,
-    /// Whether somebody looks at the store each time that a session is left, and not only at the end.
+    /// Whether the store is also read at each switch, not only at the end.
     pub looks_between: bool,
-    /// Of the orders that differ in where a session is left, only every so many are played; 1: all.
+    /// Runs every n-th order of those that differ in the last switch; 1: all.
     pub every: usize,
 }
 
-/// Plays a meeting in every order of the statements within these bounds.
+/// Runs an interleaving in every order of statements within these bounds.
 ///
 /// # Errors
 ///
-/// The first order with a wrong outcome.
+/// The first order with a wrong result.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future leaves sessions and queues where they are.
+/// A dropped future leaves sessions and queues as they are.
 pub async fn explore(
     sessions: &dyn Sessions,
     meeting: &Meeting,
@@ -179,7 +175,6 @@ pub async fn explore(
     Ok(explored)
 }
 
-/// One schedule.
 struct Play<'a> {
     sessions: &'a dyn Sessions,
     bounds: Bounds,
@@ -195,7 +190,7 @@ impl Play<'_> {
             all.push(self.sessions.begin(n, &queue, member).await);
         }
         let mut stands: Vec<Option<Stands>> = vec![None; all.len()];
-        // A store may carry out by itself what had to wait.
+        // A store may run a waiting statement by itself: its effects are unknown.
         let mut has_waited = vec![false; all.len()];
         let mut answered = Vec::new();
         let (mut current, mut idle) = (None, 0);
@@ -204,13 +199,13 @@ impl Play<'_> {
                 (0..all.len()).filter(|&n| matches!(stands[n], None | Some(Stands::Held))).collect();
             let who = match schedules.choose(current, &can) {
                 Some(who) => who,
-                // Somebody who waits tries again.
+                // The first waiting session retries.
                 None => match stands.iter().position(|stands| *stands == Some(Stands::Waits)) {
                     Some(who) => who,
                     None => break,
                 },
             };
-            // A look while a transaction is held sees nothing of it.
+            // A read must see nothing of a held transaction.
             let is_known = !has_waited.contains(&true);
             if self.bounds.looks_between && is_known && current.is_some_and(|current| current != who) {
                 self.look(&queue, &answered).await?;
@@ -229,7 +224,7 @@ impl Play<'_> {
                     if idle > PATIENCE {
                         return Err(format!("nobody goes on: {stands:?}"));
                     }
-                    // The next one that waits comes first.
+                    // All waiting sessions become runnable, so that another one is tried next.
                     if can.is_empty() {
                         stands.iter_mut().for_each(|stands| {
                             stands.take_if(|stands| *stands == Stands::Waits);
@@ -239,7 +234,7 @@ impl Play<'_> {
                 Stands::Over => {
                     idle = 0;
                     self.ended(who, all[who].end().await, &mut answered);
-                    // What it held is free.
+                    // The session's locks are free.
                     stands.iter_mut().for_each(|stands| {
                         stands.take_if(|stands| *stands == Stands::Waits);
                     });
@@ -249,7 +244,6 @@ impl Play<'_> {
         self.look(&queue, &answered).await
     }
 
-    /// Takes down what came of a session, if it changed what the store has.
     fn ended(&mut self, who: usize, end: End, answered: &mut Vec<(usize, Option<String>)>) {
         match end {
             End::Answered(replies) if replies.iter().all(is_refused) => self.explored.refused += 1,
@@ -265,7 +259,7 @@ impl Play<'_> {
     }
 }
 
-/// Whether nothing was done, since others held the store too long.
+/// Whether the command failed because other sessions held the store too long.
 fn is_refused(reply: &Result<Reply, StateError>) -> bool {
     matches!(reply, Err(error) if error.kind() == StateErrorKind::Unreachable)
 }

@@ -1,4 +1,4 @@
-//! How a queue is prepared for a meeting: on the memory first, and what was said there then to the store.
+//! Prepares a queue: runs commands on the memory and records them for the store.
 
 use std::sync::{
     Arc,
@@ -14,11 +14,9 @@ use uuid::Uuid;
 
 use crate::client::{seconds, unique};
 
-/// The lease of all workers.
 pub(super) const LEASE: Micros = Micros::from_millis(60_000);
 const BEGIN: Micros = Micros::from_millis(1_700_000_000_000);
 
-/// A queue that nobody has.
 #[allow(clippy::expect_used, reason = "the name is short")]
 pub(super) fn queue() -> QueueName {
     QueueName::new(format!("meeting-{}", unique())).expect("a name")
@@ -28,7 +26,6 @@ pub(super) fn id(n: u64) -> TaskId {
     TaskId::new(Uuid::from_u64_pair(7, n))
 }
 
-/// A memory whose clock somebody sets.
 #[derive(Clone)]
 pub(super) struct Memory {
     pub(super) store: MemoryTasks,
@@ -57,14 +54,14 @@ impl Memory {
     }
 }
 
-/// What is said before the meeting, and when.
+/// The recorded commands with their instants.
 pub(super) struct Setup {
     pub(super) said: Vec<(Micros, Command)>,
-    /// When they meet.
+    /// The instant of the interleaving.
     pub(super) now: Micros,
 }
 
-/// A memory that takes down what it is told.
+/// A memory that records its commands.
 pub(super) struct Scene {
     memory: Memory,
     pub(super) setup: Setup,
@@ -77,7 +74,7 @@ impl Scene {
         Self { memory, setup }
     }
 
-    /// Says something, to which the answer is known to be good.
+    /// Records and applies a command that must succeed.
     #[allow(clippy::expect_used, reason = "the rules are known")]
     pub(super) async fn say(&mut self, command: Command) -> Reply {
         self.setup.said.push((self.memory.now(), command.clone()));
@@ -100,14 +97,12 @@ impl Scene {
         }
     }
 
-    /// What the worker leases.
     pub(super) async fn lease(&mut self, worker: &mut Hand, want: u32) -> Vec<Leased> {
         let step = Step { want, ..worker.step() };
         self.step(step).await.leased
     }
 }
 
-/// A worker that numbers its steps.
 pub(super) struct Hand {
     pub(super) id: WorkerId,
     sequence: u64,
@@ -118,7 +113,7 @@ impl Hand {
         Self { id: WorkerId::new(Uuid::from_u64_pair(9, n)), sequence: 0 }
     }
 
-    /// Its next step, all before which were answered.
+    /// The next `Step`; all earlier ones were answered.
     pub(super) fn step(&mut self) -> Step {
         self.sequence += 1;
         Step {

@@ -1,4 +1,4 @@
-//! What the same commands come to, one after the other, by the rules, and whether that keeps the promises.
+//! Results of serial orders by the rules, checked for promises.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,22 +18,21 @@ use super::{
 };
 use crate::play::picture;
 
-/// What can be compared of answers.
+/// The comparable part of replies.
 pub(super) fn described(replies: &[Result<Reply, StateError>]) -> String {
     let text = replies.iter().map(|reply| match reply {
         Ok(reply) => format!("{reply:#?}\n"),
-        // A store adds to the text where it is.
+        // The text of an error depends on the store.
         Err(error) => format!("{:?}\n", error.kind()),
     });
     text.collect()
 }
 
-/// The same of what a transaction of an application was answered.
 pub(super) fn told_within(said: &Result<Said, StateErrorKind>) -> String {
     format!("{said:#?}\n")
 }
 
-/// All that a store shows of a queue.
+/// All that a store returns about a queue.
 async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     let page = Read::Page { selector: Selector::states(State::ALL), after: None, limit: 1_000, bodies: true };
     let mut look = String::new();
@@ -53,9 +52,8 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     look + &described(&[reply])
 }
 
-/// A task that no step has let in may have been told of the end of an upstream, or may look for itself when
-/// it is let in: that makes no difference to anything. And a transaction of an application may not know the
-/// clock of leases.
+/// Removes irrelevant differences: an unadmitted task may or may not know of its upstream's end, an
+/// application's transaction the lease clock.
 fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let mut stored: Vec<_> = stored.collect();
     stored.iter_mut().for_each(|stored| stored.task.ended_lease_clock = None);
@@ -76,42 +74,40 @@ fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     }
 }
 
-/// What an order comes to.
 struct Outcome {
-    /// What each member is answered.
     replies: Vec<String>,
     stored: String,
-    /// Whether each command has kept all promises.
+    /// The first broken promise, if any.
     judged: Result<(), String>,
 }
 
-/// What is said to a queue before a meeting, who meets there, and what may come of it.
+/// A prepared interleaving: setup, members and possible results.
 pub struct Prepared {
     setup: Setup,
     members: Vec<Member>,
-    /// Outcomes of orders, each of which is played once.
+    /// Results of the orders run so far.
     known: BTreeMap<Vec<usize>, Outcome>,
 }
 
 impl Prepared {
-    /// That of a meeting.
+    /// Prepares an interleaving.
     pub async fn of(meeting: &Meeting) -> Self {
         let mut scene = Scene::new();
         let members = (meeting.prepare)(&mut scene).await;
         Self { setup: scene.setup, members, known: BTreeMap::new() }
     }
 
-    /// The members that meet.
+    /// The concurrent members.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// When they meet.
+    /// The instant of the interleaving.
     pub fn now(&self) -> Micros {
         self.setup.now
     }
 
-    /// A new queue that is prepared, by a clock that stands at the time of the meeting then.
+    /// A new prepared queue. Sets the clock to each command's instant.
     pub async fn queue(&self, sessions: &dyn Sessions) -> QueueName {
         let queue = scene::queue();
         for (at, command) in &self.setup.said {
@@ -155,11 +151,11 @@ impl Prepared {
         Outcome { replies, stored, judged: judged.judgement }
     }
 
-    /// Whether what is stored is what some order of these members leaves, in which they get the answers they got.
+    /// Checks that rows and replies equal those of some serial order.
     ///
     /// # Errors
     ///
-    /// What differs from each order.
+    /// The difference from each order.
     pub async fn check(
         &mut self,
         store: &dyn TaskStore,
@@ -186,7 +182,7 @@ impl Prepared {
     }
 }
 
-/// A memory, and a judge of all that is said to it.
+/// A memory with a judge of all its commands.
 struct Judged {
     memory: Memory,
     begun: Micros,
@@ -198,7 +194,6 @@ struct Judged {
 impl Judged {
     fn new() -> Self {
         let memory = Memory::new();
-        // Schedules of meetings skip instants that overlap.
         let judge = Judge::new(false, Overlap::Skip);
         Self { begun: memory.now(), memory, judge, picture: Picture::default(), judgement: Ok(()) }
     }
@@ -259,7 +254,6 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// The first line in which two texts differ.
 fn difference(what: &str, found: &str, expected: &str) -> String {
     let lines = found.lines().zip(expected.lines()).enumerate();
     let different = lines
@@ -274,7 +268,7 @@ fn difference(what: &str, found: &str, expected: &str) -> String {
     )
 }
 
-/// All orders of so many, the given one first.
+/// All orders of `of` members, starting with the given one.
 fn orders(of: usize) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for _ in 0..of {

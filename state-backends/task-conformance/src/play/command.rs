@@ -1,8 +1,7 @@
-//! Commands that belong to another one.
+//! Derived commands.
 
 use interval_queue_task_contract::{Change, ChangeTasks, Command};
 
-/// The dry run of a change of selected tasks.
 pub(super) fn dry(command: &Command) -> Option<Command> {
     match command {
         Command::Change(Change::Tasks(change)) if !change.dry_run => {

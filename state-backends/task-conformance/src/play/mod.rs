@@ -1,18 +1,17 @@
-//! The rules of stored tasks, played: one store of atomic commands; producers, workers that crash, stall and lose
-//! requests and replies, outages, a clock that steps, an operator who cancels, retries and changes limits, now and
-//! then a roll-back. After every command all that is stored is held against the promises; at the end, with the faults
-//! over, every task must have ended.
+//! A fuzzer of the rules of stored tasks: producers, an operator, workers that crash and stall,
+//! lost requests and replies, outages, clock steps, roll-backs. Every command is atomic. After
+//! each, all rows are checked against the promises; after the faults, every task must end.
 //!
-//! A seed names a play. The same seed on a store with the same rules is the same play.
+//! A seed and the rules determine a run.
 
 mod command;
-mod ending;
 mod operator;
 pub(crate) mod picture;
 mod plan;
+mod play_ending;
+mod play_within;
 mod producer;
 mod stage;
-mod within;
 mod worker;
 
 use std::{
@@ -35,43 +34,43 @@ use producer::Producer;
 pub use stage::{Copies, Stage, Within};
 use worker::Worker;
 
-/// A play ends by then, in seconds.
+/// Maximum length of a run in seconds.
 const CURTAIN: u64 = 40_000;
-/// What has ended must be forgotten this long after all has.
+/// Seconds after the last end within which ended tasks must be deleted.
 const AFTERWARDS: u64 = 1_200 + 900 + 900;
-/// How long a request may be under way.
+/// Maximum delay of a request in seconds.
 const UNDER_WAY: u64 = 580;
-/// So many commands are told of a play that broke a promise.
+/// Number of last commands that an error reports.
 const TOLD: usize = 30;
 
-/// What a play that kept all promises had in it.
+/// Counts of a run that kept all promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Played {
-    /// Tasks that were stored.
+    /// Stored tasks.
     pub tasks: usize,
-    /// Runs that workers began.
+    /// Runs that workers started.
     pub starts: usize,
     /// Commands that reached the store.
     pub commands: usize,
 }
 
-/// A promise was broken.
+/// A broken promise.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("seed {seed}, {at} s: {promise}\n{}", self.notified.join("\n"))]
 #[non_exhaustive]
 pub struct Broken {
-    /// The play.
+    /// The seed of the run.
     pub seed: u64,
-    /// When, in seconds from its beginning.
+    /// Seconds since the start of the run.
     pub at: u64,
-    /// Which promise, and what broke it.
+    /// The promise and how it was broken.
     pub promise: String,
     /// The last commands and their replies.
     pub notified: Vec<String>,
 }
 
-/// Plays the play of this seed, on a queue of its own.
+/// Runs the fuzzer with this seed on its own queue.
 ///
 /// # Errors
 ///
@@ -79,13 +78,13 @@ pub struct Broken {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future leaves the play where it is.
+/// A dropped future leaves the run as it is.
 #[allow(clippy::missing_panics_doc, clippy::expect_used, reason = "the name is known")]
 pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
     play_on(QueueName::new(format!("play-{seed}")).expect("a name"), seed, stage).await
 }
 
-/// The same, where workers end some of their runs within transactions of an application.
+/// As [`play`], but some runs complete within transactions of an application.
 ///
 /// # Errors
 ///
@@ -104,10 +103,9 @@ pub(crate) async fn play_on(queue: QueueName, seed: u64, stage: &Stage) -> Resul
     Play::new(queue, seed, stage.clone()).told_of(seed).await
 }
 
-/// Something that will happen.
 #[derive(Debug)]
 enum Event {
-    /// The producer adds the batch that begins with this task.
+    /// The producer adds the batch that starts with this task.
     Produce {
         first: usize,
         size: usize,
@@ -116,33 +114,26 @@ enum Event {
     },
     /// A request reaches the store.
     Arrive(Message),
-    /// Its reply reaches its sender.
+    /// A reply reaches its sender.
     Answer(Message, Outcome),
-    /// A worker looks around.
     Tick(usize),
-    /// A run ends.
     Finish(usize, TaskId, Token),
-    /// A transaction of the application ends a run.
+    /// An application's transaction completes a run.
     EndWithin(usize, Completion),
-    /// Another worker starts.
     Birth,
-    /// The operator does something.
     Operate,
-    /// The store is copied, or brought back to the copy.
+    /// Copies the store for `RollBack`.
     Copy,
     RollBack,
-    /// The faults are over.
     Recover,
 }
 
-/// A command under way.
 #[derive(Clone, Debug)]
 struct Message {
     from: Sender,
     command: Command,
 }
 
-/// Where a command comes from.
 #[derive(Clone, Copy, Debug)]
 enum Sender {
     Producer { first: usize, size: usize, with_edges: bool },
@@ -153,7 +144,7 @@ enum Sender {
 
 struct Play {
     stage: Stage,
-    /// How transactions of the application end runs, if they do.
+    /// `None`: no runs complete within transactions of an application.
     within: Option<Arc<dyn Within>>,
     queue: QueueName,
     plan: Plan,
@@ -169,7 +160,7 @@ struct Play {
     picture: Picture,
     judge: Judge,
     commands: usize,
-    /// How many have come, in microseconds of the clock: no two come at the same instant.
+    /// Arrived commands, added to the clock as microseconds: no two arrive at one instant.
     arrived: u64,
     last: VecDeque<(u64, Command, Outcome)>,
 }
@@ -260,7 +251,7 @@ impl Play {
         self.events.insert(self.order, event);
     }
 
-    /// Sends a command, which may be lost or doubled.
+    /// May lose or duplicate the command.
     fn send(&mut self, from: Sender, command: Command, chance: f64) {
         let chance = self.chance(chance);
         if self.rng.f64() < chance {

@@ -1,4 +1,4 @@
-//! The operator, who opens the queue, cancels, retries, pauses and changes limits.
+//! The operator: opens the queue, cancels, retries, pauses and changes limits.
 
 use interval_queue_contract::{MaxRunning, OnExisting};
 use interval_queue_task_contract::{
@@ -11,12 +11,11 @@ use super::{
     plan::{key, kinds, pick, seconds, tag},
 };
 
-/// The first nominal instant of the schedule, and how far they are apart, in seconds.
+/// First nominal instant of the schedule, and its interval, in seconds.
 pub(super) const FIRST: u64 = 35;
 pub(super) const APART: u64 = 70;
 
 impl Play {
-    /// Begins with a queue that is there, and a schedule.
     pub(super) fn open(&mut self) {
         let max_running = self.plan.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
         let keep = Keep { done: KEEP_IDS, failed: KEEP_IDS, cancelled: KEEP_IDS, ..Keep::default() };
@@ -101,7 +100,7 @@ impl Play {
         }
     }
 
-    /// What is paused goes on some time.
+    /// The change that ends a pause later.
     fn undo(&mut self, change: &Change) -> Option<(u64, Change)> {
         let after = self.rng.u64(10..=300);
         match change {
@@ -112,14 +111,14 @@ impl Play {
         }
     }
 
-    /// The faults are over: what was paused goes on, and there is a worker that serves all kinds.
+    /// Ends the faults: resumes everything paused and starts a worker of all kinds.
     pub(super) fn recover(&mut self) {
         self.has_faults = false;
         let mut changes = vec![Change::Resume, Change::Unschedule(key("tick"))];
         changes.extend(kinds().into_iter().map(|kind| Change::Kind(kind, false)));
         changes.extend(["a", "b", "Δ c"].map(|name| Change::Key(key(name), None)));
         for change in changes {
-            // Behind all that was paused for a while.
+            // After all temporary pauses.
             self.at(
                 self.now + 400,
                 Event::Arrive(Message { from: Sender::Operator, command: Command::Change(change) }),
@@ -128,8 +127,8 @@ impl Play {
         self.birth(true);
     }
 
-    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure that one
-    /// was cancelled.
+    /// Retries failed tasks that others wait for, and the tasks that had cancelled those by
+    /// failing.
     fn retry_what_is_waited_for(&mut self) {
         let ups = |id: TaskId, state: EdgeState| {
             let edges =
@@ -153,8 +152,7 @@ impl Play {
         }
     }
 
-    /// A waiting task that has the unique name of this one. It can wait for this one, directly or not: one has to give
-    /// way.
+    /// A waiting task with the unique name of `of`, to cancel before a retry: it may wait for `of`.
     fn waiting_holder(&self, of: TaskId) -> Option<TaskId> {
         let name = &self.picture.tasks.get(&of)?.task.unique.as_ref()?.name;
         let has_name = |x: &&Task| x.unique.as_ref().is_some_and(|unique| unique.name == *name);

@@ -1,4 +1,4 @@
-//! Looks at all that a store shows of a queue.
+//! Reads all that a store returns about a queue.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use interval_queue_task_contract::{
     Command, MAX_PAGE, Read, Reply, Selector, State, TaskStore, judge::Picture,
 };
 
-/// Looks at all there is. A queue that is not there shows nothing.
+/// A missing queue gives an empty result.
 pub(crate) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
     let read = async |read| store.apply(queue, Command::Read(read)).await;
     let mut picture = Picture::default();

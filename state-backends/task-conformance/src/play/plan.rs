@@ -1,4 +1,4 @@
-//! What a seed says: which tasks there will be, and what goes wrong when.
+//! The plan of a seed: its tasks and its faults.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,26 @@ use interval_queue_task_contract::{
     Until, When,
 };
 
-/// Faults are over then, in seconds from the beginning.
+/// End of the faults, in seconds from the start.
 pub(super) const FAULTS_END: u64 = 3_000;
 
-/// All that is completed before the play begins.
+/// Everything decided before the run starts.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Such a play shows that an outage, or a step of the clock forward, costs no lease.
+    /// Only outages and forward clock steps, which must not cost a lease.
     pub(super) only_outages: bool,
-    /// From when to when the store is out of reach.
+    /// Start and end of each outage.
     pub(super) outages: Vec<(u64, u64)>,
-    /// When the clock steps, and by how much.
+    /// Instant and size of each clock step, in seconds.
     pub(super) steps: Vec<(u64, i64)>,
-    /// When a copy is made, and when the store is rolled back to it.
+    /// Instants of the copy and of the roll-back to it.
     pub(super) roll_back: Option<(u64, u64)>,
     pub(super) tasks: Vec<NewTask>,
     pub(super) key_limit: u32,
     pub(super) max_running: Option<u32>,
     pub(super) overlap: Overlap,
     pub(super) workers: u32,
-    /// Whether each worker serves all kinds.
     pub(super) all_kinds: bool,
-    /// Whether operators do anything.
     pub(super) operated: bool,
 }
 
@@ -73,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// Where the store's clock stands, in seconds since its epoch.
+    /// The clock at second `now` of the run.
     pub(super) fn clock(&self, now: u64) -> Micros {
         const BEGAN: i64 = 1_750_000_000;
         let stepped: i64 = self.steps.iter().filter(|&&(at, _)| at <= now).map(|&(_, by)| by).sum();
@@ -82,7 +80,7 @@ impl Plan {
     }
 
     pub(super) fn is_out(&self, now: u64) -> bool {
-        // The queue is opened before anything else happens.
+        // The queue is opened first.
         now > 0 && self.outages.iter().any(|&(from, until)| (from..until).contains(&now))
     }
 }
@@ -114,7 +112,7 @@ pub(super) fn tag(text: &str) -> Tag {
     Tag::new(text).expect("a name")
 }
 
-/// The id of the task with this number. Their order is another one than that of the numbers, as with ids made of names.
+/// Ids are made of names, so their order differs from that of numbers.
 pub(super) fn id(n: usize) -> TaskId {
     TaskId::named(&n.to_string())
 }

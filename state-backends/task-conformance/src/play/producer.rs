@@ -1,4 +1,4 @@
-//! The producer, which adds tasks: batch after batch, each again under the same ids until it is answered.
+//! The producer: adds batches, each with the same ids until a reply comes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,9 @@ use interval_queue_task_contract::{Add, Command, Reply};
 
 use super::{Event, Outcome, Play, Sender, plan::seconds};
 
-/// What the producer remembers.
 #[derive(Debug, Default)]
 pub(super) struct Producer {
-    /// When the batch that begins with this task was sent first.
+    /// First send of each batch, by first task.
     made: BTreeMap<usize, u64>,
     answered: BTreeSet<(usize, bool)>,
     is_done: bool,
@@ -40,7 +39,7 @@ impl Play {
         let made = *self.producer.made.entry(first).or_insert(self.now);
         let age = seconds(self.now - made);
         let from = Sender::Producer { first, size, with_edges };
-        // The plan has fewer than there are numbers.
+        // Plans have fewer tasks than `u32` has numbers.
         let sequence = u32::try_from(first).unwrap_or_default();
         self.send(from, Command::Add(Add { tasks: tasks.into(), sequence, age }), 0.25);
         self.at(self.now + 100, Event::Produce { first, size, with_edges, again: true });
@@ -52,7 +51,7 @@ impl Play {
         }
         match outcome {
             Ok(Reply::Added(added)) => self.judge.accepted(&added, &self.picture),
-            // What it names has ended and was purged, or was never added.
+            // An upstream was purged or never added: add the batch without edges.
             Err(StateErrorKind::NotFound) if with_edges => return self.produce(first, size, false, false),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Where a play is played: a store whose clock the play sets.
+//! The stage of a run: a store with a settable clock.
 
 use std::{fmt, sync::Arc};
 
@@ -7,14 +7,14 @@ use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_task_contract::{Completed, Completion, TaskStore, WorkerId};
 
-/// A store, empty when the play begins, whose clock stands still until the play sets it.
+/// A store, empty at first, whose clock only the run sets.
 #[derive(Clone)]
 pub struct Stage {
     /// The store.
     pub store: Arc<dyn TaskStore>,
-    /// Its clock.
+    /// The store's clock.
     pub clock: ManualClock,
-    /// What can be done with a store that can be brought back to a copy.
+    /// Roll-backs of the store. `None`: unsupported.
     pub copies: Option<Arc<dyn Copies>>,
 }
 
@@ -28,20 +28,20 @@ impl Stage {
 
 /// A store that can be rolled back.
 pub trait Copies: Send + Sync {
-    /// Keeps a copy of all that is stored.
+    /// Keeps a copy of all rows.
     fn keep(&self);
-    /// Stores what was kept, in place of what is there.
+    /// Replaces all rows by the copy.
     fn bring_back(&self);
 }
 
-/// A store that transactions of an application can end runs in.
+/// A store whose runs an application's transaction can complete.
 #[async_trait]
 pub trait Within: Send + Sync {
-    /// Ends a run within a transaction, and commits it. What is refused is rolled back.
+    /// Completes a run within a transaction and commits it. A rejection rolls it back.
     ///
     /// # Errors
     ///
-    /// Those of [`complete_within`](interval_queue_task_contract::rules::complete_within).
+    /// As [`complete_within`](interval_queue_task_contract::rules::complete_within).
     async fn end(
         &self,
         queue: &QueueName,

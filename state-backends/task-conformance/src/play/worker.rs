@@ -1,4 +1,4 @@
-//! A simple worker: it steps, runs up to three tasks, crashes, stalls, and voids what it holds at its lease's end.
+//! A simple worker: runs up to three tasks, crashes, stalls, stops its runs when its lease ends.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,12 @@ use super::{
     plan::{kinds, pick, seconds},
 };
 
-/// How long a worker that is not heard of has its tasks, in seconds.
+/// The lease in seconds.
 pub(super) const LEASE: u64 = 60;
-/// When a step that was not answered is given up.
+/// Timeout of a step in seconds.
 const PATIENCE: u64 = 12;
 const ROOM: usize = 3;
 
-/// A process that runs tasks.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) id: WorkerId,
@@ -31,22 +30,20 @@ pub(super) struct Worker {
     acknowledged: u64,
     running: BTreeMap<TaskId, Token>,
     results: Vec<Completion>,
-    /// Whether it has to say all that it holds.
+    /// Whether the next step must resync its held leases.
     is_uncertain: bool,
-    /// When the step that is under way was sent.
     sent: Option<u64>,
-    /// When its lease ends, counted from sending.
+    /// The end of the lease, counted from the send.
     until: u64,
     has_more: bool,
 }
 
 impl Worker {
-    /// Whether it runs this task, and may.
     fn runs(&self, id: TaskId, now: u64) -> bool {
         self.is_alive && now < self.until && self.running.contains_key(&id)
     }
 
-    /// A run is over, and this is to be said of it, if anything.
+    /// Ends a run; the next step reports `outcome`, if any.
     pub(super) fn knows(&mut self, run: &Completion, outcome: Option<End>) {
         if self.running.get(&run.id) == Some(&run.token) {
             self.running.remove(&run.id);
@@ -93,7 +90,7 @@ impl Play {
         }
         let worker = &mut self.workers[number];
         if now >= worker.until && !worker.running.is_empty() {
-            // The store may not know that they have begun.
+            // The store may not know that these runs have begun.
             let over = End::Error("the lease of its worker ended".into());
             let ended = std::mem::take(&mut worker.running).into_iter();
             worker.results.extend(ended.map(|(id, token)| Completion { id, token, outcome: over.clone() }));
@@ -158,7 +155,7 @@ impl Play {
         }
         let (step, stepped) = match (command, outcome) {
             (Command::Step(step), Ok(Reply::Stepped(stepped))) => (step, stepped),
-            // It was doubled, and the reply to the first one was lost.
+            // The step was duplicated, and the reply to the first copy was lost.
             (_, Err(StateErrorKind::Superseded)) => return Ok(()),
             (_, other) => return Err(format!("T2: a step was answered by {other:?}")),
         };
@@ -231,7 +228,7 @@ impl Play {
     }
 }
 
-/// What a worker makes of an instant that has come: each one that was missed, or only the last.
+/// Fires every missed instant, or only the last.
 fn fire(due: &DueSchedule) -> Fire {
     let schedule = &due.schedule;
     let apart = seconds(APART);

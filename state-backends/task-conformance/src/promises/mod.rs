@@ -1,4 +1,4 @@
-//! What is promised of stored tasks, as far as commands can show it: a file for each promise, on every store.
+//! The promises of stored tasks, a file each, as far as commands can show them. Run on every store.
 //!
 //! T12, the cost of a command, is counted on the memory (`tests/promises/t12_cost.rs`).
 #![allow(

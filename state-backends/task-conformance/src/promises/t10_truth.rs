@@ -1,4 +1,4 @@
-//! T10: counts equal what is stored, every attempt is told, and a task can say why it does not run.
+//! T10: counts equal rows, every attempt is recorded, and a task explains why it does not run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! T11: an idle worker is told when to come again, and what has ended is forgotten in time.
+//! T11: replies to idle workers contain the next poll, and ended tasks are deleted in time.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub async fn what_has_ended_goes_without_a_cleaner(handles: Handles) {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// One worker a day, which runs what was added and says goodbye, and none in between.
+/// Once a day a worker runs the tasks. None lives in between.
 pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
     let queue = usual(handles).await.0;
     for day in 0..26 {
@@ -55,8 +55,7 @@ pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
     assert!(kept <= 6, "{kept} tasks of 26 days are kept, and a day is what the queue says");
 }
 
-/// A clock that is stepped forth and back, while nobody holds a task, makes no id look old: a repeated `add` within ten
-/// minutes finds it.
+/// After clock steps without held leases, an `add` repeated within ten minutes finds its task.
 pub async fn a_stepped_clock_forgets_no_id(handles: Handles) {
     let queue = usual(handles).await.0;
     let new = task();

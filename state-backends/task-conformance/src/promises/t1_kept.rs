@@ -1,4 +1,4 @@
-//! T1: an acknowledged add survives, whole or not at all; a repeated one adds nothing; nothing is dropped silently.
+//! T1: an acknowledged add is stored whole, a repeat adds nothing, and nothing is dropped silently.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{Added, OnFailure, Outcome, State};

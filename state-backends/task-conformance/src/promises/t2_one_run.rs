@@ -1,4 +1,4 @@
-//! T2: a task is leased to one worker at most, and a write with a token that is not in force changes nothing.
+//! T2: a task is leased to at most one worker; a write whose token is not in force changes nothing.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub async fn who_comes_late_changes_nothing_and_is_told(handles: Handles) {
     let mut late = queue.worker().with_lease(SHORT);
     let old = late.one().await;
     let mut heir = queue.worker().with_lease(SHORT);
-    // The lease of the first ends while the second is heard of.
+    // The first worker's lease ends while the second renews its own.
     queue.live(&mut heir, Duration::from_secs(2)).await;
     let new = heir.one().await;
     assert!(new.0 == old.0 && new.1 > old.1);

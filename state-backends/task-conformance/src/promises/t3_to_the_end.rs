@@ -1,4 +1,4 @@
-//! T3: the task of a worker that died runs again, up to its attempts; one attempt means at most once.
+//! T3: a dead worker's task runs again, up to its attempts; one attempt means at most once.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub async fn an_outage_costs_nobody_an_attempt(handles: Handles) {
     first.end(runs[0], crate::client::done()).await;
 }
 
-/// An idle worker with a long lease is notified of a lease that is shorter, and told to look as often as that asks for.
+/// An idle worker with a long lease is notified of a shorter one and polls often enough for it.
 pub async fn a_short_lease_ends_in_time_among_the_idle(handles: Handles) {
     let (queue, other) = usual(handles).await;
     let mut idle = other.worker();
@@ -54,7 +54,7 @@ pub async fn a_short_lease_ends_in_time_among_the_idle(handles: Handles) {
     if let Some(changes) = &mut changes {
         crate::checks::notified(changes, "a lease that is shorter than that of others").await;
     }
-    // It dies. The other looks when it was notified, and as it is told from then on.
+    // The worker dies. The idle one polls when notified, then as replies demand.
     let mut passed = Duration::ZERO;
     while queue.state(id).await == State::Leased && passed < Duration::from_secs(10) {
         let wants = Step { want: 1, ..idle.step() };
@@ -71,7 +71,7 @@ pub async fn a_short_lease_ends_in_time_among_the_idle(handles: Handles) {
     assert_eq!(queue.row(id).await.failures, 1);
 }
 
-/// A lease ends between two steps of which the second comes too soon to look for it: the worker is told to come back.
+/// A lease ends between two polls, the second too early to notice: a poll soon follows.
 pub async fn a_lease_that_ends_unseen_is_looked_for_soon(handles: Handles) {
     let (queue, other) = usual(handles).await;
     let id = queue.add_one(task()).await;

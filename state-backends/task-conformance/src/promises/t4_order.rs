@@ -1,5 +1,5 @@
-//! T4: ready tasks are leased in the order of `due`, equals in the order of adding; a retry keeps its place, and nobody
-//! starves.
+//! T4: ready tasks are leased by `due`, ties in the order of adding. A retry keeps its `due`; no
+//! task starves.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::{
     client::{Client, attempts, done, id_of_name, key, kind, opened, seconds, task, usual},
 };
 
-/// So many that an order by chance is not the right one.
+/// Enough that a random order is never right.
 const MANY: usize = 12;
 
-/// As many tasks like this one, under ids whose order is none.
+/// `MANY` copies of a task with ids in random order.
 fn like(new: &NewTask) -> Vec<NewTask> {
     (0..MANY).map(|_| NewTask { id: id_of_name(), ..new.clone() }).collect()
 }
 
-/// Adds them in two commands, which may come at the same instant of the store's clock.
+/// Adds copies by two commands, possibly at one instant.
 async fn add(queue: &Client, new: &NewTask) -> Vec<TaskId> {
     let mut ids = queue.add(like(new)).await;
     ids.extend(queue.add(like(new)).await);
@@ -48,7 +48,7 @@ pub async fn ordered_tasks_of_names_run_in_the_order_of_adding(handles: Handles)
     }
 }
 
-/// Also where a task of the key has a place already, and where several may have one.
+/// A task of the key may hold a permit already, and a key may have several permits.
 pub async fn equals_of_a_key_run_in_the_order_of_adding(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(3), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
@@ -118,7 +118,7 @@ pub async fn missed_instants_run_oldest_first(handles: Handles) {
     assert_eq!(other.worker().take(99).await, ids);
 }
 
-/// They become ready together, whichever was added first.
+/// Tasks that become ready at one instant.
 pub async fn equals_of_one_time_run_in_the_order_of_adding(handles: Handles) {
     let (one, other) = usual(handles).await;
     let at = When::At(one.overview().await.at + seconds(100));

@@ -1,4 +1,4 @@
-//! T5: the choice of the task is made late: what was leased for a slot is exchanged for what is more urgent now.
+//! T5: late binding: a task leased for a slot is exchanged for a more urgent one.
 
 use interval_queue_task_contract::{Completion, NewTask, Outcome, Step};
 

@@ -1,5 +1,4 @@
-//! T6: never more run than may, by leases and not by a counter, and a free place is handed on in the command that
-//! frees it.
+//! T6: limits hold, counted by leases, and a command that frees a permit passes it on.
 
 use std::time::Duration;
 

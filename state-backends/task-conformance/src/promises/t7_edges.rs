@@ -1,4 +1,4 @@
-//! T7: a task starts only when all its upstreams have ended as its edges ask, and a failure goes down the whole graph.
+//! T7: a task starts only when its edges allow it, and a failure passes down the whole graph.
 
 use interval_queue_task_contract::{OnFailure, Outcome, State};
 

@@ -1,4 +1,4 @@
-//! T8: each nominal instant makes exactly one task, whoever is there to make it.
+//! T8: each nominal instant adds exactly one task, whichever worker fires it.
 
 use interval_queue_task_contract::{
     Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Overlap, Reply, TaskId,

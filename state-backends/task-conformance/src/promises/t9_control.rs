@@ -1,5 +1,4 @@
-//! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. A worker hears of what is
-//! to be stopped.
+//! T9: selectors and verbs, with exact dry runs. Workers are notified of runs to stop.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -53,8 +52,8 @@ pub async fn a_worker_hears_of_a_cancellation_with_its_next_step(handles: Handle
     assert_eq!(worker.beat().await.stop, [(id, Stop::Cancel)]);
 }
 
-/// Whatever its worker says afterwards: the downstreams act as for any cancelled upstream, and the history and the
-/// result keep what the run did.
+/// Downstreams see a cancelled task, whatever its worker reports; history and result keep the run's
+/// outcome.
 pub async fn a_task_cancelled_while_it_runs_ends_cancelled(handles: Handles) {
     let queue = usual(handles).await.0;
     let result = Json::new("7").unwrap();

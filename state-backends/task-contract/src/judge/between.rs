@@ -1,4 +1,4 @@
-//! What may become of tasks in one command, and how many are counted.
+//! Checks the changes of tasks in one command, and the counts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -6,7 +6,6 @@ use super::{Judge, Picture, ensure, is_cancelled};
 use crate::{Change, Command, Counted, KEEP_IDS, Kind, State, Task, Verb};
 
 impl Judge {
-    /// What may become of a task in one command.
     pub(super) fn between(
         &mut self,
         now: Duration,
@@ -92,14 +91,14 @@ impl Judge {
         Ok(())
     }
 
-    /// A task is not there any more.
+    /// Checks the removal of a task.
     fn goes(&mut self, now: Duration, was: &Task, before: &Picture, after: &Picture) -> Result<(), String> {
         let id = was.id;
         ensure!(was.state.is_ended() && was.notified, "T1: task {id} was {}, and is gone", was.state);
         if let Some(&ended) = self.ended.get(&id)
             && !self.rolled_back
         {
-            // A step of the clock forward counts for half of that at most.
+            // A clock step forward counts for half of `KEEP_IDS` at most.
             let kept = now.saturating_sub(ended) + KEEP_IDS.to_duration() / 2 + Duration::from_secs(30);
             ensure!(kept >= KEEP_IDS.to_duration(), "T1: the id of task {id} was kept for {kept:?} only");
         }

@@ -1,4 +1,4 @@
-//! Who has a place of a key, and the limits.
+//! Checks the limits, and the permits of keys.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,6 @@ use super::{Judge, Picture, ensure};
 use crate::{Key, State, Task};
 
 impl Judge {
-    /// The limits, and who has a place.
     pub(super) fn keys(&self, before: &Picture, after: &Picture) -> Result<(), String> {
         if self.rolled_back {
             return Ok(());
@@ -35,7 +34,8 @@ impl Judge {
             let kept_out = unserved.iter().find(|x| after.is_open(&x.kind));
             ensure!(kept_out.is_none() || self.is_uneven, "T6: {kept_out:?} is kept out of its line");
             let line = of_key(after, key, |x| x.state == State::Blocked && !x.unserved);
-            // Those of a closed kind are taken out of the line when they are its first.
+            // Blocked tasks of a closed kind become unserved only when they are the first of their
+            // key.
             if self.is_uneven || line.iter().any(|x| !after.is_open(&x.kind)) {
                 continue;
             }

@@ -1,20 +1,20 @@
-//! Holds every command on stored tasks against the promises: what was before, what was said, what is now. For the
-//! proofs (the play, the simulation); it shares no code with the rules.
+//! Checks every command on stored tasks against the promises: the rows before, the reply, the rows
+//! after. The proofs (fuzzer, simulation) use it; it shares no code with the rules.
 //!
-//! | file | what is judged |
+//! | file | subject |
 //! |---|---|
-//! | `mod.rs` | what was said: tokens, batches, refusals |
-//! | `between.rs` | what may become of a task in one command, and how many are counted |
+//! | `mod.rs` | replies: tokens, batches, rejections |
+//! | `between.rs` | changes of tasks in one command, and the counts |
 //! | `rows.rs` | each row by itself, edges, unique names |
-//! | `keys.rs` | limits, and who has a place of a key |
-//! | `order.rs` | what a step was given, and what it left |
-//! | `picture.rs` | all that a store shows of a queue at one instant |
+//! | `keys.rs` | limits and permits of keys |
+//! | `order.rs` | tasks that a step leased, and tasks that it left |
+//! | `picture.rs` | a dump of a queue at one instant |
 
 mod between;
+mod judge_rows;
 mod keys;
 mod order;
 mod picture;
-mod rows;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -30,7 +30,7 @@ use crate::{
 
 pub use picture::Picture;
 
-/// Leaves with a text if something does not hold.
+/// Returns an error with this text unless the condition holds.
 macro_rules! ensure {
     ($holds:expr, $($text:tt)*) => {
         if !$holds {
@@ -40,44 +40,44 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// Whether its run was asked to stop, because the task was cancelled.
+/// Whether the task was cancelled while it ran, and its run was asked to stop.
 fn is_cancelled(x: &Task) -> bool {
     x.state == State::Leased && x.stop == Some(Stop::Cancel)
 }
 
-/// What the store has answered, as far as it is judged.
+/// The result of a command, as far as it is judged.
 pub type Outcome = Result<Reply, StateErrorKind>;
 
-/// What was seen of one queue so far. Each judgement that fails says which promise is broken, and by what: `T2: …`.
+/// The observed history of a queue. Errors name the broken promise and its cause: `T2: …`.
 #[derive(Debug, Default)]
 pub struct Judge {
     only_outages: bool,
     overlap: Overlap,
     rolled_back: bool,
-    /// What was said of keys.
+    /// Limits of single keys, by the commands.
     key_limits: BTreeMap<String, u32>,
-    /// Whether the last step left housekeeping, or a limit was changed since.
+    /// Whether the last step left maintenance, or a limit was changed since.
     is_uneven: bool,
-    /// Every lease there was.
+    /// Every issued lease.
     given: HashSet<(TaskId, Token)>,
     /// Every run that a worker began.
     begun: HashSet<(TaskId, Token)>,
-    /// Runs of this life of a task that may have done something.
+    /// Runs that may have had effects, by task and generation.
     runs: HashMap<(TaskId, u32), u32>,
-    /// Which were leased in which life.
+    /// Tasks and generations that were leased.
     started: HashSet<(TaskId, u32)>,
     obeyed: HashSet<(WorkerId, u64)>,
-    /// What was there once.
+    /// Tasks that were removed.
     gone: BTreeSet<TaskId>,
-    /// What was acknowledged.
+    /// Tasks whose adding was acknowledged.
     accepted: BTreeSet<TaskId>,
-    /// New tasks that became of others, whose unique name they have.
+    /// New tasks that replaced the holder of their unique name.
     absorbed: HashSet<TaskId>,
-    /// When it ended.
+    /// When a task was first seen ended, in true time.
     ended: HashMap<TaskId, Duration>,
-    /// The positions of tasks, as the commands say that added them.
+    /// Positions of tasks, by the commands that added them.
     positions: HashMap<TaskId, u32>,
-    /// The nominal instants that were made.
+    /// Nominal instants and their tasks.
     nominal: BTreeMap<Micros, TaskId>,
     ever: HashMap<(Kind, Counted), u64>,
     tasks: usize,
@@ -85,29 +85,29 @@ pub struct Judge {
 
 #[allow(clippy::missing_errors_doc, reason = "an error is always the promise that is broken")]
 impl Judge {
-    /// A judge of a queue that is new. `only_outages`: nothing goes wrong but that the store cannot be reached, or its
-    /// clock is stepped forward; then no lease may end. All schedules do the same with instants that overlap.
+    /// A judge of a new queue. `only_outages`: the only faults are an unreachable store and clock
+    /// steps forward, so no lease may end. `overlap`: the setting of all schedules.
     pub fn new(only_outages: bool, overlap: Overlap) -> Self {
         Self { only_outages, overlap, ..Self::default() }
     }
 
-    /// How many tasks were stored.
+    /// Number of tasks stored so far.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
 
-    /// How many runs began.
+    /// Number of runs begun.
     pub fn starts(&self) -> usize {
         self.begun.len()
     }
 
-    /// The nominal instants that made a task, in their order.
+    /// Nominal instants that made a task, in order.
     pub fn nominal(&self) -> impl Iterator<Item = Micros> {
         self.nominal.keys().copied()
     }
 
-    /// The store has forgotten something, and this is what it knows now. From here on those promises hold that such a
-    /// store can keep; what was acknowledged and is still there is kept.
+    /// The store was rolled back to `now`. From here on only promises that such a store can keep
+    /// are checked. Acknowledged tasks that are still stored stay acknowledged.
     pub fn rolled_back(&mut self, now: &Picture) {
         self.rolled_back = true;
         self.is_uneven = true;
@@ -116,12 +116,13 @@ impl Judge {
         self.ended.clear();
     }
 
-    /// Whether it has.
+    /// Whether the store was rolled back.
     pub fn was_rolled_back(&self) -> bool {
         self.rolled_back
     }
 
-    /// A producer has heard that these are added. What is not there `now` was added before the store lost it.
+    /// A producer has received these replies. A task that is not stored `now` was added before the
+    /// store lost it.
     pub fn accepted(&mut self, added: &[Added], now: &Picture) {
         let added = added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id());
         let is_lost = |id: &TaskId| self.rolled_back && !now.tasks.contains_key(id);
@@ -143,8 +144,8 @@ impl Judge {
         Ok(())
     }
 
-    /// What must hold in the end, when nothing goes wrong any more: every task has ended, and what was acknowledged was
-    /// there.
+    /// Checks a queue without further faults: every task has ended, and acknowledged ones were
+    /// stored.
     pub fn ending(&self, last: &Picture) -> Result<(), String> {
         let left = last.rows().find(|x| !x.state.is_ended() || !x.notified);
         ensure!(left.is_none(), "T3: a task is left: {left:?}");
@@ -153,7 +154,7 @@ impl Judge {
         Ok(())
     }
 
-    /// A command was carried out at `now`, since the beginning in true time.
+    /// Checks a command, applied at `now` in true time since the beginning.
     pub fn command(
         &mut self,
         now: Duration,
@@ -195,7 +196,8 @@ impl Judge {
         Ok(())
     }
 
-    /// The end of a run was stored at `now` as part of a transaction of the application, or refused.
+    /// Checks the end of a run within a transaction of the application, stored at `now` or
+    /// rejected.
     pub fn completed_within(
         &mut self,
         now: Duration,
@@ -234,7 +236,7 @@ impl Judge {
         self.whole(now, before, after, None)
     }
 
-    /// What must hold after everything that was stored.
+    /// Checks all that must hold after every write.
     fn whole(
         &mut self,
         now: Duration,
@@ -269,7 +271,7 @@ impl Judge {
             );
             if matches!(one, Added::Replaced(_)) {
                 self.absorbed.insert(new.id);
-                // What it was has gone, and what it is has not run.
+                // The old content is gone, and the new one has not run.
                 self.runs.retain(|(of, _), _| *of != id);
             }
             let (was, is) = (before.tasks.contains_key(&id), after.tasks.contains_key(&id));

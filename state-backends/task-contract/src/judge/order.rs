@@ -1,18 +1,18 @@
-//! What a step was given, and what it left.
+//! Checks which tasks a step leased, and which it left.
 
 use interval_queue_contract::Micros;
 
 use super::{Judge, Outcome, Picture, ensure};
 use crate::{Added, Command, Reply, State, Step, Stepped, Task, TaskId};
 
-/// The longest time after which a worker with room comes back for a backlog.
+/// Longest poll interval of a worker that lacks tasks while there is a backlog.
 const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
 
-/// The order that is promised, of what the commands said: no field of a row breaks a tie but the time of adding.
+/// The promised order, from commands alone: only the order of adding breaks a tie.
 pub(super) type Rank = (i64, Micros, u32, TaskId);
 
 impl Judge {
-    /// After a step: what was given is the most urgent, and nothing is left that could go on.
+    /// The leased tasks are the most urgent, and none is left that could go on.
     pub(super) fn order(&self, after: &Picture, step: &Step, stepped: &Stepped) -> Result<(), String> {
         if stepped.restate || self.rolled_back {
             return Ok(());
@@ -57,7 +57,7 @@ impl Judge {
         ensure!(!has_room || next.is_none(), "T3: {next:?} is ready, and a worker with room is not given it");
         let unnotified = after.rows().find(|x| x.state.is_ended() && !x.notified);
         ensure!(unnotified.is_none(), "T7: nothing is left to do, and nobody looked at {unnotified:?}");
-        // A step that is given all that it wants may leave a backlog, and so may one whose worker comes back soon.
+        // A backlog may stay if the worker got all that it wanted, or polls again soon.
         let has_all = notified.len() >= step.want as usize && (step.want > 0 || !step.complete.is_empty());
         let left = after.rows().find(|x| x.state == State::Added);
         let comes_back = stepped.next.is_some_and(|next| next <= LOOK_AGAIN);
@@ -65,7 +65,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Notes the positions of the tasks that a command adds.
+    /// Records the positions of the tasks that a command adds.
     pub(super) fn place(&mut self, before: &Picture, command: &Command, outcome: &Outcome) {
         let is_new = |id: &TaskId| !before.tasks.contains_key(id);
         match (command, outcome) {
@@ -84,12 +84,10 @@ impl Judge {
         }
     }
 
-    /// Where a task stands among those that are ready.
     pub(super) fn rank(&self, x: &Task) -> Rank {
         (x.due, x.added, self.positions.get(&x.id).copied().unwrap_or(x.position), x.id)
     }
 
-    /// Where it stands in the line of its key.
     pub(super) fn line(&self, x: &Task) -> Rank {
         let rank = self.rank(x);
         if x.ordered { (x.added.get().cast_signed(), x.added, rank.2, rank.3) } else { rank }

@@ -1,21 +1,21 @@
-//! All that a store shows of a queue at one instant.
+//! A dump of a queue at one instant.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{Counted, Kind, KindRow, Schedule, Settings, State, Stored, Task, TaskId};
 
-/// A look at everything. What has not changed since the look before may be shared with it.
+/// All that a store shows of a queue. Unchanged tasks may be shared with the previous dump.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// The tasks, with the first hundred of the edges of each.
+    /// The tasks, with the first hundred edges of each.
     pub tasks: BTreeMap<TaskId, Arc<Stored>>,
-    /// What holds for all.
+    /// The settings in force.
     pub settings: Settings,
-    /// Whether nothing is leased.
+    /// Whether leasing is paused.
     pub paused: bool,
-    /// How many there are and ever were, as the store says.
+    /// The counts that the store keeps.
     pub counts: BTreeMap<(Kind, Counted), u64>,
-    /// What is known of kinds.
+    /// The rows of kinds.
     pub kinds: BTreeMap<Kind, KindRow>,
     /// The schedules.
     pub schedules: Vec<Schedule>,
@@ -32,7 +32,7 @@ impl Picture {
         self.tasks.get(&id).map(|stored| &stored.task)
     }
 
-    /// How many are leased.
+    /// Number of leased tasks.
     pub fn running(&self) -> usize {
         self.rows().filter(|x| x.state == State::Leased).count()
     }

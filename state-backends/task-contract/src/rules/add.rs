@@ -1,5 +1,5 @@
-//! What an `add` inserts: it decides no gate that another task stands in, so that an open transaction of an application
-//! stalls nobody.
+//! Adding decides no gate at which another task waits, so that an open transaction of an
+//! application blocks no task.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Added(self.add_all(add, &[])?))
     }
 
-    /// All or none. With the nominal instants of those that a schedule makes.
+    /// Adds all tasks or none. `nominal`: the instants of tasks that a schedule makes.
     pub(super) fn add_all(&mut self, add: &Add, nominal: &[Nominal]) -> Result<Vec<Added>, R::Error> {
         let mut added = Vec::with_capacity(add.tasks.len());
-        // The task that stands for each of the batch: another one may have its unique name.
+        // For each task kept out by its unique name, the stored task in its place.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for (position, (at, new)) in (add.sequence..).zip(add.tasks.iter().enumerate()) {
             let one = self.add_one(new, add.age, position, nominal.get(at), &stands)?;
@@ -84,7 +84,7 @@ impl<R: Rows> Work<'_, R> {
                 );
                 return Err(StateError::new(StateErrorKind::NotFound, text).into());
             }
-            // Another one may stand for several.
+            // A stored task may be in place of several upstreams.
             if !named.insert(up) {
                 continue;
             }
@@ -104,8 +104,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Added::New(new.id))
     }
 
-    /// Keeps the id of a task that became another one, so that a repeated `add` does not do it again, nor adds it when
-    /// that one has ended.
+    /// Keeps the id of a task that replaced another one: a repeated `add` neither replaces again,
+    /// nor adds it after the end.
     fn remember_replacing(
         &mut self,
         new: &NewTask,
@@ -130,7 +130,7 @@ impl<R: Rows> Work<'_, R> {
 
     fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {
         let added = self.adding_time();
-        // What is to run at once does not wait when the clock steps back before its gates are seen to.
+        // A task without delay does not wait if the clock steps back before it is admitted.
         let at_once = new.not_before == When::default();
         let not_before = if at_once { Micros::ZERO } else { new.not_before.on(self.now) };
         let mut task = Task {
@@ -163,11 +163,11 @@ impl<R: Rows> Work<'_, R> {
         x.due = self.due(x, x.not_before);
     }
 
-    /// Where a task of this priority stands that may start from this time on.
+    /// Sort key of a task that may start from `not_before` on.
     pub(super) fn due(&self, x: &Task, not_before: Micros) -> i64 {
         let from = i64::try_from(x.added.max(not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.queue.settings.ageing.get()).unwrap_or(i64::MAX);
-        // Not every store has whole numbers beyond those of a time.
+        // Some stores have no exact integers beyond those of a time.
         from.saturating_sub(i64::from(x.priority).saturating_mul(ageing)).min(Micros::MAX.get().cast_signed())
     }
 
@@ -182,7 +182,6 @@ impl<R: Rows> Work<'_, R> {
         )))
     }
 
-    /// A task that waits becomes this one; false: nothing is changed.
     pub(super) fn edit(&mut self, new: &NewTask) -> Result<bool, R::Error> {
         let stored = self.rows.task(new.id)?;
         let Some(x) = stored.filter(|x| !x.state.is_ended() && x.state != State::Leased) else {
@@ -213,7 +212,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// The one that has the name becomes the new one, in its place.
     fn replace(&mut self, before: &Task, new: &NewTask) -> Result<(), R::Error> {
         let of_new = self.made_of(new, None);
         self.rows.put_payload(before.id, Some(&new.payload))?;

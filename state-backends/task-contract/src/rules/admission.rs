@@ -1,36 +1,38 @@
-//! Admission: tasks that were added, and scheduled tasks that are due, pass their gates in the steps of workers. A step
-//! that finds as many ready tasks as it may lease admits few or none, so that a large backlog slows down ready work little.
+//! Admission: added and due tasks pass their gates during steps. A step that finds as many ready
+//! tasks as it may lease admits few or none, so that a large backlog hardly slows down ready work.
 
 use interval_queue_contract::Micros;
 
 use super::{Work, clock::SWEEP};
 use crate::{Kind, Rows, Step, Stepped, Task};
 
-/// While a worker holds tasks, a step admits this part of a share, or as many as it lacks.
+/// While a worker holds tasks, a step admits this fraction of the budget, or as many tasks as it
+/// lacks.
 const PART: u32 = 8;
 
-/// A worker looks again after this time, unless its step was the one that swept.
+/// Poll interval for a backlog, after a step without full maintenance.
 const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
 
-/// The part of the backlog that a step knows of.
+/// The backlog as one step knows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission {
-    /// Whether tasks passed gates, so that more tasks may be ready.
+    /// Whether tasks passed gates: more may be ready.
     pub(super) some: bool,
-    /// Whether tasks are left. `None`: the step did not look.
+    /// Whether tasks are left. `None`: not checked.
     left: Option<bool>,
-    /// Whether the worker may step again at once for those: that slows down no other worker.
+    /// Whether the worker may poll at once for tasks left, since that slows down no other worker.
     freely: bool,
-    /// Whether the worker had less than it wanted.
+    /// Whether the worker got less than it wanted.
     lacks: bool,
 }
 
 impl<R: Rows> Work<'_, R> {
-    /// Admits the share of this step, which finds `lack` ready tasks less than it may lease.
+    /// Admits a part of the backlog, in a step with `lack` ready tasks less than it may lease.
     ///
-    /// A step that lacks tasks admits a whole share, and so does a heartbeat. While a worker holds tasks they admit part of
-    /// one, and a step that does not sweep only tasks that its worker serves. Any other step admits that part if it sweeps,
-    /// which bounds it by time.
+    /// A step that lacks tasks, or a heartbeat, admits a full budget while no worker holds tasks,
+    /// else a part of it. A lacking step without full maintenance then admits as many as it lacks,
+    /// if more, and only of kinds that its worker handles. Any other step admits a part if it does
+    /// full maintenance, which bounds that by time.
     pub(super) fn admit_some(
         &mut self,
         step: &Step,
@@ -55,8 +57,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Admission { some, left: Some(left), freely: whole || beats, lacks })
     }
 
-    /// Admits up to `most` tasks, of these kinds if some are given: half of them due tasks and half added ones, and of one
-    /// sort more if there are fewer of the other. Returns whether there were some, and whether some are left.
+    /// Admits up to `most` tasks, only of these kinds if given: half due, half added, more of one
+    /// sort if the other has fewer. Returns whether some were admitted, and whether some are left.
     fn admit_page(&mut self, most: u32, only: Option<&[Kind]>) -> Result<(bool, bool), R::Error> {
         let mut due = self.rows.scheduled(self.now, most)?;
         let mut added = self.rows.added(most)?;
@@ -72,7 +74,7 @@ impl<R: Rows> Work<'_, R> {
         due.truncate(most - added.len());
         left |= due.len() + added.len() < found;
         let some = due.len() + added.len() > 0;
-        // Each upstream of an added task counts as a task.
+        // Each upstream of an added task costs as much as a task.
         let mut share = u32::try_from(most).unwrap_or(u32::MAX);
         for x in due {
             self.admit(&x, x.clone())?;
@@ -91,13 +93,13 @@ impl<R: Rows> Work<'_, R> {
         Ok((some, left))
     }
 
-    /// Whether the worker is to step again at once for tasks that are left: if they are all that there is to do, or
-    /// if it was given tasks, so that it may be given more.
+    /// Whether the worker polls again at once for tasks left: if that slows down no other worker,
+    /// or if the worker got some tasks and lacks more.
     pub(super) fn goes_on(&self, admission: &Admission, reply: &Stepped) -> bool {
         admission.left == Some(true) && (admission.freely || admission.lacks && !reply.leased.is_empty())
     }
 
-    /// When a worker looks again that has less than it wanted.
+    /// When a worker that lacks tasks polls again for the backlog.
     pub(super) fn looks_again(&mut self, admission: &Admission) -> Result<Option<Micros>, R::Error> {
         let is_left = match admission.left {
             Some(left) => left,
@@ -106,7 +108,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(is_left.then_some(self.soon()))
     }
 
-    /// In what time a worker looks again for tasks that are due and not admitted.
+    /// When a worker polls again for due tasks that were not admitted.
     pub(super) fn soon(&self) -> Micros {
         if self.sweeps { SWEEP } else { LOOK_AGAIN }
     }

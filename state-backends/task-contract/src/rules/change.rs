@@ -1,4 +1,4 @@
-//! What an operator or an application changes for all.
+//! Changes of a queue by an operator or an application.
 
 use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 
@@ -42,7 +42,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Changed(self.queue.settings.clone()))
     }
 
-    /// Adds what was wrong to the counts, so that commands which go on at the same time add theirs, too.
+    /// Adds the differences instead of writing the counts, because concurrent commands add theirs.
     fn recount(&mut self) -> Result<Reply, R::Error> {
         let corrected = self.rows.miscounted()?;
         for Corrected { kind, state, before, counted } in &corrected {
@@ -110,14 +110,14 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// The next step looks at what follows from a change.
+    /// Makes full maintenance due in the next step.
     fn sweep_soon(&mut self) {
         self.queue().maintenance_due = true;
         self.notifies = true;
     }
 }
 
-/// Since when something is paused that is paused `now`: to pause it again does not change that.
+/// Pausing again keeps the first time.
 fn paused_since(was_paused: bool, at: Option<Micros>, now: Micros) -> Option<Micros> {
     if was_paused { at } else { Some(now) }
 }

@@ -1,4 +1,4 @@
-//! The housekeeping that rides on steps, bounded: a step does a share and says whether there is more.
+//! Maintenance: each step does a part within a budget, and reports whether some is left.
 
 use super::Work;
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
     Task, Took, WorkerId,
 };
 
-/// How much of it a step does.
+/// Budget of a step, in rows.
 pub(super) const SHARE: u32 = 200;
 
 impl<R: Rows> Work<'_, R> {
-    /// Does a share. True: there is more to do at once.
+    /// Returns whether more is due at once.
     pub(super) fn chores(&mut self, worker: WorkerId) -> Result<bool, R::Error> {
         let mut share = self.share;
         let mut is_swept = true;
@@ -28,8 +28,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(!(is_swept && is_notified))
     }
 
-    /// The tasks of workers whose leases have ended have failed once more. The worker that steps lives: what it has, it
-    /// has just said.
+    /// Counts a failure for each task of a worker whose lease has ended. The worker of this step
+    /// lives: it has just reported its tasks.
     fn take_from_the_dead(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.lease_clock, false, *share)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
@@ -52,7 +52,7 @@ impl<R: Rows> Work<'_, R> {
     fn end_overdue(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         for x in self.rows.overdue(self.now, *share)? {
             *share -= 1;
-            // The end of one may have let another one in.
+            // The end of another task may have changed this one.
             let Some(x) = self.rows.task(x.id)? else { continue };
             if x.state == State::Leased {
                 self.save(&x, &Task { stop: Some(Stop::Deadline), ..x.clone() })?;
@@ -64,7 +64,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(*share > 0)
     }
 
-    /// After a change of limits: key by key.
+    /// Rebalances keys after changes of limits.
     fn level_keys(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         for row in self.rows.uneven_keys(*share)? {
             if !self.level(&row.key, share)? {
@@ -101,9 +101,9 @@ impl<R: Rows> Work<'_, R> {
                 return Ok(true);
             }
             for x in some {
-                // Also one of which nothing is told: whatever the rows say, this comes to an end.
+                // Spent even if there is nothing to notify, so that the loop always ends.
                 *share = share.saturating_sub(1);
-                // What was told before may have changed it.
+                // An earlier notification may have changed this task.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.notified) else {
                     continue;
                 };
@@ -115,7 +115,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    /// Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
+    /// Removes tasks past their retention, and workers that died long ago.
     fn forget(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
@@ -130,7 +130,7 @@ impl<R: Rows> Work<'_, R> {
                 }
             }
             for x in old {
-                // A step of the clock made it look old, and those behind it, too.
+                // A clock step made this task and all later ones look old.
                 if x.ended_lease_clock.is_some_and(|ended| ended + KEEP_IDS > lease_clock) {
                     break;
                 }
@@ -154,7 +154,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(of_state.map(|(.., number)| number).sum())
     }
 
-    /// An ended task goes only after its downstreams, which may need its result again.
+    /// An ended task is removed after its downstreams, which may need its result again.
     fn forget_task(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         if !self.rows.edges_from(x.id, None, 1)?.is_empty() {
             self.save(x, &Task { retained: true, ..x.clone() })?;

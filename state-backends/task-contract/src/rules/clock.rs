@@ -1,28 +1,31 @@
-//! The clock of leases: it never goes back, and while a worker holds tasks a silence of all counts for a quarter of the
-//! shortest of their leases at most. After an outage, a step of the clock or a host asleep it is not each worker that was
-//! silent. While no worker holds a task no lease can be lost by it: then a silence counts in full, up to half of the time
-//! for which ids are remembered, so that ended tasks and dead workers are forgotten where workers come and go.
+//! The lease clock never goes back. While a worker holds tasks, a silence of all workers counts for
+//! at most a quarter of the shortest of their leases: no single worker caused the outage, clock
+//! step or suspended host.
+//!
+//! While no worker holds a task, no lease can be lost. A silence counts in full then, up to half
+//! the retention of ids, so that ended tasks and dead workers are forgotten where workers come and
+//! go.
 
 use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{KEEP_IDS, MIN_LEASE, Rows, Step, Took, policy::mix};
 
-/// What is no silence while nobody holds a task: a quarter of a usual lease.
+/// Longest pause that is no silence while no worker holds a task: a quarter of the default lease.
 const GRACE: Micros = Micros::from_millis(7_500);
 
-/// What one silence counts for at most. A step of the clock looks like one: an id that a repeated `add` may still name
-/// must outlive it.
+/// A clock step looks like a silence, and must not expire an id that a repeated `add` may still
+/// name.
 const LONGEST_SILENCE: Micros = Micros::new(KEEP_IDS.get() / 2);
 
-/// So many microseconds are left out at most: a second.
+/// Maximum number of skipped instants, in microseconds: a second.
 const LEFT_OUT: u64 = 1 << 20;
 
-/// So often the clock is written, and seldom things are looked for.
+/// Interval at which the lease clock is stored and full maintenance is done.
 pub(super) const SWEEP: Micros = Micros::from_millis(100);
 
 impl<R: Rows> Work<'_, R> {
-    /// Reads the clock of leases. A step writes it down now and then, and sweeps then.
+    /// Computes the lease clock, without storing it.
     pub(super) fn tell_time(&mut self) -> Result<(), R::Error> {
         let passed = self.now - self.queue.seen;
         let mut counts = passed;
@@ -31,7 +34,7 @@ impl<R: Rows> Work<'_, R> {
             let quarter = shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4));
             self.was_silent = passed > quarter;
             if self.was_silent {
-                // A clock that goes forth and back passes each instant again: it counts once.
+                // An instant that the clock passes again, after it was stepped back, counts once.
                 let unseen = if shortest.is_none() { self.now - self.queue.latest } else { Micros::ZERO };
                 counts = quarter.max(unseen.min(LONGEST_SILENCE));
             }
@@ -43,7 +46,8 @@ impl<R: Rows> Work<'_, R> {
     pub(super) fn write_time(&mut self, step: &Step) {
         let (now, lease_clock) = (self.now, self.lease_clock);
         if self.was_silent {
-            // After such a silence the store may be one that was rolled back, and the first to come need not know.
+            // The store may have been rolled back during the silence, unknown to the first worker
+            // that polls.
             self.begin_incarnation(step);
         }
         self.sweeps = self.queue.maintenance_due;
@@ -55,22 +59,22 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// From now on other tokens are given out than ever before.
+    /// From here on no token equals one issued before.
     pub(super) fn begin_incarnation(&mut self, step: &Step) {
         let floor = self.queue.incarnation + Micros::new(1);
         let incarnation = self.later_than(floor, step);
         self.queue().incarnation = incarnation;
     }
 
-    /// What the token of a lease begins with, after this one in the token before. Also a store that was rolled back and
-    /// does not know it gives out other tokens than before: time has passed since.
+    /// Incarnation of a new token, after `before` in the task's last one. Even a store that was
+    /// rolled back unnoticed issues no token twice: time has passed.
     pub(super) fn incarnation_after(&self, before: Micros, step: &Step) -> Micros {
         self.later_than(self.queue.incarnation.max(before), step)
     }
 
-    /// Now. If the clock was stepped back, it cannot tell what was given out since the copy that may be there now:
-    /// some instants are left out then, as many as the step says, so that the same copy hardly ever leads to the same
-    /// one twice.
+    /// Now, unless the clock was stepped back. Then tokens issued since a restored copy was made
+    /// are unknown, so instants are skipped, as many as the step determines: one copy hardly ever
+    /// leads to the same incarnation twice.
     fn later_than(&self, floor: Micros, step: &Step) -> Micros {
         if self.now >= floor {
             return self.now;
@@ -79,7 +83,7 @@ impl<R: Rows> Work<'_, R> {
         floor + Micros::new(mix(seed) % LEFT_OUT)
     }
 
-    /// The time of adding: never below the latest seen.
+    /// Never before the latest clock seen, even if the clock was stepped back.
     pub(super) fn adding_time(&self) -> Micros {
         self.now.max(self.queue.latest)
     }

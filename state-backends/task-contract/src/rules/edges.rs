@@ -1,10 +1,11 @@
-//! What those downstream are told of the end of a task: each edge once, bounded by the edge.
+//! Notifications of downstreams about the end of a task: once per edge, within a budget of edges.
 
 use super::Work;
 use crate::{Edge, EdgeState, Rows, State, Task};
 
 impl<R: Rows> Work<'_, R> {
-    /// Tells the end of `x` to those who wait for it, as many as the share allows. False: there is more to tell.
+    /// Notifies downstreams of the end of `x`. Returns false if the budget is spent and some are
+    /// left.
     pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         let x = &self.let_go(x)?;
         let edges = self.rows.unnotified_from(x.id, x.generation, *share)?;
@@ -23,7 +24,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// An added task looks at its upstreams for the first time. False: it has more of them than the share allows.
+    /// Checks an added task's upstreams for the first time. Returns false if they exceed the
+    /// budget.
     pub(super) fn look_upstream(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *share)? {
             *share -= 1;
@@ -40,7 +42,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// Removes an edge. Its upstream may be forgotten then, unless others wait for it.
+    /// Also ends the retention of an upstream without other downstreams.
     pub(super) fn remove_edge(&mut self, edge: &Edge) -> Result<(), R::Error> {
         self.rows.remove_edge(edge)?;
         if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.retained)
@@ -55,7 +57,7 @@ impl<R: Rows> Work<'_, R> {
         self.rows.put_edge(&Edge { state: edge.after(up.state), generation: up.generation, ..edge.clone() })
     }
 
-    /// Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.
+    /// Cancels a task with a cut edge; admits one without pending edges.
     pub(super) fn look_at_edges(&mut self, x: Task) -> Result<(), R::Error> {
         if let Some(cut) = self.rows.edges_to(x.id, Some(EdgeState::Cut), None, 1)?.first() {
             let why = format!("its upstream {} did not end well", cut.up);

@@ -1,4 +1,4 @@
-//! What becomes of a run that has ended, and of what the task held.
+//! The end of a run, and the release of what its task held.
 
 use interval_queue_contract::Micros;
 
@@ -12,24 +12,22 @@ const CANCELLED: &str = "it was cancelled";
 const CANCELLED_LATE: &str = "it was cancelled; its run finished after it was asked to stop";
 pub(super) const OVERDUE: &str = "its deadline has passed";
 
-/// What was done with the end of a run.
+/// The outcome of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completed {
-    /// As the worker said.
+    /// Applied as the worker reported.
     Obeyed,
-    /// Its result is too large: the run has failed.
+    /// The result is too large: the run has failed.
     Refused,
     /// The token is not in force: nothing was changed.
     Lost,
 }
 
 impl<R: Rows> Work<'_, R> {
-    /// The policy in force for a task.
     pub(super) fn policy(&self, x: &Task) -> Policy {
         x.policy.over(&self.queue.settings.policy)
     }
 
-    /// A worker says how a run ended, under the token of that run.
     pub(super) fn complete(
         &mut self,
         worker: WorkerId,
@@ -52,7 +50,7 @@ impl<R: Rows> Work<'_, R> {
             if result.as_str() != "null" {
                 self.rows.put_result(x.id, Some(result))?;
             }
-            // A deadline is about the start: a result that came all the same counts.
+            // A deadline limits the start: a late result counts.
             match x.stop {
                 Some(Stop::Cancel) => self.end_cancelled(&x, Some(AttemptEnd::Done), "")?,
                 _ => self.end(&x, State::Done, None)?,
@@ -66,7 +64,7 @@ impl<R: Rows> Work<'_, R> {
                     Outcome::Retry(_, why) => (Some(AttemptEnd::Retry), why.as_str()),
                     Outcome::Released => (Some(AttemptEnd::Stopped), ""),
                     Outcome::Unable(_) => (Some(AttemptEnd::Released), ""),
-                    // It was never begun.
+                    // The run never began.
                     Outcome::Exchanged | Outcome::Done(_) => (None, ""),
                 };
                 self.end_cancelled(&x, end, why)?;
@@ -89,7 +87,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Completed::Obeyed)
     }
 
-    /// A failure that counts: again later, or the end.
+    /// A failure that counts: retry later, or fail for good.
     pub(super) fn run_failed(&mut self, x: Task, why: &str, end: AttemptEnd) -> Result<(), R::Error> {
         let policy = self.policy(&x);
         let failures = x.failures.saturating_add(1);
@@ -101,7 +99,7 @@ impl<R: Rows> Work<'_, R> {
             _ if failures >= policy.max_attempts => return self.end_as(&x, after, State::Failed),
             _ => {}
         }
-        // The task of a worker that died has waited for a lease already.
+        // The task of a dead worker has waited for a lease already.
         after.not_before =
             if end == AttemptEnd::Died { after.not_before.min(self.now) } else { self.now + wait };
         after.remember(end, self.now);
@@ -120,8 +118,8 @@ impl<R: Rows> Work<'_, R> {
         self.again(&x, after)
     }
 
-    /// It was not run, or its lease never arrived: nothing counts, and its place is its own. But twenty times in a row
-    /// are something to be seen, and to be slow at.
+    /// An uncounted end, after which the task keeps its `due`. From `MAX_RETURNS` in a row on it
+    /// backs off with an error.
     pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd, why: Option<&str>) -> Result<(), R::Error> {
         match x.stop {
             Some(Stop::Cancel) => return self.end_cancelled(&x, Some(end), ""),
@@ -147,15 +145,15 @@ impl<R: Rows> Work<'_, R> {
         x.stop = None;
         x.progress = None;
         x.holds_key &= x.ordered;
-        // A gate once passed stays passed when the clock steps back.
+        // A passed time gate stays passed when the clock steps back.
         if x.not_before == before.not_before {
             x.not_before = x.not_before.min(self.now);
         }
         self.admit(before, x)
     }
 
-    /// The end of a task whose run was asked to stop: cancelled, however the run ended. The history keeps how it did,
-    /// and a result stays stored.
+    /// Cancels a task whose run was asked to stop, however the run ended. The history keeps how; a
+    /// result stays stored.
     fn end_cancelled(&mut self, x: &Task, end: Option<AttemptEnd>, why: &str) -> Result<(), R::Error> {
         let mut after = Task { error: (!why.is_empty()).then(|| cut(why)), ..x.clone() };
         if let Some(end) = end {
@@ -166,7 +164,7 @@ impl<R: Rows> Work<'_, R> {
         self.end_as(x, after, State::Cancelled)
     }
 
-    /// The end of a task, and what it held goes to others.
+    /// Ends a task and releases what it held.
     pub(super) fn end(&mut self, x: &Task, state: State, error: Option<&str>) -> Result<(), R::Error> {
         let mut after = x.clone();
         if let Some(error) = error {
@@ -186,7 +184,7 @@ impl<R: Rows> Work<'_, R> {
         self.free(before, &x)
     }
 
-    /// Writes that a task has ended, and nothing of any other row but what is counted.
+    /// Writes the end of a task, and no other row but counts.
     pub(super) fn save_end(&mut self, before: &Task, mut x: Task, state: State) -> Result<Task, R::Error> {
         x.state = state;
         (x.ended, x.ended_lease_clock) = (Some(self.now), Some(self.lease_clock));
@@ -204,7 +202,7 @@ impl Task {
         self.state == State::Leased && self.worker == Some(worker) && self.token == token
     }
 
-    /// Keeps the run that has ended, when another one may follow.
+    /// Adds the ended run to the history.
     pub(super) fn remember(&mut self, end: AttemptEnd, now: Micros) {
         let error = matches!(end, AttemptEnd::Error | AttemptEnd::Retry | AttemptEnd::Died)
             .then(|| self.error.clone());
@@ -223,7 +221,7 @@ impl Task {
     }
 }
 
-/// The beginning of an error, on a border of characters.
+/// The beginning of an error, cut between characters.
 pub(super) fn cut(text: &str) -> String {
     if text.len() <= MAX_ERROR {
         return text.into();

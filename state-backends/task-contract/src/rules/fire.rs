@@ -1,4 +1,4 @@
-//! Schedules: each nominal instant makes exactly one task, whoever is there to make it.
+//! Schedules: each nominal instant makes exactly one task, whichever worker makes it.
 
 use interval_queue_contract::{InvalidInput, StateError};
 
@@ -6,7 +6,7 @@ use super::Work;
 use crate::{Add, Fire, Fired, NewSchedule, Nominal, Overlap, Reply, Rows, Schedule, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
-    /// A compare-and-set on the next instant of the schedule.
+    /// Compare-and-set on the next or the kept instant.
     pub(super) fn fire(&mut self, fire: &Fire) -> Result<Reply, R::Error> {
         let Some(mut schedule) = self.rows.schedule(&fire.schedule)? else {
             return Ok(Reply::Fired(Fired::Stale));
@@ -43,7 +43,7 @@ impl<R: Rows> Work<'_, R> {
             let added = self.add_all(&Add { tasks, ..Add::default() }, &nominal)?;
             schedule.last = added.last().map(|added| added.id()).or(schedule.last);
         }
-        // An instant that was kept is made, or the one that is made now is the last of several.
+        // The kept instant is made now, or superseded by this later one.
         if fired == Fired::Made {
             schedule.kept = None;
             schedule.may_follow = false;
@@ -55,13 +55,13 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Fired(fired))
     }
 
-    /// Whether the task that a schedule made last has not ended.
+    /// Whether the last task of the schedule has not ended.
     pub(super) fn last_runs(&mut self, schedule: &Schedule) -> Result<bool, R::Error> {
         let last = schedule.last.map(|last| self.rows.task(last)).transpose()?.flatten();
         Ok(last.is_some_and(|last| !last.state.is_ended()))
     }
 
-    /// If a task that has ended is the last one of its schedule, an instant that was kept may follow.
+    /// Lets a kept instant follow if `ended` is the last task of its schedule.
     pub(super) fn kept_instant_comes(&mut self, ended: &Task) -> Result<(), R::Error> {
         let Some(nominal) = &ended.schedule else { return Ok(()) };
         if let Some(schedule) = self.rows.schedule(&nominal.schedule)?

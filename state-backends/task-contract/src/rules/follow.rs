@@ -1,13 +1,12 @@
-//! Events: they are noted only while somebody asks for them, so that a queue that nobody follows has no cost of it.
+//! Events: recorded only while a follower is subscribed, so that other queues pay nothing.
 
 use super::Work;
 use crate::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark, Rows, Task};
 
-/// So many events are forgotten at once.
+/// Maximum number of events that one command removes.
 const FORGOTTEN: u32 = 2_000;
 
 impl<R: Rows> Work<'_, R> {
-    /// Notes what becomes of a task, if somebody follows.
     pub(super) fn note(&mut self, before: Option<&Task>, after: &Task) -> Result<(), R::Error> {
         if !self.is_followed() {
             return Ok(());
@@ -19,7 +18,6 @@ impl<R: Rows> Work<'_, R> {
         self.queue.followed.is_some_and(|followed| followed.is_on(self.now))
     }
 
-    /// Tells what has happened, and has more noted.
     pub(super) fn follow(&mut self, follow: &Follow) -> Result<Followed, R::Error> {
         let now = self.now;
         let noted = self.queue.followed.filter(|_| self.is_followed());
@@ -31,7 +29,8 @@ impl<R: Rows> Work<'_, R> {
             let mark = Mark { number: self.rows.last_event()?, at: now };
             return Ok(Followed { events: Vec::new(), mark, missed: false });
         };
-        // The last one is forgotten last: if it is an earlier one than was told, the store was rolled back.
+        // The last event is removed last. A lower number than the follower's means that the store
+        // was rolled back.
         let last = self.rows.last_event()?;
         if (1..after.number).contains(&last) {
             return Ok(Followed { events: Vec::new(), mark: Mark { number: last, at: now }, missed: true });
@@ -49,7 +48,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(Followed { events: found.into_iter().map(|(_, event)| event).collect(), mark, missed })
     }
 
-    /// Forgets events that were kept for long enough.
     pub(super) fn forget_events(&mut self) -> Result<(), R::Error> {
         let Some(noted) = self.queue.followed else { return Ok(()) };
         self.rows.forget_events(self.now - KEEP_EVENTS, FORGOTTEN)?;

@@ -1,5 +1,4 @@
-//! What becomes of tasks that come from another place: those that wait begin at their gates, those that have ended stay
-//! so.
+//! Imports: live tasks begin at their gates, ended ones stay ended.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +8,10 @@ use super::Work;
 use crate::{Added, Counted, Edge, EdgeState, Imported, Reply, Rows, State, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
-    /// All or none.
+    /// Imports all tasks or none.
     pub(super) fn import(&mut self, tasks: &[Imported]) -> Result<Reply, R::Error> {
         let mut added = Vec::with_capacity(tasks.len());
-        // The task that stands for each that its unique name kept out.
+        // For each task kept out by its unique name, the stored task in its place.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for one in tasks {
             let id = one.task.id;
@@ -43,7 +42,7 @@ impl<R: Rows> Work<'_, R> {
         let mut named = HashSet::with_capacity(one.edges.len());
         for edge in &one.edges {
             let of = *stands.get(&edge.up).unwrap_or(&edge.up);
-            // Another one may stand for several.
+            // A stored task may be in place of several upstreams.
             if !named.insert(of) {
                 continue;
             }
@@ -56,7 +55,7 @@ impl<R: Rows> Work<'_, R> {
             };
             let (name, on_failure) = (edge.name.clone(), edge.on_failure);
             let new = Edge { up: up.id, down: x.id, name, on_failure, state: EdgeState::New, generation: 0 };
-            // One that has ended looks at nothing any more.
+            // An ended task checks no upstream.
             let state = match x.state.is_ended() {
                 true if up.state.is_ended() => new.after(up.state),
                 true => EdgeState::Open,

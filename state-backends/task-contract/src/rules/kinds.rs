@@ -1,5 +1,5 @@
-//! Which kinds may hold keys. One that nobody serves, or that is paused, holds none: its tasks are kept out of their
-//! lines, so that they are in nobody's way.
+//! Which kinds may hold keys. Tasks of a paused kind, or one that no worker handles, become
+//! unserved: they neither hold nor compete for keys, and block no other task.
 
 use interval_queue_contract::Micros;
 
@@ -11,10 +11,11 @@ impl<R: Rows> Work<'_, R> {
         Ok(self.rows.kind(kind)?.is_some_and(|row| row.open))
     }
 
-    /// A worker serves these. Gives those of them that are not paused.
+    /// Records that a worker handles its kinds. Returns those that are not paused.
     pub(super) fn serve(&mut self, step: &Step) -> Result<Vec<Kind>, R::Error> {
         let until = self.lease_clock + step.lease;
-        // Written now and then: a kind is served as long as a lease from then on, or a quarter less.
+        // Written when a quarter of the lease has passed: a kind counts as handled for three
+        // quarters of a lease at least.
         let soon = self.lease_clock + Micros::new(step.lease.get() / 4 * 3);
         let mut served = Vec::with_capacity(step.kinds.len());
         for kind in &step.kinds {
@@ -41,8 +42,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(served)
     }
 
-    /// Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is
-    /// more to do.
+    /// Closes kinds that no worker handles, and moves the tasks of opened and closed kinds. Returns
+    /// false if more is left to do.
     pub(super) fn level_kinds(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         let mut is_all = true;
         for mut row in self.rows.kinds()? {
@@ -63,7 +64,8 @@ impl<R: Rows> Work<'_, R> {
             };
             for x in some {
                 *share -= 1;
-                // One that gave way to another one is in its line by now, and is kept out of it when it comes first.
+                // A task that gave way is blocked by now, and becomes unserved when it is the first
+                // of its key.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.unserved || x.state == State::Ready) else {
                     continue;
                 };

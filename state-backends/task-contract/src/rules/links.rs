@@ -1,4 +1,4 @@
-//! Edges that come and go while a task waits. None makes a cycle.
+//! Edges added to and removed from stored tasks. None closes a cycle.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::Work;
 use crate::{Edge, EdgeState, MAX_EDGES, MAX_LOOKED_AT, NewEdge, Rows, State, Task, TaskId, Verb};
 
 impl<R: Rows> Work<'_, R> {
-    /// The task that others are to wait for.
+    /// The upstream of a `Link`.
     pub(super) fn linked_to(&mut self, verb: &Verb) -> Result<Option<Task>, R::Error> {
         let Verb::Link(edge) = verb else { return Ok(None) };
         match self.rows.task(edge.up)?.filter(|up| up.state != State::Purged) {
@@ -20,7 +20,7 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// Whether there is nothing to link, or to unlink.
+    /// Whether the edge to link exists already, or the edge to unlink does not.
     pub(super) fn is_linked_so(&mut self, verb: &Verb, down: TaskId) -> Result<bool, R::Error> {
         Ok(match verb {
             Verb::Link(edge) => self.edge(edge.up, down)?.is_some(),
@@ -29,13 +29,14 @@ impl<R: Rows> Work<'_, R> {
         })
     }
 
-    /// Whether an edge from `up` to `x`, which has so many, fits and makes no cycle.
+    /// Whether an edge from `up` to `x`, which has `edges` upstreams, fits and closes no cycle.
     pub(super) fn may_wait_for(&mut self, x: &Task, edges: u32, up: &Task) -> Result<bool, R::Error> {
         let makes_a_cycle = x.id == up.id || up.has_edges && self.is_waited_for_by(x.id, up.id)?;
         Ok(!makes_a_cycle && edges < MAX_EDGES as u32)
     }
 
-    /// Whether `other` waits for `x`, or has waited, directly or through others; also if too many do to be sure.
+    /// Whether `other` waits or waited for `x`, also through other tasks. True if the search gets
+    /// too large.
     fn is_waited_for_by(&mut self, x: TaskId, other: TaskId) -> Result<bool, R::Error> {
         let (mut seen, mut left) = (HashSet::from([x]), vec![x]);
         while let Some(of) = left.pop() {
@@ -47,7 +48,7 @@ impl<R: Rows> Work<'_, R> {
                     left.push(edge.down);
                 }
             }
-            // `x` itself is among them.
+            // `seen` contains `x` itself.
             if seen.len() > MAX_LOOKED_AT as usize + 1 {
                 return Ok(true);
             }
@@ -55,7 +56,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    /// It goes back to its first gate. What it has held goes to others.
+    /// Sends the task back to its first gate; its permit goes to others.
     pub(super) fn link(&mut self, x: Task, edge: &NewEdge) -> Result<(), R::Error> {
         let NewEdge { up, name, on_failure } = edge.clone();
         self.rows.insert_edge(&Edge {
@@ -69,11 +70,11 @@ impl<R: Rows> Work<'_, R> {
         self.back_to_edges(x)
     }
 
-    /// It has an edge that is to be looked at.
+    /// Sends a task with an unchecked edge back to its first gate.
     pub(super) fn back_to_edges(&mut self, x: Task) -> Result<(), R::Error> {
         self.notifies = true;
         let mut after = Task { has_edges: true, ..x.clone() };
-        // A gate once passed stays passed when the clock steps back.
+        // A passed time gate stays passed when the clock steps back.
         if matches!(x.state, State::Blocked | State::Ready) {
             after.not_before = x.not_before.min(self.now);
         }

@@ -1,22 +1,22 @@
-//! Every rule of stored tasks, as pure functions over the rows that a store finds: a store *finds* rows, the rules
-//! *decide*, the store *writes*.
+//! Every rule of stored tasks, as pure functions: a store finds rows, the rules decide, the store
+//! writes.
 //!
 //! | file | rule |
 //! |---|---|
-//! | `add.rs` | what an `add` inserts, which ids are known, who has a unique name, what an edit makes of a task |
-//! | `gates.rs` | edges, time and key: where a task goes, and who gets a place of a key |
+//! | `add.rs` | inserts, repeated ids, unique names, edits of waiting tasks |
+//! | `gates.rs` | edges, time and key: where a task goes, which tasks hold a key |
 //! | `kinds.rs` | which kinds may hold keys |
-//! | `ending.rs` | what becomes of a run that has ended, and of what it held |
-//! | `within.rs` | the end of a run as part of a transaction of the application |
-//! | `edges.rs` | what those downstream are told |
-//! | `step.rs` | one step of a worker: what it says, and what it is given |
-//! | `chores.rs` | the bounded share of the housekeeping that each step does |
+//! | `ending.rs` | the end of a run, and the release of what its task held |
+//! | `within.rs` | the end of a run within a transaction of the application |
+//! | `edges.rs` | notifications of downstreams |
+//! | `step.rs` | one step of a worker |
+//! | `chores.rs` | maintenance within the budget of a step |
 //! | `admission.rs` | how many tasks a step lets through their gates |
-//! | `clock.rs` | the clock of leases |
-//! | `import.rs` | what becomes of tasks that come from another place |
-//! | `follow.rs` | what is told to those who follow |
-//! | `change.rs`, `verbs.rs`, `links.rs`, `fire.rs` | what operators and schedules do |
-//! | `read.rs` | looks |
+//! | `clock.rs` | the lease clock, and the incarnation of tokens |
+//! | `import.rs` | tasks from another queue |
+//! | `follow.rs` | events for followers |
+//! | `change.rs`, `verbs.rs`, `links.rs`, `fire.rs` | changes by operators and schedules |
+//! | `read.rs` | reads |
 
 mod add;
 mod admission;
@@ -47,16 +47,16 @@ use crate::{
     TaskId, Took, WorkerId,
 };
 
-/// Carries out one command on the rows of a queue, at `now` on the store's clock.
+/// Applies one command to the rows of a queue, at `now` on the store's clock.
 ///
 /// # Errors
 ///
-/// The command cannot be used, or the store failed. The store undoes what was written.
+/// The command is rejected, or the store failed. The store must undo what was written.
 pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Reply, R::Error> {
     apply_in_shares(rows, now, chores::SHARE, command)
 }
 
-/// The same with so much of the housekeeping at once: tests take little, so that a few tasks are more than a step does.
+/// As [`apply`], with a maintenance budget: a small one in tests, so that few tasks exceed it.
 #[doc(hidden)]
 #[allow(clippy::missing_errors_doc, reason = "as above")]
 pub fn apply_in_shares<R: Rows>(
@@ -84,18 +84,19 @@ pub fn apply_in_shares<R: Rows>(
     Ok(reply)
 }
 
-/// Ends a run as part of a transaction of the application, at `now` on the store's clock, so that its effects and its
-/// end are stored together or not at all: with [`Done`](crate::Outcome::Done) or [`Failed`](crate::Outcome::Failed).
+/// Ends a run within a transaction of the application, at `now` on the store's clock: with
+/// [`Done`](crate::Outcome::Done) or [`Failed`](crate::Outcome::Failed).
 ///
-/// The transaction may stay open for long. So nothing but the row of the task, its result and what is counted is
-/// written, and no gate is decided that another task stands in: a key that the task holds stays held. What follows from
-/// the end is the housekeeping of the next step.
+/// The transaction may stay open for long. So only the task's row, its result and counts are
+/// written, no gate is decided at which another task waits, and the task keeps its key. The next
+/// step's maintenance does the rest.
 ///
 /// # Errors
 ///
-/// [`Superseded`](StateErrorKind::Superseded) if the token is not in force, or the run was asked to stop because its
-/// task was cancelled: the application is to roll back. Another outcome or a result that is too large is [`Invalid`](StateErrorKind::Invalid). Or the store failed. The store undoes
-/// what was written.
+/// [`Superseded`](StateErrorKind::Superseded): the token is not in force, or the run was asked to
+/// stop because its task was cancelled; the application must roll back.
+/// [`Invalid`](StateErrorKind::Invalid): another outcome, or a result that is too large. Otherwise
+/// the store failed. The store must undo what was written.
 pub fn complete_within<R: Rows>(
     rows: &mut R,
     now: Micros,
@@ -109,13 +110,13 @@ pub fn complete_within<R: Rows>(
     Ok(completed)
 }
 
-/// A task that waits becomes this one, in its place and under its id, as if it had been added so: a store whose tasks
-/// people edit says by this what they wrote. Upstreams stay as they are. False: the task is so already, runs, has ended
-/// or is not there, and nothing is changed.
+/// Gives a waiting task the content of `new`, as if added so; its id, time of adding and upstreams
+/// stay. For stores whose tasks people edit. Returns false, and changes nothing, if at most the
+/// payload differs, or if the task runs, has ended or is not stored.
 ///
 /// # Errors
 ///
-/// It cannot be such a task, or the store failed. The store undoes what was written.
+/// The task cannot become `new`, or the store failed. The store must undo what was written.
 #[doc(hidden)]
 pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R::Error> {
     new.check().map_err(StateError::from)?;
@@ -127,7 +128,8 @@ pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R
     Ok(is_edited)
 }
 
-/// The reply to a command on a queue of which nothing is stored. A store without tables answers every read so.
+/// The error of a command on a queue that is not stored. A store without tables returns it for
+/// every read.
 pub fn no_queue() -> StateError {
     let text = "there is no such queue of tasks: the first task, worker or setting creates it";
     StateError::new(StateErrorKind::NotFound, text)
@@ -148,31 +150,30 @@ fn new_queue(now: Micros) -> Queue {
     }
 }
 
-/// One command under way.
 struct Work<'a, R> {
     rows: &'a mut R,
     /// The store's clock.
     now: Micros,
-    /// How much of the housekeeping a step does.
+    /// Maintenance budget of a step, in rows.
     share: u32,
-    /// The clock of leases, see `clock.rs`.
+    /// See `clock.rs`.
     lease_clock: Micros,
-    /// Whether nobody was heard of for so long that the time may not count in full, see `clock.rs`.
+    /// Whether the silence before this command is too long to count in full, see `clock.rs`.
     was_silent: bool,
     queue: Queue,
     queue_changed: bool,
     is_new: bool,
-    /// Whether this step also looks at what is seldom to be done.
+    /// Whether this step does full maintenance; other steps only notify downstreams.
     sweeps: bool,
     /// Whether this is the first step of an hour.
     hour_passed: bool,
-    /// What became ready and still is.
+    /// Tasks that became ready and still are.
     readied: BTreeSet<TaskId>,
-    /// How many more are leased than before.
+    /// Change of the number of leased tasks.
     more_leased: i64,
-    /// Whether something has ended since housekeeping last looked, and those downstream wait to be told.
+    /// Whether a task with downstreams to notify has ended since maintenance.
     unnotified: bool,
-    /// Whether something has to be heard.
+    /// Whether to notify watchers of the queue.
     notifies: bool,
 }
 
@@ -198,7 +199,6 @@ impl<'a, R: Rows> Work<'a, R> {
         }
     }
 
-    /// Writes what a command leaves of the queue, and has it heard.
     fn finish(&mut self) -> Result<(), R::Error> {
         if self.queue_changed {
             self.rows.put_queue(&self.queue)?;
@@ -209,14 +209,14 @@ impl<'a, R: Rows> Work<'a, R> {
         Ok(())
     }
 
-    /// Writes a new task, and counts it.
+    /// Writes a new task, its count and its event.
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), R::Error> {
         self.rows.count(&task.kind, Counted::Now(task.state), 1)?;
         self.note(None, task)?;
         self.rows.insert(task, payload)
     }
 
-    /// Writes a task of which `before` is stored, and counts it.
+    /// Writes a task, stored as `before`, with counts and event.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         let mut after = Cow::Borrowed(after);
         if after.state == State::Ready && matches!(before.state, State::Waiting | State::Blocked) {
@@ -237,7 +237,7 @@ impl<'a, R: Rows> Work<'a, R> {
         self.rows.put(before, after)
     }
 
-    /// Counts how long something took that ends now.
+    /// Counts a span that ends now.
     fn took(&mut self, x: &Task, span: Span, since: Micros) -> Result<(), R::Error> {
         let parts = Took::of(span, self.now - since, self.now);
         parts
@@ -246,12 +246,12 @@ impl<'a, R: Rows> Work<'a, R> {
             .try_for_each(|(took, more)| self.rows.took(&x.kind, took, more))
     }
 
-    /// The same of a run that its worker has ended.
+    /// Counts a run that its worker has ended.
     fn has_run(&mut self, x: &Task) -> Result<(), R::Error> {
         self.took(x, Span::Run, x.leased.unwrap_or(self.now))
     }
 
-    /// Whether there were as many running as may, and there are less now.
+    /// Whether `max_running` was reached before this command, and is not now.
     fn has_made_room(&mut self) -> Result<bool, R::Error> {
         match self.queue.settings.max_running {
             Some(limit) if self.more_leased < 0 => {

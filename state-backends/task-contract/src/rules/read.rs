@@ -1,4 +1,4 @@
-//! Looks, which change nothing.
+//! Reads, which change nothing.
 
 use super::Work;
 use crate::{
@@ -7,18 +7,18 @@ use crate::{
     Times, Took, Why, Worker,
 };
 
-/// So many edges, inputs and holdings are told at once.
+/// Maximum number of edges, inputs and held tasks per reply.
 const SOME: u32 = 100;
 
-/// Ready tasks of which an overview takes the one that has been ready for longest, the most urgent ones.
+/// Number of the most urgent ready tasks among which an overview finds the oldest.
 const HEAD: u32 = 20;
 
-/// The workers, once they were looked for.
+/// All workers, read at most once per command.
 type Living = Option<Vec<Presence>>;
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn read(&mut self, read: &Read) -> Result<Reply, R::Error> {
-        // A look tells which workers were heard of, also while nobody steps: silence counts in full.
+        // Reads count a silence in full, so that dead workers show as dead even if no worker polls.
         self.lease_clock = self.queue.lease_clock + (self.now - self.queue.seen);
         Ok(match read {
             Read::Clock => Reply::Clock(self.now),
@@ -71,7 +71,7 @@ impl<R: Rows> Work<'_, R> {
             Read::Workers => {
                 let mut workers = Vec::new();
                 let now = self.now;
-                // The housekeeping may not have come to those whose time is over.
+                // Maintenance may not have removed older ones yet.
                 let is_shown = |x: &Presence| x.busy || x.seen + x.lease + KEEP_PRESENCE >= now;
                 for presence in self.rows.presences()?.into_iter().filter(is_shown) {
                     let holds =
@@ -140,7 +140,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(page)
     }
 
-    /// Why a task does not run.
     fn why(&mut self, x: &Task, living: &mut Living) -> Result<Option<Why>, R::Error> {
         let why = match x.state {
             State::Leased => return self.is_lost(x).map(|is_lost| is_lost.then_some(Why::Lost)),
@@ -184,7 +183,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Some(why))
     }
 
-    /// Whether the lease of the worker that runs a task has ended.
+    /// Whether the lease of the task's worker has ended.
     fn is_lost(&mut self, x: &Task) -> Result<bool, R::Error> {
         let Some(worker) = x.worker else { return Ok(true) };
         Ok(self.rows.presence(worker)?.is_none_or(|presence| presence.ends <= self.lease_clock))
@@ -198,7 +197,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(paused)
     }
 
-    /// Whether the counts say that there is another number of these tasks. They know states and kinds alone.
+    /// Whether the counts, which exist by state and kind only, differ from this number.
     fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
         let (states, kinds) = (selector.states.clone(), selector.kinds.clone());
         if (Selector { states, kinds, ..Selector::default() }) != *selector {
@@ -255,7 +254,6 @@ impl<R: Rows> Work<'_, R> {
     }
 }
 
-/// How many tasks there are of these kinds and states.
 fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, State) -> bool) -> u64 {
     let number = |(kind, counted, number): &(Kind, Counted, u64)| match counted {
         Counted::Now(state) if is_one(kind, *state) => *number,
@@ -264,7 +262,7 @@ fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, State) -> b
     counts.iter().map(number).sum()
 }
 
-/// Why none of these workers takes a task that is ready; none: one does, or there is none.
+/// Why no worker takes a ready task. `None`: one does, or there is no worker.
 fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Option<Why> {
     let (mut lowest, mut is_full) = (None, false);
     for worker in workers {

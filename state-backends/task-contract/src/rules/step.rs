@@ -1,5 +1,5 @@
-//! One step of a worker: it completes what has ended, says that it lives, does a share of the housekeeping, and leases
-//! what is most urgent.
+//! One step of a worker: completes ended runs, renews the lease, does maintenance within a budget,
+//! leases the most urgent tasks.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{
     Room, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
-/// So long after a worker was told of a schedule that is due, it looks whether its task was made.
+/// Time after which a worker that was given a due schedule checks whether its task was made.
 const TOLD: Micros = Micros::from_millis(1_000);
 
 impl<R: Rows> Work<'_, R> {
@@ -26,7 +26,7 @@ impl<R: Rows> Work<'_, R> {
         self.write_time(step);
         let has_forgotten = was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged;
         if has_forgotten {
-            // The store was rolled back, or lost: what it has given out since, it may give out again.
+            // The store was rolled back or lost: it may issue forgotten tokens again.
             self.begin_incarnation(step);
         }
         let mut reply = Stepped::default();
@@ -51,9 +51,9 @@ impl<R: Rows> Work<'_, R> {
             }
         }
         if !is_known {
-            // A late request must not lease to a ghost. One that knows more than a store that has forgotten
-            // something does not count: its worker may never hear that it is to restate, and is told so
-            // again.
+            // Stored so that a late request leases nothing to a dead worker. A store that has
+            // forgotten something must not store it: if this reply is lost, the next step must
+            // reveal the loss again.
             if let Some(was) = was.filter(|_| !has_forgotten) {
                 self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
             }
@@ -71,14 +71,14 @@ impl<R: Rows> Work<'_, R> {
         }
         let room = self.lease(step, ready, &mut reply)?;
         reply.more |= self.goes_on(&admission, &reply);
-        // What looked upstream may have ended behind the telling.
+        // Admission may have ended tasks after maintenance has notified downstreams.
         reply.more |= self.unnotified;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
             reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
         }
         let busy = !reply.leased.is_empty() || !self.rows.held_by(step.worker, 1)?.is_empty();
         if busy && !was.as_ref().is_some_and(|was| was.busy) {
-            // An idle worker with a longer lease would look too late to see this one end.
+            // An idle worker with a longer lease would poll too late to see this one end.
             self.notifies |=
                 self.rows.longest_lease(self.lease_clock)?.is_some_and(|longest| longest > step.lease);
         }
@@ -107,7 +107,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Stepped(reply))
     }
 
-    /// Runs that a rolled-back store does not know of are their worker's again.
+    /// Restores the leases that a worker reports and a rolled-back store has forgotten.
     fn adopt(&mut self, step: &Step) -> Result<(), R::Error> {
         for (id, token) in said(step) {
             let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
@@ -126,7 +126,7 @@ impl<R: Rows> Work<'_, R> {
             };
             self.save(&x, &adopted)?;
             self.rows.count(&x.kind, Counted::EverLeased, 1)?;
-            // Tokens rise, also where the clock was stepped back since.
+            // Tokens rise even if the clock was stepped back.
             if token.incarnation >= self.queue.incarnation {
                 self.queue().incarnation = token.incarnation;
                 self.begin_incarnation(step);
@@ -135,8 +135,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back,
-    /// uncounted unless its lease had ended, in which it may have run.
+    /// The worker's list of held leases is the truth. Any other task leased to it never arrived and
+    /// goes back: uncounted, unless the lease had ended, since it may have run then.
     fn restate(
         &mut self,
         step: &Step,
@@ -163,7 +163,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// How many tasks this step may lease.
     fn may_lease(&mut self, step: &Step, served: &[Kind]) -> Result<u32, R::Error> {
         let want = if self.queue.paused || served.is_empty() { 0 } else { step.want };
         match self.queue.settings.max_running {
@@ -179,7 +178,7 @@ impl<R: Rows> Work<'_, R> {
         if want == 0 { Ok(Vec::new()) } else { self.rows.ready(served, step.at_least, want) }
     }
 
-    /// Leases the ready tasks that there is room for. Returns the room that is left.
+    /// Leases the ready tasks that fit. Returns the capacity left.
     fn lease(
         &mut self,
         step: &Step,
@@ -191,17 +190,17 @@ impl<R: Rows> Work<'_, R> {
         for x in ready {
             if x.deadline.is_some_and(|deadline| deadline <= self.now) {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
-                // Its end may have let another one in.
+                // The end of this task may have made another one ready.
                 reply.more = true;
                 break;
             }
-            // The limit was lowered a moment ago.
+            // The limit may just have been lowered.
             if let Some(key) = &x.key
                 && self.rows.leased_of_key(key)? >= self.key_limit(key)?
             {
                 continue;
             }
-            // A heavy one is not passed by lighter ones, else it might wait for ever.
+            // Lighter tasks do not overtake a heavy one, else it might wait for ever.
             if room.is_some_and(|room| !room.fits(x.weight)) {
                 break;
             }
@@ -240,23 +239,23 @@ impl<R: Rows> Work<'_, R> {
         Ok(room)
     }
 
-    /// When there is something to do that nobody is nudged for.
+    /// Time until something is due that no notification announces.
     fn next_event(&mut self) -> Result<Option<Micros>, R::Error> {
         let now = self.now;
-        // A task that is due was not admitted yet.
+        // A due task was not admitted yet.
         let soon = self.soon();
         let mut next = self.rows.next_scheduled()?.map(|at| if at > now { at - now } else { soon });
         let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
         sooner(self.rows.next_deadline()?.map(|at| at - now));
-        // A lease that has ended since the last sweep is looked at by the next one.
+        // A lease that ended since the last maintenance is handled by the next.
         let swept = self.queue.lease_clock;
         if let Some(end) = self.rows.next_busy_end(swept)? {
-            // Silence counts for a quarter of a lease at most, so somebody has to look as often.
+            // A silence counts for a quarter of a lease at most, so a worker must poll that often.
             let quarter = self.rows.shortest_busy_lease(swept)?.map(|lease| Micros::new(lease.get() / 4));
             let left = if end > self.lease_clock { end - self.lease_clock } else { SWEEP };
             sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
-        // A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
+        // A worker given a due schedule makes its task; others check again, because it may die.
         let soon = if self.sweeps { TOLD } else { SWEEP };
         for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
             let follows = schedule.kept.is_some() && schedule.may_follow;
@@ -266,12 +265,13 @@ impl<R: Rows> Work<'_, R> {
         Ok(next)
     }
 
-    /// Schedules whose next instant has come, or whose kept one may.
+    /// Schedules whose next or kept instant is due.
     pub(super) fn due_schedules(&mut self) -> Result<Vec<DueSchedule>, R::Error> {
         let now = self.now;
         let mut due = Vec::new();
         for schedule in self.rows.schedules()? {
-            // The last one is not of this schedule if that one has its unique name; then nobody tells of its end.
+            // `last` may be a task outside the schedule that holds the unique name: its end does
+            // not set `may_follow`.
             let may_follow =
                 schedule.kept.is_some() && (schedule.may_follow || !self.last_runs(&schedule)?);
             let kept = schedule.kept.filter(|_| may_follow);
@@ -282,14 +282,14 @@ impl<R: Rows> Work<'_, R> {
     }
 }
 
-/// What a worker says that it has, or had until now.
+/// Leases that a worker reports as held or completed.
 fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
     let completed = step.complete.iter().map(|completion| (completion.id, completion.token));
     step.holding.iter().flatten().copied().chain(completed)
 }
 
 impl Task {
-    /// Whether it has its unique name also while it is leased.
+    /// Whether the task holds its unique name also while leased.
     fn keeps_name(&self) -> bool {
         self.holds_name && self.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended)
     }

@@ -10,7 +10,7 @@ use crate::{
     Stop, Tag, Task, TaskId, Touched, Verb,
 };
 
-/// So many are touched by a command that has to look at the downstreams of each.
+/// Most tasks of a command that searches the downstreams of each.
 const FEW: u32 = 20;
 
 impl<R: Rows> Work<'_, R> {
@@ -28,7 +28,6 @@ impl<R: Rows> Work<'_, R> {
         if selector.states.is_empty() {
             return Ok(Reply::Touched(touched));
         }
-        // Each of them may have many downstreams to be looked at.
         let limit =
             if to.as_ref().is_some_and(|up| up.has_edges) { change.limit.min(FEW) } else { change.limit };
         let found = self.rows.select(&selector, change.after, limit)?;
@@ -36,10 +35,10 @@ impl<R: Rows> Work<'_, R> {
             touched.next = found.last().map(|x| x.id);
         }
         let mut share = MAX_EDGES as u32;
-        // The names that a dry run would give away.
+        // Unique names that a dry run would assign.
         let mut given: HashMap<Key, TaskId> = HashMap::new();
         for id in found.into_iter().map(|x| x.id) {
-            // Another one of them may have changed it.
+            // The change of another selected task may have changed this one.
             let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
             let Some(x) = self.rows.task(id)?.filter(is_meant) else { continue };
             if self.is_linked_so(&change.verb, id)? {
@@ -66,7 +65,7 @@ impl<R: Rows> Work<'_, R> {
             let is_touched = match change.verb {
                 Verb::Purge => !self.is_needed(id)?,
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
-                // At its destination it would run beside the task that runs here.
+                // At its destination the task would run concurrently with a task of its key here.
                 Verb::Move(_) => match &x.key {
                     Some(key) => self.rows.leased_of_key(key)? == 0,
                     None => true,
@@ -102,7 +101,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Touched(touched))
     }
 
-    /// Whether a task that has not ended waits for this one, or has its result.
+    /// Whether a live task waits for this one, or uses its result.
     fn is_needed(&mut self, up: TaskId) -> Result<bool, R::Error> {
         let mut is_needed = false;
         for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
@@ -111,7 +110,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(is_needed)
     }
 
-    /// Removes the edges of a task that is purged. False: there are more than a command may look at.
+    /// Removes the edges of a task to purge. Returns false if there are more than a command may
+    /// read.
     fn remove_edges_of(&mut self, x: &Task) -> Result<bool, R::Error> {
         for edge in self.rows.edges_from(x.id, None, MAX_EDGES as u32)? {
             self.rows.remove_edge(&edge)?;
@@ -153,7 +153,7 @@ impl<R: Rows> Work<'_, R> {
             Verb::Move(to) => {
                 let mut after = Task { error: Some(format!("{MOVED}{to}")), ..x.clone() };
                 after.tags.extend(Tag::new(MOVING));
-                // Its downstreams wait for it wherever they are.
+                // Marked as notified: downstreams, here or moved, go on waiting for the task.
                 (after.notified, after.holds_key) = (true, false);
                 let after = self.save_end(&x, after, State::Cancelled)?;
                 self.kept_instant_comes(&after)?;
@@ -180,26 +180,25 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// One that has another place among the others, as if it had been added so, goes through its gates again. A run
-    /// goes on.
+    /// Moves a task in the order, as if added so, and back to its gates. A run goes on.
     fn reorder(&mut self, x: &Task, mut after: Task) -> Result<(), R::Error> {
-        // What has run waits for its next attempt, which is not since when it is due.
+        // After a run, `not_before` is the time of the next attempt, which does not change `due`.
         let is_since_added = x.leased.is_some() && after.not_before == x.not_before;
         after.due = self.due(&after, if is_since_added { Micros::ZERO } else { after.not_before });
         match x.state {
             State::Leased => return self.save(x, &after),
-            // A gate once passed stays passed when the clock steps back.
+            // A passed time gate stays passed when the clock steps back.
             State::Blocked | State::Ready if after.not_before == x.not_before => {
                 after.not_before = x.not_before.min(self.now);
             }
             _ => {}
         }
-        // Another one may be more urgent now.
+        // Another task of the key may be more urgent now.
         after.holds_key &= x.ordered && x.leased.is_some();
         self.admit(x, after)
     }
 
-    /// An ended task goes through all its gates again, with its unique name, which is free.
+    /// Sends an ended task through all gates again, with its unique name, which is free.
     fn retry(&mut self, x: Task) -> Result<(), R::Error> {
         let mut after = Task {
             generation: x.generation.saturating_add(1),
@@ -209,17 +208,17 @@ impl<R: Rows> Work<'_, R> {
             ended_lease_clock: None,
             notified: false,
             retained: false,
-            // One that was completed within a transaction may hold it still.
+            // A task completed within a transaction may still hold its key.
             holds_key: false,
             ..x.clone()
         };
         after.tags.retain(|tag| tag.as_str() != MOVING);
-        // A task that has left and not arrived goes on as it was.
+        // A task that left and did not arrive keeps its runs and times.
         if after.tags.len() == x.tags.len() {
             (after.failures, after.retries, after.returns) = (0, 0, 0);
             after.not_before = Micros::ZERO;
         }
-        // One that ended between two runs has told of the last one.
+        // The history has the last run already if the task ended between two runs.
         if x.leased.is_some() && x.history.last().is_none_or(|last| last.token != x.token) {
             let end = if x.state == State::Done { AttemptEnd::Done } else { AttemptEnd::Error };
             after.remember(end, x.ended.unwrap_or(self.now));
@@ -239,7 +238,7 @@ impl<R: Rows> Work<'_, R> {
         self.reopen_below(x.id)
     }
 
-    /// Those that have seen its end and have not started wait for it again.
+    /// Downstreams that used the end of `up` and have not started wait for it again.
     fn reopen_below(&mut self, up: TaskId) -> Result<(), R::Error> {
         for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
             let down = match edge.state {
@@ -254,7 +253,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// All its upstreams are looked at again: also one that was done may run again.
+    /// Even a done upstream may run again.
     fn reopen_edges(&mut self, down: TaskId) -> Result<(), R::Error> {
         for edge in self.rows.edges_to(down, None, None, MAX_EDGES as u32)? {
             if edge.state != EdgeState::New {

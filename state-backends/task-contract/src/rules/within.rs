@@ -1,4 +1,4 @@
-//! The end of a run as part of a transaction of the application, and what the next step makes of it.
+//! The end of a run within a transaction of the application, and its follow-up in the next step.
 
 use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
 
@@ -39,7 +39,7 @@ impl<R: Rows> Work<'_, R> {
             (End::Failed(why), _) => (State::Failed, Some(why)),
         };
         let has_failed = matches!((state, x.stop), (State::Failed, None | Some(Stop::Release)));
-        // Also with nothing downstream: an edge may be added by another transaction that is open now.
+        // Pending even without downstreams: another open transaction may be adding an edge.
         let failures = x.failures.saturating_add(has_failed.into());
         let after = Task { failures, error, notified: false, ..x.clone() };
         self.has_run(&x)?;
@@ -50,7 +50,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Completed::new(completion, state))
     }
 
-    /// What a task that was completed so held goes to others.
+    /// Releases what a task completed within a transaction still holds.
     pub(super) fn let_go(&mut self, x: &Task) -> Result<Task, R::Error> {
         self.kept_instant_comes(x)?;
         let after = Task { holds_key: false, ..x.clone() };
@@ -65,18 +65,18 @@ impl<R: Rows> Work<'_, R> {
 /// How a run can end within a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End<'s> {
-    /// Well, with this result.
+    /// Success, with this result.
     Done(&'s Json),
-    /// For good, with this error.
+    /// A permanent failure, with this error.
     Failed(String),
 }
 
 impl Completion {
-    /// How it ends a run within a transaction. For the author of a store that does so without the rules.
+    /// The end of the run within a transaction, for stores that implement it without the rules.
     ///
     /// # Errors
     ///
-    /// The task is to go on.
+    /// The outcome does not end the task.
     pub fn end(&self) -> Result<End<'_>, InvalidInput> {
         match &self.outcome {
             Outcome::Done(result) => Ok(End::Done(result)),

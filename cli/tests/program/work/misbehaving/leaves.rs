@@ -5,7 +5,7 @@ use rustix::process::Signal;
 
 use super::{AS_PROMISED, bad, left_of, misbehave, tell};
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{is_alive, wait_until},
     work::{add, lines, task, worker, written_id},
 };

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{AS_PROMISED, bad, failure, misbehave, tell};
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::{text, wait_until},
     work::{add, task, worker},
 };

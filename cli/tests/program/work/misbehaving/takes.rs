@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{AS_PROMISED, misbehave_with, tell};
 use crate::{
-    place::Backend,
+    place_tests::Backend,
     process::wait_until,
     work::{add, lines, task, work},
 };

@@ -1,7 +1,7 @@
 //! Small backends over a map: one that is right, one that is not atomic, and others that are wrong otherwise.
 #![allow(clippy::disallowed_methods, reason = "a test backend with a clock of its own")]
 
-pub(crate) mod wrong;
+pub(crate) mod wrong_backend;
 
 use std::{
     collections::HashMap,

@@ -1,10 +1,10 @@
 //! Stored tasks on a Redis: each file is a promise.
 
 mod cases;
-mod conformance;
 mod cost;
 mod differential;
 mod play;
 mod policy;
 mod support;
-mod trouble;
+mod task_conformance;
+mod task_trouble;

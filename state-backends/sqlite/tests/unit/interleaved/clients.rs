@@ -20,7 +20,7 @@ use super::{
     client::Client,
     flawed::Flawed,
     hold::Hold,
-    within::Saying,
+    interleaved_within::Saying,
 };
 use crate::{Durability, SqliteStore, SqliteTasks};
 

@@ -9,8 +9,8 @@ mod client;
 mod clients;
 mod flawed;
 mod hold;
+mod interleaved_within;
 mod killed;
 mod orders;
-mod within;
 
 pub(crate) use self::hold::watched;

@@ -1,0 +1,212 @@
+//! Other libraries that store tasks. What each is set up as, and why, is in `../peers/README.md`.
+
+use std::path::PathBuf;
+
+use interval_queue_report::paragraph;
+use tokio::process::Command;
+
+use crate::{
+    install::{self, Harness, Language},
+    place::{Kind, Place, Setting},
+    task_contender::PROCESSES,
+    task_crew,
+};
+
+/// A library.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    name: &'static str,
+    /// None: it is built by cargo.
+    language: Option<Language>,
+    kind: Kind,
+    /// The settings of a worker; the last one does best by its documentation.
+    settings: &'static [&'static str],
+    /// Which durabilities it has.
+    full: &'static [bool],
+    processes: usize,
+    /// Whether it has a call that adds several.
+    adds_several: bool,
+    /// Whether something has to be made before tasks are added.
+    is_prepared: bool,
+}
+
+const BOTH: &[bool] = &[false, true];
+
+const PEERS: &[Peer] = &[
+    Peer {
+        name: "task-queue",
+        language: Some(Language::Python),
+        kind: Kind::Directory,
+        settings: &["poll"],
+        full: &[false],
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: false,
+    },
+    // At its start it takes over what others run.
+    Peer {
+        name: "effectum",
+        language: None,
+        kind: Kind::Sqlite,
+        settings: &["10 jobs", "100 jobs"],
+        full: &[false],
+        processes: 1,
+        adds_several: true,
+        is_prepared: false,
+    },
+    Peer {
+        name: "huey",
+        language: Some(Language::Python),
+        kind: Kind::Sqlite,
+        settings: &["default"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: false,
+        is_prepared: false,
+    },
+    Peer {
+        name: "bullmq",
+        language: Some(Language::Node),
+        kind: Kind::Redis,
+        settings: &["concurrency 1", "concurrency 100"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: false,
+    },
+    Peer {
+        name: "rq",
+        language: Some(Language::Python),
+        kind: Kind::Redis,
+        settings: &["Worker", "SimpleWorker"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: false,
+    },
+    Peer {
+        name: "graphile-worker",
+        language: Some(Language::Node),
+        kind: Kind::Postgres,
+        settings: &["default", "local queue"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: true,
+    },
+    Peer {
+        name: "pg-boss",
+        language: Some(Language::Node),
+        kind: Kind::Postgres,
+        settings: &["default", "batches"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: true,
+    },
+    Peer {
+        name: "procrastinate",
+        language: Some(Language::Python),
+        kind: Kind::Postgres,
+        settings: &["concurrency 1", "concurrency 100"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: true,
+    },
+];
+
+/// A library that is there, and how its processes are started.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    peer: &'static Peer,
+    version: String,
+    command: Vec<PathBuf>,
+}
+
+impl Peer {
+    /// Those that can be had here and keep tasks in such a store. What cannot is named, and left out.
+    pub(crate) fn installed(settings: &[Setting]) -> Vec<Installed> {
+        let is_meant = |peer: &&Self| settings.iter().any(|setting| setting.kind == peer.kind);
+        PEERS.iter().filter(is_meant).filter_map(Self::install).collect()
+    }
+
+    fn install(&'static self) -> Option<Installed> {
+        let harness = match self.language {
+            None => install::built(self.name),
+            Some(language) => install::harness(language, self.name),
+        };
+        match harness {
+            Ok(Harness { program, script, versions }) => {
+                let version = versions.get(self.name).cloned().unwrap_or_default();
+                // A harness for stored tasks may have another one for the pace beside it.
+                let script = script.map(|script| {
+                    let extension = script.extension().unwrap_or_default().to_owned();
+                    script.with_file_name("tasks").with_extension(extension)
+                });
+                Some(Installed {
+                    peer: self,
+                    version,
+                    command: [Some(program), script].into_iter().flatten().collect(),
+                })
+            }
+            Err(error) => {
+                let text = format!("{} cannot be installed here and is left out: {error}.", self.name);
+                println!("{}", paragraph(&text));
+                None
+            }
+        }
+    }
+}
+
+impl Installed {
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.peer.name, self.version)
+    }
+
+    pub(crate) fn name(&self, setting: usize) -> String {
+        format!("{}, {}", self.title(), self.peer.settings[setting])
+    }
+
+    pub(crate) fn settings(&self) -> std::ops::Range<usize> {
+        0..self.peer.settings.len()
+    }
+
+    /// Whether it can add so many by one call.
+    pub(crate) fn can_add(&self, batch: usize) -> bool {
+        batch == 1 || self.peer.adds_several
+    }
+
+    pub(crate) fn can(&self, setting: Setting) -> bool {
+        self.peer.kind == setting.kind && self.peer.full.contains(&setting.is_full)
+    }
+
+    /// Makes what it needs in a fresh place. None: it cannot, and has said why.
+    pub(crate) async fn prepare(&self, place: &Place) -> Option<()> {
+        if self.peer.is_prepared {
+            task_crew::Process::start(self.command(place, 0, "prepare", [0; 3])).await?.end().await;
+        }
+        Some(())
+    }
+
+    /// Processes that do something together: add so many in all, so many at once, of so many bytes; or run them.
+    pub(crate) fn commands(
+        &self,
+        place: &Place,
+        setting: usize,
+        role: &str,
+        numbers: [usize; 3],
+    ) -> Vec<Command> {
+        let [count, batch, size] = numbers;
+        let numbers = [count / self.peer.processes, batch, size];
+        (0..self.peer.processes).map(|_| self.command(place, setting, role, numbers)).collect()
+    }
+
+    fn command(&self, place: &Place, setting: usize, role: &str, numbers: [usize; 3]) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).args([&place.bare, role, self.peer.settings[setting]]);
+        command.arg(if place.setting.is_full { "full" } else { "relaxed" });
+        command.args(numbers.map(|number| number.to_string()));
+        command
+    }
+}

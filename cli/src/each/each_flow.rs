@@ -1,0 +1,403 @@
+//! The way of the items: read, waiting, in their turn, running, resting before another attempt.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    pin::pin,
+    time::Duration,
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, LocalBoxFuture},
+    stream::FuturesUnordered,
+};
+use interval_queue::{Error, IntervalQueue, Turn};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
+use tokio::{
+    sync::{broadcast, oneshot},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    attempt::{Attempt, Outcome, Why},
+    each_args::Each,
+    each_progress::Board,
+    each_stop::Stop,
+    item::Item,
+    items::{Items, Next},
+    jobs::most_at_once,
+    output::{Fate, Grouping, News, Output, Printout},
+    tally::Tally,
+    template::Template,
+};
+use crate::{
+    clock::now,
+    contact::Contact,
+    shard::{Refusals, places_ahead, tick_through_pauses, too_late},
+    signals::{Signal, Signals},
+};
+
+/// Nothing is read while as many items rest before another attempt.
+const MOST_RESTING: usize = 1000;
+/// Nothing is read while as many outputs wait for those of earlier items.
+const MOST_HELD: usize = 100_000;
+
+/// Some who interrupt send a signal twice, to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(100);
+
+/// All items on their way.
+pub(crate) struct Flow<'a> {
+    options: &'a Each,
+    queue: &'a IntervalQueue,
+    template: &'a Template,
+    items: &'a mut Items,
+    tally: &'a mut Tally,
+    output: &'a mut Output,
+    board: &'a Board,
+    /// How many may run at once.
+    jobs: usize,
+    /// Those that wait for their turns, each turn for the first of them.
+    line: VecDeque<Item>,
+    turns: FuturesUnordered<BoxFuture<'a, Result<Turn, Error>>>,
+    running: FuturesUnordered<LocalBoxFuture<'a, (u64, Outcome)>>,
+    /// The items that run, by their numbers.
+    started: BTreeMap<u64, Item>,
+    /// Outputs that are handed over and still take memory.
+    printing: FuturesUnordered<oneshot::Receiver<()>>,
+    /// The items that are done if all of their output gets out.
+    unprinted: BTreeMap<u64, Item>,
+    /// Those that rest before another attempt, by when that ends.
+    resting: BTreeMap<(Instant, u64), Item>,
+    signals: broadcast::Sender<Signal>,
+    taken: u64,
+    /// Since when nothing was started although an item was next.
+    idle_since: Instant,
+    /// Until when no place is asked for, as the store refused one.
+    refused_until: Option<Instant>,
+    refusals: Refusals,
+    stop: Option<Stop>,
+}
+
+enum Event {
+    Signal(Signal),
+    Turn(Result<Turn, Error>),
+    Ended(u64, Outcome),
+    Printed,
+    Rested,
+    Read,
+    Output(News),
+    AskAgain,
+    TooLate(Duration),
+}
+
+impl<'a> Flow<'a> {
+    pub(crate) fn new(
+        options: &'a Each,
+        queue: &'a IntervalQueue,
+        template: &'a Template,
+        items: &'a mut Items,
+        tally: &'a mut Tally,
+        output: &'a mut Output,
+        board: &'a Board,
+    ) -> Self {
+        Self {
+            options,
+            queue,
+            template,
+            items,
+            tally,
+            output,
+            board,
+            jobs: most_at_once(options),
+            line: VecDeque::new(),
+            turns: FuturesUnordered::new(),
+            running: FuturesUnordered::new(),
+            started: BTreeMap::new(),
+            printing: FuturesUnordered::new(),
+            unprinted: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            signals: broadcast::Sender::new(16),
+            taken: 0,
+            idle_since: now(),
+            refused_until: None,
+            refusals: Refusals::default(),
+            stop: None,
+        }
+    }
+
+    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input, and the items
+    /// of which it is not known yet whether their output gets out.
+    pub(crate) async fn run(
+        mut self,
+        contact: &Contact,
+        signals: &mut Signals,
+    ) -> (Option<Stop>, BTreeMap<u64, Item>) {
+        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
+        let mut telling = pin!(contact.tell_pauses::<()>());
+        loop {
+            self.line_up(contact);
+            self.post();
+            if self.is_over() {
+                break;
+            }
+            let event = tokio::select! {
+                biased;
+                event = self.next(signals) => event,
+                () = &mut ticking => continue,
+                () = &mut telling => continue,
+            };
+            match event {
+                Event::Signal(signal) => self.signal(signal),
+                Event::Turn(Ok(turn)) => self.start(turn),
+                Event::Turn(Err(error)) => self.refused(error, contact),
+                Event::Ended(number, outcome) => self.ended(number, outcome),
+                Event::Printed | Event::Read => {}
+                Event::Rested => self.line.extend(self.resting.pop_first().map(|(_, item)| item)),
+                Event::AskAgain => self.refused_until = None,
+                Event::Output(News::Fate(fate)) => self.printed(fate),
+                Event::Output(News::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.stop(Stop::OutputClosed);
+                }
+                Event::Output(News::Broken(error)) => self.stop(Stop::OutputFailed(error)),
+                Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, contact))),
+            }
+            if matches!(self.stop, Some(Stop::Signal { insisted: true, .. })) {
+                // Running commands hear of it before they are left.
+                while let Some(Some((number, outcome))) = self.running.next().now_or_never() {
+                    self.ended(number, outcome);
+                }
+                break;
+            }
+        }
+        self.lay_down().await;
+        (self.stop, self.unprinted)
+    }
+
+    async fn next(&mut self, signals: &mut Signals) -> Event {
+        let limit = self.options.start_within.filter(|_| self.waits());
+        let too_late = async {
+            match limit {
+                Some(limit) => {
+                    sleep_until(self.idle_since + limit).await;
+                    limit
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let rest_ends = self.resting.keys().next().map(|(end, _)| *end).filter(|_| self.stop.is_none());
+        let rested = async {
+            match rest_ends {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        let refused_until = self.refused_until.filter(|_| self.stop.is_none());
+        let ask_again = async {
+            match refused_until {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        let reads = self.stop.is_none() && self.items.has_room();
+        tokio::select! {
+            biased;
+            signal = signals.next() => Event::Signal(signal),
+            Some(turn) = self.turns.next() => Event::Turn(turn),
+            Some((number, outcome)) = self.running.next() => Event::Ended(number, outcome),
+            Some(_) = self.printing.next() => Event::Printed,
+            () = rested => Event::Rested,
+            () = ask_again => Event::AskAgain,
+            news = self.output.news() => Event::Output(news),
+            () = self.items.read(), if reads => Event::Read,
+            limit = too_late => Event::TooLate(limit),
+        }
+    }
+
+    /// Puts items into the line, and takes as many places as slots may be used soon.
+    fn line_up(&mut self, contact: &Contact) {
+        if self.stop.is_some() {
+            return;
+        }
+        let ahead = places_ahead(contact, self.options.shard.weight);
+        let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
+        while has_room && self.line.len() < ahead {
+            let Some(next) = self.items.take() else { break };
+            let number = self.taken;
+            self.taken += 1;
+            match next {
+                Next::Item(value) => self.line.push_back(Item::new(number, value, self.options.retry)),
+                Next::Overlong(item) => {
+                    let (stdout, stderr) = Default::default();
+                    self.print(Printout { item: Some(number), stdout, stderr });
+                    self.tally.overlong(item);
+                    if self.options.fail_fast {
+                        return self.stop(Stop::FirstFailure);
+                    }
+                }
+            }
+        }
+        let busy = self.running.len() + self.printing.len();
+        let room = self.jobs.saturating_sub(busy).min(ahead).min(self.line.len());
+        if !self.waits() {
+            self.idle_since = now();
+        }
+        while self.turns.len() < room && self.refused_until.is_none() {
+            self.turns.push(self.queue.turn().weight(self.options.shard.weight).into_future());
+        }
+    }
+
+    /// Whether an item is next.
+    fn waits(&self) -> bool {
+        !self.turns.is_empty() || self.refused_until.is_some()
+    }
+
+    /// A place was not to be had. If a person can put that right, the items wait for it.
+    fn refused(&mut self, error: Error, contact: &Contact) {
+        match self.refusals.wait_after(error, contact) {
+            Err(failure) => self.stop(Stop::Failure(failure)),
+            Ok(delay) => {
+                if self.refused_until.is_none() {
+                    self.refused_until = delay.map(|delay| now() + delay);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, turn: Turn) {
+        // There are never more turns than items in the line.
+        let Some(item) = self.line.pop_front() else { return };
+        self.refusals = Refusals::default();
+        let command = self.template.command(&item.value);
+        let attempt = Attempt::start(command, self.options.grouping(), turn);
+        self.idle_since = now();
+        self.tally.started(self.idle_since);
+        if item.why.is_some() {
+            self.tally.counts.retried += 1;
+        }
+        let (number, timeout, signals) = (item.number, self.options.timeout, self.signals.subscribe());
+        let ending = async move { (number, attempt.finish(timeout, signals).await) };
+        self.running.push(ending.boxed_local());
+        self.started.insert(number, item);
+    }
+
+    fn ended(&mut self, number: u64, outcome: Outcome) {
+        let Some(mut item) = self.started.remove(&number) else { return };
+        let Outcome { result, stdout, stderr } = outcome;
+        let why = match result {
+            Ok(()) => {
+                self.tally.counts.done += 1;
+                if !stdout.is_empty() {
+                    self.unprinted.insert(number, item);
+                }
+                return self.print(Printout { item: Some(number), stdout, stderr });
+            }
+            Err(why) => why,
+        };
+        let for_all = why.is_for_all();
+        if self.stop.is_none()
+            && !for_all
+            && let Some(delay) = item.delays.next()
+        {
+            self.print(Printout { item: None, stdout: Default::default(), stderr });
+            item.why = Some(why);
+            self.resting.insert((now() + delay, number), item);
+            return;
+        }
+        self.print(Printout { item: Some(number), stdout, stderr });
+        self.tally.failed(&item.value, &why);
+        match why {
+            Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
+            // Only the commands can notice it.
+            Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
+                self.stop(Stop::OutputClosed)
+            }
+            _ if self.options.fail_fast => self.stop(Stop::FirstFailure),
+            _ => {}
+        }
+    }
+
+    fn print(&mut self, printout: Printout) {
+        self.printing.push(self.output.print(printout));
+    }
+
+    fn printed(&mut self, Fate { item, written }: Fate) {
+        if let (Some(item), Err(error)) = (self.unprinted.remove(&item), written) {
+            self.tally.output_lost(&item.value, error);
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Nobody listens if nothing runs.
+        let _ = self.signals.send(signal);
+        let number = signal.number;
+        if ![SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&number) {
+            return;
+        }
+        match &mut self.stop {
+            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + ONE_SIGNAL,
+            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
+            None => {
+                if !self.running.is_empty() && !self.options.quiet {
+                    let waits = "waiting for the running commands; a second signal ends at once";
+                    self.output.voice()(&format!("nothing more is started; {waits}"));
+                }
+                self.stop(Stop::Signal { number, since: now(), insisted: false });
+            }
+        }
+    }
+
+    /// Starts nothing more. The first reason holds.
+    fn stop(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+        self.turns.clear();
+    }
+
+    fn is_over(&self) -> bool {
+        let at_rest = self.running.is_empty() && self.printing.is_empty();
+        let done = self.items.is_read() && self.items.ready() == 0;
+        let nothing_waits = self.line.is_empty() && self.resting.is_empty();
+        at_rest && (self.stop.is_some() || done && nothing_waits)
+    }
+
+    fn post(&mut self) {
+        let counts = &mut self.tally.counts;
+        counts.running = self.running.len() as u64;
+        counts.total = self.items.is_read().then(|| self.taken + self.items.ready() as u64);
+        self.board.post(*counts);
+    }
+
+    /// Accounts for all that was not done.
+    async fn lay_down(&mut self) {
+        while let Some(fate) = self.output.fate() {
+            self.printed(fate);
+        }
+        // In the order of the input.
+        let mut undone = BTreeMap::new();
+        undone.extend(
+            std::mem::take(&mut self.started).into_iter().map(|(number, item)| (number, (true, item))),
+        );
+        let resting = std::mem::take(&mut self.resting).into_values();
+        let waiting = resting.chain(std::mem::take(&mut self.line));
+        undone.extend(waiting.map(|item| (item.number, (false, item))));
+        for (is_running, item) in undone.into_values() {
+            match item.why {
+                _ if is_running => self.tally.cut_off(&item.value),
+                Some(why) => self.tally.failed(&item.value, &why),
+                None => self.tally.left(&item.value),
+            }
+        }
+        loop {
+            while let Some(item) = self.items.take() {
+                match item {
+                    Next::Item(item) => self.tally.left(&item),
+                    Next::Overlong(item) => self.tally.overlong(item),
+                }
+            }
+            if self.items.is_read() || !self.tally.has_file() || !Items::is_file() {
+                break;
+            }
+            self.items.read().await;
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `tasks list`: selected tasks, a page at a time.
+
+use super::{ask::Tasks, json, recount, task_args::List, task_words};
+use crate::{
+    args::Target,
+    exit::{Failure, NOINPUT, print_as_it_is, say},
+};
+
+/// So many are asked for at once.
+const PAGE: u32 = 500;
+/// As many characters of an error stand in its line.
+const SHOWN: usize = 100;
+
+pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<(), Failure> {
+    let (selector, _) = tasks.selector(&list.selector).await?;
+    let mut after = None;
+    let mut is_first = true;
+    loop {
+        let page = tasks.page(&selector, after, PAGE, list.payloads).await?;
+        let mut text = String::new();
+        if is_first && !list.json && !page.tasks.is_empty() {
+            text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", "KEY", "ERROR"].map(str::to_owned));
+        }
+        for stored in &page.tasks {
+            if list.json {
+                text += &format!("{}\n", json::task(stored));
+                continue;
+            }
+            let task = &stored.task;
+            let error: String =
+                task.error.as_deref().map(task_words::line).unwrap_or_default().chars().take(SHOWN).collect();
+            text += &line([
+                task.id.to_string(),
+                task.state.to_string(),
+                task.failures.to_string(),
+                task_words::time(task.added),
+                task_words::line(task.kind.as_str()),
+                task.key.as_ref().map_or("-".into(), |key| task_words::line(key.as_str())),
+                error,
+            ]);
+            for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
+                if let Some(body) = body {
+                    text += &format!("  {name:8} {}\n", task_words::line(body.as_str()));
+                }
+            }
+        }
+        is_first &= page.tasks.is_empty();
+        print_as_it_is(text.as_bytes())?;
+        if page.miscounted {
+            say(&recount::advice(target));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None if is_first => return Err(Failure::new(NOINPUT, "no task fits the selector")),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn line([id, state, failures, added, kind, key, error]: [String; 7]) -> String {
+    let line = format!("{id:36}  {state:9}  {failures:>6}  {added:20}  {kind:12}  {key:12}  {error}");
+    format!("{}\n", line.trim_end())
+}

@@ -1,0 +1,74 @@
+//! `tasks follow`: what becomes of tasks, a line each.
+
+use std::{fs, os::unix::process::ExitStatusExt};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    place_tests::Backend,
+    process::{Process, text, wait_until},
+    tasks_schema::{check, closed},
+};
+
+/// Follows with these options: the process, and the file that it writes to.
+fn follow(place: &Backend, name: &str, options: &str) -> (Process, std::path::PathBuf) {
+    let (said, events) = (place.path(&format!("{name}.said")), place.path(&format!("{name}.events")));
+    let script = format!("exec \"$IQ\" tasks follow {options} 2>{said:?} >{events:?}");
+    let process = place.shell(&script);
+    wait_until("it follows", || fs::read_to_string(&said).is_ok_and(|said| said.contains("from now on")));
+    (process, events)
+}
+
+fn lines(events: &std::path::Path) -> Vec<Value> {
+    let text = fs::read_to_string(events).unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    whole.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_change_of_a_state_is_a_line() {
+    let place = Backend::sqlite();
+    let before = place.ok(&["add", "0"]);
+    let (all, all_events) = follow(&place, "all", "");
+    let (failed, failed_events) =
+        follow(&place, "failed", "--kind bad --kind worse --to failed --to cancelled");
+    let good = place.ok(&["add", "1"]);
+    let bad = place.ok(&["add", "--kind", "bad", "--max-attempts", "1", "2"]);
+    place.ok(&["work", "--until-empty", "--", "true"]);
+    place.ok(&["work", "--until-empty", "--kind", "bad", "--", "sh", "-c", "echo no room >&2; exit 3"]);
+    place.ok(&["tasks", "purge", before.trim()]);
+    wait_until("all is told", || lines(&all_events).len() == 9 && lines(&failed_events).len() == 1);
+    let told = lines(&all_events);
+    let validator = closed(&place);
+    told.iter().for_each(|line| check(&validator, line));
+    let of = |id: &str| -> Vec<(Value, Value)> {
+        let own = told.iter().filter(|line| line["task"] == id.trim());
+        own.map(|line| (line["from"].clone(), line["to"].clone())).collect()
+    };
+    let pair = |from: Value, to: Value| (from, to);
+    let run = [pair(json!("ready"), json!("leased")), pair(json!("leased"), json!("done"))];
+    assert_eq!(of(&before), [&run[..], &[pair(json!("done"), Value::Null)]].concat());
+    assert_eq!(of(&good), [&[pair(Value::Null, json!("ready"))], &run[..]].concat());
+    assert_eq!(of(&bad).last(), Some(&pair(json!("leased"), json!("failed"))));
+    let failure = lines(&failed_events).remove(0);
+    assert_eq!((&failure["task"], &failure["attempt"]), (&json!(bad.trim()), &json!(1)));
+    assert!(failure["error"].as_str().unwrap().contains("no room"), "{failure}");
+    assert!(failure["worker"].is_string() && failure["at_us"].is_u64(), "{failure}");
+    for process in [all, failed] {
+        process.signal(Signal::INT);
+        assert_eq!(process.finish().status.signal(), Some(2));
+    }
+}
+
+#[test]
+fn what_cannot_be_followed_is_told() {
+    let place = Backend::sqlite();
+    let missing = place.run(&["tasks", "follow"]);
+    assert_eq!(missing.status.code(), Some(66), "{missing:?}");
+    assert!(text(&missing.stderr).contains("no stored tasks"), "{missing:?}");
+    place.ok(&["add", "1"]);
+    let wrong = place.run(&["tasks", "follow", "--to", "broken"]);
+    assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");
+    assert!(text(&wrong.stderr).contains("broken"), "{wrong:?}");
+}

@@ -1,1 +1,0 @@
-../../../../cli/src/guard/clock.rs

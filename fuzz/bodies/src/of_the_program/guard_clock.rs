@@ -1,0 +1,1 @@
+../../../../cli/src/guard/guard_clock.rs

@@ -1,0 +1,46 @@
+//! Latency estimate: whether the next command may run on the calling thread.
+
+use std::time::{Duration, Instant};
+
+/// Maximum average latency on the calling thread. A hop to another thread and back: 20 µs.
+const QUICK: Duration = Duration::from_micros(100);
+/// Weight of the latest command in the mean: one part in `MEMORY`.
+const MEMORY: u32 = 8;
+
+#[derive(Debug)]
+pub(crate) struct Swiftness {
+    mean: Duration,
+}
+
+impl Default for Swiftness {
+    /// Unproven: the first commands run on a blocking thread.
+    fn default() -> Self {
+        Self { mean: QUICK * 2 }
+    }
+}
+
+impl Swiftness {
+    pub(crate) fn is_proven(&self) -> bool {
+        self.mean < QUICK
+    }
+
+    /// Runs a command and records its duration, without the wait for the lock.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "measures how long a command takes, never an instant of the state"
+    )]
+    pub(crate) fn watch<T>(&mut self, command: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let result = command();
+        self.note(begun.elapsed());
+        result
+    }
+
+    fn note(&mut self, took: Duration) {
+        self.mean = (self.mean * (MEMORY - 1) + took) / MEMORY;
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/unit/latency_unit.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+//! Reads of a queue.
+
+use interval_queue_contract::{InvalidInput, Micros};
+
+use crate::{Key, Kind, MAX_PAGE, Selector, TaskId};
+
+/// A read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
+pub enum Read {
+    /// The store's clock: a cheap read.
+    Clock,
+    /// Settings, counts, workers and next times.
+    Overview,
+    /// These tasks, at most [`MAX_PAGE`], with bodies and edges.
+    Tasks(Vec<TaskId>),
+    /// A page of tasks by id.
+    Page {
+        /// The tasks.
+        selector: Selector,
+        /// Only higher ids.
+        after: Option<TaskId>,
+        /// Maximum number of tasks, 1 to [`MAX_PAGE`].
+        limit: u32,
+        /// Whether to return payloads and results.
+        bodies: bool,
+    },
+    /// A page of the results of a task's upstreams.
+    Inputs {
+        /// The task.
+        down: TaskId,
+        /// Only upstreams with higher ids.
+        after: Option<TaskId>,
+    },
+    /// Tasks that wait or waited for a task, by id. If the reply has [`MAX_PAGE`], there may be
+    /// more.
+    Downstreams {
+        /// The task.
+        up: TaskId,
+        /// Only downstreams with higher ids.
+        after: Option<TaskId>,
+    },
+    /// Workers that live or died within the last hour.
+    Workers,
+    /// Schedules.
+    Schedules,
+    /// How long runs of a kind waited and took, by hour.
+    Times {
+        /// The kind.
+        kind: Kind,
+        /// Start: the hour of this instant.
+        from: Micros,
+    },
+    /// The most urgent ready tasks, 1 to [`MAX_PAGE`], in order.
+    Line(u32),
+    /// The limit of a key by [`Change::Key`](crate::Change::Key).
+    KeyLimit(Key),
+    /// Whether a task of these kinds is ready and the queue is not paused: cheap, for a worker
+    /// after a notification.
+    Ready(Vec<Kind>),
+}
+
+impl Read {
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        let wrong = |text: String| Err(InvalidInput::new(text));
+        match self {
+            Self::Page { limit, .. } | Self::Line(limit) if !(1..=MAX_PAGE).contains(limit) => {
+                wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"))
+            }
+            Self::Page { selector, .. } => selector.check(),
+            Self::Tasks(ids) if ids.len() > MAX_PAGE as usize => {
+                wrong(format!("{} ids at once: name at most {MAX_PAGE}", ids.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
