@@ -110,12 +110,12 @@ fn a_queue_that_cannot_be_read_is_in_the_schema_too() {
 }
 
 #[test]
-fn the_readme_names_every_field_of_the_schema() {
-    let readme = include_str!("../../README.md");
+fn the_json_page_names_every_field_of_the_schema() {
+    let page = include_str!("../../../docs/json.md");
     let schema = schema(&Backend::file());
     for name in ["queue", "unpaced", "tasks", "shard", "unreadable"] {
         for field in schema["$defs"][name]["properties"].as_object().unwrap().keys() {
-            assert!(readme.contains(&format!("`{field}`")), "{field}");
+            assert!(page.contains(&format!("`{field}`")), "{field}");
         }
     }
 }

@@ -105,12 +105,12 @@ fn what_is_printed_is_what_the_schema_says() {
 }
 
 #[test]
-fn the_readme_names_every_field_of_the_schema() {
-    let readme = include_str!("../../README.md");
+fn the_json_page_names_every_field_of_the_schema() {
+    let page = include_str!("../../../docs/json.md");
     let schema = schema(&Backend::file());
     for (name, object) in schema["$defs"].as_object().unwrap() {
         for field in object["properties"].as_object().into_iter().flat_map(|fields| fields.keys()) {
-            assert!(readme.contains(&format!("`{field}`")), "{name}.{field}");
+            assert!(page.contains(&format!("`{field}`")), "{name}.{field}");
         }
     }
 }
