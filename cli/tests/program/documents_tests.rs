@@ -1,7 +1,10 @@
 //! What the program writes about itself: completions that complete, pages that a formatter accepts, a schema
 //! that holds.
 
-use std::{fs, process::Command};
+use std::{
+    env, fs,
+    process::{Command, Stdio},
+};
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -199,4 +202,51 @@ fn manual_pages_are_written_and_their_formatter_has_no_complaints() {
     }
     let refused = place.run(&["man", "pages/man1/interval-queue.1/below"]);
     assert_eq!(refused.status.code(), Some(73), "{refused:?}");
+}
+
+const PROGRAM_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/program.md");
+/// Everything below it is generated.
+const PROGRAM_PAGE_MARK: &str = "<!-- made from --help: INTERVAL_QUEUE_WRITE_PAGES=1 rewrites it -->\n";
+
+#[test]
+fn the_program_page_is_what_help_prints() {
+    let page = fs::read_to_string(PROGRAM_PAGE).unwrap();
+    let (intro, _) = page.split_once(PROGRAM_PAGE_MARK).unwrap();
+    let expected = format!("{intro}{PROGRAM_PAGE_MARK}{}", help_sections(&Backend::file(), &[], ""));
+    if env::var_os("INTERVAL_QUEUE_WRITE_PAGES").is_some() {
+        fs::write(PROGRAM_PAGE, expected).unwrap();
+    } else {
+        let line = page.lines().zip(expected.lines()).position(|(page, expected)| page != expected);
+        assert!(page == expected, "set INTERVAL_QUEUE_WRITE_PAGES=1: line {line:?} from 0 differs");
+    }
+}
+
+/// A section with the help of this command, then the sections of its subcommands. `shared` ends the help of
+/// several commands and is left out.
+fn help_sections(place: &Backend, command: &[&str], shared: &str) -> String {
+    let help = help(place, command);
+    let level = "#".repeat(2 + command.len().saturating_sub(1));
+    let name = if command.is_empty() { "interval-queue".to_owned() } else { command.join(" ") };
+    let own = help.strip_suffix(shared).unwrap_or(&help);
+    let section = format!("\n{level} `{name}`\n\n```text\n{own}```\n");
+    let shared = help.find("\nExit codes:\n").map_or(shared, |start| &help[start..]);
+    let below = |name| help_sections(place, &[command, &[name]].concat(), shared);
+    section + &subcommands(&help).map(below).collect::<String>()
+}
+
+/// The whole help of this command, 100 columns wide.
+fn help(place: &Backend, command: &[&str]) -> String {
+    let mut program = place.command(command);
+    program.arg("--help").stdin(Stdio::null()).env("COLUMNS", "100");
+    program.env_remove("INTERVAL_QUEUE_STORE").env_remove("INTERVAL_QUEUE_NAME");
+    let help = text(&program.output().unwrap().stdout);
+    help.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The names in the section `Commands:`.
+fn subcommands(help: &str) -> impl Iterator<Item = &str> {
+    let (_, list) = help.split_once("\nCommands:\n").unwrap_or_default();
+    let entries = list.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+    let names = entries.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name))
 }

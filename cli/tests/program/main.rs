@@ -16,6 +16,8 @@ mod init;
 mod json_text;
 mod loops;
 mod migrate_tests;
+mod page_blocks;
+mod pages_tests;
 mod place_tests;
 mod policy;
 mod process;
