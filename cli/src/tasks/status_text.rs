@@ -78,7 +78,7 @@ fn fact(condition: &Condition) -> String {
         Condition::Time { left } => format!("all wait for their time: the first one in {}", about(*left)),
         Condition::Key => "all wait for their keys".into(),
         Condition::Upstreams => "all wait for other tasks".into(),
-        Condition::Miscounted => "the counts are wrong, since rows were removed or added by hand".into(),
+        Condition::Miscounted => "the counts are wrong, since rows were removed or added manually".into(),
         _ => "for a reason that this version does not know".into(),
     }
 }

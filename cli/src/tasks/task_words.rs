@@ -55,9 +55,14 @@ pub(super) fn end(end: AttemptEnd) -> &'static str {
     }
 }
 
-/// So many of something.
+/// A count with its noun.
 pub(super) fn many(count: usize, one: &str, more: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{} {more}", HumanCount(count as u64)) }
+}
+
+/// `1 task`, or `N tasks`.
+pub(super) fn tasks(count: u64) -> String {
+    format!("{} {}", number(count), if count == 1 { "task" } else { "tasks" })
 }
 
 /// An instant of the store's clock, in UTC.
