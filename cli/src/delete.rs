@@ -147,7 +147,7 @@ impl Plan {
     fn in_words(&self) -> String {
         let pace = self.pace.as_ref().map(|snapshot| {
             let idle = about(snapshot.at - snapshot.record.seen_at);
-            format!("its pace, {}, last used {idle} ago", crate::rate::pace(&snapshot.record.meters.rates()))
+            format!("its rate, {}, last used {idle} ago", crate::rate::pace(&snapshot.record.meters.rates()))
         });
         let tasks = self.tasks.as_ref().map(Content::in_words);
         let parts: Vec<_> = [tasks, pace].into_iter().flatten().collect();
@@ -178,7 +178,7 @@ impl Plan {
 /// Asks on the terminal whether as many queues are to be deleted.
 fn is_agreed(many: usize) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let text = "delete asks before it deletes, and there is no terminal to ask on: give --yes";
+        let text = "delete asks before it deletes: without a terminal, give --yes";
         return Err(Failure::new(USAGE, text));
     }
     let what = if many == 1 { "it".to_owned() } else { format!("these {many} queues") };
@@ -248,7 +248,7 @@ async fn carry_out(store: &Store, queue: &QueueName, deletion: Deletion) -> Resu
 
 fn refused(queue: &QueueName, failure: Failure) -> Failure {
     let message = match failure.code {
-        NOINPUT => format!("there is no queue {:?} here: see `interval-queue list`", queue.as_str()),
+        NOINPUT => format!("there is no queue {:?} in this store: see `interval-queue list`", queue.as_str()),
         TEMPFAIL => format!("{queue}: {} (--force)", failure.message),
         _ => format!("{queue}: {}", failure.message),
     };

@@ -193,7 +193,7 @@ pub(crate) fn clap(error: &clap::Error) -> ExitCode {
         && let Some(what) = not_utf8()
     {
         say(&format!(
-            "{what} is not UTF-8, which all but CMD, its arguments and the names of files has to be"
+            "{what} is not UTF-8: only CMD, its arguments and names of files may be so"
         ));
         return ExitCode::from(USAGE);
     }

@@ -101,7 +101,7 @@ impl Shard {
         let queue = self.target.queue.as_str();
         Failure::new(
             NOINPUT,
-            format!("there is no queue {queue:?} here yet: give its interval, for example --every 250ms"),
+            format!("there is no queue {queue:?} in this store yet: give its rate, for example --every 250ms"),
         )
     }
 }
@@ -111,11 +111,11 @@ fn warn_of_new_settings(queue: &IntervalQueue, before: Settings) {
     let name = queue.name().as_str();
     if queue.rates() != rates {
         let (before, now) = (pace(&rates), pace(&queue.rates()));
-        say(&format!("pace of queue {name:?} changed from {before} to {now} for all shards"));
+        say(&format!("rate of queue {name:?} changed from {before} to {now}, for all processes"));
     }
     if queue.max_running() != max_running {
         let (before, now) = (limit(max_running), limit(queue.max_running()));
-        say(&format!("running limit of queue {name:?} changed from {before} to {now} for all shards"));
+        say(&format!("running limit of queue {name:?} changed from {before} to {now}, for all processes"));
     }
 }
 
@@ -124,12 +124,12 @@ fn warn_of_kept_settings(queue: &IntervalQueue) {
     let (name, kept) = (queue.name().as_str(), queue.settings());
     if asked.rates != kept.rates {
         let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
-        say(&format!("queue {name:?} keeps its pace, {kept}, not {asked}: --override changes it for all"));
+        say(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all processes"));
     }
     if asked.max_running != kept.max_running {
         let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));
         say(&format!(
-            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all"
+            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all processes"
         ));
     }
 }

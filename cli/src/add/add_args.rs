@@ -19,8 +19,8 @@ Examples:
   # Add tasks that wait for each other:
   interval-queue add --flow pipeline.json
 
-A payload is JSON. Text needs double quotes inside those of the shell:
-'\"text\"'. A task is stored when its id is printed. `interval-queue work` runs
+A payload is JSON. Text needs double quotes inside the quotes of the shell, as
+in '\"text\"'. A task is stored when its id is printed. `interval-queue work` runs
 it, or a service that uses the Rust crate interval-queue-tasks.
 
 Input:

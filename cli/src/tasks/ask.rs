@@ -156,7 +156,7 @@ impl Tasks {
             let text = format!("there is no task {id} in queue {:?}", self.queue.as_str());
             Failure::new(
                 NOINPUT,
-                format!("{text}: it was not added, or has ended and its time to be kept is over"),
+                format!("{text}: it was never added, or was deleted after its retention"),
             )
         };
         self.task(id).await?.ok_or_else(missing)
@@ -227,14 +227,14 @@ impl Tasks {
 /// The error that a queue has no stored tasks.
 fn no_tasks(queue: &QueueName) -> Failure {
     let queue = queue.as_str();
-    Failure::new(NOINPUT, format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"))
+    Failure::new(NOINPUT, format!("queue {queue:?} has no stored tasks in this store: `interval-queue add` adds some"))
 }
 
 /// The failure, or that of a store that answers something else than it was asked.
 pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
     match reply {
         Err(failure) => failure,
-        Ok(_) => Failure::new(SOFTWARE, "the store gave an answer of another kind than it was asked for"),
+        Ok(_) => Failure::new(SOFTWARE, "the store returned a reply of another type"),
     }
 }
 

@@ -153,7 +153,7 @@ fn a_dry_run_stores_nothing() {
     for args in [&["list"][..], &["pause", "noon"], &["run", "noon"], &["remove", "noon"]] {
         let output = place.run(&[&["schedule"], args].concat());
         assert_eq!(output.status.code(), Some(66), "{output:?}");
-        assert!(text(&output.stderr).contains("has no stored tasks here"), "{output:?}");
+        assert!(text(&output.stderr).contains("has no stored tasks in this store"), "{output:?}");
         assert!(!place.path("data/queues.db").exists(), "{args:?}");
     }
 }
