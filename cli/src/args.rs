@@ -312,7 +312,7 @@ pub(crate) fn store_url(text: &str) -> Result<String, String> {
     }
     if text.parse::<TaskState>().is_ok() && !Path::new(text).exists() {
         return Err(format!(
-            "{text} is a state of tasks: `interval-queue tasks list --state {text}` selects by it; give a URL, or ./{text} for a directory"
+            "{text} is a state of tasks: for tasks in it run `interval-queue tasks list --state {text}`; else give a URL or ./{text}"
         ));
     }
     if is_directory(text) {

@@ -26,7 +26,7 @@ impl PaceArgs {
     pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
         let Some(pace) = &self.0 else { return Ok(None) };
         for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {
-            say(&format!("the rate of one {rate} has no effect: the rate of one {by} is stricter"));
+            say(&format!("the rate of one {rate} has no effect: one {by} is stricter"));
         }
         Ok(Some(pace.rates().map_err(interval_queue::Error::from)?))
     }
@@ -68,7 +68,7 @@ impl Args for PaceArgs {
                     .value_name("DURATION")
                     .value_parser(interval)
                     .conflicts_with("rate")
-                    .help("Time between two starts: 250ms, 1.5s, 2min, …; 1us to 366days. Default: the stored rate"),
+                    .help("Time between two starts, 1us to 366days: 250ms, 1.5s, 2min. Default: the stored rate"),
             )
             .arg(
                 pace("rate")
@@ -88,7 +88,7 @@ impl Args for PaceArgs {
                     .value_name("N")
                     .value_parser(value_parser!(u32))
                     .action(ArgAction::Append)
-                    .help("Starts that may come at once after a pause, for the --rate or --every before it. Default: 1"),
+                    .help("Starts at once after a time without, for the --rate or --every before it. Default: 1"),
             )
     }
 

@@ -99,10 +99,8 @@ impl Shard {
 
     fn no_interval(&self) -> Failure {
         let queue = self.target.queue.as_str();
-        Failure::new(
-            NOINPUT,
-            format!("there is no queue {queue:?} in this store yet: give its rate, for example --every 250ms"),
-        )
+        let text = format!("there is no queue {queue:?} in this store: give its rate, as in --every 250ms");
+        Failure::new(NOINPUT, text)
     }
 }
 
@@ -124,12 +122,12 @@ fn warn_of_kept_settings(queue: &IntervalQueue) {
     let (name, kept) = (queue.name().as_str(), queue.settings());
     if asked.rates != kept.rates {
         let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
-        say(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all processes"));
+        say(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all"));
     }
     if asked.max_running != kept.max_running {
         let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));
         say(&format!(
-            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all processes"
+            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all"
         ));
     }
 }

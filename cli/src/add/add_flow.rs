@@ -290,7 +290,8 @@ fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
     if left.is_empty() {
         return Ok(ordered);
     }
-    Err(Failure::new(DATAERR, format!("{}: a task cannot wait for itself, directly or through other tasks", cycle(&left))))
+    let text = format!("{}: a task cannot wait for itself, directly or through others", cycle(&left));
+    Err(Failure::new(DATAERR, text))
 }
 
 /// One of the cycles among tasks that all wait for another one of these.

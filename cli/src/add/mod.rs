@@ -151,10 +151,7 @@ impl<'a> Adder<'a> {
         let added = sent(&*self.store, &self.args.target, add).await?;
         for (added, ours) in added.iter().zip(&ours) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
-                say(&format!(
-                    "nothing was added: task {other} holds the unique name {:?}",
-                    name.as_str()
-                ));
+                say(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
             } else if added.id() == *ours {
                 self.added += 1;
             }

@@ -11,6 +11,7 @@ use crate::{
     args::{EXIT_CODES, Target},
     clock::time_of_day,
     duration::{parse, positive},
+    exit::chain,
 };
 
 const HELP: &str = "\
@@ -169,7 +170,7 @@ pub(super) struct One {
 /// Rejects an invalid line before a missing `--zone` is reported: the fix may be another line.
 fn cron(line: &str) -> Result<String, String> {
     let schedule = Schedule::cron("cron", line, "UTC", Task::new("cron", &()));
-    schedule.preview(time_of_day(), 0).map_err(|error| error.to_string())?;
+    schedule.preview(time_of_day(), 0).map_err(|error| chain(&error))?;
     Ok(line.to_owned())
 }
 

@@ -92,7 +92,7 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
     }
     if failures.ungrouped > 0 {
         let rest = HumanCount(failures.ungrouped);
-        let _ = writeln!(page, "{rest} more failed with other texts: select fewer tasks, for example by --kind or --tag\n");
+        let _ = writeln!(page, "{rest} more failed with other texts: select fewer, for example by --kind\n");
     }
     page.pop();
     page
@@ -124,7 +124,7 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     }
     if group.selects > group.count {
         let _ =
-            write!(command, "\n  This retries {} tasks, since other errors contain that text, too", group.selects);
+            write!(command, "\n  This retries {} tasks: other errors contain that text, too", group.selects);
     }
     command
 }

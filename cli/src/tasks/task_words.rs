@@ -23,21 +23,19 @@ pub(super) fn why(task: &Task, why: &Why) -> String {
             Some(key) => format!("its key is paused: `{}` ends it", resume_key(key)),
             None => "its key is paused".into(),
         },
-        Why::Lost => "the lease of its worker has ended: the next poll of another worker takes it back".into(),
+        Why::Lost => "the lease of its worker has ended: a poll of another worker takes it back".into(),
         Why::Unserved => "no live worker serves its kind".into(),
         Why::KindPaused => format!("its kind is paused: `{}` ends it", resume_kind(&task.kind)),
         Why::Paused => "the queue is paused: `interval-queue resume` ends it".into(),
         Why::Limit => "the limit of running tasks of the queue is reached".into(),
         Why::Load(least) if *least >= ABOVE_ALL => {
-            "all workers that serve its kind are under load and take no tasks".into()
+            "all workers of its kind are under load and take no tasks".into()
         }
         Why::Load(least) => {
-            format!(
-                "all workers that serve its kind are under load and take only priority {least} and higher"
-            )
+            format!("all workers of its kind are under load and take only priority {least} and higher")
         }
         Why::Room => "no worker that serves its kind has free capacity for its weight".into(),
-        Why::Next => "nothing is in its way: a worker with free capacity takes it after the tasks ahead of it".into(),
+        Why::Next => "nothing is in its way: a worker with free capacity takes it after those ahead".into(),
         _ => "for a reason of a newer version".into(),
     }
 }

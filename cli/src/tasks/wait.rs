@@ -94,7 +94,10 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
     }
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::new(SOME_FAILED, format!("{failed} of {} tasks failed or were cancelled", wait.ids.len()))),
+        _ => {
+            let text = format!("{failed} of {} tasks failed or were cancelled", wait.ids.len());
+            Err(Failure::new(SOME_FAILED, text))
+        }
     }
 }
 

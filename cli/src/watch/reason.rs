@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(reason_at(1).tone, Tone::Good);
         let stuck = reason_at(3);
         assert_eq!((stuck.tone, stuck.word), (Tone::Bad, "NOTHING STARTS"));
-        assert!(stuck.text.contains("started 3.00s ago") && stuck.text.contains("dead in 2.00s"), "{}", stuck.text);
+        assert!(stuck.text.contains("3.00s ago") && stuck.text.contains("dead in 2.00s"), "{}", stuck.text);
     }
 
     #[test]

@@ -68,11 +68,11 @@ impl Programs {
                     of.insert(kind, words(entry.path()));
                 }
                 Some(Err(error)) if kinds.is_empty() => {
-                    let text = format!("{}: the name of the file is no kind: {error}", entry.path().display());
+                    let text = format!("{}: its file name is no kind: {error}", entry.path().display());
                     return Err(Failure::new(NOINPUT, text));
                 }
                 None if kinds.is_empty() => {
-                    let text = format!("{:?}: the name of the file is no kind, since it is not UTF-8", entry.path());
+                    let text = format!("{:?}: its file name is no kind, since it is not UTF-8", entry.path());
                     return Err(Failure::new(NOINPUT, text));
                 }
                 _ => {}

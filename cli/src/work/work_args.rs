@@ -172,7 +172,7 @@ fn level(text: &str) -> Result<Level, String> {
         let at_least = if at_least == "none" { None } else { Some(at_least.parse().ok()?) };
         Some(Level { above: above.parse().ok()?, at_least })
     });
-    parts.ok_or_else(|| format!("{} is no load level: write for example 0.8=5, or 0.95=none", text.escape_debug()))
+    parts.ok_or_else(|| format!("{} is no load level: write 0.8=5 or 0.95=none", text.escape_debug()))
 }
 
 impl WorkArgs {
@@ -188,7 +188,7 @@ impl WorkArgs {
     /// The queues, the first one first.
     pub(crate) fn queues(&self) -> Result<Vec<&QueueName>, Failure> {
         if !self.also.is_empty() && self.pace.pace().is_some() {
-            let text = "a rate belongs to one queue: with --also, set the rate of each queue by `interval-queue set`";
+            let text = "a rate belongs to one queue: with --also, run `interval-queue set` for each queue";
             return Err(Failure::new(USAGE, text));
         }
         if !self.also.is_empty() && self.capacity.is_some() {

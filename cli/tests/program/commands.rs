@@ -94,7 +94,7 @@ fn new_settings_are_told(place: &mut Backend) {
     assert_eq!(said(&["run", "--", "true"]), "");
     let kept = said(&["run", "--every", "10ms", "--max-running", "5", "--", "true"]);
     assert!(
-        kept.contains("queue \"mail\" keeps its rate, one start every 20ms (50 per second), not one start every 10ms (100 per second): --override changes it for all processes\n"),
+        kept.contains("queue \"mail\" keeps its rate, one start every 20ms (50 per second), not one start every 10ms (100 per second): --override changes it for all\n"),
         "{kept}"
     );
     assert!(kept.contains("queue \"mail\" keeps its running limit, none, not 5: --override"), "{kept}");

@@ -376,7 +376,7 @@ fn a_cancelled_flow_is_purged_and_says_what_was_kept_out() {
     assert_eq!(tags.iter().filter(|tag| **tag == "x").count(), 1, "{tags:?}");
     let again = add(&place, &flow, &["--flow-id", "g"]);
     assert!(
-        text(&again.stderr).contains("flow g: 2 of 3 tasks added, 1 not added, since another task holds the unique name"),
+        text(&again.stderr).contains("flow g: 2 of 3 tasks added, 1 not added, since another task holds"),
         "{again:?}"
     );
     place.ok(&["tasks", "cancel", "--all"]);

@@ -76,7 +76,7 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
     assert!(runs["by_us"].is_u64() && runs["workers"][0]["label"] == "the busy", "{runs:#}");
     asked.wait_for(&keyed[2], "blocked");
     let has = format!("task {} holds its key", keyed[0]);
-    let why = asked.why(&keyed[1], "key", &["it is the first of the blocked tasks of its key", &has, "k, leased, for"]);
+    let why = asked.why(&keyed[1], "key", &["it is the first of the blocked", &has, "k, leased, for"]);
     assert_eq!((ids(&why["behind"]), &why["all_behind"]), (vec![keyed[0].as_str()], &json!(1)));
     let why = asked.why(&keyed[2], "key", &["it is number 2 of the blocked tasks of its key", &has]);
     assert_eq!(ids(&why["behind"]), [&keyed[1], &keyed[0]]);

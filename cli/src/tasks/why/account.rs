@@ -111,9 +111,7 @@ impl Asked<'_> {
                 Account::new("time", reason, next).by(task.not_before)
             }
             Why::Key(_) => self.key(task, reason).await?,
-            Why::KeyPaused => {
-                Account::new("key_paused", reason, "when the pause of the key ends")
-            }
+            Why::KeyPaused => Account::new("key_paused", reason, "when the pause of the key ends"),
             Why::KindPaused => Account::new("kind_paused", reason, "when the pause of the kind ends"),
             Why::Unserved => {
                 let workers = self.alive().await?;
@@ -235,9 +233,7 @@ impl Asked<'_> {
             }
             if held > pace.at {
                 let left = format!("the rate is held for another {}", about(held - pace.at));
-                return Ok(
-                    Account::new("pace_held", left, "then tasks start again, in their order").by(held)
-                );
+                return Ok(Account::new("pace_held", left, "then tasks start again, in their order").by(held));
             }
         }
         let kinds = serving.iter().flat_map(|worker| worker.presence.kinds.iter().cloned()).collect();
