@@ -38,8 +38,8 @@ Input of CMD:
   INTERVAL_QUEUE_TASK_KIND        its kind
   INTERVAL_QUEUE_TASK_KEY         its key, if it has one
   INTERVAL_QUEUE_TASK_ATTEMPT     1 at first; one more after each failure
-  INTERVAL_QUEUE_TASK_TOKEN       rises with each run of the task, as N.M; reject
-                                  a lower one elsewhere: compare N, then M
+  INTERVAL_QUEUE_TASK_TOKEN       rises with each run of the task, as N.M: to
+                                  reject a lower one, compare N, then M
   INTERVAL_QUEUE_TASK_DEADLINE    seconds since 1970, if it has a deadline
   INTERVAL_QUEUE_TASK_SCHEDULED   seconds since 1970: the instant of its
                                   schedule, if a schedule added it
@@ -68,8 +68,9 @@ Processes:
 
 Signals:
   After SIGINT, SIGTERM, SIGHUP or SIGQUIT nothing more starts. Running
-  commands have --grace to end. Then they are ended. Their tasks are given back,
-  or failed if they have a single attempt. A second signal does that at once.
+  commands have --grace to end. Then they are ended. Their tasks are given
+  back, or failed if they have a single attempt. A second signal does that at
+  once.
 ";
 
 /// Run CMD for each stored task: the payload is its input, its output is the result.

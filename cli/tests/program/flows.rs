@@ -394,7 +394,7 @@ fn a_task_whose_name_is_taken_is_not_retried() {
     for options in [&[&first[..]][..], &["--all"], &["--all", "--dry-run"]] {
         let output = place.run(&[&["tasks", "retry"], options].concat());
         assert_eq!(output.status.code(), Some(75), "{options:?}: {output:?}");
-        let said = format!("task {first} is not retried: task {second} has its unique name");
+        let said = format!("task {first} is not retried: task {second} holds its unique name");
         assert!(text(&output.stderr).contains(&said), "{output:?}");
     }
     let json = place.run(&["tasks", "retry", "--all", "--json"]);
