@@ -305,7 +305,7 @@ impl Builder {
             rates
         });
         let open = Change::Open { rates, max_running: self.max_running, on_existing: self.on_existing };
-        let (reply, sent) = shard.insist(Command::Change(open, Default::default())).await?;
+        let (reply, sent) = shard.command_with_retries(Command::Change(open, Default::default())).await?;
         let changed = reply.changed()?;
         let received = shard.host.now();
         let settings = changed.memory.settings();

@@ -25,4 +25,4 @@ pub(crate) fn is_paused() -> bool {
 }
 
 /// The time for an aborted job to end.
-pub(crate) const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const ABORT_TIMEOUT: Duration = Duration::from_secs(1);

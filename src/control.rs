@@ -127,7 +127,7 @@ impl IntervalQueue {
         self.shard.wake();
         until(&self.shard.answered, || {
             let line = self.shard.line();
-            line.contact.answered > asked || !line.has_questions() || !line.driving
+            line.contact.answered > asked || !line.has_requests() || !line.driving
         })
         .await;
         let line = self.shard.line();
@@ -149,7 +149,7 @@ impl IntervalQueue {
         let reply = if is_lost {
             self.shard.command(Command::Read).await
         } else {
-            self.shard.insist(Command::Read).await.map(|(reply, _)| reply)
+            self.shard.command_with_retries(Command::Read).await.map(|(reply, _)| reply)
         };
         let shared = reply.and_then(Reply::read);
         let overruled = self.overruled_settings();

@@ -35,7 +35,7 @@ impl Drop for Driving {
     }
 }
 
-struct UnderWay {
+struct PendingCommand {
     /// `None`: the command reads the record.
     step: Option<Step>,
     sent: Instant,
@@ -48,10 +48,10 @@ pub(crate) fn of(shard: Arc<Shard>) -> BoxFuture<'static, ()> {
 
 async fn drive(mut driving: Driving) {
     let shard = &driving.shard.clone();
-    let mut under_way: Option<UnderWay> = None;
+    let mut under_way: Option<PendingCommand> = None;
     let (mut alarm, mut patience) = (Alarm::default(), Alarm::default());
     loop {
-        if start_what_is_due(shard) == MOST_STARTS {
+        if start_what_is_due(shard) == MAX_STARTS_IN_A_ROW {
             // Lets the started jobs and other tasks run.
             tokio::task::yield_now().await;
             continue;
@@ -85,7 +85,7 @@ async fn drive(mut driving: Driving) {
             }
         };
         let reply = async {
-            let Some(UnderWay { sent, reply, .. }) = &mut under_way else {
+            let Some(PendingCommand { sent, reply, .. }) = &mut under_way else {
                 return std::future::pending().await;
             };
             let given_up = *sent + COMMAND_TIMEOUT;
@@ -98,9 +98,9 @@ async fn drive(mut driving: Driving) {
         tokio::select! {
             biased;
             reply = reply => {
-                if let Some(UnderWay { step, sent, .. }) = under_way.take() {
+                if let Some(PendingCommand { step, sent, .. }) = under_way.take() {
                     match step {
-                        Some(step) => take_in(shard, &step, sent, reply.and_then(Reply::stepped)),
+                        Some(step) => absorb_reply(shard, &step, sent, reply.and_then(Reply::stepped)),
                         None => look(shard, sent, reply.and_then(Reply::read)),
                     }
                 }
@@ -148,12 +148,12 @@ impl Alarm {
     }
 }
 
-fn send(shard: &Arc<Shard>, step: Option<Step>) -> UnderWay {
+fn send(shard: &Arc<Shard>, step: Option<Step>) -> PendingCommand {
     let command = step.clone().map_or(Command::Read, Command::Step);
     let sent = shard.host.now();
     let shard = shard.clone();
     let reply = Box::pin(async move { shard.apply(command).await });
-    UnderWay { step, sent, reply }
+    PendingCommand { step, sent, reply }
 }
 
 /// Rejects jobs that wait for an estimate and would start too late. After a failed read they go on
@@ -174,7 +174,7 @@ fn look(shard: &Arc<Shard>, sent: Instant, reply: Result<Option<Snapshot>, State
     refused.into_iter().for_each(|(job, quote)| shard.give_up(job, Some(quote), now));
 }
 
-fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
+fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
     let received = shard.host.now();
     shard.telemetry.meter.replied(Sent::Step, received.saturating_duration_since(sent), &reply);
     match reply {
@@ -197,11 +197,11 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
         }
     }
     shard.answered.notify_waiters();
-    shard.tell_stopped();
+    shard.notify_stopped();
 }
 
 /// Maximum starts in a row before other tasks run.
-const MOST_STARTS: usize = 64;
+const MAX_STARTS_IN_A_ROW: usize = 64;
 
 /// Starts due jobs and gives up late ones. Returns their number.
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
@@ -214,7 +214,7 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
             if let Some(started) = started.take() {
                 line.started(started);
             }
-            if count == MOST_STARTS { None } else { line.next_due(now) }
+            if count == MAX_STARTS_IN_A_ROW { None } else { line.next_due(now) }
         };
         match due {
             Some(Due::Start(starting)) => started = start(shard, starting, now),
@@ -232,7 +232,7 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
     loop {
         let Starting { id, mut job, grant, caller } = starting;
         let weight = job.weight;
-        let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
+        let alone = if grant.is_none() { shard.line().report_alone(now) } else { None };
         if let Some(share) = alone {
             shard.telemetry.runs_alone(share);
         }

@@ -66,7 +66,7 @@ impl Error {
         Self::new(ErrorKind::Cancelled, "the job was cancelled before it finished")
     }
 
-    pub(crate) fn quoted_too_late(quote: Duration, too_late_by: Duration) -> Self {
+    pub(crate) fn estimated_too_late(quote: Duration, too_late_by: Duration) -> Self {
         let text = format!("the job would start in {quote:.1?}, {too_late_by:.1?} later than it may");
         Self { cause: Cause::StartsIn(quote), ..Self::new(ErrorKind::TooLate, text) }
     }

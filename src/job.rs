@@ -22,7 +22,7 @@ use crate::{
     retry::Attempts,
     shard::{Running, Shard, Start, Taken},
     telemetry::Outcome,
-    user_code::{caught, dispose, limited},
+    user_code::{catch_panic, dispose, limited},
 };
 
 /// A future of the application, started as a task of its own. The channel is not tokio's, which
@@ -39,7 +39,7 @@ where
 {
     fn start(self: Box<Self>, mut place: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
-        let (job, handle) = abortable(caught(job));
+        let (job, handle) = abortable(catch_panic(job));
         let host = place.shard.host.clone();
         host.spawn(Box::pin(async move {
             let outcome = place.run(None, pin!(Some(job))).await.and_then(|result| result);

@@ -251,7 +251,7 @@ where
         let (start, turn) = turn::handover();
         let accepted = self.queue.shard.enqueue(&terms, start, Entry::New).await?;
         let Self { queue, options, job } = self;
-        let plan = Plan { policy: job.policy, terms: terms.unhurried(), limit: options.timeout };
+        let plan = Plan { policy: job.policy, terms: terms.without_deadline(), limit: options.timeout };
         Ok(begin(&queue, accepted, turn, plan, job.make))
     }
 
@@ -266,7 +266,7 @@ where
         let terms = queue.terms(&options)?;
         let (start, turn) = turn::handover();
         let accepted = queue.shard.try_enqueue(&terms, start)?;
-        let plan = Plan { policy: job.policy, terms: terms.unhurried(), limit: options.timeout };
+        let plan = Plan { policy: job.policy, terms: terms.without_deadline(), limit: options.timeout };
         Ok(begin(&queue, accepted, turn, plan, job.make))
     }
 }

@@ -66,7 +66,7 @@ impl<J> Choice for Weighed<J> {
 }
 
 /// The least time between two reads of the record by a waiting pull.
-const LEAST_LOOK: Duration = Duration::from_millis(100);
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The job to start at the slot. `None`: not chosen yet.
 type Chosen = Arc<Mutex<Option<Box<dyn Start>>>>;
@@ -228,7 +228,7 @@ impl IntervalQueue {
                 return;
             }
             // Starts may come faster than estimated: check again half-way.
-            let least = FRESH.saturating_sub(heard).max(LEAST_LOOK);
+            let least = FRESH.saturating_sub(heard).max(MIN_READ_INTERVAL);
             let half = near.map(|near| near.min(now + ((near - now) / 2).max(least)));
             tokio::select! {
                 biased;

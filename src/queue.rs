@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The minimum of [`IntervalQueue::grace`].
-const LEAST_GRACE: Duration = Duration::from_millis(10);
+const MIN_GRACE: Duration = Duration::from_millis(10);
 
 /// A shard of a queue. It adds jobs, which start at the rate that all shards of the queue share.
 ///
@@ -80,7 +80,7 @@ impl IntervalQueue {
     /// The delay within which a start counts as immediate: the lead, or at least 10 ms. The lead
     /// covers a reply.
     pub(crate) fn grace(&self) -> Duration {
-        self.shard.lead().get().to_duration().max(LEAST_GRACE)
+        self.shard.lead().get().to_duration().max(MIN_GRACE)
     }
 
     /// The estimated delay until a new job with these options starts, if all earlier tickets are

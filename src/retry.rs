@@ -24,7 +24,7 @@ use crate::{
     telemetry::Outcome,
     turn,
     until::until,
-    user_code::{caught, dispose, limited},
+    user_code::{catch_panic, dispose, limited},
 };
 
 /// How often and how fast a failed job is retried: exponential backoff with jitter, then a new
@@ -175,7 +175,7 @@ where
         };
         place.disarm();
         let attempt = limited(shard.host.clone(), plan.limit, async { make().await });
-        let (attempt, handle) = abortable(caught(attempt));
+        let (attempt, handle) = abortable(catch_panic(attempt));
         running.abort_with(handle);
         let outcome = running.run(Some(number), pin!(Some(attempt))).await;
         running.ended(match &outcome {

@@ -64,13 +64,13 @@ mod kernel {
     use crate::clock::{is_paused, now};
 
     /// Maximum kernel timers per process, each a descriptor. Further sleeps use tokio's timers.
-    const MOST: usize = 64;
+    const MAX_KERNEL_TIMERS: usize = 64;
     /// Longer sleeps begin with tokio's timer, so that a descriptor is held only shortly before a
     /// slot.
-    const NEAR: Duration = Duration::from_millis(100);
+    const KERNEL_TIMER_RANGE: Duration = Duration::from_millis(100);
     /// How long before its deadline a longer sleep changes to a kernel timer: more than tokio's
     /// timers are late.
-    const COARSE: Duration = Duration::from_millis(3);
+    const TOKIO_TIMER_MARGIN: Duration = Duration::from_millis(3);
 
     static TIMERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -83,8 +83,8 @@ mod kernel {
     impl Kernel {
         /// Completes at `deadline`, or earlier if no kernel timer is available.
         pub(super) async fn sleep_until(&self, deadline: Instant) {
-            if deadline.saturating_duration_since(now()) > NEAR {
-                sleep_until((deadline - COARSE).into()).await;
+            if deadline.saturating_duration_since(now()) > KERNEL_TIMER_RANGE {
+                sleep_until((deadline - TOKIO_TIMER_MARGIN).into()).await;
             }
             let left = deadline.saturating_duration_since(now());
             if left.is_zero() || is_paused() {
@@ -155,7 +155,7 @@ mod kernel {
             reason = "what took its place is unsafe, for descriptors that change; an owned one cannot"
         )]
         fn new() -> io::Result<Self> {
-            if TIMERS.fetch_add(1, Ordering::Relaxed) >= MOST {
+            if TIMERS.fetch_add(1, Ordering::Relaxed) >= MAX_KERNEL_TIMERS {
                 TIMERS.fetch_sub(1, Ordering::Relaxed);
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }

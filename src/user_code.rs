@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// Turns a panic of the job into an error.
-pub(crate) async fn caught<T>(job: impl Future<Output = T>) -> Result<T, Error> {
-    // `map` drops the future once it completes, so that a panic of its destructor is caught, too.
+pub(crate) async fn catch_panic<T>(job: impl Future<Output = T>) -> Result<T, Error> {
+    // `map` drops the future once it completes, so that a panic of its destructor is catch_panic, too.
     AssertUnwindSafe(job.map(std::convert::identity)).catch_unwind().await.map_err(Error::panicked)
 }
 

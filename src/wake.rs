@@ -40,7 +40,8 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
 
 /// Whether jobs wait and the shard polls no time soon.
 fn is_wanted(line: &Line, now: Instant) -> bool {
-    let is_idle = line.contact.memory.paused || line.contact.ask_at.is_some_and(|ask_at| ask_at > now + LOOK);
+    let is_idle =
+        line.contact.memory.paused || line.contact.ask_at.is_some_and(|ask_at| ask_at > now + READ_INTERVAL);
     is_idle && !line.backlog.is_empty()
 }
 
@@ -71,7 +72,7 @@ async fn keep_watching(mut watching: Watching) {
         tokio::select! {
             biased;
             () = until(&shard.answered, || !is_wanted(&shard.line(), shard.host.now())) => {}
-            () = nudge_on_changes(shard) => {}
+            () = wake_on_changes(shard) => {}
         }
         // Checked under the lock: meanwhile a driver may have found the queue watched and relied on
         // this task.
@@ -86,29 +87,29 @@ async fn keep_watching(mut watching: Watching) {
 }
 
 /// The least time between two wake-ups, so that no store makes its shards poll in a loop.
-const GAP: Duration = Duration::from_millis(20);
+const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The mean time between reads if the store cannot notify.
-const LOOK: Duration = Duration::from_secs(2);
+const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The time between reads if the store notifies: notifications may be lost, as on some network
 /// mounts.
-const SLOW_LOOK: Duration = Duration::from_secs(30);
+const SAFETY_READ_INTERVAL: Duration = Duration::from_secs(30);
 
-async fn nudge_on_changes(shard: &Arc<Shard>) {
+async fn wake_on_changes(shard: &Arc<Shard>) {
     let mut delays = None;
     let mut is_told = false;
     loop {
         let error = match begin(&*shard.state, &shard.queue, &shard.host).await {
             Err(error) if error.kind() == StateErrorKind::Unsupported => {
-                return look_now_and_then(shard).await;
+                return poll_record(shard).await;
             }
             Err(error) => error,
             Ok(mut changes) => {
                 // Earlier changes are not notified.
                 look(shard).await;
                 loop {
-                    match timeout(&shard.host, SLOW_LOOK, next(&mut changes)).await {
+                    match timeout(&shard.host, SAFETY_READ_INTERVAL, next(&mut changes)).await {
                         Some(Some(())) => {}
                         Some(None) => break,
                         None => {
@@ -118,7 +119,7 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
                     }
                     (delays, is_told) = (None, false);
                     shard.start();
-                    shard.host.sleep_until(shard.host.now() + GAP).await;
+                    shard.host.sleep_until(shard.host.now() + MIN_WAKE_INTERVAL).await;
                 }
                 StateError::new(StateErrorKind::Unreachable, "the watching ended")
             }
@@ -127,17 +128,20 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
             shard.telemetry.watch_failed(&error);
             is_told = true;
         }
-        let delay = delays.get_or_insert_with(|| retries(LOOK, shard.host.random())).next().unwrap_or(LOOK);
+        let delay = delays
+            .get_or_insert_with(|| retries(READ_INTERVAL, shard.host.random()))
+            .next()
+            .unwrap_or(READ_INTERVAL);
         shard.host.sleep_until(shard.host.now() + delay).await;
         look(shard).await;
     }
 }
 
-async fn look_now_and_then(shard: &Arc<Shard>) {
+async fn poll_record(shard: &Arc<Shard>) {
     loop {
-        // Between 3/4 and 5/4 of `LOOK`, so that waiting shards do not read at the same time.
+        // Between 3/4 and 5/4 of `READ_INTERVAL`, so that waiting shards do not read at the same time.
         let quarters = shard.host.random() as f64 / u64::MAX as f64 * 2.0 + 3.0;
-        shard.host.sleep_until(shard.host.now() + LOOK.mul_f64(quarters / 4.0)).await;
+        shard.host.sleep_until(shard.host.now() + READ_INTERVAL.mul_f64(quarters / 4.0)).await;
         look(shard).await;
     }
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct UnusableField {
     pub(super) field: &'static str,
     /// Escaped, truncated after 100 bytes.
     value: String,
     pub(super) problem: &'static str,
 }
 
-impl Doubt {
+impl UnusableField {
     pub(super) fn new(field: &'static str, value: impl AsRef<[u8]>, problem: &'static str) -> Self {
         const SHOWN: usize = 100;
         let value = value.as_ref();
@@ -20,7 +20,7 @@ impl Doubt {
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for UnusableField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, value, problem } = self;
         write!(f, "{field} is {value}, which {problem}")

@@ -12,7 +12,7 @@ use super::{
 use crate::{IntervalQueue, clock, host::timeout};
 
 /// Maximum delay of a response whose hold is not yet in force.
-const PATIENCE: Duration = Duration::from_secs(1);
+const HOLD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads responses and holds the queue, for all processes, as long as they ask. See the module's
 /// [documentation](super) for the fields.
@@ -109,7 +109,7 @@ impl Observer {
         hold
     }
 
-    /// Completes when the hold is in force, has failed, or takes longer than `PATIENCE`.
+    /// Completes when the hold is in force, has failed, or takes longer than `HOLD_TIMEOUT`.
     pub(super) fn hold(&self, asked: Duration) -> BoxFuture<'static, ()> {
         let queue = self.queue.clone();
         Box::pin(async move {
@@ -123,7 +123,7 @@ impl Observer {
                 }
                 drop(sender);
             }));
-            let _ = timeout(&host, PATIENCE, done).await;
+            let _ = timeout(&host, HOLD_TIMEOUT, done).await;
         })
     }
 }

@@ -8,7 +8,7 @@ use ::http::{
 };
 use interval_queue_contract::MAX_INTERVAL;
 
-use super::{VendorLimit, doubt::Doubt, remaining::used_up};
+use super::{VendorLimit, doubt::UnusableField, remaining::used_up};
 
 /// Bounds of a hold, cut to `MAX_INTERVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Limits {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) hold: Option<Duration>,
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) doubts: Vec<UnusableField>,
 }
 
 /// Reads a response that arrived at `now`; the rules are in the module's documentation.
@@ -57,7 +57,7 @@ pub(super) fn read(
         .or_else(|| (limited || retry_after.is_some()).then_some(Duration::ZERO));
     if let Some(asked) = asked.filter(|asked| *asked > limits.cap) {
         let asked = format!("{} s", asked.as_secs());
-        doubts.push(Doubt::new("the time to wait", asked, "is longer than the cap"));
+        doubts.push(UnusableField::new("the time to wait", asked, "is longer than the cap"));
     }
     Reading { hold: asked.map(|asked| asked.min(limits.cap).max(limits.floor)), doubts }
 }
@@ -76,11 +76,11 @@ pub fn asked(
     let kinds = [Reset::InSeconds, Reset::InMilliseconds, Reset::AtSeconds, Reset::AtMilliseconds];
     let vendor = kinds.map(VendorLimit::x_rate_limit);
     let Reading { hold, doubts } = read(status, headers, Limits { floor, cap }, &vendor, now);
-    (hold, doubts.iter().map(Doubt::to_string).collect())
+    (hold, doubts.iter().map(UnusableField::to_string).collect())
 }
 
-fn wait(value: &HeaderValue, at: SystemTime) -> Result<Duration, Doubt> {
-    let doubt = |problem| Doubt::new("retry-after", value, problem);
+fn wait(value: &HeaderValue, at: SystemTime) -> Result<Duration, UnusableField> {
+    let doubt = |problem| UnusableField::new("retry-after", value, problem);
     let text = value.to_str().unwrap_or_default().trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than a `u64` has: the longest wait.
@@ -113,7 +113,7 @@ pub(super) mod tests {
     }
 
     /// Reads a response at 08:50:00. Returns the hold in seconds and the doubts.
-    fn read_at_ten_to_nine(status: u16, lines: &str) -> (Option<u64>, Vec<Doubt>) {
+    fn read_at_ten_to_nine(status: u16, lines: &str) -> (Option<u64>, Vec<UnusableField>) {
         let now = date("Sun, 06 Nov 1994 08:50:00 GMT").unwrap();
         let status = StatusCode::from_u16(status).unwrap();
         let Reading { hold, doubts } = read(status, &headers(lines), LIMITS, &[], now);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use ::http::{HeaderMap, HeaderValue};
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
-use super::doubt::Doubt;
+use super::doubt::UnusableField;
 
 /// Since the seventh draft.
 const RATE_LIMIT: &str = "ratelimit";
@@ -14,11 +14,15 @@ const REMAINING: &str = "ratelimit-remaining";
 const RESET: &str = "ratelimit-reset";
 
 /// The longest wait of the used-up limits; zero if their fields give none.
-pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doubt>) -> Option<Duration> {
+pub(super) fn used_up(
+    headers: &HeaderMap,
+    at: SystemTime,
+    doubts: &mut Vec<UnusableField>,
+) -> Option<Duration> {
     let lines: Vec<_> = headers.get_all(RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
     // A list may be spread over several lines (RFC 9651, section 4.2).
     let combined = lines.join(&b", "[..]);
-    let mut doubt = |problem| doubts.push(Doubt::new(RATE_LIMIT, &combined, problem));
+    let mut doubt = |problem| doubts.push(UnusableField::new(RATE_LIMIT, &combined, problem));
     let stated = stated(&combined).unwrap_or_else(|| {
         doubt("is no structured field");
         Vec::new()
@@ -30,7 +34,7 @@ pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doub
         let reset = value(RESET).map(|reset| number(reset).and_then(|reset| until(reset, at)));
         Stated { left: number(remaining), reset }.used_up(|problem| {
             let both = [remaining, value(RESET).unwrap_or_default()].join(&b" and "[..]);
-            doubts.push(Doubt::new(REMAINING, both, problem));
+            doubts.push(UnusableField::new(REMAINING, both, problem));
         })
     });
     combined.max(separate)

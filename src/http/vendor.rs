@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderName};
 
-use super::doubt::Doubt;
+use super::doubt::UnusableField;
 
 /// The unit of the field that reports when a limit resets.
 ///
@@ -66,12 +66,12 @@ impl VendorLimit {
         &self,
         headers: &HeaderMap,
         at: SystemTime,
-        doubts: &mut Vec<Doubt>,
+        doubts: &mut Vec<UnusableField>,
     ) -> Option<Duration> {
         let mut doubt = |name: &HeaderName, problem| {
             let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
             let shown = [name.as_str().as_bytes(), value].join(&b": "[..]);
-            doubts.push(Doubt::new("the service's own limit", shown, problem));
+            doubts.push(UnusableField::new("the service's own limit", shown, problem));
         };
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
         let Some(left) = number(text(&self.remaining)?) else {
@@ -126,7 +126,7 @@ mod tests {
         let mut doubts = Vec::new();
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
         let wait = VendorLimit::x_rate_limit(kind).used_up(&headers(&lines.join("\n")), at, &mut doubts);
-        (wait, doubts.iter().map(Doubt::to_string).collect())
+        (wait, doubts.iter().map(UnusableField::to_string).collect())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 use futures::future::{join_all, select_all};
 
 use super::{
-    plan::{self, Move, Outlook},
+    plan::{self, Estimate, Move},
     seat::Seat,
 };
 use crate::{error::Error, host::sleep_until, line::Gate, shard::Running};
@@ -52,14 +52,14 @@ impl Gathering {
             if let Some(limit) = limit.take() {
                 let quote = outlooks.iter().filter_map(|outlook| outlook.wait).max().unwrap_or_default();
                 if quote > limit {
-                    return Err(Error::quoted_too_late(quote, quote - limit));
+                    return Err(Error::estimated_too_late(quote, quote - limit));
                 }
             }
             gathering.proceed(&outlooks).await?;
         }
     }
 
-    async fn proceed(&mut self, outlooks: &[Outlook]) -> Result<(), Error> {
+    async fn proceed(&mut self, outlooks: &[Estimate]) -> Result<(), Error> {
         let order = self.order(outlooks);
         let ordered: Vec<_> = order.iter().map(|&seat| outlooks[seat]).collect();
         let suspect = self.suspect.and_then(|suspect| order.iter().position(|&seat| seat == suspect));
@@ -73,7 +73,7 @@ impl Gathering {
                 self.seats[order[next]].close()
             }
             Move::Wait(time) => {
-                if outlooks.iter().any(Outlook::is_imminent) {
+                if outlooks.iter().any(Estimate::is_imminent) {
                     self.seats.iter_mut().for_each(Seat::announce);
                 }
                 let at = time.and_then(|time| self.now().checked_add(time));
@@ -94,7 +94,7 @@ impl Gathering {
     }
 
     /// Slowest first. All jobs of the same queues use this order.
-    fn order(&self, outlooks: &[Outlook]) -> Vec<usize> {
+    fn order(&self, outlooks: &[Estimate]) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.seats.len()).collect();
         order.sort_by_key(|&seat| {
             let shard = self.seats[seat].shard();

@@ -22,10 +22,10 @@ use crate::{
     line::Gate,
     shard::{Running, Shard},
     telemetry::{Origin, Outcome},
-    user_code::{caught, limited},
+    user_code::{catch_panic, limited},
 };
 
-const MOST: usize = 16;
+const MAX_QUEUES: usize = 16;
 
 /// Several queues in each of which a job needs a slot, e.g. one per customer and one for all, or
 /// requests per second and tokens per minute.
@@ -92,8 +92,8 @@ impl Limits {
     /// queue: the first job checks it and returns the error.
     pub fn new(queues: impl IntoIterator<Item = IntervalQueue>) -> Result<Self, Error> {
         let queues: Arc<[_]> = queues.into_iter().collect();
-        if queues.is_empty() || queues.len() > MOST {
-            let text = format!("limits of {} queues: give 1 to {MOST}", queues.len());
+        if queues.is_empty() || queues.len() > MAX_QUEUES {
+            let text = format!("limits of {} queues: give 1 to {MAX_QUEUES}", queues.len());
             return Err(InvalidInput::new(text).into());
         }
         let limits = Self { queues, weights: None, told_apart: Arc::default() };
@@ -183,7 +183,7 @@ impl Limits {
     {
         let mut places = self.gather(&options).await?;
         let host = self.queues[0].shard.host.clone();
-        let (job, handle) = abortable(caught(limited(host.clone(), options.timeout, job)));
+        let (job, handle) = abortable(catch_panic(limited(host.clone(), options.timeout, job)));
         places.iter().for_each(|place| place.abort_with(handle.clone()));
         let (sender, result) = oneshot::channel();
         host.spawn(Box::pin(async move {
@@ -211,7 +211,7 @@ impl Limits {
             let mut seats = Vec::with_capacity(self.queues.len());
             for (number, queue) in self.queues.iter().enumerate() {
                 let terms = queue.terms(&self.options_of(number, options))?;
-                seats.push(Seat::new(queue.clone(), terms.unhurried(), origin.clone()));
+                seats.push(Seat::new(queue.clone(), terms.without_deadline(), origin.clone()));
             }
             // One order for all jobs avoids deadlock.
             let mut order: Vec<_> = (0..seats.len()).collect();

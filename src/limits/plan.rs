@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A job's state in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum SeatState {
     /// Not in the line.
     Absent,
     /// Has a ticket and requests no slot.
@@ -20,8 +20,8 @@ pub(super) enum Stand {
 
 /// An estimate for a job in one queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outlook {
-    pub(super) stand: Stand,
+pub(super) struct Estimate {
+    pub(super) stand: SeatState,
     /// Time until its slot; with a new ticket, if absent. `None`: unknown.
     pub(super) wait: Option<Duration>,
     /// From its slot to the next one.
@@ -47,18 +47,18 @@ pub(super) enum Move {
 }
 
 /// Nearer to its ticket than this, a queue without a line is not read again.
-const GLANCE: Duration = Duration::from_secs(1);
+const REREAD_MIN: Duration = Duration::from_secs(1);
 
 /// Minimum time until a line is read again, unless a ticket is due sooner.
-const SOON: Duration = Duration::from_millis(20);
+const MIN_REREAD_DELAY: Duration = Duration::from_millis(20);
 
 /// Minimum wait; the margin of an estimate.
-const BLINK: Duration = Duration::from_millis(1);
+const MIN_WAIT: Duration = Duration::from_millis(1);
 
-impl Outlook {
+impl Estimate {
     /// Whether its slot is about to be granted.
     pub(super) fn is_imminent(&self) -> bool {
-        self.stand == Stand::Open && self.wait.is_some_and(|wait| wait <= self.lead + BLINK * 2)
+        self.stand == SeatState::Open && self.wait.is_some_and(|wait| wait <= self.lead + MIN_WAIT * 2)
     }
 
     /// Whether there is no line: a slot could come within the lead.
@@ -68,11 +68,11 @@ impl Outlook {
 }
 
 /// The next move. `queues` has the slowest first; the slot of `suspect` did not come when due.
-pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
+pub(super) fn next(queues: &[Estimate], suspect: Option<usize>) -> Move {
     let find = |stand| queues.iter().position(|queue| queue.stand == stand);
-    let open = find(Stand::Open);
-    if find(Stand::InHand).is_some() {
-        let missing = queues.iter().position(|queue| queue.stand != Stand::InHand);
+    let open = find(SeatState::Open);
+    if find(SeatState::InHand).is_some() {
+        let missing = queues.iter().position(|queue| queue.stand != SeatState::InHand);
         return missing.filter(|_| open.is_none()).map_or(Move::Wait(None), Move::Open);
     }
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
@@ -92,38 +92,38 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     }
     let longest = queues.iter().filter_map(|queue| queue.wait).max().unwrap_or_default();
     let mut look_again = if open.is_none() { ready } else { last_look(&queues[first]) };
-    for (number, queue) in queues.iter().enumerate().filter(|(_, queue)| queue.stand == Stand::Absent) {
+    for (number, queue) in queues.iter().enumerate().filter(|(_, queue)| queue.stand == SeatState::Absent) {
         let left = longest.saturating_sub(queue.wait.unwrap_or_default());
         if left <= queue.interval / 2 {
             if !queue.is_near() {
                 return Move::Take(number);
             }
-        } else if left > GLANCE.max(queue.interval * 2) || !queue.is_near() {
-            let look = (left / 2).max(left.min(SOON));
+        } else if left > REREAD_MIN.max(queue.interval * 2) || !queue.is_near() {
+            let look = (left / 2).max(left.min(MIN_REREAD_DELAY));
             look_again = Some(look_again.map_or(look, |again| again.min(look)));
         }
     }
     Move::Wait(look_again)
 }
 
-fn others(queues: &[Outlook], first: usize) -> impl Iterator<Item = &Outlook> {
+fn others(queues: &[Estimate], first: usize) -> impl Iterator<Item = &Estimate> {
     queues.iter().enumerate().filter(move |(number, _)| *number != first).map(|(_, queue)| queue)
 }
 
 /// Whether the slot of `open` would be stale before `queue` has one.
-fn keeps_waiting(open: &Outlook, queue: &Outlook) -> bool {
+fn keeps_waiting(open: &Estimate, queue: &Estimate) -> bool {
     let ahead = open.wait.unwrap_or_default().max(queue.lead);
     queue.wait.is_none_or(|wait| wait > ahead + open.tolerance)
 }
 
 /// Time until the last check before the slot of `open` is granted. `None`: too late.
-fn last_look(open: &Outlook) -> Option<Duration> {
-    open.wait.and_then(|wait| wait.checked_sub(open.lead + BLINK)).filter(|look| !look.is_zero())
+fn last_look(open: &Estimate) -> Option<Duration> {
+    open.wait.and_then(|wait| wait.checked_sub(open.lead + MIN_WAIT)).filter(|look| !look.is_zero())
 }
 
 /// Time until no other queue would keep the slot of `first` waiting. `None`: now.
-fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
-    let wait_of = |queue: &Outlook| queue.wait.unwrap_or_default();
+fn ready(queues: &[Estimate], first: usize) -> Option<Duration> {
+    let wait_of = |queue: &Estimate| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
     let waits = others(queues, first).filter_map(|queue| {
         // Slack of one slot, as far as `first` can wait, so that no slot goes unused. None is
@@ -133,7 +133,7 @@ fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
             false => queue.interval.min(queues[first].tolerance / 4),
         };
         let near = queue.lead + slack;
-        (wait_of(queue) > ahead.max(queue.lead) + slack).then(|| (wait_of(queue) - near).max(BLINK))
+        (wait_of(queue) > ahead.max(queue.lead) + slack).then(|| (wait_of(queue) - near).max(MIN_WAIT))
     });
     waits.max()
 }
@@ -146,12 +146,12 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    fn queue(stand: Stand, interval: u64, wait: Option<u64>) -> Outlook {
+    fn queue(stand: SeatState, interval: u64, wait: Option<u64>) -> Estimate {
         let tolerance = ms(interval.max(10));
-        Outlook { stand, wait: wait.map(ms), interval: ms(interval), lead: ms(4), tolerance, sure: true }
+        Estimate { stand, wait: wait.map(ms), interval: ms(interval), lead: ms(4), tolerance, sure: true }
     }
 
-    use Stand::{Absent, Gated, InHand, Open};
+    use SeatState::{Absent, Gated, InHand, Open};
 
     #[test]
     fn idle_queues_are_opened_one_after_the_other_the_slowest_first() {
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn so_does_the_one_that_was_due_and_did_not_come() {
         let slow = queue(Gated, 100, Some(50));
-        let full = |wait| Outlook { sure: false, ..queue(Gated, 10, Some(wait)) };
+        let full = |wait| Estimate { sure: false, ..queue(Gated, 10, Some(wait)) };
         assert_eq!(next(&[slow, full(3)], Some(1)), Move::Open(1));
         assert_eq!(next(&[slow, queue(Gated, 10, Some(3))], Some(1)), Move::Open(0));
         // A wait that is known to be long does not come first.

@@ -11,7 +11,7 @@ use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{Change, Micros, Ticket};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::plan::{Outlook, Stand};
+use super::plan::{Estimate, SeatState};
 use crate::{
     IntervalQueue,
     error::Error,
@@ -72,25 +72,25 @@ impl Seat {
         &self.queue.shard
     }
 
-    fn stand(&self) -> Stand {
+    fn stand(&self) -> SeatState {
         match &self.held {
-            Held::Nothing => Stand::Absent,
-            Held::Waits(Waits { gate: Gate::Closed, .. }) => Stand::Gated,
-            Held::Waits(Waits { gate: Gate::Open, .. }) => Stand::Open,
-            Held::InHand(_) => Stand::InHand,
+            Held::Nothing => SeatState::Absent,
+            Held::Waits(Waits { gate: Gate::Closed, .. }) => SeatState::Gated,
+            Held::Waits(Waits { gate: Gate::Open, .. }) => SeatState::Open,
+            Held::InHand(_) => SeatState::InHand,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.stand() == Stand::Open
+        self.stand() == SeatState::Open
     }
 
     pub(super) fn is_in_hand(&self) -> bool {
-        self.stand() == Stand::InHand
+        self.stand() == SeatState::InHand
     }
 
     /// Estimates the slot; reads the record first if that is old and there is no `hurry`.
-    pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Outlook> {
+    pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Estimate> {
         let (stand, interval, tolerance) = (self.stand(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
         let announced = self.announced.is_some();
@@ -103,13 +103,15 @@ impl Seat {
             let announced = if announced { queue.interval() } else { Duration::ZERO };
             let slot = match stand {
                 _ if hurry => Some(shard.host.now()),
-                Stand::Absent => shard.joint_quote(&terms).await.and_then(|slot| slot.checked_sub(announced)),
-                Stand::Gated | Stand::Open if quoted.is_some() => quoted,
+                SeatState::Absent => {
+                    shard.joint_quote(&terms).await.and_then(|slot| slot.checked_sub(announced))
+                }
+                SeatState::Gated | SeatState::Open if quoted.is_some() => quoted,
                 _ => {
                     let old = {
                         let line = shard.line();
                         let age = shard.host.now().saturating_duration_since(line.contact.heard);
-                        stand == Stand::Gated && age > FRESH && line.contact.failing.is_none()
+                        stand == SeatState::Gated && age > FRESH && line.contact.failing.is_none()
                     };
                     if old {
                         queue.tick().await;
@@ -122,7 +124,7 @@ impl Seat {
             let lead = shard.lead().get().to_duration();
             // With a running limit a slot may come late.
             let sure = shard.line().contact.memory.max_running.is_none();
-            Outlook { stand, wait, interval, lead, tolerance, sure }
+            Estimate { stand, wait, interval, lead, tolerance, sure }
         }
         .boxed()
     }
@@ -255,7 +257,7 @@ impl Seat {
         // Zero with bursts: no distance between starts is kept.
         let interval = shard.line().contact.memory.spacing();
         let late = now.saturating_duration_since(running.since);
-        let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
+        let borne = answers + (interval.to_duration() / 100).max(MAX_FREE_DELAY);
         if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {
             // The hold reaches the store half a round trip from now.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
@@ -271,4 +273,4 @@ impl Seat {
 }
 
 /// A delay of a start up to this holds no queue.
-const LEAST_DELAY: Duration = Duration::from_millis(1);
+const MAX_FREE_DELAY: Duration = Duration::from_millis(1);

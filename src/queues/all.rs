@@ -9,7 +9,7 @@ use super::IntervalQueues;
 use crate::{IntervalQueue, Tick, error::Error};
 
 /// Queues handled at a time: enough for a remote store.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 
 /// These methods act on the queues that this process keeps at the call. They open no queue, not
 /// even an idle one that was dropped: [`Store::queues`](crate::Store::queues) lists all stored
@@ -37,7 +37,7 @@ impl IntervalQueues {
     pub async fn tick(&self) -> Vec<(Arc<str>, Tick)> {
         let waiting = self.iter().filter(|(_, queue)| queue.waiting() > 0);
         let ticks = stream::iter(waiting).map(async |(key, queue)| (key, queue.tick().await));
-        ticks.buffered(AT_ONCE).collect().await
+        ticks.buffered(MAX_CONCURRENT).collect().await
     }
 
     /// [Pauses](IntervalQueue::pause) the kept queues for all their shards.
@@ -69,7 +69,9 @@ impl IntervalQueues {
     async fn each(&self, act: impl AsyncFn(IntervalQueue) -> Result<(), Error>) -> Result<(), Error> {
         let acts = stream::iter(self.iter())
             .map(async |(key, queue)| act(queue).await.map_err(|error| Error::of_key(&key, &error)));
-        acts.buffered(AT_ONCE).fold(Ok(()), async |first: Result<(), Error>, next| first.and(next)).await
+        acts.buffered(MAX_CONCURRENT)
+            .fold(Ok(()), async |first: Result<(), Error>, next| first.and(next))
+            .await
     }
 
     /// Loads a key's settings again and sets its rates and running limit for all shards, e.g. after

@@ -20,7 +20,7 @@ use interval_queue_contract::SharedState;
 use tokio::task::unconstrained;
 
 pub use self::builder::QueuesBuilder;
-use self::shelf::{Bounds, Shelf};
+use self::shelf::{Bounds, QueueCache};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
 /// The settings for a key's queue.
@@ -69,12 +69,12 @@ struct Inner {
     state: Arc<dyn SharedState>,
     make: Make,
     bounds: Bounds,
-    inside: Mutex<Inside>,
+    inside: Mutex<Entries>,
 }
 
 #[derive(Default)]
-struct Inside {
-    shelf: Shelf,
+struct Entries {
+    shelf: QueueCache,
     /// Pending openings, numbered. Only callers hold an opening: without callers it is dropped.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
@@ -170,7 +170,7 @@ impl IntervalQueues {
 
 impl Inner {
     /// No user code runs and no user value is dropped under this lock.
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    fn inside(&self) -> MutexGuard<'_, Entries> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +183,7 @@ impl Inner {
             }
             // Before the eviction, which must spare the requested queue.
             let kept = inside.shelf.get(key, now);
-            let dropped = inside.shelf.sweep(now, self.bounds);
+            let dropped = inside.shelf.evict(now, self.bounds);
             let found = match kept {
                 Some(queue) => Found::Kept(queue),
                 None => Found::Opening(self.opening(&mut inside, key)),
@@ -194,7 +194,7 @@ impl Inner {
     }
 
     /// A pending or new opening.
-    fn opening(self: &Arc<Self>, inside: &mut Inside, key: &str) -> Shared<Opening> {
+    fn opening(self: &Arc<Self>, inside: &mut Entries, key: &str) -> Shared<Opening> {
         if let Some(opening) = inside.openings.get(key).and_then(|(_, opening)| opening.upgrade()) {
             return opening;
         }

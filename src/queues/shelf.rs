@@ -11,7 +11,7 @@ use crate::{IntervalQueue, shard::Shard};
 
 /// Queues checked at each use. More than one, as a use may add one; few, so that no caller works
 /// for others.
-const LOOKED_AT: usize = 16;
+const MAX_CHECKS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -26,7 +26,7 @@ impl Default for Bounds {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct QueueCache {
     kept: HashMap<Arc<str>, Kept>,
     /// Keys in the order of last use. Numbers, as instants may be equal.
     by_use: BTreeMap<u64, Arc<str>>,
@@ -42,7 +42,7 @@ struct Kept {
     place: u64,
 }
 
-impl Shelf {
+impl QueueCache {
     /// The queue of a key; counts as a use. `None` also if it was closed and has finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
@@ -71,9 +71,9 @@ impl Shelf {
     }
 
     /// Evicts some queues that are idle for too long or too many, least recently used first.
-    pub(crate) fn sweep(&mut self, now: Instant, bounds: Bounds) -> Vec<IntervalQueue> {
+    pub(crate) fn evict(&mut self, now: Instant, bounds: Bounds) -> Vec<IntervalQueue> {
         let mut dropped = Vec::new();
-        for _ in 0..LOOKED_AT {
+        for _ in 0..MAX_CHECKS {
             let too_many = self.kept.len() > bounds.max_kept;
             let Some(oldest) = self.by_use.first_entry() else { break };
             let Some(kept) = self.kept.get_mut(oldest.get()) else { break };

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Maximum age of the record for an estimate.
-const JOINT_FRESH: Duration = Duration::from_millis(50);
+const MAX_QUOTE_AGE: Duration = Duration::from_millis(50);
 
 impl Shard {
     /// Adds a job to the line once there is room. Dropping its `Place` withdraws it.
@@ -161,13 +161,13 @@ impl Shard {
     /// When a new joint job would start. `None`: unknown.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
         // No estimate if the read fails: the command that takes the ticket reports the error.
-        let seen = self.look(JOINT_FRESH).await.ok()??;
+        let seen = self.look(MAX_QUOTE_AGE).await.ok()??;
         self.line().joint_quote(&seen, &terms.line, self.host.now())
     }
 
     /// Time until a new job would start. `None`: unknown.
     pub(crate) async fn quote(&self, terms: &Terms) -> Result<Option<Duration>, Error> {
-        let seen = self.look(JOINT_FRESH).await?;
+        let seen = self.look(MAX_QUOTE_AGE).await?;
         let now = self.host.now();
         let line = self.line();
         // The record was lost and will be restored from memory.

@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// How long a call retries. A restarting server is often back by then, and the caller still waits.
-pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
+pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A shard's task, alive only while jobs wait or run.
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
@@ -185,16 +185,19 @@ impl Shard {
 
     /// Sends an idempotent command, and retries transient errors such as a connection that died
     /// while idle. Returns the reply and when its command was sent.
-    pub(crate) async fn insist(&self, command: Command) -> Result<(Reply, Instant), StateError> {
-        let last = self.host.now() + INSISTENCE;
-        let mut delays = retries(INSISTENCE / 4, self.host.random());
+    pub(crate) async fn command_with_retries(
+        &self,
+        command: Command,
+    ) -> Result<(Reply, Instant), StateError> {
+        let last = self.host.now() + RETRY_TIMEOUT;
+        let mut delays = retries(RETRY_TIMEOUT / 4, self.host.random());
         loop {
             let sent = self.host.now();
             let error = match self.command(command.clone()).await {
                 Err(error) if error.is_retryable() => error,
                 reply => return Ok((reply?, sent)),
             };
-            let again = self.host.now() + delays.next().unwrap_or(INSISTENCE);
+            let again = self.host.now() + delays.next().unwrap_or(RETRY_TIMEOUT);
             if again > last {
                 return Err(error);
             }
@@ -206,7 +209,7 @@ impl Shard {
     /// longer of two holds.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().contact.told();
-        let (reply, _) = self.insist(Command::Change(change, memory)).await?;
+        let (reply, _) = self.command_with_retries(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
@@ -245,7 +248,7 @@ impl Shard {
 
     pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
         let mut withdrawn = self.line().withdraw(id)?;
-        withdrawn.job.payload.leave_room();
+        withdrawn.job.payload.release_permit();
         self.wake();
         Some(withdrawn)
     }
@@ -263,7 +266,7 @@ impl Shard {
     }
 
     /// Notifies joint jobs that this queue grants no slot for now.
-    pub(crate) fn tell_stopped(&self) {
+    pub(crate) fn notify_stopped(&self) {
         let stopped = {
             let line = self.line();
             line.contact.memory.paused || line.contact.failing.is_some()
@@ -275,10 +278,10 @@ impl Shard {
 
     pub(crate) fn report(&self, error: StateError) {
         self.telemetry.state_failed(&error);
-        self.tell_hook(|| Error::from(error));
+        self.call_hook(|| Error::from(error));
     }
 
-    fn tell_hook(&self, error: impl FnOnce() -> Error) {
+    fn call_hook(&self, error: impl FnOnce() -> Error) {
         if let Some(hook) = self.on_error.clone() {
             let error = error();
             // User code: it may block or panic, and the driver must not.
@@ -293,7 +296,7 @@ impl Shard {
         let deadline = late.job.deadline();
         let error = quote.zip(deadline).map_or_else(Error::started_too_late, |(quote, deadline)| {
             let too_late_by = quote.saturating_duration_since(deadline);
-            Error::quoted_too_late(quote.saturating_duration_since(now), too_late_by)
+            Error::estimated_too_late(quote.saturating_duration_since(now), too_late_by)
         });
         refuse(late, error.again());
         error
@@ -302,7 +305,7 @@ impl Shard {
     /// Also calls the hook: after `add` has returned, nobody may hold the job's handle.
     pub(crate) fn give_up(&self, late: Withdrawn, quote: Option<Instant>, now: Instant) {
         let error = self.refuse_too_late(late, quote, now);
-        self.tell_hook(|| error);
+        self.call_hook(|| error);
     }
 }
 

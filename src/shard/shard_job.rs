@@ -35,7 +35,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    pub(crate) fn unhurried(mut self) -> Self {
+    pub(crate) fn without_deadline(mut self) -> Self {
         self.line.deadline = None;
         self
     }
@@ -98,7 +98,7 @@ impl Job {
     }
 
     /// Releases the permit. Wakes a caller: never call it under the line's lock.
-    pub(crate) fn leave_room(&mut self) {
+    pub(crate) fn release_permit(&mut self) {
         drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
     }
 
@@ -111,7 +111,7 @@ impl Job {
 /// Returns the error to all waiters of a withdrawn job. Never call it under the line's lock.
 pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
-    job.payload.leave_room();
+    job.payload.release_permit();
     if let Some(caller) = caller {
         caller.tell(Err(error.again()));
     }

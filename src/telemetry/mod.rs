@@ -140,7 +140,7 @@ pub(crate) use watch::LineGuard;
 const TARGET: &str = "interval_queue";
 
 /// Whether a subscriber or recorder may exist. Costs one load without the feature and a subscriber.
-fn anybody_listens() -> bool {
+fn is_observed() -> bool {
     cfg!(feature = "metrics")
         || tracing::level_filters::LevelFilter::current() != tracing::level_filters::LevelFilter::OFF
 }

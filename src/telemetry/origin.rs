@@ -54,7 +54,7 @@ mod tests {
         assert!(Origin::here(crate::clock::now()).traced.is_none());
         if cfg!(not(feature = "metrics")) {
             assert_eq!(size_of::<Added>(), 0);
-            assert!(!crate::telemetry::anybody_listens());
+            assert!(!crate::telemetry::is_observed());
         }
     }
 }

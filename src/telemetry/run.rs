@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::Ticket;
 
-use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, event::tell, scope, us};
+use super::{Origin, Outcome, Scope, TARGET, Telemetry, event::tell, is_observed, scope, us};
 use crate::line::{LostBecause, LostSlot};
 
 /// Telemetry of a job that has its slot.
@@ -28,7 +28,7 @@ struct Begun {
 impl Run {
     /// `None` if nothing subscribes.
     pub(crate) fn of(weight: u32, priority: i32, origin: Origin, slot: Option<Instant>) -> Option<Box<Self>> {
-        anybody_listens().then(|| {
+        is_observed().then(|| {
             let since = origin.since();
             let parent = origin.traced.map_or_else(Scope::none, |traced| traced.parent);
             Box::new(Self { weight, priority, since, slot, parent, begun: None })
@@ -53,7 +53,7 @@ impl Run {
                 late_us = late.map(us),
             )
         });
-        span.run(|| self.tell_start(told, ticket, attempt, now));
+        span.run(|| self.log_start(told, ticket, attempt, now));
         // The outcome, unless the job ends by itself.
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
@@ -76,7 +76,7 @@ impl Run {
     /// Begins in `span`, or the caller's if empty. `outcome` applies unless `ended` is called.
     fn begin_in(&mut self, span: Scope, outcome: Outcome, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.parent = Scope::none();
-        span.run(|| self.tell_start(told, ticket, None, now));
+        span.run(|| self.log_start(told, ticket, None, now));
         self.begun = Some(Begun { at: now, span, outcome });
     }
 
@@ -92,7 +92,7 @@ impl Run {
             Some(Begun { at, span, outcome }) => {
                 let ran = now.saturating_duration_since(at);
                 told.meter.finished(outcome, ran);
-                span.run(|| tell_end(told, ticket, outcome, ran));
+                span.run(|| log_end(told, ticket, outcome, ran));
             }
             None if self.slot.is_some() => {
                 told.slot_lost(&LostSlot { ticket, because: LostBecause::Unwanted });
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    fn tell_start(&self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
+    fn log_start(&self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
         let (waited, late) = self.delays(now);
         told.meter.started(waited, late);
         tell!(
@@ -125,7 +125,7 @@ impl Run {
     }
 }
 
-fn tell_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
+fn log_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
     tell!(
         told, WARN if matches!(outcome, Outcome::Panicked | Outcome::TimedOut), else DEBUG, "job.finished",
         "the job has ended",

@@ -8,7 +8,7 @@ use std::{
 
 use interval_queue_contract::Memory;
 
-use super::{Telemetry, anybody_listens, meter::Levels};
+use super::{Telemetry, is_observed, meter::Levels};
 use crate::line::{Kept, LostSlot};
 
 pub(crate) struct LineGuard<'a, J, C, A> {
@@ -43,7 +43,7 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
         let Self { line, news } = self;
         news.levels = news.telemetry.meter.levels(line.backlog.len(), line.running.len());
         news.lost = std::mem::take(&mut line.hand.lost);
-        news.lost.retain(|_| anybody_listens());
+        news.lost.retain(|_| is_observed());
         let seen = line.contact.memory;
         if line.told.map_or(0, |told| told.revision) != seen.revision {
             news.rules = Some((line.told.replace(seen), seen));

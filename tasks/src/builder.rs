@@ -266,7 +266,7 @@ impl Builder {
 
 impl TaskQueue {
     pub(crate) async fn changed(&self, change: Change) -> Result<Settings, Error> {
-        match self.shared.insist("the change", Command::Change(change)).await? {
+        match self.shared.command_with_retries("the change", Command::Change(change)).await? {
             Reply::Changed(settings) => Ok(settings),
             other => Err(crate::queue::unexpected(&other)),
         }

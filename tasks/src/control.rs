@@ -78,7 +78,7 @@ impl TaskQueue {
             let limit = u32::try_from(most - all.ids.len()).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
             let change = ChangeTasks { selector, verb, after, watermark, limit, dry_run };
             let command = Command::Change(Change::Tasks(change));
-            let touched = match self.shared.insist("the change", command).await? {
+            let touched = match self.shared.command_with_retries("the change", command).await? {
                 Reply::Touched(touched) => touched,
                 other => return Err(unexpected(&other)),
             };
@@ -109,7 +109,11 @@ impl TaskQueue {
     pub async fn recount(&self) -> Result<Recounted, Error> {
         let mut all = Recounted::default();
         loop {
-            let recounted = match self.shared.insist("the recount", Command::Change(Change::Recount)).await? {
+            let recounted = match self
+                .shared
+                .command_with_retries("the recount", Command::Change(Change::Recount))
+                .await?
+            {
                 Reply::Recounted(recounted) => recounted,
                 other => return Err(unexpected(&other)),
             };

@@ -7,7 +7,7 @@ use interval_queue_task_contract::{Command, Follow, Followed, MAX_PAGE, Mark, Re
 use crate::{TaskQueue, error::Error, host, queue::unexpected};
 
 /// Delay before the next read, unless the last one was full.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns the events of a queue since the follower's creation: see [`TaskQueue::follow`].
 #[derive(Debug)]
@@ -45,13 +45,13 @@ impl TaskQueue {
     /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) if there is no such
     /// queue.
     pub async fn follow(&self) -> Result<Follower, Error> {
-        let begun = self.ask_events(None).await?;
+        let begun = self.read_events(None).await?;
         Ok(Follower { queue: self.clone(), mark: begun.mark, has_more: true })
     }
 
-    async fn ask_events(&self, after: Option<Mark>) -> Result<Followed, Error> {
+    async fn read_events(&self, after: Option<Mark>) -> Result<Followed, Error> {
         let follow = Command::Follow(Follow { after, most: MAX_PAGE });
-        match self.shared.insist("the look at events", follow).await? {
+        match self.shared.command_with_retries("the look at events", follow).await? {
             Reply::Followed(followed) => Ok(followed),
             other => Err(unexpected(&other)),
         }
@@ -72,9 +72,9 @@ impl Follower {
     pub async fn next(&mut self) -> Result<Followed, Error> {
         loop {
             if !self.has_more {
-                host::sleep(&*self.queue.shared.host, LOOK).await;
+                host::sleep(&*self.queue.shared.host, POLL_INTERVAL).await;
             }
-            let followed = self.queue.ask_events(Some(self.mark)).await?;
+            let followed = self.queue.read_events(Some(self.mark)).await?;
             (self.mark, self.has_more) = (followed.mark, followed.events.len() >= MAX_PAGE as usize);
             if followed.missed || !followed.events.is_empty() {
                 return Ok(followed);

@@ -90,7 +90,7 @@ pub use builder::Builder;
 pub use control::Touched;
 pub use error::{Error, ErrorKind};
 pub use failures::{Failure, Failures};
-pub use flow::{AddedFlow, Flow, FlowId, FlowStanding, name_in_flow};
+pub use flow::{AddedFlow, Flow, FlowId, FlowProgress, name_in_flow};
 pub use following::Follower;
 pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, Pace, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;

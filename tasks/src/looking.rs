@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// First and maximum delay between two reads of an awaited task.
-pub(crate) const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+pub(crate) const WAIT_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 impl TaskQueue {
     async fn read(&self, read: Read) -> Result<Reply, Error> {
-        self.shared.insist("the look", Command::Read(read)).await
+        self.shared.command_with_retries("the look", Command::Read(read)).await
     }
 
     /// The limit set for a key. 0: paused. `None`: the queue's limit.
@@ -77,7 +77,7 @@ impl TaskQueue {
     ///
     /// Cancel safe.
     pub async fn wait_end(&self, id: TaskId) -> Result<Stored, Error> {
-        let mut look = LOOK.0;
+        let mut look = WAIT_DELAYS.0;
         loop {
             let mut completed = std::pin::pin!(self.shared.completed.notified());
             completed.as_mut().enable();
@@ -88,7 +88,7 @@ impl TaskQueue {
             }
             tokio::select! {
                 () = completed => {}
-                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(LOOK.1),
+                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(WAIT_DELAYS.1),
             }
         }
     }

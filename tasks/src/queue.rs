@@ -130,11 +130,11 @@ impl Shared {
     }
 
     /// As `command`, with retries until `patience` has passed. Errors name the call as `what`.
-    pub(crate) async fn insist(&self, what: &str, command: Command) -> Result<Reply, Error> {
+    pub(crate) async fn command_with_retries(&self, what: &str, command: Command) -> Result<Reply, Error> {
         self.repeat(what, || command.clone()).await
     }
 
-    /// As `insist`, but makes the command anew for each try: an `Add` contains its age.
+    /// As `command_with_retries`, but makes the command anew for each try: an `Add` contains its age.
     pub(crate) async fn repeat(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
         let mut command = make();
         command.check()?;

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_of_parts_are_told_whatever_else_holds() {
+    fn partial_pauses_are_always_listed() {
         let kinds = vec![paused_kind("a"), paused_kind("b")];
         let all = Overview { kinds: kinds.clone(), ..overview(vec![now("a", State::Blocked, 2)]) };
         let status = QueueStatus::of(&all, None);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_is_asked_when_nothing_else_is_in_the_way() {
+    fn rate_is_reported_last() {
         use interval_queue::contract::{Rates, Record, Settings as PaceSettings};
         let settings = PaceSettings { rates: Rates::every(Micros::new(10)), max_running: None };
         let at = Micros::new(50);

@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use interval_queue::task_contract::State;
-use interval_queue_tasks::{FlowId, FlowStanding, TaskQueue, name_in_flow};
+use interval_queue_tasks::{FlowId, FlowProgress, TaskQueue, name_in_flow};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -40,8 +40,8 @@ pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<
 }
 
 async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) -> Result<(), Failure> {
-    let mut last = FlowStanding::default();
-    let tell = |standing: &FlowStanding| {
+    let mut last = FlowProgress::default();
+    let tell = |standing: &FlowProgress| {
         bar.set_length(standing.tasks);
         bar.set_position(standing.tasks - standing.left());
         bar.set_message(standing.to_string());

@@ -62,9 +62,10 @@ impl Crowd {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::seeded(seed);
         let interval = random.pick(&[1, 999, 10_000, 250_000, 3_000_000, MAX_INTERVAL.get()]);
-        let first = random.within(0..=Member::MOST as u64 - 1) as usize;
+        let first = random.within(0..=Member::MAX_MEMBERS as u64 - 1) as usize;
         let count = random.within(1..=5) as usize;
-        let members = (first..first + count).map(|n| Member::new(n % Member::MOST, &mut random)).collect();
+        let members =
+            (first..first + count).map(|n| Member::new(n % Member::MAX_MEMBERS, &mut random)).collect();
         Self { random, interval, members }
     }
 

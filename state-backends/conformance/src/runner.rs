@@ -5,7 +5,7 @@ use std::{any::Any, future::Future, pin::Pin, time::Duration};
 use crate::{CHECKS, Handles};
 
 /// A check that runs longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -37,7 +37,7 @@ impl Check {
     ///
     /// A dropped future leaves the check running in the background.
     pub async fn run(&self, handles: Handles) -> Result<(), Failure> {
-        watched(self.name, PATIENCE, (self.start)(handles)).await
+        watched(self.name, CHECK_TIMEOUT, (self.start)(handles)).await
     }
 }
 
@@ -123,7 +123,7 @@ impl Failures {
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     match CHECKS.iter().find(|check| check.name == name) {
-        Some(check) => test_within(PATIENCE, Box::pin(async { (check.start)(make.await).await })),
+        Some(check) => test_within(CHECK_TIMEOUT, Box::pin(async { (check.start)(make.await).await })),
         None => panic!("the suite has no check {name}"),
     }
 }

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 /// An outage that may pass by itself is reported after this time, a lasting one at once.
-pub const QUIET: Duration = Duration::from_secs(5);
+pub const REPORT_DELAY: Duration = Duration::from_secs(5);
 
 /// Maximum number of reports in a row, for a store that fails and recovers repeatedly.
-const BURST: u32 = 4;
+const MAX_REPORTS: u32 = 4;
 
 /// Time after which one more report is permitted.
-const REFILL: Duration = Duration::from_secs(60);
+const REPORT_REFILL: Duration = Duration::from_secs(60);
 
 /// One process's reports about one store.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Outages {
     pub fn failed(&mut self, passes: bool, sent: Instant, now: Instant) -> bool {
         let since = *self.since.get_or_insert(sent);
         let is_new = match self.reported {
-            None => !passes || now.saturating_duration_since(since) >= QUIET,
+            None => !passes || now.saturating_duration_since(since) >= REPORT_DELAY,
             Some(reported) => !passes && !reported.is_lasting,
         };
         let is_reported = is_new && self.reports.take(now);
@@ -70,11 +70,11 @@ impl Reports {
     /// Permits and counts one more report.
     fn take(&mut self, now: Instant) -> bool {
         let from = *self.from.get_or_insert(now);
-        let passed = now.saturating_duration_since(from).as_secs() / REFILL.as_secs();
+        let passed = now.saturating_duration_since(from).as_secs() / REPORT_REFILL.as_secs();
         let forgotten = u32::try_from(passed).unwrap_or(u32::MAX).min(self.made);
         self.made -= forgotten;
-        self.from = if self.made == 0 { Some(now) } else { from.checked_add(REFILL * forgotten) };
-        let may = self.made < BURST;
+        self.from = if self.made == 0 { Some(now) } else { from.checked_add(REPORT_REFILL * forgotten) };
+        let may = self.made < MAX_REPORTS;
         self.made += u32::from(may);
         may
     }

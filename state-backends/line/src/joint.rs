@@ -58,7 +58,7 @@ impl<J, C, A> Line<J, C, A> {
     ///
     /// Tickets whose slots have passed are left out: later shards would leave them slots again, and
     /// late ones would delay every shard. A ready job uses the last of them: its slot is now.
-    pub(crate) fn first_to_tell(&self, now: Instant) -> usize {
+    pub(crate) fn first_to_report(&self, now: Instant) -> usize {
         if self.backlog.gated.is_empty() {
             return 0;
         }

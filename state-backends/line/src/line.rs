@@ -111,7 +111,7 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     /// Whether there are tickets to take or to request slots for.
-    pub fn has_questions(&self) -> bool {
+    pub fn has_requests(&self) -> bool {
         !self.hand.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
     }
 

@@ -82,7 +82,7 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     /// As [`runs_alone`](Self::runs_alone), once per outage.
-    pub fn tell_alone(&mut self, now: Instant) -> Option<Share> {
+    pub fn report_alone(&mut self, now: Instant) -> Option<Share> {
         let share = self.runs_alone(now)?;
         let lost = self.alone.lost.as_mut().filter(|lost| !lost.told)?;
         lost.told = true;

@@ -25,7 +25,7 @@ fn just_after(deadline: Instant) -> Instant {
 }
 
 /// Maximum number of tries to report that nothing is left.
-const GOODBYES: u32 = 5;
+const MAX_FAREWELLS: u32 = 5;
 
 impl<J, C, A> Line<J, C, A> {
     /// Decides what the driver does next.
@@ -43,7 +43,7 @@ impl<J, C, A> Line<J, C, A> {
             return Next::Look;
         }
         let nothing_left = self.is_quiet();
-        let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
+        let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
         // A take under way may hold tickets of withdrawn jobs; the store must learn of them.
         let unknown =
             !self.contact.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
@@ -139,7 +139,7 @@ impl<J, C, A> Line<J, C, A> {
         let mut weights =
             self.backlog.waiting.values().chain(batch).map(|job| job.weight).skip(self.hand.grants.len());
         let lead = self.cautious(lead, most, now);
-        let first = self.first_to_tell(now);
+        let first = self.first_to_report(now);
         let ask: Vec<_> = self
             .hand
             .tickets

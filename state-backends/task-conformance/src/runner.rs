@@ -10,7 +10,7 @@ use interval_queue_conformance::{
 use crate::{CHECKS, Handles};
 
 /// A check that runs longer hangs.
-const PATIENCE: Duration = Duration::from_secs(600);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(600);
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -48,7 +48,7 @@ impl Check {
     ///
     /// A dropped future leaves the check running in the background.
     pub async fn run(&self, handles: Handles) -> Result<(), Failure> {
-        watched(self.name, PATIENCE, (self.start)(handles)).await
+        watched(self.name, CHECK_TIMEOUT, (self.start)(handles)).await
     }
 }
 
@@ -78,7 +78,9 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     match CHECKS.iter().find(|check| check.name == name) {
-        Some(check) => __private::test_within(PATIENCE, Box::pin(async { (check.start)(make.await).await })),
+        Some(check) => {
+            __private::test_within(CHECK_TIMEOUT, Box::pin(async { (check.start)(make.await).await }))
+        }
         None => panic!("the suite has no check {name}"),
     }
 }

@@ -21,7 +21,7 @@ pub const MAX_ADD: usize = 20_000;
 /// Most upstreams of a task.
 pub const MAX_EDGES: usize = 10_000;
 /// Most downstreams that are searched for a cycle.
-pub const MAX_LOOKED_AT: u32 = 200;
+pub const MAX_CYCLE_SEARCH: u32 = 200;
 /// Most kinds of a worker.
 pub const MAX_KINDS: usize = 1_000;
 /// Most tasks that a step leases and a worker holds.

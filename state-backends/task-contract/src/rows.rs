@@ -156,7 +156,7 @@ pub trait Rows {
     /// Paused keys, by key: `key where limit = 0`.
     fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
     /// Keys that need rebalancing.
-    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
+    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Self::Error>;
 
     /// A schedule.
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, Self::Error>;

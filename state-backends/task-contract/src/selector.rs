@@ -118,7 +118,7 @@ pub enum Verb {
     /// Make live tasks that do not run wait for this task, too, before their other gates. An error
     /// if it is not stored here. Unchanged: tasks that wait for it already; tasks for which it
     /// waits, also through others; with upstreams of its own, tasks with more than
-    /// [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) direct and indirect downstreams; tasks with as many
+    /// [`MAX_CYCLE_SEARCH`](crate::MAX_CYCLE_SEARCH) direct and indirect downstreams; tasks with as many
     /// upstreams as allowed.
     Link(NewEdge),
     /// Remove the edge from this task, so that added and waiting tasks neither wait for it nor get

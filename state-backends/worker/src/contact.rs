@@ -17,7 +17,7 @@ pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::fr
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// First and longest poll interval of an idle worker.
-pub const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+pub const POLL_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Poll interval of a worker held back by load: no notification comes when the load falls.
 pub const UNDER_LOAD: Duration = Duration::from_secs(1);
@@ -120,7 +120,7 @@ impl Contact {
             notified: false,
             in_vain: 0,
             dry: false,
-            poll: POLL.0,
+            poll: POLL_INTERVAL.0,
             next_at: None,
             exchange: (0, 0),
             failing: None,

@@ -9,7 +9,7 @@ use interval_queue_contract::StateError;
 use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
-    contact::{POLL, UNDER_LOAD, UnderWay},
+    contact::{POLL_INTERVAL, UNDER_LOAD, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
@@ -111,9 +111,9 @@ impl Worker {
         };
         contact.poll = match leased {
             0 if step.restricted => UNDER_LOAD,
-            0 if contact.dry && !more => (contact.poll * 2).min(POLL.1),
+            0 if contact.dry && !more => (contact.poll * 2).min(POLL_INTERVAL.1),
             0 => contact.poll,
-            _ => POLL.0,
+            _ => POLL_INTERVAL.0,
         };
         contact.next_at = next.and_then(|next| now.checked_add(next));
     }

@@ -28,7 +28,7 @@ mod stop;
 mod talk;
 mod worker;
 
-pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL, RETRY, UNDER_LOAD, UnderWay, retries};
+pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL_INTERVAL, RETRY, UNDER_LOAD, UnderWay, retries};
 pub use hear::Heard;
 pub use held::{Because, Held, Order, RunId, Running};
 pub use pace::{FRESH, Pace, WATCH_RATE};

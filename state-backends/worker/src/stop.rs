@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Maximum number of tries to report that nothing is left.
-const GOODBYES: u32 = 5;
+const MAX_FAREWELLS: u32 = 5;
 
 impl Worker {
     /// Stops the worker; runs may take until `by`. Of several calls, the earliest instant counts.
@@ -42,7 +42,7 @@ impl Worker {
         let Some(stopping) = &self.stopping else { return false };
         let contact = &self.contact;
         let is_quiet = self.held.is_empty() && contact.under_way.is_none();
-        let in_vain = contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
+        let in_vain = contact.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
         let is_notified = stopping.parted || contact.sequence == 0 || in_vain;
         is_quiet && is_notified || self.gives_up_at().is_some_and(|at| at <= now)
     }

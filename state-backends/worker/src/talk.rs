@@ -8,7 +8,7 @@ use std::{
 use interval_queue_task_contract::{Completion, MAX_REPLY, MIN_LEASE, Outcome, Room, Step};
 
 use crate::{
-    contact::{POLL, UnderWay},
+    contact::{POLL_INTERVAL, UnderWay},
     held::RunId,
     worker::Worker,
 };
@@ -37,14 +37,14 @@ pub enum Asks {
 }
 
 /// Steps per lease of a worker that holds something: four may get lost.
-const BEATS: u32 = 5;
+const STEPS_PER_LEASE: u32 = 5;
 
 /// Minimum time to a step due to a notification alone, if the worker wants no tasks.
-const NUDGED: Duration = Duration::from_secs(1);
+const MIN_NOTIFY_GAP: Duration = Duration::from_secs(1);
 
 /// First and longest minimum time to a step due to a notification, if the worker wants tasks. It
 /// doubles with each notification in vain.
-const IN_VAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+const NOTIFY_BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
 /// Approximate size of a step's results, in bytes.
 const MAX_RESULTS: usize = MAX_REPLY;
@@ -89,9 +89,9 @@ impl Worker {
             return Some(now);
         }
         let gap = match (want, contact.in_vain) {
-            (0, _) => NUDGED,
+            (0, _) => MIN_NOTIFY_GAP,
             (_, 0) => Duration::ZERO,
-            (_, times) => IN_VAIN.0.saturating_mul(1 << (times - 1).min(10)).min(IN_VAIN.1),
+            (_, times) => NOTIFY_BACKOFF.0.saturating_mul(1 << (times - 1).min(10)).min(NOTIFY_BACKOFF.1),
         };
         let notified = contact.notified.then(|| sent + gap);
         let next_at = contact.next_at.filter(|_| want > 0);
@@ -117,11 +117,11 @@ impl Worker {
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
-            (false, true) => self.contact.poll.min(lease / BEATS),
-            (false, false) => lease / BEATS,
+            (false, true) => self.contact.poll.min(lease / STEPS_PER_LEASE),
+            (false, false) => lease / STEPS_PER_LEASE,
             // The lease clock counts at most a quarter of a lease for a silence of all workers.
             (true, true) => self.contact.poll.min(lease / 4),
-            (true, false) => POLL.1.min(lease / 2),
+            (true, false) => POLL_INTERVAL.1.min(lease / 2),
         }
     }
 

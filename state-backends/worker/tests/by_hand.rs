@@ -8,7 +8,9 @@ use interval_queue_task_contract::{
     Json, Key, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, State, Step, Stepped, Stop, Task, TaskId,
     Token, WorkerId,
 };
-use interval_queue_worker::{Because, FRESH, Heard, Identity, Next, POLL, RunId, WATCH_RATE, Worker};
+use interval_queue_worker::{
+    Because, FRESH, Heard, Identity, Next, POLL_INTERVAL, RunId, WATCH_RATE, Worker,
+};
 use uuid::Uuid;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -266,7 +268,7 @@ fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_a
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
     bench.starts();
-    assert_eq!(bench.sleeps(), Some(POLL.0), "it begins again");
+    assert_eq!(bench.sleeps(), Some(POLL_INTERVAL.0), "it begins again");
 }
 
 #[test]
@@ -321,7 +323,7 @@ fn only_a_worker_with_room_steps_again_for_what_is_left() {
     bench.answers(&step, Stepped { more: true, ..Stepped::default() });
     let step = bench.sends();
     bench.answers(&step, Stepped::default());
-    assert_eq!(bench.sleeps(), Some(POLL.0 * 2));
+    assert_eq!(bench.sleeps(), Some(POLL_INTERVAL.0 * 2));
 }
 
 #[test]

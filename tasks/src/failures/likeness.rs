@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 /// A word with at least this many digits is an id.
-const DIGITS: usize = 4;
+const MIN_ID_DIGITS: usize = 4;
 /// A word of at least this many hexadecimal digits, one of them 0 to 9, is an id.
-const HEX: usize = 7;
+const MIN_HEX_DIGITS: usize = 7;
 /// Maximum length of `Failure::common`, in characters.
-const ENOUGH: usize = 200;
+const MAX_COMMON_CHARS: usize = 200;
 /// Maximum number of substrings tried per group.
-const TRIED: usize = 4;
+const MAX_CANDIDATES: usize = 4;
 /// Short numbers after these words distinguish failures.
 const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
 
@@ -91,9 +91,9 @@ fn is_id(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let is_mail = word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty());
     let is_v6 = word.matches(':').count() > 1 && word.split(':').all(is_hex);
-    let is_number =
-        word.strip_prefix("0x").is_some_and(is_hex) || word.len() >= HEX && is_hex(word) && has_digit;
-    is_mail || has_digit && is_v6 || is_number || digits >= DIGITS || is_v4(word)
+    let is_number = word.strip_prefix("0x").is_some_and(is_hex)
+        || word.len() >= MIN_HEX_DIGITS && is_hex(word) && has_digit;
+    is_mail || has_digit && is_v6 || is_number || digits >= MIN_ID_DIGITS || is_v4(word)
 }
 
 fn is_v4(word: &str) -> bool {
@@ -127,12 +127,12 @@ pub(super) fn common<'t>(parts: impl IntoIterator<Item = &'t str>) -> Vec<String
     let is_around = |c: char| c.is_whitespace() || ":;,".contains(c);
     let lines = parts.into_iter().flat_map(|part| part.split(char::is_control));
     let mut lines: Vec<String> = lines
-        .map(|line| line.trim_matches(is_around).chars().take(ENOUGH).collect::<String>())
+        .map(|line| line.trim_matches(is_around).chars().take(MAX_COMMON_CHARS).collect::<String>())
         .filter(|line| !line.is_empty())
         .collect();
     lines.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     lines.dedup();
-    lines.truncate(TRIED);
+    lines.truncate(MAX_CANDIDATES);
     lines
 }
 

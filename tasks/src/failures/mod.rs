@@ -10,9 +10,9 @@ use interval_queue_task_contract::{Kind, MAX_PAGE, Selector, State, Task, TaskId
 use crate::{TaskQueue, error::Error};
 
 /// Maximum number of groups returned.
-const TOLD: usize = 100;
+const MAX_GROUPS: usize = 100;
 /// Maximum number of groups held while counting.
-const KEPT: usize = 1_000;
+const MAX_HELD_GROUPS: usize = 1_000;
 
 /// Tasks that failed, for good or until a retry, by error text. See [`TaskQueue::failures`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl TaskQueue {
                 return;
             }
             let parts = parts(task);
-            if kept.len() == KEPT && !kept.contains_key(&parts) {
+            if kept.len() == MAX_HELD_GROUPS && !kept.contains_key(&parts) {
                 ungrouped += 1;
                 return;
             }
@@ -192,8 +192,8 @@ impl TaskQueue {
             all(b).cmp(&all(a)).then_with(|| a.text.cmp(&b.text))
         });
         let all = |group: &Group| group.failure.count + group.failure.retrying;
-        ungrouped += groups.iter().skip(TOLD).map(|(_, group)| all(group)).sum::<u64>();
-        groups.truncate(TOLD);
+        ungrouped += groups.iter().skip(MAX_GROUPS).map(|(_, group)| all(group)).sum::<u64>();
+        groups.truncate(MAX_GROUPS);
         let mut notified: Vec<(Parts, Failure, Candidates)> = groups
             .into_iter()
             .map(|(parts, group)| {

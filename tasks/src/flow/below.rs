@@ -8,7 +8,7 @@ use super::FlowId;
 use crate::{TaskQueue, Touched, error::Error, queue::unexpected};
 
 /// Maximum number of upstreams and of downstreams that a read of a task returns.
-pub(crate) const LISTED: usize = 100;
+pub(crate) const MAX_LISTED_EDGES: usize = 100;
 
 /// Tasks, each with its direct downstreams.
 type Downs = BTreeMap<TaskId, Vec<TaskId>>;
@@ -63,7 +63,7 @@ impl TaskQueue {
     ///
     /// As [`change_flow`](Self::change_flow).
     pub async fn rerun_from(&self, id: TaskId, dry_run: bool) -> Result<Touched, Error> {
-        self.change_ordered(from_above(&self.below(id).await?), Verb::Retry, true, dry_run).await
+        self.change_ordered(in_topological_order(&self.below(id).await?), Verb::Retry, true, dry_run).await
     }
 
     /// As [`change_flow`](Self::change_flow), for a task and all its downstreams, in any flow. A
@@ -80,7 +80,7 @@ impl TaskQueue {
     /// As [`change_flow`](Self::change_flow).
     pub async fn change_from(&self, id: TaskId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let downs = self.below(id).await?;
-        self.change_ordered(from_above(&downs), verb, false, dry_run).await
+        self.change_ordered(in_topological_order(&downs), verb, false, dry_run).await
     }
 
     /// The ids of `tasks`, each after its upstreams among them.
@@ -93,7 +93,7 @@ impl TaskQueue {
                 }
             }
         }
-        Ok(from_above(&downs))
+        Ok(in_topological_order(&downs))
     }
 
     async fn change_ordered(
@@ -147,10 +147,10 @@ impl TaskQueue {
     async fn downstreams(&self, stored: &Stored) -> Result<Vec<TaskId>, Error> {
         let up = stored.task.id;
         let mut all: Vec<TaskId> = stored.downstreams.iter().map(|edge| edge.down).collect();
-        let mut is_full = all.len() == LISTED;
+        let mut is_full = all.len() == MAX_LISTED_EDGES;
         while is_full {
             let read = Read::Downstreams { up, after: all.last().copied() };
-            match self.shared.insist("the look", Command::Read(read)).await? {
+            match self.shared.command_with_retries("the look", Command::Read(read)).await? {
                 Reply::Downstreams(page) => {
                     is_full = page.len() == MAX_PAGE as usize;
                     all.extend(page);
@@ -181,7 +181,7 @@ impl TaskQueue {
         for stored in self.whole(&downs).await? {
             let id = stored.task.id;
             let mut ups: Vec<TaskId> = stored.upstreams.iter().map(|edge| edge.up).collect();
-            let mut after = ups.last().copied().filter(|_| ups.len() == LISTED);
+            let mut after = ups.last().copied().filter(|_| ups.len() == MAX_LISTED_EDGES);
             while after.is_some() {
                 let page = self.inputs(id, after).await?;
                 ups.extend(page.inputs.iter().map(|input| input.up));
@@ -198,10 +198,11 @@ impl TaskQueue {
         let mut rest = ids;
         while !rest.is_empty() {
             let some = rest[..rest.len().min(MAX_PAGE as usize)].to_vec();
-            let tasks = match self.shared.insist("the look", Command::Read(Read::Tasks(some))).await? {
-                Reply::Tasks(tasks) if !tasks.is_empty() => tasks,
-                other => return Err(unexpected(&other)),
-            };
+            let tasks =
+                match self.shared.command_with_retries("the look", Command::Read(Read::Tasks(some))).await? {
+                    Reply::Tasks(tasks) if !tasks.is_empty() => tasks,
+                    other => return Err(unexpected(&other)),
+                };
             // A reply of limited size may contain only the first tasks.
             rest = &rest[tasks.len().min(rest.len())..];
             all.extend(tasks.into_iter().flatten());
@@ -211,7 +212,7 @@ impl TaskQueue {
 }
 
 /// The keys of `downs`, each after its upstreams among them.
-fn from_above(downs: &Downs) -> Vec<TaskId> {
+fn in_topological_order(downs: &Downs) -> Vec<TaskId> {
     let mut waits: BTreeMap<TaskId, usize> = downs.keys().map(|&id| (id, 0)).collect();
     for down in downs.values().flatten() {
         waits.entry(*down).and_modify(|ups| *ups += 1);

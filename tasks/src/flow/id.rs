@@ -4,11 +4,11 @@ use interval_queue::{InvalidInput, contract::name::check_some};
 use interval_queue_task_contract::{MAX_TAG, Selector, Tag, Task};
 
 /// Prefix of the tag with the flow's id.
-const FLOW: &str = "flow:";
+const FLOW_PREFIX: &str = "flow:";
 /// Prefix of the tag with the task's name in its flow.
-const NAME: &str = "name:";
+const NAME_PREFIX: &str = "name:";
 /// Bytes that the prefix leaves of a tag.
-const MAX_NAME: usize = MAX_TAG - FLOW.len();
+const MAX_NAME: usize = MAX_TAG - FLOW_PREFIX.len();
 
 interval_queue::contract::name! {
     /// A flow's id: 1 to 95 bytes of printable text without white space at its ends. Each task of
@@ -19,7 +19,7 @@ interval_queue::contract::name! {
 impl FlowId {
     /// The task's flow. `None`: it has none.
     pub fn of(task: &Task) -> Option<Self> {
-        marked(task, FLOW).and_then(|id| Self::new(id).ok())
+        marked(task, FLOW_PREFIX).and_then(|id| Self::new(id).ok())
     }
 
     /// Selects the flow's stored tasks.
@@ -30,13 +30,13 @@ impl FlowId {
     }
 
     pub(super) fn tag(&self) -> String {
-        format!("{FLOW}{self}")
+        format!("{FLOW_PREFIX}{self}")
     }
 }
 
 /// The task's name in its [flow](crate::Flow). `None`: it has no flow.
 pub fn name_in_flow(task: &Task) -> Option<&str> {
-    marked(task, NAME)
+    marked(task, NAME_PREFIX)
 }
 
 fn marked<'a>(task: &'a Task, mark: &str) -> Option<&'a str> {
@@ -45,5 +45,5 @@ fn marked<'a>(task: &'a Task, mark: &str) -> Option<&'a str> {
 
 pub(super) fn name_tag(name: &str) -> Result<String, InvalidInput> {
     check_some("name of a task in a flow", name, MAX_NAME)?;
-    Ok(format!("{NAME}{name}"))
+    Ok(format!("{NAME_PREFIX}{name}"))
 }

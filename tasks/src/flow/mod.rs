@@ -9,11 +9,11 @@ use std::collections::{HashMap, HashSet};
 use interval_queue_task_contract::{Added, MAX_ADD, TaskId};
 use uuid::Uuid;
 
-pub(crate) use self::below::LISTED;
+pub(crate) use self::below::MAX_LISTED_EDGES;
 use self::id::name_tag;
 pub use self::{
     id::{FlowId, name_in_flow},
-    standing::FlowStanding,
+    standing::FlowProgress,
 };
 use crate::{Context, Task, TaskQueue, error::Error};
 

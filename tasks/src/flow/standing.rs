@@ -4,18 +4,18 @@ use std::{collections::HashSet, fmt};
 
 use interval_queue_task_contract::{EdgeState, MAX_PAGE, Page, Selector, State, Task, TaskId};
 
-use super::{FlowId, below::LISTED, name_in_flow};
+use super::{FlowId, below::MAX_LISTED_EDGES, name_in_flow};
 use crate::{
     TaskQueue,
     error::{Error, ErrorKind},
     host,
-    looking::LOOK,
+    looking::WAIT_DELAYS,
 };
 
 /// Progress of a flow. `Display` is a line such as `57 of 103 tasks done, 1 failed, 2 cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FlowStanding {
+pub struct FlowProgress {
     /// Stored tasks.
     pub tasks: u64,
     /// Done tasks.
@@ -28,7 +28,7 @@ pub struct FlowStanding {
     pub wrong: Option<Box<Task>>,
 }
 
-impl FlowStanding {
+impl FlowProgress {
     /// Number of tasks that have not ended.
     pub fn left(&self) -> u64 {
         self.tasks - self.done - self.failed - self.cancelled
@@ -76,7 +76,7 @@ fn called(task: &Task) -> String {
     format!("task{name} ({})", task.id)
 }
 
-impl fmt::Display for FlowStanding {
+impl fmt::Display for FlowProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} tasks done", self.done, self.tasks)?;
         for (count, what) in [(self.failed, "failed"), (self.cancelled, "cancelled")] {
@@ -91,7 +91,7 @@ impl fmt::Display for FlowStanding {
 /// The last read of a flow that is read repeatedly.
 #[derive(Default)]
 struct Seen {
-    standing: FlowStanding,
+    standing: FlowProgress,
     /// Tasks that had not ended.
     left: Vec<TaskId>,
     /// Whether all of `left` wait for upstreams.
@@ -115,7 +115,7 @@ impl TaskQueue {
     ///
     /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if no task of the flow is
     /// stored.
-    pub async fn flow(&self, flow: &FlowId) -> Result<FlowStanding, Error> {
+    pub async fn flow(&self, flow: &FlowId) -> Result<FlowProgress, Error> {
         Ok(self.see(flow).await?.standing)
     }
 
@@ -140,9 +140,9 @@ impl TaskQueue {
     pub async fn wait_flow(
         &self,
         flow: &FlowId,
-        mut progress: impl FnMut(&FlowStanding),
-    ) -> Result<FlowStanding, Error> {
-        let mut look = LOOK.0;
+        mut progress: impl FnMut(&FlowProgress),
+    ) -> Result<FlowProgress, Error> {
+        let mut look = WAIT_DELAYS.0;
         let mut seen = Seen::default();
         let mut last = None;
         loop {
@@ -159,10 +159,10 @@ impl TaskQueue {
             // Frequent completions must not cause a read each: the more pages to read, the longer
             // the pause.
             let pages = u32::try_from(seen.left.len()).unwrap_or(u32::MAX).div_ceil(MAX_PAGE);
-            let pause = LOOK.0.saturating_mul(pages).min(LOOK.1);
+            let pause = WAIT_DELAYS.0.saturating_mul(pages).min(WAIT_DELAYS.1);
             tokio::select! {
                 () = completed => host::sleep(&*self.shared.host, pause).await,
-                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(LOOK.1),
+                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(WAIT_DELAYS.1),
             }
         }
     }
@@ -209,7 +209,7 @@ impl TaskQueue {
     /// for a failed task or for another of these.
     async fn is_stuck(&self, left: &[TaskId]) -> Result<bool, Error> {
         let all: HashSet<TaskId> = left.iter().copied().collect();
-        for ids in left.chunks(LISTED) {
+        for ids in left.chunks(MAX_LISTED_EDGES) {
             for stored in self.whole(ids).await? {
                 let holds =
                     |state, up| state == EdgeState::Held || EdgeState::is_pending(state) && all.contains(&up);

@@ -17,9 +17,9 @@ use super::{
 /// Version of the JSON. Workers ignore schedules of a higher version.
 const VERSION: u32 = 1;
 /// Instants up to this late count as in time.
-const LATE: Micros = Micros::from_millis(60_000);
+const ON_TIME_TOLERANCE: Micros = Micros::from_millis(60_000);
 /// How often the end of a task is checked. Ended tasks are kept for at least twice as long.
-const LOOK: Micros = Micros::from_millis(10 * 60_000);
+const END_CHECK_INTERVAL: Micros = Micros::from_millis(10 * 60_000);
 
 /// A schedule without its name and the columns that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl Definition {
             Instants::AfterEnd(after) => follow(after, due, last),
             // A kept instant: the next one is already stored.
             _ if row.kept == Some(due.at) => (vec![due.at], None),
-            _ => (self.of_the_missed(&instants, due), instants.next(due.now)),
+            _ => (self.instants_to_make(&instants, due), instants.next(due.now)),
         };
         Ok(Fire {
             schedule: row.name.clone(),
@@ -123,7 +123,7 @@ impl Definition {
     }
 
     /// The instants since the last firing that make a task.
-    fn of_the_missed(&self, instants: &Instants, due: &DueSchedule) -> Vec<Micros> {
+    fn instants_to_make(&self, instants: &Instants, due: &DueSchedule) -> Vec<Micros> {
         let most = match self.missed {
             // Otherwise several tasks would overlap.
             Missed::UpTo(most) if due.schedule.overlap == Overlap::Allow => most as usize,
@@ -131,7 +131,7 @@ impl Definition {
         };
         let mut made = instants.last(due.at, due.now, most);
         if self.missed == Missed::None {
-            made.retain(|at| due.now - *at <= LATE);
+            made.retain(|at| due.now - *at <= ON_TIME_TOLERANCE);
         }
         made
     }
@@ -141,7 +141,7 @@ impl Definition {
 /// that runs, the next start is at least `after` away.
 fn follow(after: Micros, due: &DueSchedule, last: Option<&Task>) -> (Vec<Micros>, Option<Micros>) {
     let now = due.now;
-    let look = Some(now + after.min(LOOK));
+    let look = Some(now + after.min(END_CHECK_INTERVAL));
     match last {
         Some(last) if !last.state.is_ended() => (Vec::new(), look),
         Some(last) => match last.ended.map(|ended| ended + after).filter(|at| *at > now) {
@@ -262,7 +262,7 @@ mod tests {
         }
         // An ended task is checked before it is deleted.
         let long = Definition { rule: Rule::AfterEnd { after_us: secs(86_400) }, ..definition };
-        assert_eq!(long.fire(&due, Some(&ended(None))).unwrap().next, Some(secs(102) + LOOK));
+        assert_eq!(long.fire(&due, Some(&ended(None))).unwrap().next, Some(secs(102) + END_CHECK_INTERVAL));
     }
 
     #[test]

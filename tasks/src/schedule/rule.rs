@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cron::Cron;
 
 /// The least interval.
-pub(super) const LEAST: Micros = Micros::from_millis(1_000);
+pub(super) const MIN_INTERVAL: Micros = Micros::from_millis(1_000);
 const HOUR: Micros = Micros::from_millis(3_600_000);
 
 /// When a [schedule](crate::Schedule) adds tasks.
@@ -56,7 +56,7 @@ impl Rule {
 }
 
 fn check_length(what: &str, length: Micros) -> Result<(), InvalidInput> {
-    match (LEAST..=MAX_DELAY).contains(&length) {
+    match (MIN_INTERVAL..=MAX_DELAY).contains(&length) {
         true => Ok(()),
         false => Err(InvalidInput::new(format!("{what} {:?}: give 1 s to ten years", length.to_duration()))),
     }

@@ -144,7 +144,7 @@ impl TaskQueue {
     }
 
     async fn read_schedules(&self) -> Result<Vec<Row>, Error> {
-        match self.shared.insist("the look", Command::Read(Read::Schedules)).await? {
+        match self.shared.command_with_retries("the look", Command::Read(Read::Schedules)).await? {
             Reply::Schedules(schedules) => Ok(schedules),
             other => Err(unexpected(&other)),
         }

@@ -8,14 +8,14 @@ use interval_queue_task_contract::{
 };
 
 use super::Transferred;
-use crate::{TaskQueue, error::Error, flow::LISTED, queue::unexpected};
+use crate::{TaskQueue, error::Error, flow::MAX_LISTED_EDGES, queue::unexpected};
 
 /// Maximum number of tasks per read and import.
 const BATCH: usize = 100;
 /// Bytes of payloads and results above which a batch is sent.
 const BYTES: usize = 1 << 20;
 
-pub(super) struct Carrier<'a, F> {
+pub(super) struct Importer<'a, F> {
     from: &'a TaskQueue,
     to: &'a TaskQueue,
     /// The error that marks moved tasks. `None`: a copy.
@@ -30,7 +30,7 @@ pub(super) struct Carrier<'a, F> {
     progress: F,
 }
 
-impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
+impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
     pub(super) fn new(from: &'a TaskQueue, to: &'a TaskQueue, moved: Option<String>, progress: F) -> Self {
         let (there, batch, done) = (HashSet::new(), Vec::new(), Transferred::default());
         Self { from, to, moved, there, taken: BTreeMap::new(), batch, bytes: 0, done, progress }
@@ -112,7 +112,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
             on_failure: edge.on_failure,
         });
         let mut edges: Vec<NewEdge> = of_row.collect();
-        let mut after = edges.last().map(|edge| edge.up).filter(|_| edges.len() == LISTED);
+        let mut after = edges.last().map(|edge| edge.up).filter(|_| edges.len() == MAX_LISTED_EDGES);
         while after.is_some() {
             let page = self.from.inputs(stored.task.id, after).await?;
             edges.extend(page.inputs.into_iter().map(|input| NewEdge {
@@ -180,10 +180,11 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
             return Ok(());
         }
         let mut ids: Vec<TaskId> = batch.iter().map(|one| one.task.id).collect();
-        let added = match self.to.shared.insist("the import", Command::Import(batch.into())).await? {
-            Reply::Added(added) => added,
-            other => return Err(unexpected(&other)),
-        };
+        let added =
+            match self.to.shared.command_with_retries("the import", Command::Import(batch.into())).await? {
+                Reply::Added(added) => added,
+                other => return Err(unexpected(&other)),
+            };
         for (id, added) in ids.iter().zip(&added) {
             if let Added::Kept(holder) = added {
                 self.taken.insert(*id, *holder);

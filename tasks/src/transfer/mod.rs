@@ -8,11 +8,11 @@ use std::time::Duration;
 use interval_queue::contract::Label;
 use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
 
-use self::{carrier::Carrier, leaving::Leaving};
+use self::{carrier::Importer, leaving::Leaving};
 use crate::{TaskQueue, error::Error, host};
 
 /// Delay between two checks whether runs have ended.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Progress of a copy or move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,11 +70,11 @@ impl TaskQueue {
         progress: impl FnMut(&Transferred) + Send,
     ) -> Result<Transferred, Error> {
         self.must_differ(to, selector).await?;
-        let mut carrier = Carrier::new(self, to, None, progress);
+        let mut carrier = Importer::new(self, to, None, progress);
         let mut left = carrier.round(selector).await?;
         while !left.is_empty() {
             let (before, has_running) = (left.len(), carrier.done.running > 0);
-            host::sleep(&*self.shared.host, LOOK).await;
+            host::sleep(&*self.shared.host, POLL_INTERVAL).await;
             left = carrier.carry(&left).await?;
             if !has_running && left.len() == before {
                 break;
@@ -135,7 +135,7 @@ impl TaskQueue {
             error: Some(error.clone()),
             ..Selector::default()
         };
-        let mut carrier = Carrier::new(self, to, Some(error), progress);
+        let mut carrier = Importer::new(self, to, Some(error), progress);
         let mut leaving = Leaving::new(self, live, name);
         let moved = self.move_all(&mut carrier, &mut leaving, &under_way).await;
         leaving.open().await?;
@@ -145,7 +145,7 @@ impl TaskQueue {
 
     async fn move_all<F: FnMut(&Transferred) + Send>(
         &self,
-        carrier: &mut Carrier<'_, F>,
+        carrier: &mut Importer<'_, F>,
         leaving: &mut Leaving<'_>,
         under_way: &Selector,
     ) -> Result<(), Error> {
@@ -166,7 +166,7 @@ impl TaskQueue {
                 }
                 return Ok(());
             }
-            host::sleep(&*self.shared.host, LOOK).await;
+            host::sleep(&*self.shared.host, POLL_INTERVAL).await;
         }
     }
 

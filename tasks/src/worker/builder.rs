@@ -20,11 +20,11 @@ use super::{
 use crate::{TaskQueue, error::Error};
 
 /// Default of `jobs`.
-const JOBS: u32 = 10;
+const DEFAULT_JOBS: u32 = 10;
 /// Default of `lease`.
-const LEASE: Duration = Duration::from_secs(30);
+const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 /// Default of `grace`.
-const GRACE: Duration = Duration::from_secs(10);
+const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 
 /// Settings of a worker, checked by [`build`](Self::build).
 #[must_use]
@@ -53,8 +53,8 @@ impl Worker {
             jobs: None,
             places: None,
             prefetch: None,
-            lease: LEASE,
-            grace: GRACE,
+            lease: DEFAULT_LEASE,
+            grace: DEFAULT_GRACE,
             capacity: None,
             load: None,
             label: None,
@@ -231,7 +231,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             return Err(Error::invalid(text));
         }
         let shared = self.places.as_ref().map(Places::jobs);
-        let jobs = self.jobs.or(shared).unwrap_or(JOBS);
+        let jobs = self.jobs.or(shared).unwrap_or(DEFAULT_JOBS);
         let most = interval_queue_task_contract::MAX_HELD.saturating_sub(jobs);
         let identity = Identity {
             worker: WorkerId::new(random_id(&*self.queue.shared.host)),

@@ -139,7 +139,7 @@ impl Core {
 
 impl Core {
     /// Takes a requested grace, once.
-    pub(super) fn asked_to_stop(&self) -> Option<Duration> {
+    pub(super) fn take_stop_request(&self) -> Option<Duration> {
         locked(&self.stop).take()
     }
 }

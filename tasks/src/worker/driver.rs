@@ -22,7 +22,7 @@ struct Driver {
     core: Arc<Core>,
     watching: AbortHandle,
     /// Pending late bindings, if the queue has a rate.
-    pulls: worker_pace::Pulls,
+    pulls: worker_pace::SlotRequests,
     rate: worker_pace::Look,
     schedules: Schedules,
     /// The last check whether tasks are left. `None`: the worker runs until it is stopped.
@@ -30,7 +30,7 @@ struct Driver {
 }
 
 /// Time between checks whether tasks are left: other workers may have the last ones.
-const LOOK: Duration = Duration::from_millis(250);
+const EMPTY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Drop for Driver {
     /// Aborts the runs: nothing renews their lease any more.
@@ -80,7 +80,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     core.host().spawn(Box::pin(watch.map(drop)));
     let until_empty = until_empty.then(|| core.now());
     let (pulls, rate, schedules) =
-        (worker_pace::Pulls::new(), worker_pace::Look::default(), Schedules::default());
+        (worker_pace::SlotRequests::new(), worker_pace::Look::default(), Schedules::default());
     let mut driver = Driver { core: core.clone(), watching, pulls, rate, schedules, until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
@@ -133,7 +133,7 @@ impl Driver {
     fn act(&mut self) {
         let core = &self.core;
         let now = core.now();
-        if let Some(grace) = core.asked_to_stop() {
+        if let Some(grace) = core.take_stop_request() {
             core.machine().stop(now + grace);
             core.answered.notify_waiters();
         }
@@ -210,7 +210,7 @@ impl Driver {
         let looked = self.until_empty?;
         let machine = self.core.machine();
         let is_idle = machine.stopping.is_none() && self.core.is_idle(&machine);
-        is_idle.then(|| looked + LOOK)
+        is_idle.then(|| looked + EMPTY_CHECK_INTERVAL)
     }
 
     async fn look(&mut self) {

@@ -13,7 +13,7 @@ use interval_queue_task_contract::{ABOVE_ALL, MAX_PRIORITY};
 use crate::error::Error;
 
 /// How long a reading of the system's load is used.
-const READ: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Limits the priorities that a worker leases under load. Above each level, tasks below its
 /// priority wait for another worker or for less load ([`Why::Load`](crate::Why::Load)). Runs go on.
@@ -109,7 +109,7 @@ impl Load {
             Measure::System(last) => {
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                 match *last {
-                    Some((at, load)) if now.saturating_duration_since(at) < READ => load,
+                    Some((at, load)) if now.saturating_duration_since(at) < READ_INTERVAL => load,
                     _ => last.insert((now, system().unwrap_or(f64::NAN))).1,
                 }
             }

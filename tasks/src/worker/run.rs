@@ -27,7 +27,7 @@ use super::{
 use crate::host;
 
 /// How long a handler may go on after its stop signal.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Error of a run that was ended and must not be released.
 const UNFINISHED: &str = "it was ended before it was done, and it has a single attempt";
@@ -46,7 +46,7 @@ impl Live {
             self.abort.abort();
         } else {
             let abort = self.abort.clone();
-            let (place, patience) = (host.clone(), host.now() + PATIENCE);
+            let (place, patience) = (host.clone(), host.now() + STOP_TIMEOUT);
             host.spawn(Box::pin(async move {
                 place.sleep_until(patience).await;
                 abort.abort();
@@ -116,7 +116,7 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
         Ok(Err(error)) => End::Told(error.outcome()),
         Err(limit) => {
             let _ = stop.send(Some(Because::Stopping));
-            match host::timeout(&**core.host(), PATIENCE, result).await {
+            match host::timeout(&**core.host(), STOP_TIMEOUT, result).await {
                 Some(Ok(output)) => End::of(output, id),
                 _ => End::Told(Outcome::Error(format!("timed out after {limit:?}"))),
             }

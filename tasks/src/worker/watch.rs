@@ -11,7 +11,7 @@ use super::core::Core;
 use crate::host;
 
 /// The longest delay between tries.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Notifies the worker of changes for as long as it lives.
 pub(super) async fn keep_watching(core: Arc<Core>) {
@@ -39,8 +39,8 @@ pub(super) async fn keep_watching(core: Arc<Core>) {
             shared.telemetry.watch_failed(&error);
             is_notified = true;
         }
-        let delay = delays.get_or_insert_with(|| retries(LONGEST, core.host().random())).next();
-        host::sleep(&**core.host(), delay.unwrap_or(LONGEST)).await;
+        let delay = delays.get_or_insert_with(|| retries(MAX_RETRY_DELAY, core.host().random())).next();
+        host::sleep(&**core.host(), delay.unwrap_or(MAX_RETRY_DELAY)).await;
     }
 }
 

@@ -17,10 +17,10 @@ use super::{core::Core, outage::is_of_the_store, run};
 use crate::{error::Error, host};
 
 /// Delay after a failure of the rate.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Requested slots, each awaited by a spawned task. Dropping a handle gives its slot up.
-pub(super) type Pulls = FuturesUnordered<RemoteHandle<()>>;
+pub(super) type SlotRequests = FuturesUnordered<RemoteHandle<()>>;
 
 /// The number of a look, and the rate that it found. `None`: the queue has no rate.
 type Looked = (u64, Result<Option<IntervalQueue>, Error>);
@@ -88,7 +88,7 @@ fn failed(core: &Core, error: &Error) {
 }
 
 /// Requests a slot per task in hand. Without a rate it does nothing.
-pub(super) fn pull(core: &Arc<Core>, pulls: &mut Pulls) {
+pub(super) fn pull(core: &Arc<Core>, pulls: &mut SlotRequests) {
     while let Some(Some(())) = pulls.next().now_or_never() {}
     let Some(pace) = core.queue.shared.rate.known() else { return };
     let weights: Vec<_> = core.machine().held.hand.values().map(|leased| leased.task.weight).collect();
@@ -105,7 +105,7 @@ async fn pull_one(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
         return;
     };
     failed(&core, &error.into());
-    host::sleep(&**core.host(), AGAIN).await;
+    host::sleep(&**core.host(), RETRY_DELAY).await;
 }
 
 /// Takes the most urgent task. `None`: no task can start, and the slot is given up.
@@ -137,11 +137,11 @@ pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
     // One trip to lease, one to exchange, and two for the slot.
     let trips = round_trip.as_nanos().saturating_mul(4);
     let ahead = trips.div_ceil(pace.interval().as_nanos().max(1)).saturating_add(1);
-    let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).min(MAX_AHEAD);
+    let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).min(MAX_IN_HAND);
     if let Some(known) = &mut core.machine().pace.ahead {
         *known = ahead;
     }
 }
 
 /// Limit of tasks in hand.
-const MAX_AHEAD: u32 = 100;
+const MAX_IN_HAND: u32 = 100;

@@ -166,7 +166,7 @@ impl Rows for Flawed<'_> {
         put_key(row: &KeyRow) -> ();
         remove_key(key: &Key) -> ();
         paused_keys(most: u32) -> Vec<KeyRow>;
-        uneven_keys(most: u32) -> Vec<KeyRow>;
+        keys_to_rebalance(most: u32) -> Vec<KeyRow>;
         schedule(name: &Key) -> Option<Schedule>;
         put_schedule(schedule: &Schedule) -> ();
         remove_schedule(name: &Key) -> ();

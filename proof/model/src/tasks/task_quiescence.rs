@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{Change, EdgeState, State, TaskId};
-use interval_queue_worker::POLL;
+use interval_queue_worker::POLL_INTERVAL;
 
 use super::{
     member::{Member, Wire, instant},
@@ -30,7 +30,7 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
         // It has just looked, for nothing, and has not heard when there is something.
         contact.sent = contact.sent.map(|_| instant(world.now));
         (contact.again, contact.more, contact.dry) = (false, false, true);
-        (contact.next_at, contact.poll) = (None, POLL.1);
+        (contact.next_at, contact.poll) = (None, POLL_INTERVAL.1);
     }
     let mut way = Vec::new();
     let mut lease_clock = loop {

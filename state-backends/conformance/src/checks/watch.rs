@@ -10,7 +10,7 @@ use crate::client::{Client, Handles, open, opened};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Long enough for most pending notifications.
-const SOON: Duration = Duration::from_millis(200);
+const QUIET_TIME: Duration = Duration::from_millis(200);
 
 /// Starts to watch. `None`: the store does not support it.
 async fn watch(client: &Client) -> Option<Changes> {
@@ -30,7 +30,7 @@ async fn next(changes: &mut Changes) {
 /// Consumes and counts the pending items.
 async fn drain(changes: &mut Changes) -> usize {
     let mut count = 0;
-    while tokio::time::timeout(SOON, next(changes)).await.is_ok() {
+    while tokio::time::timeout(QUIET_TIME, next(changes)).await.is_ok() {
         count += 1;
         assert!(count < 1_000, "items come without end");
     }
@@ -104,7 +104,7 @@ pub async fn steps_and_looks_are_not_told(handles: Handles) {
         near.take(request, 1).await;
         far.take(request, 1).await;
         one.snapshot().await;
-        told += usize::from(tokio::time::timeout(SOON / 10, next(&mut changes)).await.is_ok());
+        told += usize::from(tokio::time::timeout(QUIET_TIME / 10, next(&mut changes)).await.is_ok());
     }
     told += drain(&mut changes).await;
     assert!(told < TIMES as usize / 2, "{told} items for {TIMES} rounds of steps");

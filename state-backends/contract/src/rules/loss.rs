@@ -46,7 +46,7 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     record.longest_lead = record.longest_lead.max(memory.longest_lead);
     if restarted || !same_clock || memory.at >= record.lifted_at {
         let seen = if same_clock { memory.at } else { Micros::ZERO };
-        take_for_used(record, seen, now + record.longest_lead);
+        mark_used(record, seen, now + record.longest_lead);
         record.lifted_at = now;
     }
     if lost {
@@ -58,7 +58,7 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
 
 /// Slots up to `horizon` may have been granted unseen since `seen`: as many as the meters permit
 /// count as used.
-fn take_for_used(record: &mut Record, seen: Micros, horizon: Micros) {
+fn mark_used(record: &mut Record, seen: Micros, horizon: Micros) {
     let granted = |meter: &Meter| {
         u64::from(meter.burst).saturating_add((horizon - seen).get().div_ceil(meter.interval.get().max(1)))
     };

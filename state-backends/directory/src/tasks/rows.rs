@@ -425,8 +425,8 @@ impl Rows for Filed<'_> {
         Ok(self.tables.paused_keys(most)?)
     }
 
-    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Trouble> {
-        Ok(self.tables.uneven_keys(most)?)
+    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Trouble> {
+        Ok(self.tables.keys_to_rebalance(most)?)
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, Trouble> {

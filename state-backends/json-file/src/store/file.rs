@@ -12,7 +12,7 @@ use interval_queue_store::files::{beside, cannot, directory};
 use super::in_place::Overwritable;
 
 /// Maximum reads when the file server drops the file during a read.
-const MOST_READS: u32 = 5;
+const MAX_READS: u32 = 5;
 
 #[derive(Debug)]
 pub(crate) struct TextFile {
@@ -86,8 +86,7 @@ impl TextFile {
                     return Ok(None);
                 }
                 // A file server may drop a file that was replaced during the read.
-                Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries < MOST_READS => {
-                }
+                Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries < MAX_READS => {}
                 Err(error) => return Err(cannot("read", path, error)),
             }
         }

@@ -4,23 +4,23 @@ use std::time::{Duration, Instant};
 
 /// Maximum average latency on the calling thread. A hop to another thread and back: 20 µs.
 const QUICK: Duration = Duration::from_micros(100);
-/// Weight of the latest command in the mean: one part in `MEMORY`.
-const MEMORY: u32 = 8;
+/// Weight of the latest command in the mean: one part in `WEIGHT`.
+const WEIGHT: u32 = 8;
 
 #[derive(Debug)]
-pub(crate) struct Swiftness {
+pub(crate) struct LatencyEstimate {
     mean: Duration,
 }
 
-impl Default for Swiftness {
+impl Default for LatencyEstimate {
     /// Unproven: the first commands run on a blocking thread.
     fn default() -> Self {
         Self { mean: QUICK * 2 }
     }
 }
 
-impl Swiftness {
-    pub(crate) fn is_proven(&self) -> bool {
+impl LatencyEstimate {
+    pub(crate) fn is_quick(&self) -> bool {
         self.mean < QUICK
     }
 
@@ -37,7 +37,7 @@ impl Swiftness {
     }
 
     fn note(&mut self, took: Duration) {
-        self.mean = (self.mean * (MEMORY - 1) + took) / MEMORY;
+        self.mean = (self.mean * (WEIGHT - 1) + took) / WEIGHT;
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 
 /// A process that holds the lock longer is probably stopped between two system calls: the file is
 /// whole.
-const STUCK: Duration = Duration::from_millis(100);
+const MAX_READ_WAIT: Duration = Duration::from_millis(100);
 
 /// The constant part of an open store.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Location {
         look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         let mut lock = self.lock();
-        let held = lock.acquire(patience(self.options.lock_timeout.min(STUCK)));
+        let held = lock.acquire(patience(self.options.lock_timeout.min(MAX_READ_WAIT)));
         match (self.read(look), held) {
             // A text read without the lock may be torn, so damage alone proves nothing.
             (Err(error), Err(why_not_held)) if error.kind() == StateErrorKind::Damaged => Err(why_not_held),

@@ -93,7 +93,7 @@ impl JsonFileStore {
         // one.
         let patience = self.location.patience();
         let mut open = self.open.clone().lock_owned().await;
-        if open.is_swift() {
+        if open.is_probably_quick() {
             let Open { lock, stored } = &mut *open;
             if let Some(held) = lock.acquire_at_once() {
                 return stored.carry_out(&held, work);

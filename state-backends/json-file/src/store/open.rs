@@ -7,7 +7,7 @@ use interval_queue_contract::StateError;
 use super::{
     Clock, Fsync, Replacement,
     file::{Flush, TextFile},
-    latency::Swiftness,
+    latency::LatencyEstimate,
     location::Location,
     lock::{Held, LockFile},
 };
@@ -24,7 +24,7 @@ pub(crate) struct Open {
 pub(crate) struct Stored {
     file: TextFile,
     clock: Clock,
-    swiftness: Swiftness,
+    swiftness: LatencyEstimate,
     /// The last texts, kept to reuse their memory.
     before: Vec<u8>,
     after: Vec<u8>,
@@ -57,7 +57,7 @@ impl Open {
         let stored = Stored {
             file: TextFile::new(location.path().to_owned(), in_place, flush),
             clock: options.clock,
-            swiftness: Swiftness::default(),
+            swiftness: LatencyEstimate::default(),
             before: Vec::new(),
             after: Vec::new(),
         };
@@ -65,8 +65,8 @@ impl Open {
     }
 
     /// Whether a change probably takes microseconds.
-    pub(crate) fn is_swift(&self) -> bool {
-        !self.stored.file.is_flushed() && self.stored.swiftness.is_proven()
+    pub(crate) fn is_probably_quick(&self) -> bool {
+        !self.stored.file.is_flushed() && self.stored.swiftness.is_quick()
     }
 }
 

@@ -39,10 +39,10 @@ impl<L> Look for L where
 }
 
 /// Minimum time between two reads: other parts of the file may change often.
-const GAP: Duration = Duration::from_millis(10);
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Notifies of every event of the file. `None`: the file cannot be watched any more.
-type Teller = Arc<Mutex<Option<Sender<()>>>>;
+type Notifier = Arc<Mutex<Option<Sender<()>>>>;
 
 /// The shared watcher of a file, while a stream uses it.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub(crate) struct Watchers(Mutex<Weak<Watcher>>);
 
 #[derive(Debug)]
 struct Watcher {
-    teller: Teller,
+    teller: Notifier,
     _directory: RecommendedWatcher,
 }
 
@@ -89,7 +89,7 @@ impl Watchers {
 
 impl Watcher {
     fn new(path: &Path) -> notify::Result<Self> {
-        let teller = Teller::new(Mutex::new(Some(Sender::new(()))));
+        let teller = Notifier::new(Mutex::new(Some(Sender::new(()))));
         let (tells, name) = (teller.clone(), path.file_name().map(OsStr::to_owned));
         let directory = directory(path);
         let watched = directory.to_owned();
@@ -155,7 +155,7 @@ impl<L: Look> Watched<L> {
                 // A damaged or locked file is read again after the next event.
                 _ => {}
             }
-            sleep(GAP).await;
+            sleep(MIN_READ_INTERVAL).await;
         }
     }
 }

@@ -334,7 +334,7 @@ impl Rows for Tables {
         Ok(paused.take(most as usize).cloned().collect())
     }
 
-    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
         Ok(self.keys.values().filter(|row| row.needs_rebalancing).take(most as usize).cloned().collect())
     }
 

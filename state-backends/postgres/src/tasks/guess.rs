@@ -20,7 +20,7 @@ const ADMITTED: u32 = 25;
 /// So many edges of a task a look tells.
 const SOME: u32 = 100;
 /// The first step after this time sweeps.
-const SWEEP: Micros = Micros::from_millis(100);
+const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
 /// So much later than is thought it may be when a step has what it needs.
 const LATER: Micros = Micros::from_millis(50);
 /// After one that could not, so many steps do not try to go beside others.
@@ -80,7 +80,7 @@ impl QueueHeaders {
             let before = known.get(name);
             let header = QueueHeader {
                 number,
-                sweeps: queue.seen + SWEEP,
+                sweeps: queue.seen + MAINTENANCE_INTERVAL,
                 now,
                 read: tokio::time::Instant::now(),
                 keep: queue.settings.keep,

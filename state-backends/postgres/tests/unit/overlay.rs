@@ -148,7 +148,7 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         Look::Kinds => Found::Kinds(tables.kinds()?),
         Look::Key(key) => Found::Key(tables.key(key)?),
         Look::PausedKeys => Found::Keys(tables.paused_keys(most)?),
-        Look::UnevenKeys => Found::Keys(tables.uneven_keys(most)?),
+        Look::UnevenKeys => Found::Keys(tables.keys_to_rebalance(most)?),
         Look::Schedule(name) => Found::Schedule(tables.schedule(name)?.map(Box::new)),
         Look::Schedules => Found::Schedules(tables.schedules()?),
         Look::Counts => Found::Counts(tables.counts()?),

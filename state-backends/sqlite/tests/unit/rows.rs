@@ -368,7 +368,7 @@ fn use_all(tables: &mut Tables<'_>) {
         .unwrap();
     tables.key(&name).unwrap();
     tables.remove_key(&name).unwrap();
-    tables.uneven_keys(1).unwrap();
+    tables.keys_to_rebalance(1).unwrap();
     tables.paused_keys(1).unwrap();
     tables.blocked(&name, 1).unwrap();
     tables.put_schedule(&schedule()).unwrap();

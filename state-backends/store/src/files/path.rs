@@ -11,7 +11,7 @@ use interval_queue_contract::{StateError, StateErrorKind};
 use super::{cannot, identity::names};
 
 /// Maximum links followed, as on Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// The absolute path without symbolic links. The file may be missing; its directory must exist.
 /// Errors suggest `example` as a file name.
@@ -33,7 +33,7 @@ pub fn resolve(given: &Path, example: &str) -> Result<PathBuf, StateError> {
         Err(_) => in_directory("is not a regular file: give the path of a file"),
     };
     let mut path = given.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::canonicalize(&path).and_then(|real| Ok((fs::metadata(&real)?, real))) {
             // A pipe or device would block, or swallow writes.
             Ok((found, real)) if found.is_file() => {

@@ -13,11 +13,11 @@ use crate::{
 /// More tasks than a few polls admit.
 const MANY: usize = 600;
 /// Maximum tasks admitted by a poll that is fully served.
-const FEW: u64 = 25;
+const MAX_ADMITTED: u64 = 25;
 /// Minimum time between admissions by fully served polls.
-const SWEEP: Duration = Duration::from_millis(100);
+const ADMISSION_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum time until a worker with free capacity polls again.
-const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
+const MAX_POLL_INTERVAL: Micros = Micros::from_millis(1_000);
 
 fn behind_two_keys(count: usize) -> impl Iterator<Item = NewTask> {
     (0..count).map(|n| keyed(["a", "b"][n % 2]))
@@ -54,7 +54,7 @@ async fn admit_all(queue: &Client, worker: &mut Worker) -> Micros {
         }
         if !stepped.more && stepped.leased.is_empty() {
             let next = stepped.next.expect("a worker with room comes back for a backlog");
-            assert!(next <= LOOK_AGAIN, "{next:?}");
+            assert!(next <= MAX_POLL_INTERVAL, "{next:?}");
             queue.pass(next.to_duration()).await;
             passed = passed + next;
         }
@@ -65,14 +65,14 @@ async fn admit_all(queue: &Client, worker: &mut Worker) -> Micros {
 /// Fully served polls, even many in a row, admit few tasks.
 async fn is_bounded(queue: Client, worker: &mut Worker) {
     let (before, runs) = (backlog(&queue).await, 5);
-    assert!(before > 2 * runs * FEW, "{before} tasks are too few");
+    assert!(before > 2 * runs * MAX_ADMITTED, "{before} tasks are too few");
     let ready = queue.add((0..runs).map(|_| NewTask { priority: 1, ..task() })).await;
     // Both the leasing and the completing poll may be due to admit tasks.
     for (steps, id) in (1..).step_by(2).zip(ready) {
         let run = worker.one().await;
         assert_eq!(run.0, id);
         let admitted = before - backlog(&queue).await;
-        assert!(admitted <= steps * FEW, "{steps} steps admit {admitted} tasks");
+        assert!(admitted <= steps * MAX_ADMITTED, "{steps} steps admit {admitted} tasks");
         worker.end(run, done()).await;
     }
 }
@@ -97,7 +97,7 @@ pub async fn a_backlog_that_is_due_holds_up_no_ready_work(handles: Handles) {
     is_bounded(one, &mut worker).await;
 }
 
-/// However many polls come, tasks are admitted once per `SWEEP`, due and added ones equally.
+/// However many polls come, tasks are admitted once per `ADMISSION_INTERVAL`, due and added ones equally.
 pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
@@ -106,17 +106,17 @@ pub async fn a_backlog_is_admitted_beside_ready_work(handles: Handles) {
     one.add((0..MANY).map(|_| NewTask { not_before: at, ..task() })).await;
     one.pass(Duration::from_secs(100)).await;
     one.add(behind_two_keys(MANY)).await;
-    let sweeps = 2 * MANY as u64 / FEW;
+    let sweeps = 2 * MANY as u64 / MAX_ADMITTED;
     one.add((0..2 * sweeps + 2).map(|_| NewTask { priority: 1, ..task() })).await;
     let mut admitted = 0;
     for n in 1..=sweeps {
-        one.pass(SWEEP).await;
+        one.pass(ADMISSION_INTERVAL).await;
         // Too soon to admit tasks again.
         worker.run().await;
         worker.run().await;
         let scheduled = MANY as u64 - one.counted(Counted::Now(State::Scheduled)).await;
         let added = MANY as u64 - one.counted(Counted::Now(State::Added)).await;
-        assert!(scheduled + added - admitted <= FEW, "sweep {n} admits {scheduled} and {added}");
+        assert!(scheduled + added - admitted <= MAX_ADMITTED, "sweep {n} admits {scheduled} and {added}");
         assert!(scheduled.abs_diff(added) <= n, "{scheduled} due ones and {added} added ones");
         admitted = scheduled + added;
     }
@@ -158,7 +158,7 @@ pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) 
     }
     one.add(behind_two_keys(MANY)).await;
     for _ in 0..5 {
-        one.pass(SWEEP).await;
+        one.pass(ADMISSION_INTERVAL).await;
         let before = backlog(&one).await;
         let mut nexts = Vec::new();
         for stranger in &mut strangers {
@@ -167,8 +167,8 @@ pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) 
             assert!(!stepped.more, "it would come again at once");
             nexts.push(stepped.next);
         }
-        assert_eq!(before - backlog(&one).await, FEW);
-        assert_eq!(nexts, [Some(Micros::from_duration(SWEEP)), Some(LOOK_AGAIN)]);
+        assert_eq!(before - backlog(&one).await, MAX_ADMITTED);
+        assert_eq!(nexts, [Some(Micros::from_duration(ADMISSION_INTERVAL)), Some(MAX_POLL_INTERVAL)]);
     }
     admit_all(&one, &mut strangers[0]).await;
     busy.beat().await;

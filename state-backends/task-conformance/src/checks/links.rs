@@ -2,7 +2,7 @@
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{
-    EdgeState, Json, MAX_LOOKED_AT, NewEdge, NewTask, OnFailure, Outcome, Selector, State, TaskId, Verb,
+    EdgeState, Json, MAX_CYCLE_SEARCH, NewEdge, NewTask, OnFailure, Outcome, Selector, State, TaskId, Verb,
 };
 
 use super::{graphs::inputs, verbs::twice};
@@ -160,7 +160,7 @@ pub async fn a_link_looks_so_far(handles: Handles) {
     let up = behind([first.id], OnFailure::Run);
     let to = link(up.id);
     one.add([first, up]).await;
-    for (many, linked) in [(MAX_LOOKED_AT, (1, 0)), (MAX_LOOKED_AT + 1, (0, 1))] {
+    for (many, linked) in [(MAX_CYCLE_SEARCH, (1, 0)), (MAX_CYCLE_SEARCH + 1, (0, 1))] {
         let awaited = task();
         // One task waits through two others.
         let near: Vec<_> = (1..many).map(|_| behind([awaited.id], OnFailure::Run)).collect();

@@ -14,28 +14,28 @@ pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
         let priority = [0, 3, -2, 100, -100, 1][n % 6];
         batch.push(NewTask { kind: kind(["a", "b", "c"][n % 3]), priority, id: id_of_name(), ..task() });
     }
-    let mut retained = Vec::new();
+    let mut expected = Vec::new();
     for id in one.add(batch).await {
-        retained.push((one.row(id).await.due, id));
+        expected.push((one.row(id).await.due, id));
     }
     // A stable sort: ties keep the order of adding.
-    retained.sort_by_key(|&(due, _)| due);
+    expected.sort_by_key(|&(due, _)| due);
     let mut worker = other.worker_of(&["c", "a", "b"]);
     // The poll admits all due tasks.
     worker.beat().await;
-    let retained: Vec<TaskId> = retained.into_iter().map(|(_, id)| id).collect();
+    let expected: Vec<TaskId> = expected.into_iter().map(|(_, id)| id).collect();
     let line = async |limit| match one.read(Read::Line(limit)).await {
         Reply::Line(tasks) => tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(line(7).await, retained[..7]);
-    assert_eq!(line(1_000).await, retained);
+    assert_eq!(line(7).await, expected[..7]);
+    assert_eq!(line(1_000).await, expected);
     let mut taken = Vec::new();
     for want in [1, 2, 30, 27] {
         taken.extend(worker.take(want).await);
-        assert_eq!(line(1_000).await, retained[taken.len()..]);
+        assert_eq!(line(1_000).await, expected[taken.len()..]);
     }
-    assert_eq!(taken, retained);
+    assert_eq!(taken, expected);
 }
 
 /// `due` is the time of adding or the start time, minus an ageing per priority.

@@ -16,13 +16,13 @@ use crate::client::{key, seconds};
 
 /// Sessions that run concurrently on a prepared queue.
 #[derive(Clone, Copy)]
-pub struct Meeting {
+pub struct Interleaving {
     /// The name of the interleaving.
     pub name: &'static str,
     pub(super) prepare: for<'s> fn(&'s mut Scene) -> BoxFuture<'s, Vec<Member>>,
 }
 
-impl std::fmt::Debug for Meeting {
+impl std::fmt::Debug for Interleaving {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Meeting").field(&self.name).finish()
     }
@@ -31,8 +31,8 @@ impl std::fmt::Debug for Meeting {
 macro_rules! meetings {
     ($($name:ident),+ $(,)?) => {
         /// All interleavings.
-        pub const MEETINGS: &[Meeting] =
-            &[$(Meeting { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
+        pub const INTERLEAVINGS: &[Interleaving] =
+            &[$(Interleaving { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
     };
 }
 
@@ -69,8 +69,8 @@ macro_rules! within {
     ($($name:ident),+ $(,)?) => {
         /// Interleavings with tasks written in applications' transactions. Not all stores support
         /// that.
-        pub const MEETINGS_WITHIN: &[Meeting] =
-            &[$(Meeting { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
+        pub const INTERLEAVINGS_WITHIN: &[Interleaving] =
+            &[$(Interleaving { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
     };
 }
 

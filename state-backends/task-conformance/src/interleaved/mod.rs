@@ -15,7 +15,7 @@ use interval_queue_task_contract::{Add, Added, Command, Completed, Completion, R
 
 use self::interleaved_schedules::Schedules;
 pub use self::{
-    meetings::{MEETINGS, MEETINGS_WITHIN, Meeting},
+    meetings::{INTERLEAVINGS, INTERLEAVINGS_WITHIN, Interleaving},
     serial::Prepared,
 };
 
@@ -125,7 +125,7 @@ pub struct Explored {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{meeting}, schedule {schedule:?}: {what}")]
 #[non_exhaustive]
-pub struct Tangled {
+pub struct Unserializable {
     /// The name of the interleaving.
     pub meeting: &'static str,
     /// The session of each statement.
@@ -156,9 +156,9 @@ pub struct Bounds {
 /// A dropped future leaves sessions and queues as they are.
 pub async fn explore(
     sessions: &dyn Sessions,
-    meeting: &Meeting,
+    meeting: &Interleaving,
     bounds: Bounds,
-) -> Result<Explored, Tangled> {
+) -> Result<Explored, Unserializable> {
     let mut prepared = Prepared::of(meeting).await;
     let mut schedules = Schedules::new(bounds.changes, bounds.every);
     let mut explored = Explored::default();
@@ -166,7 +166,7 @@ pub async fn explore(
         explored.schedules += 1;
         let mut schedule = Vec::new();
         let mut play = Play { sessions, bounds, prepared: &mut prepared, explored: &mut explored };
-        play.play(&mut schedules, &mut schedule).await.map_err(|what| Tangled {
+        play.play(&mut schedules, &mut schedule).await.map_err(|what| Unserializable {
             meeting: meeting.name,
             schedule,
             what,

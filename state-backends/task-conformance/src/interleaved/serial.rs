@@ -13,7 +13,7 @@ use interval_queue_task_contract::{
 };
 
 use super::{
-    Meeting, Member, Said, Sessions, Within,
+    Interleaving, Member, Said, Sessions, Within,
     scene::{self, Memory, Scene, Setup},
 };
 use crate::play::picture;
@@ -91,7 +91,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Prepares an interleaving.
-    pub async fn of(meeting: &Meeting) -> Self {
+    pub async fn of(meeting: &Interleaving) -> Self {
         let mut scene = Scene::new();
         let members = (meeting.prepare)(&mut scene).await;
         Self { setup: scene.setup, members, known: BTreeMap::new() }

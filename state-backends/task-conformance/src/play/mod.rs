@@ -35,13 +35,13 @@ pub use stage::{Copies, Stage, Within};
 use worker::Worker;
 
 /// Maximum length of a run in seconds.
-const CURTAIN: u64 = 40_000;
+const MAX_RUN_SECONDS: u64 = 40_000;
 /// Seconds after the last end within which ended tasks must be deleted.
-const AFTERWARDS: u64 = 1_200 + 900 + 900;
+const DELETE_WITHIN: u64 = 1_200 + 900 + 900;
 /// Maximum delay of a request in seconds.
 const UNDER_WAY: u64 = 580;
 /// Number of last commands that an error reports.
-const TOLD: usize = 30;
+const LAST_COMMANDS: usize = 30;
 
 /// Counts of a run that kept all promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl Play {
         }
         while let Some(Reverse((now, order))) = self.due.pop() {
             self.now = now;
-            if now > CURTAIN || self.quiet_since.is_some_and(|since| now > since + AFTERWARDS) {
+            if now > MAX_RUN_SECONDS || self.quiet_since.is_some_and(|since| now > since + DELETE_WITHIN) {
                 break;
             }
             if let Some(event) = self.events.remove(&order) {
@@ -299,7 +299,7 @@ impl Play {
         let outcome =
             self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
         self.commands += 1;
-        if self.last.len() >= TOLD {
+        if self.last.len() >= LAST_COMMANDS {
             self.last.pop_front();
         }
         self.last.push_back((self.now, command.clone(), outcome.clone()));

@@ -380,8 +380,8 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        let found = self.tables.uneven_keys(most)?;
+    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        let found = self.tables.keys_to_rebalance(most)?;
         self.seen(found)
     }
 

@@ -23,20 +23,20 @@ impl Judge {
             ensure!(is <= was.max(limit), "T6: {is} of key {key} run, and {limit} may");
             let held = of_key(after, key, |x| x.holds_key);
             let leased = of_key(after, key, |x| x.state == State::Leased);
-            let alone = leased.len() < 2 || leased.iter().all(|x| !x.ordered) || self.is_uneven;
+            let alone = leased.len() < 2 || leased.iter().all(|x| !x.ordered) || self.needs_rebalancing;
             ensure!(alone, "T6: an ordered one of key {key} does not run alone");
             let in_the_way = held.iter().find(|x| x.state == State::Ready && !after.is_open(&x.kind));
             ensure!(
-                in_the_way.is_none() || self.is_uneven,
+                in_the_way.is_none() || self.needs_rebalancing,
                 "T6: {in_the_way:?} holds key {key}, and nobody may run its kind"
             );
             let unserved = of_key(after, key, |x| x.unserved);
             let kept_out = unserved.iter().find(|x| after.is_open(&x.kind));
-            ensure!(kept_out.is_none() || self.is_uneven, "T6: {kept_out:?} is kept out of its line");
+            ensure!(kept_out.is_none() || self.needs_rebalancing, "T6: {kept_out:?} is kept out of its line");
             let line = of_key(after, key, |x| x.state == State::Blocked && !x.unserved);
             // Blocked tasks of a closed kind become unserved only when they are the first of their
             // key.
-            if self.is_uneven || line.iter().any(|x| !after.is_open(&x.kind)) {
+            if self.needs_rebalancing || line.iter().any(|x| !after.is_open(&x.kind)) {
                 continue;
             }
             let last = held.iter().filter(|x| x.state == State::Ready).max_by_key(|x| self.line(x));

@@ -57,7 +57,7 @@ pub struct Judge {
     /// Limits of single keys, by the commands.
     key_limits: BTreeMap<String, u32>,
     /// Whether the last step left maintenance, or a limit was changed since.
-    is_uneven: bool,
+    needs_rebalancing: bool,
     /// Every issued lease.
     given: HashSet<(TaskId, Token)>,
     /// Every run that a worker began.
@@ -110,7 +110,7 @@ impl Judge {
     /// are checked. Acknowledged tasks that are still stored stay acknowledged.
     pub fn rolled_back(&mut self, now: &Picture) {
         self.rolled_back = true;
-        self.is_uneven = true;
+        self.needs_rebalancing = true;
         self.gone.retain(|id| !now.tasks.contains_key(id));
         self.accepted.retain(|id| now.tasks.contains_key(id));
         self.ended.clear();
@@ -359,7 +359,7 @@ impl Judge {
             "T2: a step that is to restate is given tasks"
         );
         if !stepped.restate {
-            self.is_uneven = stepped.more;
+            self.needs_rebalancing = stepped.more;
         }
         Ok(())
     }
@@ -367,13 +367,13 @@ impl Judge {
     fn changed(&mut self, change: &Change) {
         match change {
             Change::Key(key, limit) => {
-                self.is_uneven = true;
+                self.needs_rebalancing = true;
                 match limit {
                     Some(limit) => self.key_limits.insert(key.to_string(), *limit),
                     None => self.key_limits.remove(key.as_str()),
                 };
             }
-            Change::Set(_) | Change::Kind(..) | Change::Open(..) => self.is_uneven = true,
+            Change::Set(_) | Change::Kind(..) | Change::Open(..) => self.needs_rebalancing = true,
             _ => {}
         }
     }

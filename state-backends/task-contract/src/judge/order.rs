@@ -6,7 +6,7 @@ use super::{Judge, Outcome, Picture, ensure};
 use crate::{Added, Command, Reply, State, Step, Stepped, Task, TaskId};
 
 /// Longest poll interval of a worker that lacks tasks while there is a backlog.
-const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
+const POLL_INTERVAL: Micros = Micros::from_millis(1_000);
 
 /// The promised order, from commands alone: only the order of adding breaks a tie.
 pub(super) type Rank = (i64, Micros, u32, TaskId);
@@ -36,7 +36,7 @@ impl Judge {
         let next = after.rows().filter(offered).min_by_key(|x| self.rank(x));
         let last = stepped.leased.iter().max_by_key(|leased| self.rank(&leased.task));
         if let (Some(next), Some(last)) = (next, last) {
-            let is_right = self.rank(next) > self.rank(&last.task) || self.is_uneven;
+            let is_right = self.rank(next) > self.rank(&last.task) || self.needs_rebalancing;
             ensure!(is_right, "T4: {} was leased before the more urgent {}", last.task.id, next.id);
         }
         let notified: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
@@ -60,7 +60,7 @@ impl Judge {
         // A backlog may stay if the worker got all that it wanted, or polls again soon.
         let has_all = notified.len() >= step.want as usize && (step.want > 0 || !step.complete.is_empty());
         let left = after.rows().find(|x| x.state == State::Added);
-        let comes_back = stepped.next.is_some_and(|next| next <= LOOK_AGAIN);
+        let comes_back = stepped.next.is_some_and(|next| next <= POLL_INTERVAL);
         ensure!(left.is_none() || has_all || comes_back, "T3: nobody comes back to admit {left:?}");
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use interval_queue_contract::Micros;
 
-use super::{Work, clock::SWEEP};
+use super::{Work, clock::MAINTENANCE_INTERVAL};
 use crate::{Kind, Rows, Step, Stepped, Task};
 
 /// While a worker holds tasks, a step admits this fraction of the budget, or as many tasks as it
@@ -11,7 +11,7 @@ use crate::{Kind, Rows, Step, Stepped, Task};
 const PART: u32 = 8;
 
 /// Poll interval for a backlog, after a step without full maintenance.
-const LOOK_AGAIN: Micros = Micros::from_millis(1_000);
+const POLL_INTERVAL: Micros = Micros::from_millis(1_000);
 
 /// The backlog as one step knows it.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl<R: Rows> Work<'_, R> {
             share -= 1;
             if !x.has_edges {
                 self.admit(&x, x.clone())?;
-            } else if !self.look_upstream(&x, &mut share)? {
+            } else if !self.check_upstreams(&x, &mut share)? {
                 return Ok((some, true));
             }
         }
@@ -110,6 +110,6 @@ impl<R: Rows> Work<'_, R> {
 
     /// When a worker polls again for due tasks that were not admitted.
     pub(super) fn soon(&self) -> Micros {
-        if self.sweeps { SWEEP } else { LOOK_AGAIN }
+        if self.sweeps { MAINTENANCE_INTERVAL } else { POLL_INTERVAL }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn change(&mut self, change: &Change) -> Result<Reply, R::Error> {
-        self.tell_time()?;
+        self.read_lease_clock()?;
         match change {
             Change::Open(settings, on_existing) => self.open(settings, *on_existing)?,
             Change::Set(settings) => self.set(settings),
@@ -26,7 +26,7 @@ impl<R: Rows> Work<'_, R> {
             Change::Kind(kind, paused) => self.pause_kind(kind, *paused)?,
             Change::Key(key, limit) => {
                 self.limit_key(key, *limit)?;
-                self.sweep_soon();
+                self.request_maintenance();
             }
             Change::Tasks(change) => return self.change_tasks(change),
             Change::Recount => return self.recount(),
@@ -52,16 +52,16 @@ impl<R: Rows> Work<'_, R> {
         if !corrected.is_empty() {
             // A removed task may have held a key.
             self.queue().rebalance_after = Some(Level::Begin);
-            self.sweep_soon();
+            self.request_maintenance();
         }
         Ok(Reply::Recounted(Recounted { corrected, ..Recounted::default() }))
     }
 
     fn open(&mut self, settings: &SettingsChange, on_existing: OnExisting) -> Result<(), R::Error> {
-        let retained = settings.on(&self.queue.settings);
+        let changed = settings.on(&self.queue.settings);
         if self.is_new {
-            self.queue().settings = retained;
-        } else if retained != self.queue.settings {
+            self.queue().settings = changed;
+        } else if changed != self.queue.settings {
             match on_existing {
                 OnExisting::Fail => {
                     let text = format!("the queue is there with other settings: {:?}", self.queue.settings);
@@ -75,14 +75,14 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn set(&mut self, settings: &SettingsChange) {
-        let retained = settings.on(&self.queue.settings);
-        let relevels = retained.key_limit != self.queue.settings.key_limit;
+        let changed = settings.on(&self.queue.settings);
+        let rebalances = changed.key_limit != self.queue.settings.key_limit;
         let queue = self.queue();
-        queue.settings = retained;
-        if relevels {
+        queue.settings = changed;
+        if rebalances {
             queue.rebalance_after = Some(Level::Begin);
         }
-        self.sweep_soon();
+        self.request_maintenance();
     }
 
     fn limit_key(&mut self, key: &Key, limit: Option<u32>) -> Result<(), R::Error> {
@@ -106,12 +106,12 @@ impl<R: Rows> Work<'_, R> {
             open,
             needs_rebalancing: true,
         })?;
-        self.sweep_soon();
+        self.request_maintenance();
         Ok(())
     }
 
     /// Makes full maintenance due in the next step.
-    fn sweep_soon(&mut self) {
+    fn request_maintenance(&mut self) {
         self.queue().maintenance_due = true;
         self.notifies = true;
     }

@@ -13,24 +13,24 @@ impl<R: Rows> Work<'_, R> {
     /// Returns whether more is due at once.
     pub(super) fn chores(&mut self, worker: WorkerId) -> Result<bool, R::Error> {
         let mut share = self.share;
-        let mut is_swept = true;
+        let mut is_maintained = true;
         if self.sweeps {
-            is_swept = self.take_from_the_dead(worker, &mut share)?
+            is_maintained = self.fail_tasks_of_dead_workers(worker, &mut share)?
                 && self.end_overdue(&mut share)?
-                && self.level_kinds(&mut share)?
-                && self.level_keys(&mut share)?
+                && self.rebalance_kinds(&mut share)?
+                && self.rebalance_keys(&mut share)?
                 && self.forget(&mut share)?;
-            if self.queue.maintenance_due == is_swept {
-                self.queue().maintenance_due = !is_swept;
+            if self.queue.maintenance_due == is_maintained {
+                self.queue().maintenance_due = !is_maintained;
             }
         }
-        let is_notified = self.tell_ends(&mut share)?;
-        Ok(!(is_swept && is_notified))
+        let is_notified = self.notify_ends(&mut share)?;
+        Ok(!(is_maintained && is_notified))
     }
 
     /// Counts a failure for each task of a worker whose lease has ended. The worker of this step
     /// lives: it has just reported its tasks.
-    fn take_from_the_dead(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
+    fn fail_tasks_of_dead_workers(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.lease_clock, false, *share)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
             let label =
@@ -65,8 +65,8 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// Rebalances keys after changes of limits.
-    fn level_keys(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        for row in self.rows.uneven_keys(*share)? {
+    fn rebalance_keys(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        for row in self.rows.keys_to_rebalance(*share)? {
             if !self.level(&row.key, share)? {
                 return Ok(false);
             }
@@ -93,7 +93,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(*share > 0)
     }
 
-    fn tell_ends(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+    fn notify_ends(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         while *share > 0 {
             let some = self.rows.unnotified(*share)?;
             if some.is_empty() {

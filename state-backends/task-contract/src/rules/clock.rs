@@ -19,14 +19,14 @@ const GRACE: Micros = Micros::from_millis(7_500);
 const LONGEST_SILENCE: Micros = Micros::new(KEEP_IDS.get() / 2);
 
 /// Maximum number of skipped instants, in microseconds: a second.
-const LEFT_OUT: u64 = 1 << 20;
+const MAX_SKIPPED: u64 = 1 << 20;
 
 /// Interval at which the lease clock is stored and full maintenance is done.
-pub(super) const SWEEP: Micros = Micros::from_millis(100);
+pub(super) const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
 
 impl<R: Rows> Work<'_, R> {
     /// Computes the lease clock, without storing it.
-    pub(super) fn tell_time(&mut self) -> Result<(), R::Error> {
+    pub(super) fn read_lease_clock(&mut self) -> Result<(), R::Error> {
         let passed = self.now - self.queue.seen;
         let mut counts = passed;
         if passed > Micros::new(MIN_LEASE.get() / 4) {
@@ -51,7 +51,7 @@ impl<R: Rows> Work<'_, R> {
             self.begin_incarnation(step);
         }
         self.sweeps = self.queue.maintenance_due;
-        if self.is_new || now < self.queue.seen || now - self.queue.seen >= SWEEP {
+        if self.is_new || now < self.queue.seen || now - self.queue.seen >= MAINTENANCE_INTERVAL {
             self.sweeps = true;
             self.hour_passed = Took::hour_of(now) != Took::hour_of(self.queue.seen);
             let queue = self.queue();
@@ -80,7 +80,7 @@ impl<R: Rows> Work<'_, R> {
             return self.now;
         }
         let seed = self.now.get() ^ step.sequence.rotate_left(32) ^ step.worker.uuid().as_u128() as u64;
-        floor + Micros::new(mix(seed) % LEFT_OUT)
+        floor + Micros::new(mix(seed) % MAX_SKIPPED)
     }
 
     /// Never before the latest clock seen, even if the clock was stepped back.

@@ -14,7 +14,7 @@ impl<R: Rows> Work<'_, R> {
             self.pass_edge(edge, x)?;
             let Some(down) = self.rows.task(edge.down)? else { continue };
             if down.state == State::Waiting {
-                self.look_at_edges(down)?;
+                self.admit_or_cancel(down)?;
             }
         }
         if *share == 0 && !self.rows.unnotified_from(x.id, x.generation, 1)?.is_empty() {
@@ -26,7 +26,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Checks an added task's upstreams for the first time. Returns false if they exceed the
     /// budget.
-    pub(super) fn look_upstream(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+    pub(super) fn check_upstreams(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *share)? {
             *share -= 1;
             match self.rows.task(edge.up)? {
@@ -38,7 +38,7 @@ impl<R: Rows> Work<'_, R> {
         if *share == 0 && !self.rows.edges_to(x.id, Some(EdgeState::New), None, 1)?.is_empty() {
             return Ok(false);
         }
-        self.look_at_edges(x.clone())?;
+        self.admit_or_cancel(x.clone())?;
         Ok(true)
     }
 
@@ -58,7 +58,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// Cancels a task with a cut edge; admits one without pending edges.
-    pub(super) fn look_at_edges(&mut self, x: Task) -> Result<(), R::Error> {
+    pub(super) fn admit_or_cancel(&mut self, x: Task) -> Result<(), R::Error> {
         if let Some(cut) = self.rows.edges_to(x.id, Some(EdgeState::Cut), None, 1)?.first() {
             let why = format!("its upstream {} did not end well", cut.up);
             return self.end(&x, State::Cancelled, Some(&why));

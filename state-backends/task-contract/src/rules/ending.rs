@@ -180,7 +180,7 @@ impl<R: Rows> Work<'_, R> {
         self.unnotified |= !notified;
         let x = Task { holds_key: false, notified, ..x };
         let x = self.save_end(before, x, state)?;
-        self.kept_instant_comes(&x)?;
+        self.release_kept_instant(&x)?;
         self.free(before, &x)
     }
 

@@ -62,7 +62,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// Lets a kept instant follow if `ended` is the last task of its schedule.
-    pub(super) fn kept_instant_comes(&mut self, ended: &Task) -> Result<(), R::Error> {
+    pub(super) fn release_kept_instant(&mut self, ended: &Task) -> Result<(), R::Error> {
         let Some(nominal) = &ended.schedule else { return Ok(()) };
         if let Some(schedule) = self.rows.schedule(&nominal.schedule)?
             && schedule.last == Some(ended.id)

@@ -5,7 +5,7 @@ use crate::{EdgeState, Key, KeyRow, Rows, State, Task};
 
 /// Maximum number of permits of a key that a command grants or withdraws; maintenance does the
 /// rest.
-const LEVEL: u32 = 8;
+const MAX_PERMITS_PER_COMMAND: u32 = 8;
 
 impl<R: Rows> Work<'_, R> {
     /// Moves a task, stored as `before`, through its gates as far as it gets. Permits that it
@@ -34,13 +34,13 @@ impl<R: Rows> Work<'_, R> {
     pub(super) fn free(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         match &before.key {
             Some(key) if before.holds_key && !(after.holds_key && after.key == before.key) => {
-                self.level_some(key)
+                self.rebalance_some(key)
             }
             // An ordered task waits until it can be the only holder, and blocks the tasks after it.
             Some(key)
                 if before.ordered && before.state == State::Blocked && after.state != State::Blocked =>
             {
-                self.level_some(key)
+                self.rebalance_some(key)
             }
             _ => Ok(()),
         }
@@ -60,7 +60,7 @@ impl<R: Rows> Work<'_, R> {
         }
         x.state = if x.holds_key { State::Ready } else { State::Blocked };
         self.save(before, &x)?;
-        if x.holds_key || x.unserved { self.free(before, &x) } else { self.level_some(key) }
+        if x.holds_key || x.unserved { self.free(before, &x) } else { self.rebalance_some(key) }
     }
 
     pub(super) fn key_limit(&mut self, key: &Key) -> Result<u64, R::Error> {
@@ -74,8 +74,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(if is_alone { 1 } else { base })
     }
 
-    fn level_some(&mut self, key: &Key) -> Result<(), R::Error> {
-        if !self.level(key, &mut LEVEL.clone())? {
+    fn rebalance_some(&mut self, key: &Key) -> Result<(), R::Error> {
+        if !self.level(key, &mut MAX_PERMITS_PER_COMMAND.clone())? {
             let row = self.rows.key(key)?;
             let row = row.unwrap_or(KeyRow {
                 key: key.clone(),
@@ -97,7 +97,7 @@ impl<R: Rows> Work<'_, R> {
             let held = self.rows.holders(key)?;
             let last = self.rows.last_ready_holder(key)?;
             if let Some(last) = last.as_ref().filter(|_| held > base) {
-                self.back_to_line(last)?;
+                self.withdraw_permit(last)?;
                 *share -= 1;
                 continue;
             }
@@ -115,7 +115,7 @@ impl<R: Rows> Work<'_, R> {
                 if held > self.limit_for(key, base, &first)? {
                     return Ok(true);
                 }
-                self.back_to_line(last)?;
+                self.withdraw_permit(last)?;
             }
             // A passed time gate stays passed when the clock steps back.
             let not_before = first.not_before.min(self.now);
@@ -126,7 +126,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    pub(super) fn back_to_line(&mut self, x: &Task) -> Result<(), R::Error> {
+    pub(super) fn withdraw_permit(&mut self, x: &Task) -> Result<(), R::Error> {
         self.save(x, &Task { state: State::Blocked, holds_key: false, ..x.clone() })
     }
 }

@@ -44,7 +44,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Closes kinds that no worker handles, and moves the tasks of opened and closed kinds. Returns
     /// false if more is left to do.
-    pub(super) fn level_kinds(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+    pub(super) fn rebalance_kinds(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         let mut is_all = true;
         for mut row in self.rows.kinds()? {
             let before = row.clone();

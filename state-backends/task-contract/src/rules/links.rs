@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use interval_queue_contract::{StateError, StateErrorKind};
 
 use super::Work;
-use crate::{Edge, EdgeState, MAX_EDGES, MAX_LOOKED_AT, NewEdge, Rows, State, Task, TaskId, Verb};
+use crate::{Edge, EdgeState, MAX_CYCLE_SEARCH, MAX_EDGES, NewEdge, Rows, State, Task, TaskId, Verb};
 
 impl<R: Rows> Work<'_, R> {
     /// The upstream of a `Link`.
@@ -40,7 +40,7 @@ impl<R: Rows> Work<'_, R> {
     fn is_waited_for_by(&mut self, x: TaskId, other: TaskId) -> Result<bool, R::Error> {
         let (mut seen, mut left) = (HashSet::from([x]), vec![x]);
         while let Some(of) = left.pop() {
-            for edge in self.rows.edges_from(of, None, MAX_LOOKED_AT + 1)? {
+            for edge in self.rows.edges_from(of, None, MAX_CYCLE_SEARCH + 1)? {
                 if edge.down == other {
                     return Ok(true);
                 }
@@ -49,7 +49,7 @@ impl<R: Rows> Work<'_, R> {
                 }
             }
             // `seen` contains `x` itself.
-            if seen.len() > MAX_LOOKED_AT as usize + 1 {
+            if seen.len() > MAX_CYCLE_SEARCH as usize + 1 {
                 return Ok(true);
             }
         }
@@ -87,7 +87,7 @@ impl<R: Rows> Work<'_, R> {
         }
         self.notifies = true;
         match x.state {
-            State::Waiting => self.look_at_edges(x),
+            State::Waiting => self.admit_or_cancel(x),
             _ => Ok(()),
         }
     }

@@ -122,7 +122,7 @@ pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R
     new.check().map_err(StateError::from)?;
     let Some(stored) = rows.queue()? else { return Ok(false) };
     let mut work = Work::begin(rows, now, chores::SHARE, Some(stored));
-    work.tell_time()?;
+    work.read_lease_clock()?;
     let is_edited = work.edit(new)?;
     work.finish()?;
     Ok(is_edited)

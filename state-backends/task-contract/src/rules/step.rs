@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use super::{Work, clock::SWEEP, ending::Completed};
+use super::{Work, clock::MAINTENANCE_INTERVAL, ending::Completed};
 use crate::{
     AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
     Room, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
 /// Time after which a worker that was given a due schedule checks whether its task was made.
-const TOLD: Micros = Micros::from_millis(1_000);
+const SCHEDULE_RECHECK: Micros = Micros::from_millis(1_000);
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn step(&mut self, step: &Step) -> Result<Reply, R::Error> {
@@ -22,7 +22,7 @@ impl<R: Rows> Work<'_, R> {
                 format!("step {} of worker {} came late: a newer one was obeyed", step.sequence, step.worker);
             return Err(StateError::new(StateErrorKind::Superseded, text).into());
         }
-        self.tell_time()?;
+        self.read_lease_clock()?;
         self.write_time(step);
         let has_forgotten = was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged;
         if has_forgotten {
@@ -252,11 +252,11 @@ impl<R: Rows> Work<'_, R> {
         if let Some(end) = self.rows.next_busy_end(swept)? {
             // A silence counts for a quarter of a lease at most, so a worker must poll that often.
             let quarter = self.rows.shortest_busy_lease(swept)?.map(|lease| Micros::new(lease.get() / 4));
-            let left = if end > self.lease_clock { end - self.lease_clock } else { SWEEP };
+            let left = if end > self.lease_clock { end - self.lease_clock } else { MAINTENANCE_INTERVAL };
             sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
         // A worker given a due schedule makes its task; others check again, because it may die.
-        let soon = if self.sweeps { TOLD } else { SWEEP };
+        let soon = if self.sweeps { SCHEDULE_RECHECK } else { MAINTENANCE_INTERVAL };
         for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
             let follows = schedule.kept.is_some() && schedule.may_follow;
             sooner(schedule.next.map(|at| if at > now { at - now } else { soon }));

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Most tasks of a command that searches the downstreams of each.
-const FEW: u32 = 20;
+const MAX_SEARCHED_TASKS: u32 = 20;
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn change_tasks(&mut self, change: &ChangeTasks) -> Result<Reply, R::Error> {
@@ -28,8 +28,11 @@ impl<R: Rows> Work<'_, R> {
         if selector.states.is_empty() {
             return Ok(Reply::Touched(touched));
         }
-        let limit =
-            if to.as_ref().is_some_and(|up| up.has_edges) { change.limit.min(FEW) } else { change.limit };
+        let limit = if to.as_ref().is_some_and(|up| up.has_edges) {
+            change.limit.min(MAX_SEARCHED_TASKS)
+        } else {
+            change.limit
+        };
         let found = self.rows.select(&selector, change.after, limit)?;
         if found.len() == limit as usize {
             touched.next = found.last().map(|x| x.id);
@@ -39,8 +42,8 @@ impl<R: Rows> Work<'_, R> {
         let mut given: HashMap<Key, TaskId> = HashMap::new();
         for id in found.into_iter().map(|x| x.id) {
             // The change of another selected task may have changed this one.
-            let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
-            let Some(x) = self.rows.task(id)?.filter(is_meant) else { continue };
+            let needs_change = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
+            let Some(x) = self.rows.task(id)?.filter(needs_change) else { continue };
             if self.is_linked_so(&change.verb, id)? {
                 continue;
             }
@@ -156,7 +159,7 @@ impl<R: Rows> Work<'_, R> {
                 // Marked as notified: downstreams, here or moved, go on waiting for the task.
                 (after.notified, after.holds_key) = (true, false);
                 let after = self.save_end(&x, after, State::Cancelled)?;
-                self.kept_instant_comes(&after)?;
+                self.release_kept_instant(&after)?;
                 self.free(&x, &after)
             }
             Verb::Link(edge) => self.link(x, edge),

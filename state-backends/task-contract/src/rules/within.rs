@@ -14,7 +14,7 @@ impl<R: Rows> Work<'_, R> {
         worker: WorkerId,
         completion: &Completion,
     ) -> Result<Completed, R::Error> {
-        self.tell_time()?;
+        self.read_lease_clock()?;
         let x = self.rows.task(completion.id)?.filter(|x| x.is_leased_to(worker, completion.token));
         let Some(x) = x else { return Err(not_in_force(worker, completion).into()) };
         if x.stop == Some(Stop::Cancel) {
@@ -52,7 +52,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Releases what a task completed within a transaction still holds.
     pub(super) fn let_go(&mut self, x: &Task) -> Result<Task, R::Error> {
-        self.kept_instant_comes(x)?;
+        self.release_kept_instant(x)?;
         let after = Task { holds_key: false, ..x.clone() };
         if x.holds_key {
             self.save(x, &after)?;

@@ -455,7 +455,7 @@ impl Rows for Overlay<'_> {
         Ok(self.some_keys(Look::PausedKeys, most, |row| row.limit == Some(0)))
     }
 
-    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
         Ok(self.some_keys(Look::UnevenKeys, most, |row| row.needs_rebalancing))
     }
 

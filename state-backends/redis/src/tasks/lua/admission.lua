@@ -1,10 +1,10 @@
 -- Admission: how many tasks a step lets through their gates (admission.rs).
--- luacheck: std lua51, read globals rows copy_task SHARE SWEEP, globals work, max line length 120
+-- luacheck: std lua51, read globals rows copy_task SHARE MAINTENANCE_INTERVAL, globals work, max line length 120
 
 -- While a worker holds tasks, a step admits this part of a share, or as many as it lacks.
 local PART = 8
 -- A worker looks again after this time, unless its step was the one that swept.
-local LOOK_AGAIN = 1000000
+local POLL_INTERVAL = 1000000
 
 local function served_ones(found, kinds)
   local served = {}
@@ -40,7 +40,7 @@ local function admit_page(most, kinds)
     share.left = share.left - 1
     if not x.has_edges then
       work.admit(x, copy_task(x))
-    elseif not work.look_upstream(x, share) then
+    elseif not work.check_upstreams(x, share) then
       return some, true
     end
   end
@@ -86,5 +86,5 @@ end
 
 -- In what time a worker looks again for tasks that are due and not admitted.
 function work.soon()
-  return work.sweeps and SWEEP or LOOK_AGAIN
+  return work.sweeps and MAINTENANCE_INTERVAL or POLL_INTERVAL
 end

@@ -39,7 +39,7 @@ local function since(was_paused, at)
 end
 
 function work.change(change)
-  work.tell_time()
+  work.read_lease_clock()
   local what = change.what
   if what == 'open' then
     work.open(change.settings, change.on_existing)
@@ -61,7 +61,7 @@ function work.change(change)
       key = change.key, limit = change.limit, needs_rebalancing = true,
       paused_at = is_paused and since(was and was.limit == 0, was and was.paused_at) or nil,
     })
-    work.sweep_soon()
+    work.request_maintenance()
   elseif what == 'tasks' then
     return work.change_tasks(change)
   elseif what == 'recount' then
@@ -97,7 +97,7 @@ function work.set(settings)
     queue.rebalance_after = ''
   end
   queue.settings = retained
-  work.sweep_soon()
+  work.request_maintenance()
 end
 
 function work.pause_kind(kind, paused)
@@ -109,11 +109,11 @@ function work.pause_kind(kind, paused)
     kind = kind, paused = paused or nil, paused_at = paused_at, served_until = served_until, open = is_open,
     needs_rebalancing = true,
   })
-  work.sweep_soon()
+  work.request_maintenance()
 end
 
 -- The next step looks at what follows from a change.
-function work.sweep_soon()
+function work.request_maintenance()
   work.change_queue().maintenance_due = true
   work.notifies = true
 end

@@ -6,18 +6,18 @@
 function work.chores(worker)
   local share, is_swept = { left = work.share or SHARE }, true
   if work.sweeps then
-    is_swept = work.take_from_the_dead(worker, share) and work.end_overdue(share) and work.level_kinds(share)
-      and work.level_keys(share) and work.forget(share)
+    is_swept = work.fail_tasks_of_dead_workers(worker, share) and work.end_overdue(share)
+      and work.rebalance_kinds(share) and work.rebalance_keys(share) and work.forget(share)
     if work.queue.maintenance_due == is_swept then
       work.change_queue().maintenance_due = not is_swept
     end
   end
-  local is_notified = work.tell_ends(share)
+  local is_notified = work.notify_ends(share)
   return not (is_swept and is_notified)
 end
 
 -- The tasks of workers whose leases have ended have failed once more.
-function work.take_from_the_dead(living, share)
+function work.fail_tasks_of_dead_workers(living, share)
   for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, share.left)) do
     if dead.worker ~= living then
       local label = dead.label == '' and display(dead.worker) or dead.label
@@ -55,8 +55,8 @@ function work.end_overdue(share)
 end
 
 -- After a change of limits: key by key.
-function work.level_keys(share)
-  for _, row in ipairs(rows.uneven_keys(share.left)) do
+function work.rebalance_keys(share)
+  for _, row in ipairs(rows.keys_to_rebalance(share.left)) do
     if not work.level(row.key, share) then
       return false
     elseif row.limit then
@@ -84,7 +84,7 @@ function work.level_keys(share)
   return share.left > 0
 end
 
-function work.tell_ends(share)
+function work.notify_ends(share)
   while share.left > 0 do
     local some = rows.unnotified(share.left)
     if #some == 0 then

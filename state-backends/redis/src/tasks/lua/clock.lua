@@ -2,10 +2,10 @@
 -- luacheck: std lua51, read globals struct bit rows limits plus minus hour_of mix, globals work, max line length 120
 
 local GRACE = 7500000
-local LEFT_OUT = 2^20
-local SWEEP = 100000
+local MAX_SKIPPED = 2^20
+local MAINTENANCE_INTERVAL = 100000
 
-function work.tell_time()
+function work.read_lease_clock()
   local passed = minus(work.now, work.queue.seen)
   local counts = passed
   work.was_silent = false
@@ -28,7 +28,7 @@ function work.write_time(step)
     work.begin_incarnation(step)
   end
   work.sweeps = queue.maintenance_due
-  if work.is_new or now < queue.seen or minus(now, queue.seen) >= SWEEP then
+  if work.is_new or now < queue.seen or minus(now, queue.seen) >= MAINTENANCE_INTERVAL then
     work.sweeps = true
     work.hour_passed = hour_of(now) ~= hour_of(queue.seen)
     work.change_queue()
@@ -50,7 +50,7 @@ local function later_than(floor, step)
   local sequence = step.sequence
   local _, mixed = mix(xor(math.floor(now / 2^32), sequence % 2^32, high),
     xor(now % 2^32, math.floor(sequence / 2^32), low))
-  return plus(floor, mixed % LEFT_OUT)
+  return plus(floor, mixed % MAX_SKIPPED)
 end
 
 function work.begin_incarnation(step)

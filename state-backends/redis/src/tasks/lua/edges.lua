@@ -5,13 +5,13 @@
 -- Tells the end of `x`, as much as the share allows. False: there is more to tell.
 function work.tell(x, share)
   -- `let_go` in Rust, where a task that a transaction of an application has ended may also hold its key until then.
-  work.kept_instant_comes(x)
+  work.release_kept_instant(x)
   for _, edge in ipairs(rows.unnotified_from(x.id, x.generation, share.left)) do
     share.left = share.left - 1
     work.pass_edge(edge, x)
     local down = rows.task(edge.down)
     if down and down.state == State.Waiting then
-      work.look_at_edges(down)
+      work.admit_or_cancel(down)
     end
   end
   if share.left == 0 and #rows.unnotified_from(x.id, x.generation, 1) > 0 then
@@ -24,7 +24,7 @@ function work.tell(x, share)
 end
 
 -- An added task looks at its upstreams for the first time. False: it has more of them than the share allows.
-function work.look_upstream(x, share)
+function work.check_upstreams(x, share)
   for _, edge in ipairs(rows.edges_to(x.id, EdgeState.New, nil, share.left)) do
     share.left = share.left - 1
     local up = rows.task(edge.up)
@@ -39,7 +39,7 @@ function work.look_upstream(x, share)
   if share.left == 0 and #rows.edges_to(x.id, EdgeState.New, nil, 1) > 0 then
     return false
   end
-  work.look_at_edges(x)
+  work.admit_or_cancel(x)
   return true
 end
 
@@ -71,7 +71,7 @@ function work.pass_edge(edge, up)
 end
 
 -- Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.
-function work.look_at_edges(x)
+function work.admit_or_cancel(x)
   local cut = rows.edges_to(x.id, EdgeState.Cut, nil, 1)[1]
   if cut then
     return work.finish(x, State.Cancelled, 'its upstream ' .. display(cut.up) .. ' did not end well')

@@ -212,6 +212,6 @@ function work.end_notified(before, x, state)
   x.holds_name, x.holds_key, x.unserved, x.stop = nil, nil, nil, nil
   rows.count(x.kind, EVER[state] or Counted.EverCancelled, 1)
   work.save(before, x)
-  work.kept_instant_comes(x)
+  work.release_kept_instant(x)
   work.free(before, x)
 end

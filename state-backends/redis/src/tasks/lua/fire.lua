@@ -65,7 +65,7 @@ function work.last_runs(schedule)
 end
 
 -- If a task that has ended is the last one of its schedule, an instant that was kept may follow.
-function work.kept_instant_comes(ended)
+function work.release_kept_instant(ended)
   local schedule = ended.schedule and rows.schedule(ended.schedule)
   if schedule and schedule.last == ended.id and schedule.kept then
     schedule = copy(schedule)

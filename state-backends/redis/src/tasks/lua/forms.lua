@@ -55,7 +55,8 @@ local function plain_row(x, payload, result)
   if state == State.Leased then
     return '\2' .. row
   end
-  return x.notified and struct.pack('>BI7I7I2', DONE, x.ended, x.ended_lease_clock, #(result or '')) .. (result or '') .. row
+  local stored = result or ''
+  return x.notified and struct.pack('>BI7I7I2', DONE, x.ended, x.ended_lease_clock, #stored) .. stored .. row
 end
 
 -- The task that has this row, its payload and its result, or `false` for none.
@@ -83,8 +84,8 @@ local function task_of_row(id, row)
   local worker, incarnation, attempt, leased, added, position, size, after = struct.unpack('>c16I7I4I7I7I4B', row, at)
   local x = {
     id = id, kind = string.sub(row, after, after + size - 1), state = state, added = added, due = added,
-    worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended, ended_lease_clock = tick,
-    notified = notified, position = position > 0 and position or nil,
+    worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended,
+    ended_lease_clock = tick, notified = notified, position = position > 0 and position or nil,
   }
   return x, string.sub(row, after + size), result ~= '' and result
 end

@@ -37,7 +37,7 @@ function work.free(before, after)
   if key and (before.holds_key and not (after.holds_key and after.key == key)
     or before.ordered and before.state == State.Blocked and after.state ~= State.Blocked)
   then
-    work.level_some(key)
+    work.rebalance_some(key)
   end
 end
 
@@ -58,7 +58,7 @@ function work.admit_to_key(before, x, key)
   if x.holds_key or x.unserved then
     work.free(before, x)
   else
-    work.level_some(key)
+    work.rebalance_some(key)
   end
 end
 
@@ -73,7 +73,7 @@ function work.limit_for(key, base, x)
   return base > 1 and (x.ordered or rows.has_ordered_holder(key)) and 1 or base
 end
 
-function work.level_some(key)
+function work.rebalance_some(key)
   if not work.level(key, { left = LEVEL }) then
     local row = copy(rows.key(key) or { key = key })
     row.needs_rebalancing = true
@@ -88,7 +88,7 @@ function work.level(key, share)
   while share.left > 0 do
     local held, last = rows.holders(key), rows.last_ready_holder(key)
     if last and held > base then
-      work.back_to_line(last)
+      work.withdraw_permit(last)
     else
       local first = rows.first_in_line(key)
       if not first then
@@ -105,7 +105,7 @@ function work.level(key, share)
           if not gives_way or held > limit then
             return true
           end
-          work.back_to_line(last)
+          work.withdraw_permit(last)
         end
         local ready = copy_task(first)
         ready.state, ready.holds_key, ready.not_before = State.Ready, true, math.min(first.not_before, work.now)
@@ -117,7 +117,7 @@ function work.level(key, share)
   return false
 end
 
-function work.back_to_line(x)
+function work.withdraw_permit(x)
   local keyed = copy_task(x)
   keyed.state, keyed.holds_key = State.Blocked, nil
   work.save(x, keyed)

@@ -43,7 +43,8 @@ function work.import_one(row, payload, result, edges, stands)
       refuse('import-upstream', x.id, edge[1])
     end
     local new = up and {
-      up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = up.generation,
+      up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New,
+      generation = up.generation,
     }
     -- One that has ended looks at nothing any more.
     if new and has_ended then

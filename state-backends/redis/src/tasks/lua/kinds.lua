@@ -29,7 +29,7 @@ end
 
 -- Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is more
 -- to do.
-function work.level_kinds(share)
+function work.rebalance_kinds(share)
   for _, row in ipairs(rows.kinds()) do
     if row.open and (row.paused or row.served_until <= work.lease_clock) then
       row = copy(row)

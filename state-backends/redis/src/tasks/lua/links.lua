@@ -15,7 +15,7 @@ local function is_waited_for_by(x, other)
   local seen, left, many = { [x] = true }, { x }, 0
   while #left > 0 do
     local of = table.remove(left)
-    for _, edge in ipairs(rows.edges_from(of, nil, limits.MAX_LOOKED_AT + 1)) do
+    for _, edge in ipairs(rows.edges_from(of, nil, limits.MAX_CYCLE_SEARCH + 1)) do
       if edge.down == other then
         return true
       end
@@ -25,7 +25,7 @@ local function is_waited_for_by(x, other)
         many = many + 1
       end
     end
-    if many > limits.MAX_LOOKED_AT then
+    if many > limits.MAX_CYCLE_SEARCH then
       return true
     end
   end
@@ -62,6 +62,6 @@ function work.unlink(x, up)
   work.remove_edge(rows.edge(up, x.id))
   work.notifies = true
   if x.state == State.Waiting then
-    work.look_at_edges(x)
+    work.admit_or_cancel(x)
   end
 end

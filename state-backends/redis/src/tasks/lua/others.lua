@@ -189,7 +189,7 @@ local function keys_of(letter, most)
   return found
 end
 
-function rows.uneven_keys(most)
+function rows.keys_to_rebalance(most)
   return keys_of('U', most)
 end
 

@@ -147,7 +147,7 @@ function work.recount()
   local dropped = is_lacking and drop() or 0
   if #corrected + dropped > 0 then
     work.change_queue().rebalance_after = ''
-    work.sweep_soon()
+    work.request_maintenance()
   end
   return { corrected = corrected, dropped = dropped, more = dropped == MOST_DROPPED }
 end

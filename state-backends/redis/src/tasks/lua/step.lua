@@ -2,7 +2,7 @@
 -- outcome behind them, progress its text. What was leased is told by the ids, and at the end of the command by the rows
 -- (main.lua).
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
--- luacheck: read globals is_leased_to is_ended READY plain_size SWEEP, globals work, max line length 120
+-- luacheck: read globals is_leased_to is_ended READY plain_size MAINTENANCE_INTERVAL, globals work, max line length 120
 
 -- So long after a worker was told of a schedule that is due, it looks whether its task was made.
 local TOLD = 1000000
@@ -23,7 +23,7 @@ function work.step(step)
   if was and was.sequence >= step.sequence then
     refuse('superseded')
   end
-  work.tell_time()
+  work.read_lease_clock()
   work.write_time(step)
   local has_forgotten = (was and was.sequence or 0) < step.acknowledged
   if has_forgotten then
@@ -253,11 +253,11 @@ function work.next_event(soonest)
   if busy_end then
     -- Silence counts for a quarter of a lease at most, so somebody has to look as often.
     local lease = rows.shortest_busy_lease(swept)
-    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or SWEEP
+    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL
     sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
   -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
-  local soon = work.sweeps and TOLD or SWEEP
+  local soon = work.sweeps and TOLD or MAINTENANCE_INTERVAL
   for _, schedule in ipairs(rows.schedules()) do
     if not schedule.paused then
       sooner(schedule.next and (schedule.next > now and minus(schedule.next, now) or soon))

@@ -238,7 +238,8 @@ function work.retry(x)
   end
   after.generation = x.generation + 1
   after.tags = without(x.tags, 'moving')
-  after.stop, after.progress, after.ended, after.ended_lease_clock, after.notified, after.retained = nil, nil, nil, nil, nil, nil
+  after.stop, after.progress, after.ended = nil, nil, nil
+  after.ended_lease_clock, after.notified, after.retained = nil, nil, nil
   -- One that ended between two runs has told of the last one.
   local last = x.history and x.history[#x.history]
   if x.leased and not (last and last.incarnation == x.incarnation and last.attempt == x.attempt) then

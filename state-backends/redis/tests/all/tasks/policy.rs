@@ -83,7 +83,7 @@ fn the_bounds_are_those_of_the_contract() {
     for (name, value) in [
         ("MAX_HELD", contract::MAX_HELD.into()),
         ("MAX_EDGES", contract::MAX_EDGES as u64),
-        ("MAX_LOOKED_AT", contract::MAX_LOOKED_AT.into()),
+        ("MAX_CYCLE_SEARCH", contract::MAX_CYCLE_SEARCH.into()),
         ("MAX_PAGE", contract::MAX_PAGE.into()),
         ("MAX_TAGS", contract::MAX_TAGS as u64),
         ("MAX_ERROR", contract::MAX_ERROR as u64),

@@ -364,7 +364,7 @@ impl Rows for Tables<'_> {
         self.paused_key_rows(most)
     }
 
-    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
+    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
         self.uneven_key_rows(most)
     }
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use interval_queue_contract::{Micros, QueueName};
-use interval_queue_task_conformance::interleaved::{MEETINGS, Member, Prepared, Session, Sessions, Stands};
+use interval_queue_task_conformance::interleaved::{
+    INTERLEAVINGS, Member, Prepared, Session, Sessions, Stands,
+};
 use interval_queue_test_support::{Process, files::block_on};
 
 use super::{
@@ -16,7 +18,7 @@ use super::{
 };
 
 async fn group() -> Prepared {
-    let meeting = MEETINGS.iter().find(|meeting| meeting.name == "a_group_and_a_step").unwrap();
+    let meeting = INTERLEAVINGS.iter().find(|meeting| meeting.name == "a_group_and_a_step").unwrap();
     Prepared::of(meeting).await
 }
 

@@ -1,7 +1,7 @@
 //! All meetings, in all orders.
 
 use interval_queue_task_conformance::interleaved::{
-    Bounds, Explored, MEETINGS, MEETINGS_WITHIN, Meeting, Prepared, Tangled, explore,
+    Bounds, Explored, INTERLEAVINGS, INTERLEAVINGS_WITHIN, Interleaving, Prepared, Unserializable, explore,
 };
 
 use super::clients::{Clients, Setting};
@@ -11,7 +11,7 @@ fn changes() -> usize {
     if std::env::var("INTERVAL_QUEUE_MODEL").is_ok_and(|size| size == "large") { 2 } else { 1 }
 }
 
-async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Meeting>) -> Explored {
+async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Interleaving>) -> Explored {
     let mut all = Explored::default();
     for meeting in meetings {
         let clients = Clients::new(setting).await;
@@ -35,33 +35,33 @@ async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Meeting>) -> 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_meets_at_the_database_comes_one_after_the_other() {
-    let all = all(Setting::default(), MEETINGS).await;
+    let all = all(Setting::default(), INTERLEAVINGS).await;
     assert!(all.waits > 100 && all.undone > 0, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_is_refused_since_the_database_is_taken_has_changed_nothing() {
-    let all = all(Setting { is_impatient: true, ..Setting::default() }, MEETINGS).await;
+    let all = all(Setting { is_impatient: true, ..Setting::default() }, INTERLEAVINGS).await;
     assert!(all.refused > 100, "{all:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_meets_at_the_gate_comes_one_after_the_other() {
-    let all = all(Setting { has_gate: true, ..Setting::default() }, MEETINGS.iter().step_by(4)).await;
+    let all = all(Setting { has_gate: true, ..Setting::default() }, INTERLEAVINGS.iter().step_by(4)).await;
     assert!(all.waits > 20, "{all:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
-    let all = all(Setting::default(), MEETINGS_WITHIN).await;
+    let all = all(Setting::default(), INTERLEAVINGS_WITHIN).await;
     assert!(all.waits > 20, "{all:?}");
     assert_eq!((all.refused, all.undone), (0, 0), "{all:?}");
 }
 
 /// What comes of a meeting at a store that reads before its transaction begins.
-async fn flawed(name: &str) -> Option<Tangled> {
-    let meeting = MEETINGS.iter().find(|meeting| meeting.name == name).unwrap();
+async fn flawed(name: &str) -> Option<Unserializable> {
+    let meeting = INTERLEAVINGS.iter().find(|meeting| meeting.name == name).unwrap();
     let clients = Clients::new(Setting { is_flawed: true, ..Setting::default() }).await;
     explore(&clients, meeting, Bounds { changes: 1, looks_between: false, every: 1 }).await.err()
 }

@@ -8,7 +8,7 @@ mod clients;
 mod relay;
 
 use interval_queue_task_conformance::interleaved::{
-    Bounds, Explored, MEETINGS, MEETINGS_WITHIN, Meeting, Member, Prepared, explore,
+    Bounds, Explored, INTERLEAVINGS, INTERLEAVINGS_WITHIN, Interleaving, Member, Prepared, explore,
 };
 
 use self::clients::Clients;
@@ -18,7 +18,7 @@ fn every() -> usize {
     if std::env::var("INTERVAL_QUEUE_MODEL").is_ok_and(|size| size == "large") { 1 } else { 12 }
 }
 
-async fn all(have_seen: bool, meetings: impl IntoIterator<Item = &Meeting>) -> Explored {
+async fn all(have_seen: bool, meetings: impl IntoIterator<Item = &Interleaving>) -> Explored {
     let mut all = Explored::default();
     for meeting in meetings {
         let clients = Clients::new(have_seen).await;
@@ -49,7 +49,7 @@ async fn all(have_seen: bool, meetings: impl IntoIterator<Item = &Meeting>) -> E
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_meets_comes_one_after_the_other() {
-    let all = all(false, MEETINGS).await;
+    let all = all(false, INTERLEAVINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
@@ -57,7 +57,7 @@ async fn whoever_meets_comes_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
-    let all = all(true, MEETINGS).await;
+    let all = all(true, INTERLEAVINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
@@ -65,6 +65,6 @@ async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
-    let all = all(true, MEETINGS_WITHIN).await;
+    let all = all(true, INTERLEAVINGS_WITHIN).await;
     assert_eq!(all.refused, 0, "{all:?}");
 }
