@@ -106,7 +106,8 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
                     handles.iter().for_each(|handle| handle.stop_within(Duration::ZERO));
                     break timeout(AT_ONCE, &mut running).await.unwrap_or(Ok(()));
                 }
-                say(&format!("stopping: what runs may go on for {}; a second signal ends it now", show(work.grace)));
+                let grace = show(work.grace);
+                say(&format!("stopping: commands have {grace} to end; a second signal ends them now"));
                 handles.iter().for_each(WorkerHandle::stop);
             }
             failure = handler.broken(), if broken.is_none() => {
@@ -148,7 +149,7 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
         if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
             let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
             say(&format!(
-                "queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"
+                "queue {name:?} keeps its rate, {kept}, not {asked}: `interval-queue set` changes it for all"
             ));
         }
         Ok((queue, lease))

@@ -23,7 +23,7 @@ fn a_task_waits_for_room_and_says_so() {
     assert_eq!(why(&place, ids[0])["gate"], "leased");
     let workers: Value = serde_json::from_str(&place.ok(&["tasks", "workers", "--json"])).unwrap();
     assert_eq!(workers["workers"][0]["room"], 1);
-    assert!(place.ok(&["tasks", "workers"]).contains("has room for weight 1"));
+    assert!(place.ok(&["tasks", "workers"]).contains("has capacity left for weight 1"));
 }
 
 #[cfg(target_os = "linux")]

@@ -71,9 +71,9 @@ fn one_signal_ends_the_workers_of_all_queues() {
 fn what_cannot_be_served_is_refused() {
     let place = Backend::sqlite();
     let cases: [(&[&str], &str); 5] = [
-        (&["--also", "then", "--capacity", "3"], "a capacity is that of one queue"),
+        (&["--also", "then", "--capacity", "3"], "--capacity belongs to one queue"),
         (&["--also", "mail"], "\"mail\" is named twice"),
-        (&["--also", "then", "--every", "1s"], "a pace is that of one queue"),
+        (&["--also", "then", "--every", "1s"], "a rate belongs to one queue"),
         (&["--turns", "shuffled"], "--also"),
         (&["--also", "then", "--turns", "sometimes"], "in-order"),
     ];
