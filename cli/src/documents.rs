@@ -166,11 +166,7 @@ fn environment(command: &Command) -> String {
     };
     let variables = [
         ("store", "INTERVAL_QUEUE_STORE", "The store of the queues, unless \\-\\-store is given."),
-        (
-            "queue",
-            CHOSEN,
-            "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first.",
-        ),
+        ("queue", CHOSEN, "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first."),
     ];
     let mut page = String::new();
     for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| said(option)) {

@@ -105,7 +105,7 @@ impl Meter {
         };
         Self {
             waiting: gauge(metric::WAITING, "jobs that have not started"),
-            running: gauge(metric::RUNNING, "jobs and turns that run"),
+            running: gauge(metric::RUNNING, "running jobs and turns"),
             started: counter(metric::STARTED, "jobs and turns that started"),
             finished: {
                 let name = metric::FINISHED;

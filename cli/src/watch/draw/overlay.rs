@@ -43,7 +43,9 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
                 "Pause",
                 "Nothing starts any more, on all hosts, until it is resumed. Running tasks and commands continue.",
             ),
-            Wanted::Resume => ("Resume", "Tasks and commands start again within about a second, on all hosts."),
+            Wanted::Resume => {
+                ("Resume", "Tasks and commands start again within about a second, on all hosts.")
+            }
         };
         let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
         text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));

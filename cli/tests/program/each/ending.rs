@@ -179,7 +179,7 @@ fn who_cannot_write_the_list_of_the_undone_tells_it() {
 fn a_damaged_state_is_waited_for() {
     let place = Backend::file();
     let stderr = place.path("stderr");
-    let mut command = super::command(&place, &["--every", "10ms", "--", "echo"]);
+    let mut command = super::command(&place, &["--every", "10ms", "--keep-order", "--", "echo"]);
     command.stdin(std::process::Stdio::piped()).stderr(fs::File::create(&stderr).unwrap());
     let stdout = place.path("stdout");
     let mut child = command.stdout(fs::File::create(&stdout).unwrap()).spawn().unwrap();
