@@ -44,8 +44,8 @@ fn under_load_a_task_waits_and_says_so() {
 fn levels_that_make_no_sense_are_refused() {
     let place = Backend::sqlite();
     for (args, says) in [
-        (&["--at-load", "0.8"][..], "write for example 0.8=5"),
-        (&["--at-load", "much=5"], "write for example 0.8=5"),
+        (&["--at-load", "0.8"][..], "write 0.8=5 or 0.95=none"),
+        (&["--at-load", "much=5"], "write 0.8=5 or 0.95=none"),
         (&["--at-load", "nan=5"], "give 0 or more"),
         (&["--at-load", "0.8=500"], "priority 500"),
         (&["--at-load", "0.8=none", "--at-load", "0.9=1"], "turn them round"),
