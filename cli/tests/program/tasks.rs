@@ -129,7 +129,8 @@ fn a_line_that_cannot_be_used_is_named_and_those_before_it_are_added() {
     let output = place.shell(&format!("{{ echo 1; {large}; echo; echo 3; }} | \"$IQ\" add -")).finish();
     assert_eq!(output.status.code(), Some(65), "{output:?}");
     assert!(
-        text(&output.stderr).contains("line 2 has 1100000 bytes: a payload of this queue has at most 1048576"),
+        text(&output.stderr)
+            .contains("line 2 has 1100000 bytes: a payload of this queue has at most 1048576"),
         "{output:?}"
     );
     assert_eq!(overview(&place)["left"], all + 1);

@@ -86,11 +86,7 @@ impl Meter {
         .map(|text| Label::new(label::QUEUE, text))
         .into_iter()
         .collect();
-        describe_counter!(
-            metric::STATE_ERRORS,
-            Unit::Count,
-            "failed commands, by kind"
-        );
+        describe_counter!(metric::STATE_ERRORS, Unit::Count, "failed commands, by kind");
         let gauge = |name, text| {
             describe_gauge!(name, Unit::Count, text);
             Level { gauge: gauge!(name, labels.iter()), shown: AtomicUsize::new(0) }
@@ -119,11 +115,7 @@ impl Meter {
                 LostBecause::NAMES.map(|reason| counter!(name, and(&labels, label::REASON, reason)))
             },
             refused: {
-                describe_counter!(
-                    metric::REFUSED,
-                    Unit::Count,
-                    "jobs refused, or given up later, by reason"
-                );
+                describe_counter!(metric::REFUSED, Unit::Count, "jobs refused, or given up later, by reason");
                 Refused::NAMES.map(|reason| counter!(metric::REFUSED, and(&labels, label::REASON, reason)))
             },
             wait: seconds(metric::WAIT, "from the call of add to the start"),
