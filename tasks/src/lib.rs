@@ -111,5 +111,5 @@ pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use transfer::Transferred;
 pub use worker::{
-    Context, Inputs, Load, Outage, Places, TaskError, Turns, Worker, WorkerBuilder, WorkerHandle,
+    Context, Inputs, Load, Outage, Permits, QueueOrder, TaskError, Worker, WorkerBuilder, WorkerHandle,
 };

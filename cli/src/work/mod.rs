@@ -27,7 +27,7 @@ use futures::{
     FutureExt,
     future::{join_all, try_join_all},
 };
-use interval_queue_tasks::{Context, Error, Places, TaskQueue, Worker, WorkerHandle};
+use interval_queue_tasks::{Context, Error, Permits, TaskQueue, Worker, WorkerHandle};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
@@ -68,10 +68,10 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
     let handler = Arc::new(Handler::new(programs, work.timeout, voice.speaker()));
-    let places = (queues.len() > 1).then(|| Places::new(work.jobs, work.turns.into()));
+    let permits = (queues.len() > 1).then(|| Permits::new(work.jobs, work.queue_order.into()));
     let mut workers = Vec::new();
     for (queue, lease) in &queues {
-        workers.push(worker(&work, queue, lease.clone(), &label, &kinds, &handler, places.as_ref())?);
+        workers.push(worker(&work, queue, lease.clone(), &label, &kinds, &handler, permits.as_ref())?);
     }
     let queues: Vec<_> = queues.into_iter().map(|(queue, _)| queue).collect();
     let handles: Vec<_> = workers.iter().map(Worker::handle).collect();
@@ -164,7 +164,7 @@ fn worker(
     label: &str,
     kinds: &[String],
     handler: &Arc<Handler>,
-    places: Option<&Places>,
+    permits: Option<&Permits>,
 ) -> Result<Worker, Failure> {
     let handler = handler.clone();
     let handle = move |context: Context| {
@@ -179,8 +179,8 @@ fn worker(
         .grace(work.grace)
         .label(label)
         .handler_for(kinds, handle);
-    if let Some(places) = places {
-        worker = worker.places(places);
+    if let Some(permits) = permits {
+        worker = worker.permits(permits);
     }
     if let Some(capacity) = work.capacity {
         worker = worker.capacity(capacity);

@@ -7,7 +7,7 @@ use interval_queue::{
     QueueName,
     task_contract::{Kind, MAX_HELD},
 };
-use interval_queue_tasks::{Load, Turns};
+use interval_queue_tasks::{Load, QueueOrder};
 
 use crate::{
     add::kind,
@@ -92,8 +92,8 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) also: Vec<QueueName>,
     /// Which queue with ready tasks is served next; with --also
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = TurnsArg::InOrder, requires = "also")]
-    pub(crate) turns: TurnsArg,
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = QueueOrderArg::InOrder, requires = "also")]
+    pub(crate) queue_order: QueueOrderArg,
     /// Directory with one program per kind, named as the kind, instead of CMD
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub(crate) dir: Option<PathBuf>,
@@ -141,7 +141,7 @@ pub(crate) struct WorkArgs {
 
 /// Which queue is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TurnsArg {
+pub(crate) enum QueueOrderArg {
     /// The first queue that has ready tasks: --queue, then each --also in its order
     InOrder,
     /// Each queue in turn
@@ -150,12 +150,12 @@ pub(crate) enum TurnsArg {
     Shuffled,
 }
 
-impl From<TurnsArg> for Turns {
-    fn from(turns: TurnsArg) -> Self {
-        match turns {
-            TurnsArg::InOrder => Self::InOrder,
-            TurnsArg::RoundRobin => Self::RoundRobin,
-            TurnsArg::Shuffled => Self::Shuffled,
+impl From<QueueOrderArg> for QueueOrder {
+    fn from(queue_order: QueueOrderArg) -> Self {
+        match queue_order {
+            QueueOrderArg::InOrder => Self::InOrder,
+            QueueOrderArg::RoundRobin => Self::RoundRobin,
+            QueueOrderArg::Shuffled => Self::Shuffled,
         }
     }
 }
