@@ -1,8 +1,11 @@
-//! A rate-limited queue of async jobs that several processes share.
+//! A task queue and a distributed rate limiter, for Rust and for any other language. This crate is
+//! the rate limiter: many processes start work at one exact shared rate, on the SQLite, PostgreSQL
+//! or Redis that you already have, or on a JSON file. The crate `interval-queue-tasks` is the task
+//! queue: it runs stored tasks with retries, cron schedules and workflows.
 //!
-//! All processes that open a queue, on one or several machines, start their jobs at one shared
-//! interval. They share only a small record in a file, SQLite, Redis or PostgreSQL: no broker, no
-//! leader, no background loop.
+//! A **job** is a future in the memory of the process that added it. All processes that open a
+//! queue, on one or several machines, start their jobs one interval apart. They share only a small
+//! record in the store: there is no broker, no leader and no background loop.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,8 +28,8 @@
 //!
 //! # Rates
 //!
-//! Instead of an interval, a queue can have [rates](Pace) as services publish them, all of which
-//! hold: `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. See [`_guide::rates`].
+//! Instead of an interval, a queue can have several [rates](Pace) as services publish them:
+//! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. All of them hold. See [`_guide::rates`].
 //!
 //! # Terms
 //!

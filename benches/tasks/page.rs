@@ -85,7 +85,7 @@ pub(crate) fn head(command: &str, runs: u32, time: Duration, is_quick: bool) {
             "How many tasks go through a store, how soon they start, and what that costs. Made by `{command}`; figures are medians \
          of {runs}, everything once before anything again, each measured for {time:?}. A ratio is that to the best of the other \
          libraries in the same case; CPU and what the server does are for each task. Rows of one table may be compared, \
-         figures of different machines may not. [How the others are set up](../benches/peers/README.md#stored-tasks)."
+         figures of different machines may not. [How the others are set up](https://github.com/interval-queue/interval-queue/blob/main/benches/peers/README.md#stored-tasks)."
         ))
     );
     if is_quick {

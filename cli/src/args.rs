@@ -1,4 +1,4 @@
-//! The command line: what it says, and what `--help` teaches.
+//! The command line and its help texts.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -18,86 +18,91 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STORE=file:/var/lib/jobs/queues.json
-  export INTERVAL_QUEUE_NAME=api
-  interval-queue run --every 250ms -- curl -sS https://api.example.com/1
-  interval-queue each --every 250ms -- curl -sSO {} < urls
-  interval-queue run --rate 5/s --burst 20 --rate 10000/day -- curl -sS …
-  yes '' | head -n 3 | interval-queue turns --every 250ms
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db
+  export INTERVAL_QUEUE_NAME=mail
   interval-queue add '{\"to\": \"ada@example.com\"}'
   interval-queue work -- send-mail
-  interval-queue status
-  interval-queue hold 30s
+  interval-queue tasks
+  interval-queue run --queue api --every 250ms -- curl -sS https://example.com
+  interval-queue each --queue api --every 250ms -- curl -sSO {} < urls
+  interval-queue set --queue api --rate 5/s --burst 20 --rate 10000/day
+  interval-queue hold 30s --queue api
+  interval-queue status --queue api
 
-States:
-  file:/var/lib/jobs/queues.json       the processes of one host
-  dir:/var/lib/jobs, or ./jobs         a directory; stored tasks are files in it
-  sqlite:/var/lib/jobs/queues.db       the same, also over a crash of the host
-  redis://cache.internal               any number of hosts; also rediss://,
-                                       redis+unix://, redis+sentinel://, redis+cluster://
-  postgres://user@db.internal/jobs     any number of hosts
-  Parameters follow a ?, as in ?durability=relaxed&lock_timeout=1s. To one that
-  is not known the answer lists those that are.
+Stores:
+  sqlite:/var/lib/jobs/queues.db       processes of one host
+  dir:/var/lib/jobs, or ./jobs         processes of one host; a task is a file
+  file:/var/lib/jobs/queues.json       processes of one host; rates, no tasks
+  postgres://user@db.internal/jobs     processes on many hosts
+  redis://cache.internal               processes on many hosts; also rediss://,
+                                       redis+unix://, redis+sentinel:// and
+                                       redis+cluster://
+  Parameters follow a `?`, as in ?durability=relaxed&lock_timeout=1s. The error
+  for an unknown parameter lists the known ones.
 
-Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days, 2weeks, 1month.
+Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days, 2weeks,
+1month. Rates are numbers per unit: 5/s, 300/min, 10000/day, 1/250ms.
 ";
 
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0      done; `run` exits with the code of CMD
    64      the command line cannot be used
-   65      what is stored is damaged, of something else, or of a newer version;
-           add: a line of the input is no JSON, or too long for the queue, or the
-           document of a flow cannot be used
-   66      there is no such queue or database, or no directory for the store file;
-           tasks: there is no such task, or none fits the selector; schedule: there is
-           no such schedule
-   69      the store cannot be reached or did not answer in time
-   70, 71  this program or the operating system failed
+   65      stored data is damaged, foreign or from a newer version;
+           add: a payload or the document of a flow is invalid
+   66      there is no such queue, database or directory;
+           tasks: there is no such task, or the selector matches no task;
+           schedule: there is no such schedule
+   69      the store cannot be reached, or did not answer in time
+   70      an error of this program
+   71      the operating system refused something
    73      no room is left where the store is
-   74      the output cannot be written, or the items cannot be read; a stdout that
-           is closed (>&-) is taken for /dev/null
-   75      CMD was not started within --start-within; a queue is used and is not
-           deleted;
-           tasks purge, tag, link, retry, copy, move: some stay as they are; stderr says why
+   74      the output cannot be written, or the items cannot be read; a closed
+           stdout (>&-) counts as /dev/null
+   75      run, each: not started within --start-within; delete: the queue is
+           in use; tasks purge, tag, link, retry, copy, move: some tasks were
+           left unchanged, and stderr names the reason
    77      not permitted
-   78      the place of the store cannot do what is needed, for example lock
-  123      each: CMD failed for some items; tasks wait: some did not end well
-  124      run: CMD ran into --timeout; tasks wait: they have not ended in that time
+   78      the store cannot do what is needed, for example lock
+  123      each: CMD failed for some items; tasks wait: some tasks failed or
+           were cancelled
+  124      run: CMD ran into --timeout; tasks wait: not ended within --timeout
   126      CMD cannot be executed
   127      CMD was not found
-  128+N    run: CMD was killed by signal N; each, work: it was ended by signal N";
+  128+N    run: CMD was killed by signal N; each, work: ended by signal N";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  # Four calls a second, from however many shells, hosts and cron jobs:
-  interval-queue run --store redis://localhost --queue api --every 250ms \\
-    -- curl -sS https://api.example.com/1
+  # Four calls per second, over all shells, hosts and cron jobs. The
+  # environment sets the store and the queue:
+  interval-queue run --every 250ms -- curl -sS https://api.example.com/1
 
-  # In a crontab that sets INTERVAL_QUEUE_STORE; gives up when the queue is long:
+  # In a crontab that sets INTERVAL_QUEUE_STORE. Give up if the queue is long:
   0 * * * * interval-queue run --queue mail --start-within 10min -- send-digest
 
-  # Three backups at once, started a minute apart; with the environment set. As with env
-  # and timeout, CMD begins at the first word that is no option, and keeps its own options:
+  # At most three backups at once, started a minute apart. CMD begins at the
+  # first word that is no option, as with env, and keeps its own options:
   interval-queue run --every 1min --max-running 3 backup --verbose /srv
 
-What becomes of CMD:
-  It is looked up on PATH before a ticket is taken: a mistyped name costs
-  nothing. Without running limit and --timeout this process becomes CMD (exec).
-  With one of them CMD is a child, and this process stays to count it as running
-  or to end it. SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that a
-  process sends here are handed on. A signal that comes during the wait gives
-  the place up and ends this process as it would end CMD.
-  It inherits the environment, INTERVAL_QUEUE_STORE with a password in it, too,
-  so that it can ask for slots itself: -- env -u INTERVAL_QUEUE_STORE CMD
-  keeps that from it.
+How CMD runs:
+  CMD is looked up on PATH before a ticket is taken, so a mistyped name costs
+  no slot. Without a running limit and --timeout this process becomes CMD
+  (exec). With one of them CMD is a child, and this process stays: it counts
+  CMD as running and ends it at --timeout. It forwards SIGHUP, SIGINT, SIGQUIT,
+  SIGTERM, SIGUSR1 and SIGUSR2 that a process sends to it. A signal during the
+  wait returns the ticket and ends this process as it would end CMD.
+
+  CMD inherits the environment, also a password in INTERVAL_QUEUE_STORE, so
+  that it can use the queue itself. To hide it from CMD, run
+  interval-queue run -- env -u INTERVAL_QUEUE_STORE CMD
 ";
 
-/// Start commands of any language and on any host at one pace.
+/// A task queue and a distributed rate limiter, for any language.
 ///
-/// All who name the same queue in the same state share one interval between starts, in the order in which
-/// they came: shell loops, cron jobs, and services that use the Rust library. No server is needed but the
-/// state: a file, an SQLite database, a Redis or a PostgreSQL.
+/// It stores tasks and runs a command for each, with retries, cron schedules and workflows. It also
+/// starts commands from any number of shells, cron jobs and hosts at one shared rate. All processes
+/// that name the same queue in the same store work together. There is no server besides the store:
+/// SQLite, PostgreSQL, Redis or files.
 #[derive(Debug, Parser)]
 #[command(name = "interval-queue", version, max_term_width = 120, after_long_help = format!("{EXAMPLES}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples, units and exit codes.")]
@@ -118,21 +123,27 @@ pub(crate) enum Command {
     Status(Status),
     Watch(crate::watch::Watch),
     List(List),
-    /// Stop all starts, also before the first task. What runs goes on; who waits keeps the place.
+    /// Pause a queue, or a kind or key of its tasks: nothing more starts until `resume`.
     ///
-    /// A start that was granted before can still come up to one second later.
+    /// Running commands continue, and waiting processes keep their tickets. A start that was
+    /// granted before the pause can still come up to one second later. A queue that does not exist
+    /// is created, paused.
     #[command(after_help = "Examples:\n  interval-queue pause --store redis://localhost --queue api\n  \
-        interval-queue pause --kind mail --key customer-7          # of the stored tasks only these")]
+        interval-queue pause --kind mail --key customer-7     # a kind and a key")]
     Pause(Halt),
-    /// End a pause. Every waiting `run` and `each` starts again within about a second.
+    /// End a pause of a queue, or of a kind or key of its tasks.
+    ///
+    /// Waiting processes start again within about a second.
     #[command(after_help = "Examples:\n  interval-queue resume --store redis://localhost --queue api\n  \
         interval-queue resume --kind mail --key customer-7")]
     Resume(Halt),
     Hold(Hold),
     Set(Set),
-    /// Forget pause, hold, far reservations and the shards; keep tickets, interval and running limit.
+    /// Repair the rate limit of a queue: end its pause and hold, drop far reservations.
     ///
-    /// For after an accident. A process that waits is found again when it next asks.
+    /// Tickets, rates and the running limit stay. The list of processes is cleared; a waiting
+    /// process appears in it again when it next contacts the store. A pause of stored tasks stays:
+    /// only `resume` ends it.
     #[command(after_help = "Example:\n  interval-queue reset --store redis://localhost --queue api")]
     Reset(Target),
     Delete(crate::delete::Delete),
@@ -147,7 +158,7 @@ pub(crate) enum Command {
 /// A store of queues.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store: dir:PATH, file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE
+    /// The store: sqlite:PATH, dir:PATH, file:PATH, redis://HOST or postgres://HOST/DATABASE
     #[arg(id = "store", long = "store", value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
     #[arg(hide_env_values = true, value_parser = store_url)]
     pub(crate) url: String,
@@ -163,27 +174,28 @@ pub(crate) struct Target {
     pub(crate) queue: QueueName,
 }
 
-/// A queue, and how this process takes part in it.
+/// A queue, and the options of this process as one of its shards.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Shard {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
-    /// How many commands of a new queue may run at once, or none
+    /// Set how many commands may run at once, over all processes, or none. Default: the stored
+    /// limit
     ///
-    /// Default: what is stored, which holds (see --override); in a new queue any number. If this program is
-    /// killed with SIGKILL it leaves CMD behind, which counts as running until the lease ends (three intervals,
-    /// at least 5 s, at most 5 min).
+    /// A new queue has no limit. A stored limit stays, and a warning is printed, unless --override
+    /// is given. If this program is killed with SIGKILL, CMD continues and counts as running until
+    /// the lease ends (three intervals, at least 5 s, at most 5 min).
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
-    /// Let the pace and --max-running replace what is stored, for all; without, what is stored holds
+    /// Replace the stored rate and running limit, for all processes. Default: keep what is stored
     #[arg(long = "override")]
     pub(crate) overrides: bool,
-    /// How many intervals the command takes
+    /// Intervals of the rate that one start takes, 1 to 1000000
     #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
     pub(crate) weight: u32,
-    /// What `status` calls this process. Default: CMD pid N, or turns pid N
+    /// Name of this process in `status`. Default: CMD pid N, or turns pid N
     #[arg(long, value_name = "TEXT", value_parser = label)]
     pub(crate) label: Option<String>,
 }
@@ -195,25 +207,26 @@ pub(crate) struct Shard {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) shard: Shard,
-    /// Give up, with exit code 75, if CMD was not started within this time; 0s: now or never
+    /// Give up with exit code 75 if CMD has not started within this time; 0s: now or never.
+    /// Default: wait
     ///
-    /// It also makes `run` try again until then if the store cannot be reached at first.
+    /// With it, `run` also retries until then if the store cannot be reached at first.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
     pub(crate) start_within: Option<Duration>,
     /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// The command and its arguments. A `--` may stand before it
+    /// The command and its arguments. A `--` before it is optional
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Show how a queue stands and why nothing is starting. Changes nothing.
+/// Show the rate limit and the tasks of a queue, and why nothing starts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue status --store redis://localhost --queue api
-  interval-queue status --json | jq .reason    # all times in it are microseconds")]
+  interval-queue status --json | jq .reason    # times are in microseconds")]
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -222,7 +235,7 @@ pub(crate) struct Status {
     pub(crate) json: bool,
 }
 
-/// List the queues of a state, with their pace, their stored tasks, and what is in force.
+/// List the queues of a store, with their rates, tasks, pauses and holds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -237,38 +250,43 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-/// What is paused or resumed: a queue, or kinds and keys of its stored tasks.
+/// The queue, or the kinds and keys of its stored tasks, to pause or resume.
 #[derive(Debug, Args)]
 pub(crate) struct Halt {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Only stored tasks of this kind; may be given several times
+    /// Stored tasks of this kind instead of the queue; may be given several times
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(crate) kinds: Vec<Kind>,
-    /// Only stored tasks with this key; may be given several times. A resumed key has the limit of the queue
+    /// Stored tasks with this key instead of the queue; may be given several times
+    ///
+    /// A resumed key has the key limit of the queue again.
     #[arg(long = "key", value_name = "KEY", value_parser = key)]
     pub(crate) keys: Vec<Key>,
 }
 
 impl Halt {
-    /// Whether it is about a part of the stored tasks.
+    /// Whether kinds or keys are named.
     pub(crate) fn is_of_parts(&self) -> bool {
         !self.kinds.is_empty() || !self.keys.is_empty()
     }
 }
 
-/// Start nothing for some time, for a `Retry-After`. A longer hold that is in force stays.
+/// Start nothing for some time, as after a `Retry-After`. A longer hold in force stays.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue hold 30s --store redis://localhost --queue api")]
 pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// For how long, at most 366days
+    /// How long nothing starts, 1us to 366days
     #[arg(value_name = "DURATION", allow_hyphen_values = true, value_parser = interval)]
     pub(crate) duration: Duration,
 }
 
-/// Change the pace for all, now. A queue of stored tasks that has none gets one.
+/// Change the rate or the running limit of a queue, now, for all processes.
+///
+/// A queue of stored tasks that has no rate gets one. For the limits and retention of stored tasks
+/// see `tasks set`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("settings").args(["every", "rate", "max_running"]).required(true).multiple(true))]
 #[command(after_help = "\
@@ -281,19 +299,20 @@ pub(crate) struct Set {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
-    /// How many commands may run at once, or none
+    /// How many commands of `run`, `each` and `turns` may run at once, over all processes, or none.
+    /// Default: unchanged
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
 }
 
 pub(crate) fn store_url(text: &str) -> Result<String, String> {
     if text.starts_with("memory:") || text.starts_with("sqlite::memory:") {
-        let why = "it is private to one process and shares no pace";
+        let why = "this store is private to one process";
         return Err(format!("{why}: give file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE"));
     }
     if text.parse::<TaskState>().is_ok() && !Path::new(text).exists() {
         return Err(format!(
-            "{text} is a state of tasks: `interval-queue tasks list --state {text}` selects by it; give a URL here, or ./{text}"
+            "{text} is a state of tasks: for tasks in it run `interval-queue tasks list --state {text}`; else give a URL or ./{text}"
         ));
     }
     if is_directory(text) {
@@ -302,8 +321,8 @@ pub(crate) fn store_url(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A path alone is that of a directory, unless it is or looks like that of a file. What has an @ or an = may
-/// be an address with a password.
+/// Whether the text is the path of a directory: it has no scheme and neither is nor looks like a
+/// file. A text with an `@` or an `=` may be an address with a password, so it is none.
 fn is_directory(text: &str) -> bool {
     let path = Path::new(text);
     let looks_like_a_file =

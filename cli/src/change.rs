@@ -23,7 +23,7 @@ pub(crate) async fn pause(halt: Halt) -> Result<(), Failure> {
     match paused {
         // A pause can be there before the first task.
         Err(failure) if failure.code == NOINPUT && create(&halt.target, TasksChange::Pause).await? => {
-            print(&format!("{}: no pace, stored tasks paused; the queue is new", halt.target.queue))
+            print(&format!("{}: no rate, stored tasks paused; the queue is new", halt.target.queue))
         }
         paused => paused,
     }
@@ -54,8 +54,8 @@ async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
         tasks.change(change.clone()).await?;
         let now = match (pauses, was_paused) {
             (true, _) => "paused",
-            (false, true) => "not paused any more",
-            (false, false) => "not paused: nothing was",
+            (false, true) => "resumed",
+            (false, false) => "were not paused",
         };
         print(&format!("{}: stored tasks of {what} {now}", halt.target.queue))?;
         if pauses && !is_known(&tasks, &change).await? {
@@ -99,7 +99,7 @@ async fn create(target: &Target, change: TasksChange) -> Result<bool, Failure> {
 async fn also_of_tasks(target: &Target, change: Change, tasks: Option<&str>) -> Result<(), Failure> {
     let changed = match (target.change(change).await, tasks) {
         (Err(failure), Some(tasks)) if failure.code == NOINPUT => {
-            return print(&format!("{}: no pace, {tasks}", target.queue));
+            return print(&format!("{}: no rate, {tasks}", target.queue));
         }
         (changed, _) => changed?,
     };

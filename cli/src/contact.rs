@@ -96,7 +96,7 @@ impl Contact {
         news.outage = Some((outages.describe(failure), since));
         let then = match news.stage {
             Stage::Waiting => "waiting",
-            Stage::Running => "the command goes on; its share may be given away when its lease ends",
+            Stage::Running => "the command continues; its permit is free again when its lease ends",
             Stage::Leaving => return,
         };
         drop(news);
@@ -115,7 +115,7 @@ impl Contact {
     pub(crate) async fn tell_pauses<T>(&self) -> T {
         let mut paused = self.paused.subscribe();
         for (is_paused, text) in
-            [(true, "the queue is paused; waiting"), (false, "the queue goes on")].into_iter().cycle()
+            [(true, "the queue is paused; waiting"), (false, "the queue is resumed")].into_iter().cycle()
         {
             // The sender is in `self`.
             let _ = paused.wait_for(|paused| *paused == is_paused).await;
@@ -192,9 +192,9 @@ impl fmt::Display for Contact {
         match (&news.outage, &news.wait) {
             (Some((outage, _)), _) => f.write_str(outage),
             (None, Some(WaitReason::Paused)) => f.write_str("the queue is paused"),
-            (None, Some(WaitReason::AtMaxRunning)) => f.write_str("as many jobs run as may"),
+            (None, Some(WaitReason::AtMaxRunning)) => f.write_str("the limit of running jobs is reached"),
             (None, Some(WaitReason::Behind { shard, ticket })) => {
-                write!(f, "ticket {ticket} of shard {shard} is before it")
+                write!(f, "ticket {ticket} of shard {shard} is ahead of it")
             }
             (None, _) => f.write_str("its slot has not come"),
         }

@@ -1,4 +1,4 @@
-//! `delete` and `prune`: queues that nobody needs any more.
+//! `delete` and `prune`: deletion of queues.
 
 use std::{
     io::{self, IsTerminal},
@@ -21,59 +21,62 @@ use crate::{
     tasks::{Content, Tasks, open_queue},
 };
 
-/// Delete queues that nobody uses.
+/// Delete queues with their rates, tasks and schedules.
 ///
-/// Nothing of them is stored any more: not the tickets, the interval, a pause or a hold, nor stored tasks and schedules.
-/// The command lists what it would delete and asks once. A queue that living processes wait or run in is refused, with
-/// their names, and so is one whose tasks a worker serves.
+/// The command lists what it would delete and asks once. It refuses a queue in which live processes
+/// wait or run, and names them. It also refuses a queue whose tasks a worker serves.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue delete --store redis://localhost customer-7 customer-8
   interval-queue delete --yes api              # in a script: without asking
-  interval-queue delete --force --yes api      # those that wait bring it back and go on
+  interval-queue delete --force --yes api      # although processes wait in it
 
-A queue whose tasks a worker serves is refused also with --force: stop its workers
-first. The ids of deleted tasks are kept for 20 minutes at least, so that a repeated
-`add` does not run one again. If the deletion is interrupted, the queue is paused and
-a part of it deleted: run the command again.
+Forced deletion:
+  Waiting processes create the queue again and continue. A queue whose tasks a
+  worker serves is refused also with --force: stop its workers first.
 
-A service that has the queue open without jobs brings it back with its next one.
-A command that is started meanwhile may start at once, as in any new queue, and
-needs --every.")]
+Notes:
+  The ids of deleted tasks are kept for at least 20 minutes, so that a repeated
+  `add` does not run a task again. An interrupted deletion leaves the queue
+  paused and partly deleted: run the command again. A service that has the
+  queue open without jobs creates it again with its next job. A command that is
+  started meanwhile may start at once, as in any new queue, and needs
+  --every.")]
 pub(crate) struct Delete {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Delete them also while processes wait or run in them
+    /// Delete queues also while processes wait or run in them
     #[arg(long)]
     pub(crate) force: bool,
-    /// Do not ask; needed where there is no terminal to ask on
+    /// Do not ask; required without a terminal
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// The queues. Not taken from INTERVAL_QUEUE_NAME
+    /// Names of the queues; INTERVAL_QUEUE_NAME is not used
     #[arg(value_name = "NAME", required = true)]
     pub(crate) queues: Vec<QueueName>,
 }
 
-/// Delete the queues that were not used for some time.
+/// Delete queues that were not used for some time.
 ///
-/// Those stay that are paused or held, that have a slot ahead, or that living processes wait or run in.
-/// Looking at a queue is no use of it. Prints a line for each that goes.
+/// It keeps queues that are paused or held, that have a slot ahead, or in which live processes wait
+/// or run. Reading a queue does not count as use. It prints a line for each deleted queue.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue prune --idle-for 30days --dry-run --store postgres://user@db.internal/jobs
-  0 3 * * * interval-queue prune --idle-for 30days    # in a crontab that sets INTERVAL_QUEUE_STORE
+  interval-queue prune --idle-for 30days --dry-run
+  # In a crontab that sets INTERVAL_QUEUE_STORE:
+  0 3 * * * interval-queue prune --idle-for 30days
 
-Redis forgets idle queues by itself, after its ?idle_expiry (7days), but not
-those that are paused.")]
+Redis deletes idle queues by itself, after its ?idle_expiry (7days), unless
+they are paused.")]
 pub(crate) struct Prune {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// How long nobody used them, at least
+    /// Delete queues that were not used for at least this long
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) idle_for: Duration,
-    /// Print what would go, and delete nothing
+    /// Print what would be deleted, and delete nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -144,7 +147,7 @@ impl Plan {
     fn in_words(&self) -> String {
         let pace = self.pace.as_ref().map(|snapshot| {
             let idle = about(snapshot.at - snapshot.record.seen_at);
-            format!("its pace, {}, last used {idle} ago", crate::rate::pace(&snapshot.record.meters.rates()))
+            format!("its rate, {}, last used {idle} ago", crate::rate::pace(&snapshot.record.meters.rates()))
         });
         let tasks = self.tasks.as_ref().map(Content::in_words);
         let parts: Vec<_> = [tasks, pace].into_iter().flatten().collect();
@@ -175,7 +178,7 @@ impl Plan {
 /// Asks on the terminal whether as many queues are to be deleted.
 fn is_agreed(many: usize) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let text = "delete asks before it deletes, and there is no terminal to ask on: give --yes";
+        let text = "delete asks before it deletes: without a terminal, give --yes";
         return Err(Failure::new(USAGE, text));
     }
     let what = if many == 1 { "it".to_owned() } else { format!("these {many} queues") };
@@ -245,7 +248,7 @@ async fn carry_out(store: &Store, queue: &QueueName, deletion: Deletion) -> Resu
 
 fn refused(queue: &QueueName, failure: Failure) -> Failure {
     let message = match failure.code {
-        NOINPUT => format!("there is no queue {:?} here: see `interval-queue list`", queue.as_str()),
+        NOINPUT => format!("there is no queue {:?} in this store: see `interval-queue list`", queue.as_str()),
         TEMPFAIL => format!("{queue}: {} (--force)", failure.message),
         _ => format!("{queue}: {}", failure.message),
     };

@@ -1,4 +1,4 @@
-//! What the program writes about itself: completions for shells, manual pages, and the schema of its JSON.
+//! Documents about the program: completions for shells, manual pages, and the schema of its JSON.
 
 use std::{
     fs,
@@ -18,40 +18,44 @@ use crate::{
 /// The name of the program, wherever it was called from.
 const NAME: &str = "interval-queue";
 
-/// Print a script that completes the command line in a shell.
+/// Print the completion script for a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  interval-queue completions bash > ~/.local/share/bash-completion/completions/interval-queue
-  interval-queue completions zsh > ~/.zfunc/_interval-queue    # a directory of $fpath
-  interval-queue completions fish > ~/.config/fish/completions/interval-queue.fish")]
+  cd ~/.local/share/bash-completion/completions
+  interval-queue completions bash > interval-queue
+  # In a directory of $fpath:
+  interval-queue completions zsh > _interval-queue
+  cd ~/.config/fish/completions
+  interval-queue completions fish > interval-queue.fish")]
 pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Write the manual: a page for the program and one for each command.
+/// Write the manual pages of the program and of each command.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue man | man -l -
   interval-queue man ~/.local/share/man/man1")]
 pub(crate) struct Manual {
-    /// Where the pages go, as interval-queue.1, interval-queue-run.1, …; made if it is not there. Default: to
-    /// stdout
+    /// Directory for the pages, as interval-queue.1, interval-queue-run.1, …; created if missing.
+    /// Default: stdout
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
 
-/// Print the JSON Schema of what commands print with `--json`.
+/// Print the JSON Schema of the output of `--json`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue schema > status.schema.json
   interval-queue schema tasks > tasks.schema.json")]
 pub(crate) struct Schema {
-    /// Of `status` and `list`, or of `tasks` and its subcommands
+    /// The commands: `status` for `status` and `list`, `tasks` for `tasks`, `schedule list` and
+    /// `add --flow`
     #[arg(value_enum, default_value_t = Of::Status)]
     of: Of,
 }
@@ -162,11 +166,7 @@ fn environment(command: &Command) -> String {
     };
     let variables = [
         ("store", "INTERVAL_QUEUE_STORE", "The store of the queues, unless \\-\\-store is given."),
-        (
-            "queue",
-            CHOSEN,
-            "The queue, unless \\-\\-queue is given; for watch, the one that is chosen at first.",
-        ),
+        ("queue", CHOSEN, "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first."),
     ];
     let mut page = String::new();
     for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| said(option)) {

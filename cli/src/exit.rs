@@ -192,9 +192,7 @@ pub(crate) fn clap(error: &clap::Error) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::InvalidUtf8
         && let Some(what) = not_utf8()
     {
-        say(&format!(
-            "{what} is not UTF-8, which all but CMD, its arguments and the names of files has to be"
-        ));
+        say(&format!("{what} is not UTF-8: only CMD, its arguments and names of files need not be"));
         return ExitCode::from(USAGE);
     }
     // A reader that closes the pipe has read enough.

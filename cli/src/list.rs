@@ -100,7 +100,7 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
                 Err(failure) => [name.to_string(), none(), none(), none(), failure.message.clone()],
             })
             .collect();
-        print(&table(["QUEUE", "EVERY", "RATE", "TASKS", "STANDING"], &rows, room()))?;
+        print(&table(["QUEUE", "EVERY", "RATE", "TASKS", "STATUS"], &rows, room()))?;
     }
     // One that cannot be read does not hide the others, but it is told.
     match queues.into_iter().find_map(|(name, found)| found.err().map(|failure| (name, failure))) {

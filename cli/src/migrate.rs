@@ -8,19 +8,20 @@ use crate::{
     place::without_secrets,
 };
 
-/// Make the tables of an SQLite or PostgreSQL store, or print the SQL that makes them.
+/// Create the tables of an SQLite or PostgreSQL store, or print the SQL that creates them.
 ///
-/// The first command that stores something makes them, too. `migrate` is for a role that may create tables, on behalf of
-/// roles that may not. It makes only what is missing, all tables of a kind in one transaction.
+/// The first command that stores something creates them, too. Use `migrate` to create them as a
+/// role that may create tables, for roles that may not. It creates only what is missing: the tables
+/// of rates in one transaction, the tables of tasks in another.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue migrate --store postgres://owner@db.internal/jobs
-  interval-queue migrate --print --store postgres://app@db.internal/jobs > tables.sql")]
+  interval-queue migrate --store postgres://app@db.internal/jobs --print")]
 pub(crate) struct Migrate {
     #[command(flatten)]
     store: StoreArgs,
-    /// Print the SQL, and change nothing
+    /// Print the SQL that creates the missing tables, and change nothing
     #[arg(long)]
     print: bool,
 }
@@ -35,8 +36,8 @@ pub(crate) async fn migrate(migrate: Migrate) -> Result<(), Failure> {
         }
         Some(missing) if migrate.print => return print_as_it_is(missing.as_bytes()),
         Some(_) => match store.make_tables().await? {
-            true => say(&format!("made the tables in {place}")),
-            false => say(&format!("nothing to do: another process has made the tables in {place}")),
+            true => say(&format!("created the tables in {place}")),
+            false => say(&format!("nothing to do: another process has created the tables in {place}")),
         },
     }
     Ok(())

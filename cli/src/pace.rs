@@ -1,4 +1,4 @@
-//! How fast a queue is to be, as the command line says it: `--every`, or `--rate` with `--burst`.
+//! The rate of a queue on the command line: `--every`, or `--rate` with `--burst`.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::{
 pub(crate) struct PaceArgs(Option<Pace>);
 
 impl PaceArgs {
-    /// What was said; none if nothing was.
+    /// Returns `None` if no rate was given.
     pub(crate) fn pace(&self) -> Option<Pace> {
         self.0.clone()
     }
 
-    /// The same as the queue is told, after a word on what has no effect.
+    /// The rates as the queue stores them. Prints a warning for each rate that has no effect.
     pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
         let Some(pace) = &self.0 else { return Ok(None) };
         for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {
-            say(&format!("a rate of one {rate} has no effect beside one {by}"));
+            say(&format!("the rate of one {rate} has no effect: one {by} is stricter"));
         }
         Ok(Some(pace.rates().map_err(interval_queue::Error::from)?))
     }
 }
 
-/// So many in so much time.
+/// `count` starts per `per`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RateArg {
     count: u64,
@@ -53,7 +53,7 @@ fn rate(text: &str) -> Result<RateArg, String> {
     let with_number =
         if unit.starts_with(|c: char| c.is_ascii_digit()) { unit.into() } else { format!("1{unit}") };
     let per = positive(&with_number).map_err(|error| match unit {
-        "" => format!("{shown} has no time behind the /: {example}"),
+        "" => format!("{shown} has no time after the /: {example}"),
         _ => format!("{shown}: {error}"),
     })?;
     Ok(RateArg { count, per })
@@ -68,18 +68,19 @@ impl Args for PaceArgs {
                     .value_name("DURATION")
                     .value_parser(interval)
                     .conflicts_with("rate")
-                    .help("The time between two starts: 250ms, 1.5s, 2min, …; 1us to 366days"),
+                    .help("Time between two starts, 1us to 366days: 250ms, 1.5s, 2min. Default: the stored rate"),
             )
             .arg(
                 pace("rate")
                     .value_name("N/UNIT")
                     .value_parser(rate)
                     .action(ArgAction::Append)
-                    .help("How many starts in how much time: 5/s, 10000/day; several hold together")
+                    .help("Starts per time: 5/s, 10000/day; several hold together. Default: the stored rate")
                     .long_help(
-                        "How many starts in how much time: 5/s, 300/min, 10000/day, 1/250ms. May be given up to eight \
-                         times; all of them hold.\n\nStarts of the fastest are evenly apart, unless --burst follows it. \
-                         A slower one is a quota: never more than N in any such time, up to a tenth of them at once.",
+                        "Starts per time: 5/s, 300/min, 10000/day, 1/250ms. May be given up to eight times; all of \
+                         them hold. Default: the stored rate.\n\nStarts of the fastest rate are evenly spaced, unless \
+                         --burst follows it. A slower rate is a quota: never more than N starts in any window of its \
+                         length, and up to a tenth of them at once.",
                     ),
             )
             .arg(
@@ -87,7 +88,7 @@ impl Args for PaceArgs {
                     .value_name("N")
                     .value_parser(value_parser!(u32))
                     .action(ArgAction::Append)
-                    .help("How many starts may come at once after a time without: of the --rate or --every before it"),
+                    .help("Starts at once after a time without, for the --rate or --every before it. Default: 1"),
             )
     }
 
@@ -130,7 +131,7 @@ impl FromArgMatches for PaceArgs {
                 (Said::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
                 (Said::Burst(burst), _) => {
                     let text = format!(
-                        "--burst {burst} belongs to the --rate or --every before it, of which there is none: write --rate 5/s --burst {burst}"
+                        "--burst {burst} needs a --rate or --every before it: write for example --rate 5/s --burst {burst}"
                     );
                     return Err(Error::raw(ErrorKind::ArgumentConflict, text));
                 }
@@ -173,14 +174,14 @@ mod tests {
         for (words, says) in [
             ("--rate 5", "write for example 5/s"),
             ("--rate x/s", "no number before the /"),
-            ("--rate 5/", "no time behind the /"),
+            ("--rate 5/", "no time after the /"),
             ("--rate 5/parsec", "5/parsec: "),
             ("--rate 5/M", "5/M: 1M: M is no unit here: write months, or min for minutes"),
             ("--rate 0/s", "give at least 1"),
             ("--rate 1000000000/s", "at most one per microsecond"),
             ("--rate 5/s --burst 0", "burst 0"),
             ("--burst 20", "--rate 5/s --burst 20"),
-            ("--rate 5/s --burst 2 --burst 3", "of which there is none"),
+            ("--rate 5/s --burst 2 --burst 3", "needs a --rate or --every before it"),
             ("--every 1s --rate 5/s", "cannot be used with"),
         ] {
             let error = parse(words).unwrap_err();

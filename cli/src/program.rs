@@ -88,7 +88,7 @@ pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
         return no_interpreter(path, &interpreter);
     }
     let hint = if Path::new(path).exists() {
-        ": the file is there, so the loader that it asks for may be missing, as for a program of another system"
+        ": the file exists, but its loader may be missing, as for a program of another system"
     } else {
         ""
     };
@@ -106,7 +106,7 @@ fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
     // A carriage return at its end shows.
     let interpreter = interpreter.escape_debug();
     let text = format!(
-        "cannot execute {}: its first line asks for \"{interpreter}\", which is not there",
+        "cannot execute {}: its first line names \"{interpreter}\", which does not exist",
         name.display()
     );
     Failure::new(NOT_FOUND, text)

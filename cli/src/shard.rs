@@ -99,10 +99,8 @@ impl Shard {
 
     fn no_interval(&self) -> Failure {
         let queue = self.target.queue.as_str();
-        Failure::new(
-            NOINPUT,
-            format!("there is no queue {queue:?} here yet: give its interval, for example --every 250ms"),
-        )
+        let text = format!("there is no queue {queue:?} in this store: give its rate, as in --every 250ms");
+        Failure::new(NOINPUT, text)
     }
 }
 
@@ -111,11 +109,11 @@ fn warn_of_new_settings(queue: &IntervalQueue, before: Settings) {
     let name = queue.name().as_str();
     if queue.rates() != rates {
         let (before, now) = (pace(&rates), pace(&queue.rates()));
-        say(&format!("pace of queue {name:?} changed from {before} to {now} for all shards"));
+        say(&format!("rate of queue {name:?} changed from {before} to {now}, for all processes"));
     }
     if queue.max_running() != max_running {
         let (before, now) = (limit(max_running), limit(queue.max_running()));
-        say(&format!("running limit of queue {name:?} changed from {before} to {now} for all shards"));
+        say(&format!("running limit of queue {name:?} changed from {before} to {now}, for all processes"));
     }
 }
 
@@ -124,7 +122,7 @@ fn warn_of_kept_settings(queue: &IntervalQueue) {
     let (name, kept) = (queue.name().as_str(), queue.settings());
     if asked.rates != kept.rates {
         let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
-        say(&format!("queue {name:?} keeps its pace, {kept}, not {asked}: --override changes it for all"));
+        say(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all"));
     }
     if asked.max_running != kept.max_running {
         let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));

@@ -53,14 +53,14 @@ fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
     );
     let lines = [
         named("queue", queue.as_str(), room),
-        named("pace", &pace(&record.meters.rates()), room),
+        named("rate", &pace(&record.meters.rates()), room),
         named("starts", &starts, room),
         named("next", &snapshot.standing().to_string(), room),
         named("tickets", &tickets, room),
         named("running", &running_now(snapshot), room),
     ];
     let shards = if record.shards.is_empty() {
-        "shards   none has work".into()
+        "shards   none waits or runs".into()
     } else {
         let rows: Vec<_> = in_order(record)
             .into_iter()
@@ -85,7 +85,7 @@ fn in_order(record: &Record) -> Vec<(&ShardId, &Presence)> {
 fn running_now(snapshot: &Snapshot) -> String {
     match snapshot.record.max_running {
         Some(_) => format!("{}, {}", snapshot.running(), running(snapshot.record.max_running)),
-        None => "not counted: any number may".into(),
+        None => "not counted, since there is no limit".into(),
     }
 }
 

@@ -83,8 +83,8 @@ impl Target {
     /// The error that there is no such queue.
     pub(crate) fn missing(&self) -> Failure {
         let queue = self.queue.as_str();
-        let way_out = "see `interval-queue list`, or make it with `interval-queue run --every`";
-        Failure::new(NOINPUT, format!("there is no queue {queue:?} here: {way_out}"))
+        let way_out = "see `interval-queue list`, or create it with `interval-queue run --every`";
+        Failure::new(NOINPUT, format!("there is no queue {queue:?} in this store: {way_out}"))
     }
 
     /// Changes something for all shards.

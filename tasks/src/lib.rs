@@ -1,6 +1,11 @@
-//! Stored tasks: work that outlives its process. Producers add tasks to a queue in a store, and
-//! workers in any number of processes run them. There is no server, scheduler or leader besides the
-//! store, which is a database or server that you already have, or a file.
+//! A task queue and a distributed rate limiter, for Rust and for any other language. This crate is
+//! the task queue: it runs stored tasks with retries, cron schedules and workflows, on the SQLite,
+//! PostgreSQL or Redis that you already have, or in a directory. With the rate limiter, the crate
+//! `interval-queue`, many processes start tasks at one exact shared rate.
+//!
+//! A **task** is a JSON payload, and a kind that selects the handler. It outlives the process that
+//! added it: producers add tasks to a queue in a store, and workers in any number of processes run
+//! them. There is no broker, no scheduler process and no leader.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -106,5 +111,5 @@ pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use transfer::Transferred;
 pub use worker::{
-    Context, Inputs, Load, Outage, Places, TaskError, Turns, Worker, WorkerBuilder, WorkerHandle,
+    Context, Inputs, Load, Outage, Permits, QueueOrder, TaskError, Worker, WorkerBuilder, WorkerHandle,
 };

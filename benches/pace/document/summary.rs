@@ -19,7 +19,7 @@ pub(super) fn beginning(report: &Report) -> String {
     others.sort_unstable();
     others.dedup();
     let ran = "ran beside it, in the same run on the same machine, \
-               [set up as their documentation tells](../benches/peers/README.md)";
+               [set up as their documentation tells](https://github.com/interval-queue/interval-queue/blob/main/benches/peers/README.md)";
     let beside = match others.as_slice() {
         [] => String::new(),
         [other] => format!(" {other} {ran}."),

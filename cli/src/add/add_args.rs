@@ -1,4 +1,4 @@
-//! What the command line of `add` says.
+//! The command line of `add`.
 
 use clap::{ArgGroup, Args};
 use interval_queue_tasks::FlowId;
@@ -8,45 +8,59 @@ use crate::args::{EXIT_CODES, Target};
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db
+  export INTERVAL_QUEUE_NAME=mail
   interval-queue add '{\"to\": \"ada@example.com\"}'
-  interval-queue add --kind digest --delay 1h --unique 'digest of ada' '\"ada\"'
-  interval-queue add --key 'customer 7' --ordered 1 2 3    # strictly one after the other
-  jq -c '.[]' letters.json | interval-queue add -q -       # a task for each line
-  interval-queue add --flow pipeline.json                  # tasks that wait for each other
+  interval-queue add --kind digest --delay 1h --unique digest-ada '\"ada\"'
+  # Run three tasks strictly one after the other:
+  interval-queue add --key customer-7 --ordered 1 2 3
+  # Add a task for each line:
+  jq -c '.[]' letters.json | interval-queue add -q -
+  # Add tasks that wait for each other:
+  interval-queue add --flow pipeline.json
 
-Tasks are JSON: text needs quotes within those of the shell, as in '\"text\"'. They are
-stored when their ids are printed, and run by `interval-queue work` or by a service that
-uses the Rust crate interval-queue-tasks.
+A payload is JSON. Text needs double quotes inside the quotes of the shell, as
+in '\"text\"'. A task is stored when its id is printed. `interval-queue work` runs
+it, or a service that uses the Rust crate interval-queue-tasks.
 
 Input:
-  With - each line is one payload; empty lines are left out. It is added as it comes, a
-  thousand lines at once at most. A line that is no JSON ends the program with 65, which
-  names it; all lines before it are added then, and those behind it are not.
+  With -, each line of stdin is a payload. Empty lines are skipped. Lines are
+  added as they arrive, up to a thousand at once. A line that is not JSON, or
+  too long, ends the program with 65, and the error names the line. All lines
+  before it are added; that line and later ones are not.
 
-Tasks that wait for each other are a flow, added as a whole or not at all:
+Outage:
+  `add` retries for a minute if the store does not answer, and adds nothing
+  twice.
+
+Flows:
+  A flow is a set of tasks that wait for each other. It is added as a whole or
+  not at all. This is pipeline.json:
+
   {
-    \"fetch\": {\"kind\": \"fetch\", \"payload\": {\"url\": \"https://example.com/list\"}},
+    \"fetch\": {\"kind\": \"fetch\", \"payload\": {\"url\": \"https://example.com\"}},
     \"count\": {\"kind\": \"count\", \"after\": \"fetch\", \"max_attempts\": 3},
-    \"mail\":  {\"kind\": \"mail\", \"after\": [\"count\", {\"name\": \"fetch\", \"as\": \"list\", \"on_failure\": \"run\"}]}
+    \"mail\": {
+      \"kind\": \"mail\",
+      \"after\": [\"count\", {\"name\": \"fetch\", \"as\": \"list\", \"on_failure\": \"run\"}]
+    }
   }
-Or a list of such objects, each with its \"name\". What a task waits for is a name of the flow or
-the id of a stored task. Its result is the input of that name, or the one behind \"as\". If it
-does not end well, the task is cancelled, or does what \"on_failure\" says: cancel, run or wait.
-Also: priority, key, ordered, delay, deadline, unique, on_conflict, max_attempts, weight, tags.
-At most 20,000 tasks, and 10,000 that one waits for. The id and the name of each are printed.
-`interval-queue tasks wait --flow ID` waits for it; with --flow-id it is added once.
 
-A store that does not answer is asked again for a minute, and nothing is added twice. With
---unique a second task of that name is not added while the first one has not ended: the id
-of the first one is printed, and a line on stderr says so.
+  A list of such objects, each with a \"name\", is a flow, too. \"after\" is a name
+  of the flow, the id of a stored task, an object, or a list of these. The
+  result of an upstream is an input of the task, under its name or under \"as\".
+  \"on_failure\" sets what happens if an upstream fails or is cancelled: cancel
+  (the default), run or wait. Other fields: priority, key, ordered, delay,
+  deadline, unique, on_conflict, max_attempts, weight, tags. A flow has at most
+  20,000 tasks, a task at most 10,000 upstreams. The id and the name of each
+  task are printed. `interval-queue tasks wait --flow ID` waits for the flow.
 ";
 
-/// What the document of a flow says of each task.
+/// Options that the document of a flow sets for each task.
 const OF_ONE: [&str; 10] =
     ["kind", "priority", "key", "ordered", "delay", "deadline", "unique", "max_attempts", "weight", "tags"];
 
-/// Store tasks, which outlive this process and run once each has a worker.
+/// Store tasks for workers to run, and print their ids.
 #[derive(Debug, Args)]
 #[command(name = "add", after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples and exit codes.")]
@@ -56,19 +70,20 @@ pub(crate) struct AddArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) task: TaskOptions,
-    /// Add tasks that wait for each other, from this JSON file, see below; or - for the standard input
+    /// Add a flow, tasks that wait for each other, from this JSON file, or from stdin with -; see
+    /// below
     #[arg(long, value_name = "FILE|-", conflicts_with_all = OF_ONE)]
     pub(crate) flow: Option<String>,
-    /// The id of the flow: what is added under it again, from wherever, is not added twice. Default: a new one
+    /// Id of the flow: adding the flow again under this id adds nothing. Default: a new id
     #[arg(long, value_name = "ID", requires = "flow", conflicts_with = "payloads")]
     pub(crate) flow_id: Option<FlowId>,
     /// With --flow, print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long, requires = "flow", conflicts_with = "payloads")]
     pub(crate) json: bool,
-    /// Print no ids, and show no progress
+    /// Print no ids and no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The payloads, each a JSON value; or - for one in each line of the standard input
+    /// The payload of each task, a JSON value; or - to read one payload from each line of stdin
     #[arg(value_name = "JSON|-", allow_negative_numbers = true)]
     pub(crate) payloads: Vec<String>,
 }

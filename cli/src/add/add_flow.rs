@@ -64,13 +64,14 @@ fn in_words(added: &AddedFlow) -> String {
         } += 1;
     }
     let mut words = match new == all {
+        true if all == 1 => format!("flow {}: 1 task", added.flow()),
         true => format!("flow {}: {all} tasks", added.flow()),
         false => format!("flow {}: {new} of {all} tasks added", added.flow()),
     };
     for (count, what) in [
-        (again, "there before"),
-        (kept, "kept out by a unique name"),
-        (replaced, "put in the place of another one"),
+        (again, "existed before"),
+        (kept, "not added, since another task holds the unique name"),
+        (replaced, "replaced another task"),
     ] {
         if count > 0 {
             words += &format!(", {count} {what}");
@@ -289,7 +290,8 @@ fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
     if left.is_empty() {
         return Ok(ordered);
     }
-    Err(Failure::new(DATAERR, format!("{}: tasks can wait for others, not for each other", cycle(&left))))
+    let text = format!("{}: a task cannot wait for itself, directly or through others", cycle(&left));
+    Err(Failure::new(DATAERR, text))
 }
 
 /// One of the cycles among tasks that all wait for another one of these.

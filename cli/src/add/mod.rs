@@ -39,7 +39,7 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
     }
     let from_stdin = add.payloads == ["-"];
     if add.task.unique.is_some() && add.payloads.len() > 1 {
-        let text = "--unique names one task: give one payload, or `add` each by itself";
+        let text = "--unique is for one task: give one payload, or run `add` for each";
         return Err(Failure::new(USAGE, text));
     }
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
@@ -73,7 +73,7 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
 /// The payloads on the command line.
 fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
     if texts.iter().any(|text| text == "-") {
-        return Err(Failure::new(USAGE, "- is the standard input: give it alone, or payloads"));
+        return Err(Failure::new(USAGE, "- is stdin: give it alone, or give payloads"));
     }
     let json =
         |text: &String| Json::new(text.as_str()).map_err(|error| Failure::new(USAGE, error.to_string()));
@@ -134,8 +134,8 @@ impl<'a> Adder<'a> {
         }
         let place = line.number.map_or("the payload".into(), |number| format!("line {number}"));
         let text = format!(
-            "{place} has {size} bytes: this queue stores at most {most} of a payload, so store what is large elsewhere and \
-             add where it is"
+            "{place} has {size} bytes: a payload of this queue has at most {most}, so store large data elsewhere and \
+             add a reference to it"
         );
         Err(Failure::new(if line.number.is_some() { DATAERR } else { USAGE }, text))
     }
@@ -151,10 +151,7 @@ impl<'a> Adder<'a> {
         let added = sent(&*self.store, &self.args.target, add).await?;
         for (added, ours) in added.iter().zip(&ours) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
-                say(&format!(
-                    "nothing was added: task {other} has the unique name {:?} and stands",
-                    name.as_str()
-                ));
+                say(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
             } else if added.id() == *ours {
                 self.added += 1;
             }
@@ -193,7 +190,7 @@ async fn sent(store: &dyn TaskStore, target: &Target, add: Add) -> Result<Vec<Ad
     });
     match reply.await {
         Ok(Reply::Added(added)) => Ok(added),
-        Ok(_) => Err(Failure::new(crate::exit::SOFTWARE, "the store gave an answer of another kind")),
+        Ok(_) => Err(Failure::new(crate::exit::SOFTWARE, "the store returned a reply of another type")),
         Err(failure) if may_have_happened => {
             let message = format!("{}; the tasks may have been added", failure.message);
             Err(Failure { message, ..failure })

@@ -1,4 +1,4 @@
-//! What is said of a task on the command line, besides its payload.
+//! The options of a task on the command line.
 
 use std::time::Duration;
 
@@ -16,38 +16,43 @@ use uuid::Uuid;
 
 use crate::duration::{deadline, delay};
 
-/// What tasks are like.
+/// The options of a task, without its payload.
 #[derive(Debug, Args)]
 pub(crate) struct TaskOptions {
-    /// What handles them: 1 to 200 bytes of printable text
+    /// Kind of the tasks: selects the handler that runs them; 1 to 200 bytes of printable text
     #[arg(long, value_name = "KIND", default_value = "default", value_parser = kind)]
     kind: Kind,
-    /// From -100 to 100; the higher, the more urgent. A step is worth a day of waiting
+    /// Priority from -100 to 100; higher starts earlier. A priority of 1 is worth a day of waiting
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
     #[arg(value_parser = value_parser!(i32).range(-i64::from(MAX_PRIORITY)..=i64::from(MAX_PRIORITY)))]
     priority: i32,
-    /// What they have in common with others that must not run at the same time
+    /// Limit how many tasks of this key run at once: 1, unless `tasks set --key-limit` is used.
+    /// Default: no key
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<Key>,
-    /// Run those of the key strictly in the order of adding, also while one waits to be tried again
+    /// Run the tasks of the key strictly in the order of adding, also across retries
     #[arg(long, requires = "key")]
     ordered: bool,
-    /// Not before this time has passed
+    /// Do not start before this time has passed. Default: start at once
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     delay: Option<Duration>,
-    /// What has not started in this time has failed, what runs then is stopped
+    /// Fail if not started within this time; a task that still runs then is asked to stop. Default:
+    /// none
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = deadline)]
     deadline: Option<Duration>,
-    /// A name that one task of the queue has until it ends; a second one is not added
+    /// Add nothing if a task that has not ended holds this unique name. Default: none
+    ///
+    /// The id of the task that holds the name is printed, and a line on stderr.
     #[arg(long, value_name = "NAME", value_parser = key)]
     pub(crate) unique: Option<Key>,
-    /// After so many failures it has failed for good; 1: it runs at most once. Default: as the queue says, 5
+    /// Fail for good after N failures; 1: run at most once. Default: what the queue sets, at first
+    /// 5
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
     max_attempts: Option<u32>,
-    /// How many intervals of the pace the start of one takes
+    /// Intervals of the rate that a start takes, and capacity of a worker that a run takes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
     weight: u32,
-    /// A word to find it by; may be given several times
+    /// Tag to select the tasks by; may be given several times
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<Tag>,
 }
@@ -65,7 +70,7 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 }
 
 impl TaskOptions {
-    /// A task with this payload, under a new id.
+    /// A task with this payload and a new id.
     pub(super) fn task(&self, payload: Json) -> NewTask {
         let after = |duration: Duration| When::After(Micros::from_duration(duration));
         let mut task = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
@@ -86,7 +91,7 @@ impl TaskOptions {
         task
     }
 
-    /// The same for the library.
+    /// A task with this payload, for the library.
     pub(crate) fn template(&self, payload: Json) -> Task {
         let task = Task::json(self.kind.as_str(), payload).priority(self.priority).weight(self.weight);
         let mut task = self.tags.iter().fold(task, |task, tag| task.tag(tag.as_str()));

@@ -1,4 +1,4 @@
-//! What the command line of `each` says.
+//! The command line of `each`.
 
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf, time::Duration};
 
@@ -12,51 +12,56 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  # One download a second, from this and every other host that does the same:
-  cat urls | interval-queue each --store redis://localhost --queue api --every 1s -- curl -sSO
+  # One download per second, over this and every other host that does the same:
+  cat urls | interval-queue each --queue api --every 1s -- curl -sSO
 
-  # Names with spaces or newlines; `{}` is the item wherever it stands:
-  find . -name '*.flac' -print0 | interval-queue each -0 --every 250ms -- encode {} --to {}.opus
+  # Names with spaces or newlines. `{}` is the item wherever it stands:
+  find . -name '*.flac' -print0 | interval-queue each -0 -- encode {} {}.opus
 
-  # Three attempts for each; what was not done is kept, and makes the next input:
+  # Up to three attempts for each item. Use the failed ones as the next input:
   interval-queue each --retry 2 --failed left -- send {} < letters
   interval-queue each -- send {} < left
 
-  # As the lines come, for ever; answers in the order of the questions:
+  # Handle lines as they arrive. Print answers in the order of the questions:
   tail -f questions | interval-queue each --keep-order -- ask {}
 
-  # Where a shell is needed, the item is given to it as an argument, never put into its script:
+  # If you need a shell, pass the item as an argument, never inside the script:
   interval-queue each -- sh -c 'fetch \"$1\" | store' sh {} < urls
 
 Items:
-  Each line of the input is one. Its newline, or CR and newline, is taken off; a last line
-  needs none. Empty lines are left out. With --null items end with a NUL and are taken byte
-  by byte as they are. Items need not be UTF-8. What starts with a dash is an option to many
-  commands: write `CMD -- {}`. The input is read a little ahead (256 KiB), not to its end.
+  Each line of the input is an item, without its newline, or CR and newline.
+  The last line needs no newline. Empty lines are skipped. With --null an item
+  ends with a NUL, and all other bytes belong to it. Items need not be UTF-8.
+  Many commands take an item that begins with a dash for an option: write
+  `CMD -- {}`. The input is read 256 KiB ahead.
 
-Places in the queue:
-  An item gets its ticket shortly before its turn: this program holds no more places than
-  slots pass in half a second, or one, so that others take turns with it. It holds none for
-  which --jobs leaves no room.
+Tickets:
+  An item takes its ticket shortly before its slot. This process holds tickets
+  for the slots of the next half second, at least one, and no more than --jobs
+  leaves room for. So other processes of the queue start their work in between.
 
 Output:
-  What a command prints is passed on when it has ended, whole: first its stdout, then its
-  stderr. If it is tried again, only the stdout of the last attempt is. Past 64 KiB it waits
-  in an unnamed file of TMPDIR. What processes that a command left behind print later than a second
-  after its end is dropped. The input of commands is empty. They inherit the environment, and
-  INTERVAL_QUEUE_STORE with a password in it, too: -- env -u INTERVAL_QUEUE_STORE CMD keeps
-  that from them.
+  The output of a command is printed whole when the command has ended: its
+  stdout, then its stderr. Of several attempts only the last one's stdout is
+  printed. More than 64 KiB is kept in an unnamed file of TMPDIR. Processes
+  that a command leaves running are awaited for at most a second; their later
+  output is dropped.
 
-Interruption:
-  SIGINT, SIGTERM, SIGHUP or SIGQUIT: nothing more is started, running commands are waited
-  for, and it is told what was read but not started. A signal that a process sent is handed
-  on to them. A second one ends the program at once. It ends as killed by the first. SIGUSR1
-  and SIGUSR2 are handed on. When the reader of stdout goes away, nothing more is started either.
+  The standard input of commands is empty. Commands inherit the environment,
+  also a password in INTERVAL_QUEUE_STORE. To hide it from them, run
+  interval-queue each -- env -u INTERVAL_QUEUE_STORE CMD
+
+Signals:
+  After SIGINT, SIGTERM, SIGHUP or SIGQUIT nothing more starts. `each` waits
+  for the running commands, prints which items were read but not started, and
+  ends as killed by that signal. It forwards a signal that a process sent. A
+  second signal ends it at once. SIGUSR1 and SIGUSR2 are forwarded. Nothing
+  more starts, either, if the reader of stdout goes away.
 ";
 
-/// Run CMD for each line of the input, paced together with everyone else on the queue.
+/// Run CMD for each line of the input, in order, at the rate of the queue.
 ///
-/// `{}` in the arguments is the item; if it is in none, the item is added as the last argument. No shell is
+/// `{}` in the arguments stands for the item. If no argument has it, the item is the last argument. No shell is
 /// involved.
 #[derive(Debug, Args)]
 #[command(after_long_help = format!("{EXAMPLES}\n{EXIT_CODES}"))]
@@ -64,53 +69,54 @@ Interruption:
 pub(crate) struct Each {
     #[command(flatten)]
     pub(crate) shard: Shard,
-    /// How many commands of this process may run at once. Default: 64
+    /// Commands of this process that run at once, at most. Default: 64
     ///
-    /// The pace is the queue's; this keeps commands that hang from filling the machine. Where commands take
-    /// longer than N intervals, it is what limits the rate. The limit of open files (`ulimit -n`) allows
-    /// about a sixth of it.
+    /// It keeps hanging commands from filling the machine. If commands take longer than N intervals
+    /// of the rate, they start more slowly than the rate allows. At most about a sixth of the limit
+    /// of open files (`ulimit -n`) can run.
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Items end with a NUL instead of a newline, as `find -print0` writes them
+    /// Items end with a NUL instead of a newline, as `find -print0` prints them
     #[arg(short = '0', long)]
     pub(crate) null: bool,
-    /// What stands for the item in the arguments
+    /// Text in the arguments that is replaced by the item
     #[arg(short = 'I', long, value_name = "TEXT", default_value = "{}", allow_hyphen_values = true)]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) replace: String,
-    /// Try a command that fails again up to N times, each time in a new slot
+    /// Retry a failed command up to N times, each time in a new slot
     ///
-    /// The first time after 0.1 to 0.2 s, then after twice as much, and so on, at most one to two minutes.
+    /// The first retry waits 0.1 to 0.2 s, each further one twice as long, up to one to two
+    /// minutes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) retry: u32,
-    /// Start nothing more once a command has failed for good
+    /// Start nothing more once a command has failed after all its retries
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// Write the items that failed, were read but not started, or are left running, to this file, as they
-    /// came in
+    /// Write the items that are not done to this file: failed, not started, or left running
     ///
-    /// It is emptied first. If the input is a file and is not read to its end, all the rest is written to it,
-    /// too.
+    /// The file is emptied at the start. If the input is a file that was not read to its end, the
+    /// rest of it follows.
     #[arg(long, value_name = "FILE")]
     pub(crate) failed: Option<PathBuf>,
-    /// Print in the order of the items, not in that in which the commands end
+    /// Print output in the order of the items. Default: in the order in which the commands end
     #[arg(short, long, conflicts_with = "ungroup")]
     pub(crate) keep_order: bool,
-    /// Let commands print as they run, through and into one another; no progress bar then
+    /// Let commands print directly while they run; their output mixes, and there is no progress bar
     #[arg(short, long)]
     pub(crate) ungroup: bool,
-    /// Show no progress bar, and no summary unless something is left undone
+    /// Print no progress bar, and no summary unless items are left
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Give up, with exit code 75, once an item was next for this time and nothing could be started
+    /// Give up with exit code 75 if the next item has not started within this time. Default: wait
     ///
-    /// It also makes `each` try again until then if the store cannot be reached at first.
+    /// With it, `each` also retries until then if the store cannot be reached at first.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) start_within: Option<Duration>,
-    /// End a command after this time: SIGTERM, 5 s later SIGKILL; it has failed then. Default: never
+    /// End a command after this time: SIGTERM, 5 s later SIGKILL; it counts as failed. Default:
+    /// never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// The command and its arguments. A `--` may stand before it
+    /// The command and its arguments. A `--` before it is optional
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }

@@ -339,8 +339,8 @@ impl<'a> Flow<'a> {
             Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
             None => {
                 if !self.running.is_empty() && !self.options.quiet {
-                    let waits = "waiting for the running commands; a second signal ends at once";
-                    self.output.voice()(&format!("nothing more is started; {waits}"));
+                    let waits = "waiting for the running commands; a second signal ends `each` at once";
+                    self.output.voice()(&format!("starting nothing more; {waits}"));
                 }
                 self.stop(Stop::Signal { number, since: now(), insisted: false });
             }

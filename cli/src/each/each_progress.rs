@@ -118,7 +118,7 @@ fn text(counts: Counts, outlook: Option<Expectation>) -> String {
     parts.push(format!("{} running", HumanCount(counts.running)));
     match outlook {
         Some(Expectation::Paused) => parts.push("paused".into()),
-        Some(Expectation::StateLost) => parts.push("state unreachable".into()),
+        Some(Expectation::StateLost) => parts.push("store unreachable".into()),
         Some(Expectation::AtMaxRunning) => parts.push("running limit reached".into()),
         Some(Expectation::In(time)) if time >= Duration::from_secs(1) => {
             parts.push(format!("next in {}", show(whole_seconds(time))));

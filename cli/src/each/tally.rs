@@ -194,16 +194,16 @@ impl Tally {
                 }
                 let path = undone.path.display();
                 lines.push(format!(
-                    "what is not done, {} in all, is not, or not all, in {path}",
+                    "{} items are not done, and {path} does not have all of them",
                     HumanCount(lost)
                 ));
             }
             Some(undone) if !self.is_complete() => {
-                let running = if self.cut_off > 0 { ", with what is left running," } else { "" };
-                lines.push(format!("what is not done{running} is in {}", undone.path.display()));
+                let running = if self.cut_off > 0 { ", also items left running," } else { "" };
+                lines.push(format!("items not done{running} are in {}", undone.path.display()));
             }
             None if self.left + self.cut_off > 0 => {
-                lines.push("--failed FILE would keep what is not done".into());
+                lines.push("to write the items not done to a file, give --failed FILE".into());
             }
             _ => {}
         }
@@ -237,7 +237,7 @@ impl Undone {
     fn create(path: &Path, separator: Separator) -> Result<Self, Failure> {
         let shown = path.display();
         if input_is(path) {
-            let why = format!("--failed {shown} is the input, which would be emptied: name another file");
+            let why = format!("--failed {shown} is the input, which would be emptied: give another file");
             return Err(Failure::new(USAGE, why));
         }
         let file = File::create(path).map_err(|error| {

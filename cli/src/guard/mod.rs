@@ -54,7 +54,7 @@ pub(crate) fn is_meant(args: &[OsString]) -> bool {
 /// Starts CMD when the worker says so, and stays until all that it has started has ended.
 pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
     let Ok(stream) = worker() else {
-        let text = "`guard` is no command for people: `interval-queue work` starts one beside each CMD";
+        let text = "`task-guard` is not for direct use: `interval-queue work` runs one with each CMD";
         return Err(Failure::new(USAGE, text));
     };
     // A Ctrl-C of the terminal is for the worker, which finds what belongs to a guard by its session.
@@ -135,7 +135,7 @@ async fn start(
             Some(Order::Stop(_)) | None => return Ok(None),
         }
     };
-    let (term, kill) = lease.ok_or_else(|| Failure::new(SOFTWARE, "the guard was told no lease"))?;
+    let (term, kill) = lease.ok_or_else(|| Failure::new(SOFTWARE, "the guard was given no lease"))?;
     if now() >= term {
         return Err(Failure {
             passes: true,

@@ -1,6 +1,6 @@
-//! `schedule`: tasks that are made again and again.
+//! `schedule`: tasks that are added again and again.
 //!
-//! `args` is what the command line says, `list` how schedules stand, `words` how rules and times are told.
+//! `schedule_args` is the command line, `schedule_list` prints schedules, `schedule_words` formats rules and times.
 
 mod schedule_args;
 mod schedule_list;
@@ -39,7 +39,7 @@ pub(crate) async fn schedule(schedule: ScheduleArgs) -> Result<(), Failure> {
 async fn add(add: &Add) -> Result<(), Failure> {
     let schedule = add
         .schedule()
-        .ok_or_else(|| Failure::new(USAGE, "nothing says when: give --every, --cron or --after-end"))?;
+        .ok_or_else(|| Failure::new(USAGE, "no rule is given: give --every, --cron or --after-end"))?;
     let most = usize::from(add.next);
     let next = schedule.preview(time_of_day(), most)?;
     let next = if add.dry_run {

@@ -1,51 +1,62 @@
-//! What the command line of `schedule` says.
+//! The command line of `schedule`.
 
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue::task_contract::{Json, Key};
-use interval_queue_tasks::{Missed, Overlap, Schedule};
+use interval_queue_tasks::{Missed, Overlap, Schedule, Task};
 
 use crate::{
     add::{TaskOptions, key},
     args::{EXIT_CODES, Target},
+    clock::time_of_day,
     duration::{parse, positive},
+    exit::chain,
 };
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=jobs
-  interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin --kind backup
-  interval-queue schedule add poll --every 5min --overlap skip --kind poll '{\"feed\": 7}'
-  interval-queue schedule add sweep --after-end 1h --kind sweep
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db
+  export INTERVAL_QUEUE_NAME=jobs
+  interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin
+  interval-queue schedule add poll --every 5min --kind poll '{\"feed\": 7}'
+  interval-queue schedule add clean --after-end 1h --kind clean
   interval-queue schedule list
   interval-queue schedule pause nightly
-  interval-queue schedule run nightly              # now, beside the schedule
-  interval-queue work --kind backup -- backup      # on as many hosts as you like
+  interval-queue schedule run nightly              # add a task now
+  interval-queue work --kind poll -- poll-feed     # on any number of hosts
 
-A schedule is stored with its queue. It needs no process of its own: whichever worker of the queue
-steps first, of whatever kinds, makes the task of an instant, and each instant makes one task.
+A schedule is stored with its queue and needs no process of its own. When it is
+due, the first worker of the queue to poll adds the task, even if it does not
+handle that kind. Each instant adds one task.
 ";
 
 const RULES: &str = "\
 Examples:
-  interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin --dry-run
-  interval-queue schedule add poll --every 5min --overlap skip --kind poll '{\"feed\": 7}'
-  interval-queue schedule add sweep --after-end 1h --kind sweep --max-attempts 1
+  interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin
+  interval-queue schedule add poll --every 5min --kind poll '{\"feed\": 7}'
+  interval-queue schedule add clean --after-end 1h --kind clean
 
-A cron line:
-  minute, hour, day of the month, month, day of the week; each is *, a number, the first three
-  letters of an English name, a range as 9-17, one of these with a step as */5, or several with
-  commas. Sunday is 0 or 7. If neither day begins with *, one of them is enough.
-  It goes by the clock of its zone. What falls into an hour that this clock leaves out runs once,
-  when the clock has jumped; what falls into one that it shows twice runs once, the first time.
-  A line that names every hour, as *, */1 or 0-23, goes by the time that passes.
+Cron lines:
+  A line has five fields: minute, hour, day of the month, month, day of the
+  week. Each field is *, a number, the first three letters of an English name,
+  a range as 9-17, one of these with a step as */5, or several with commas.
+  Sunday is 0 or 7. If neither day field begins with *, one matching day field
+  is enough. There are no seconds, no years and no names such as @daily.
 
-The same said again changes nothing, so that whatever starts on a host may say it. Said otherwise
-it changes the schedule for all, from now on; one that is paused stays so.
+  The times are on the clock of --zone. A time that this clock leaves out runs
+  once, when the clock has jumped. A time that it shows twice runs once, the
+  first time. A line that names every hour, as *, */1 or 0-23, follows the
+  elapsed time instead.
+
+Changes:
+  `add` with the same options changes nothing, so every host may run it when it
+  starts. With other options it changes the schedule for all, from now on; a
+  paused schedule stays paused.
 ";
 
-/// Make tasks again and again: every so often, by a cron line, or so long after the one before has ended.
+/// Add tasks again and again: at an interval, at the times of a cron line, or after the previous
+/// task has ended.
 #[derive(Debug, Args)]
 #[command(name = "schedule", after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples and exit codes.")]
@@ -54,100 +65,113 @@ pub(crate) struct ScheduleArgs {
     pub(super) action: Action,
 }
 
-/// What is done with schedules.
+/// The commands of `schedule`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     Add(Box<Add>),
     List(List),
-    /// Make no task of a schedule any more, until it is resumed. Instants that come meanwhile make none.
+    /// Pause a schedule: it adds no tasks until it is resumed. Instants during the pause are not
+    /// made up for.
     #[command(after_help = "Example:\n  interval-queue schedule pause nightly")]
     Pause(One),
-    /// End the pause of a schedule. It goes on with its next instant.
+    /// End the pause of a schedule. It continues with its next instant.
     #[command(after_help = "Example:\n  interval-queue schedule resume nightly")]
     Resume(One),
-    /// Add a task as a schedule would make it, now, whether it is paused and whatever runs; print its id.
+    /// Add a task of a schedule now, even if the schedule is paused or a task of it runs; print its
+    /// id.
     #[command(
         after_help = "Example:\n  interval-queue tasks wait \"$(interval-queue schedule run nightly)\""
     )]
     Run(One),
-    /// Remove a schedule. The tasks that it has made stay.
+    /// Remove a schedule. The tasks that it has added stay.
     #[command(after_help = "Example:\n  interval-queue schedule remove nightly")]
     Remove(One),
 }
 
-/// Store a schedule, or change the one of its name; print its next runs.
+/// Store a schedule, or change the stored one of that name; print its next runs.
 #[derive(Debug, Args)]
-#[command(after_long_help = RULES, after_help = "`--help` shows examples and what a cron line says.")]
+#[command(after_long_help = RULES, after_help = "`--help` shows examples and the syntax of cron lines.")]
 #[command(group = ArgGroup::new("rule").args(["every", "cron", "after_end"]).required(true))]
 pub(super) struct Add {
     #[command(flatten)]
     pub(super) target: Target,
-    /// A task every so often, over all workers: 1s to ten years. Every 1h is on the hour, in UTC
+    /// Add a task at this interval, 1s to ten years, counted from 1970 in UTC: 1h is on the hour
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     every: Option<Duration>,
-    /// With --every: so much later
+    /// With --every: shift the instants by this time. Default: 0s
     #[arg(long, value_name = "DURATION", requires = "every", conflicts_with_all = ["cron", "after_end"], value_parser = parse)]
     offset: Option<Duration>,
-    /// A task at the times of a cron line of five fields, see below
-    #[arg(long, value_name = "LINE", requires = "zone", allow_hyphen_values = true)]
+    /// Add a task at the times of a cron line of five fields, in the time zone --zone; see below
+    #[arg(long, value_name = "LINE", requires = "zone", allow_hyphen_values = true, value_parser = cron)]
     cron: Option<String>,
-    /// The time zone of --cron, by its IANA name: Europe/Berlin, say, or UTC
+    /// Time zone of --cron, by its IANA name: for example Europe/Berlin, or UTC
     #[arg(long, value_name = "ZONE", requires = "cron", conflicts_with_all = ["every", "after_end"])]
     zone: Option<String>,
-    /// A task so long after the one before has ended, however it ended; the first one at once
+    /// Add a task this long after the previous one has ended, however it ended; the first one at
+    /// once
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["missed", "overlap"], value_parser = positive)]
     after_end: Option<Duration>,
-    /// Which instants make their tasks that came while no worker was there: none, the last one, or the last N
+    /// Missed instants that add their tasks: none, the last one, or the last N, at most 1000
+    ///
+    /// An instant is missed if no worker polled when it came.
     #[arg(long, value_name = "none|last|N", default_value = "last", value_parser = missed)]
     missed: Missed,
-    /// What happens at an instant that comes while the task before has not ended: allow makes a task all the same, skip
-    /// makes none, keep makes one when that one has ended
+    /// If the previous task has not ended at an instant: allow adds a task, skip adds none, keep
+    /// adds one afterwards
     #[arg(long, value_name = "allow|skip|keep", default_value = "allow", value_parser = overlap)]
     overlap: Overlap,
-    /// Let it make nothing until it is resumed. One that is stored already stays as it is in this
+    /// Store a new schedule paused; a stored schedule stays paused or not paused
     #[arg(long)]
     paused: bool,
-    /// Print its next runs by the clock of this host, and store nothing
+    /// Print the next runs by the clock of this host, and store nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// How many next runs are printed
+    /// Number of next runs to print, at most 1000
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u16).range(..=1_000))]
     pub(super) next: u16,
     #[command(flatten)]
     task: TaskOptions,
-    /// Its name: 1 to 200 bytes of printable text
+    /// Name of the schedule: 1 to 200 bytes of printable text
     #[arg(value_name = "NAME", value_parser = key)]
     pub(super) name: Key,
-    /// The payload of its tasks
+    /// Payload of its tasks, a JSON value
     #[arg(value_name = "JSON", default_value = "null", allow_negative_numbers = true, value_parser = payload)]
     payload: Json,
 }
 
-/// List the schedules of a queue: when each runs next, and what became of its last task.
+/// List the schedules of a queue, with their next runs and last tasks.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue schedule list
-  interval-queue schedule list --json --next 10 | jq -r 'select(.name == \"nightly\").next_us[]'")]
+  interval-queue schedule list --json --next 10 | jq '[.name, .next_us]'")]
 pub(super) struct List {
     #[command(flatten)]
     pub(super) target: Target,
-    /// How many next runs of each are told with --json
+    /// Number of next runs of each schedule with --json, at most 1000
     #[arg(long, value_name = "N", default_value_t = 1, requires = "json", value_parser = value_parser!(u16).range(..=1_000))]
     pub(super) next: u16,
-    /// Print a JSON object for each, one a line; `interval-queue schema tasks` describes its fields
+    /// Print a JSON object per line for each schedule; `interval-queue schema tasks` describes its
+    /// fields
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Which schedule.
+/// A schedule.
 #[derive(Debug, Args)]
 pub(super) struct One {
     #[command(flatten)]
     pub(super) target: Target,
-    /// Its name
+    /// Name of the schedule
     #[arg(value_name = "NAME", value_parser = key)]
     pub(super) name: Key,
+}
+
+/// Rejects an invalid line before a missing `--zone` is reported: the fix may be another line.
+fn cron(line: &str) -> Result<String, String> {
+    let schedule = Schedule::cron("cron", line, "UTC", Task::new("cron", &()));
+    schedule.preview(time_of_day(), 0).map_err(|error| chain(&error))?;
+    Ok(line.to_owned())
 }
 
 fn missed(text: &str) -> Result<Missed, String> {
@@ -173,7 +197,7 @@ fn payload(text: &str) -> Result<Json, String> {
 }
 
 impl Add {
-    /// What is to be stored; none: nothing says when, which clap does not let through.
+    /// Returns `None` without a rule, which clap rejects before.
     pub(super) fn schedule(&self) -> Option<Schedule> {
         let (name, task) = (self.name.as_str(), self.task.template(self.payload.clone()));
         let schedule = match (self.every, &self.cron, self.after_end) {
@@ -185,7 +209,7 @@ impl Add {
         Some(if self.paused { schedule.paused() } else { schedule })
     }
 
-    /// The zone on whose clock its runs are shown.
+    /// The time zone in which runs are printed.
     pub(super) fn zone(&self) -> Option<&str> {
         self.zone.as_deref()
     }

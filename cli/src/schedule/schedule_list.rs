@@ -26,7 +26,7 @@ pub(super) async fn list(list: &List) -> Result<(), Failure> {
     }
     if all.is_empty() {
         say(&format!(
-            "queue {:?} has no schedules: `interval-queue schedule add` makes one",
+            "queue {:?} has no schedules: `interval-queue schedule add` adds one",
             queue.name().as_str()
         ));
         return Ok(());
@@ -66,7 +66,7 @@ fn row(schedule: &StoredSchedule, states: &HashMap<TaskId, State>) -> [String; 5
         rule.map_or_else(|| schedule.unread.clone().unwrap_or_default(), schedule_words::rule),
         next,
         schedule.last.map_or("-".into(), |id| id.to_string()),
-        schedule.last.map_or("-".into(), |id| states.get(&id).map_or("forgotten".into(), State::to_string)),
+        schedule.last.map_or("-".into(), |id| states.get(&id).map_or("deleted".into(), State::to_string)),
     ]
 }
 

@@ -25,7 +25,7 @@ pub(super) fn rule(rule: &Rule) -> String {
         Rule::Every { every_us, .. } => format!("every {}", show(*every_us)),
         Rule::Cron { line, zone } => format!("{line} {zone}"),
         Rule::AfterEnd { after_us } => format!("{} after the end", show(*after_us)),
-        _ => "as this version cannot tell".into(),
+        _ => "a rule of a newer version".into(),
     }
 }
 

@@ -62,7 +62,7 @@ impl Brief {
         let longest = longest.map(|age| format!("the longest run takes {} so far; ", about(age)));
         let (oldest, longest) = (oldest.unwrap_or_default(), longest.unwrap_or_default());
         let (counts, reason) = (self.counts(), self.reason(pace));
-        format!("{counts}; {reason}; {oldest}{longest}`interval-queue tasks` tells more")
+        format!("{counts}; {reason}; {oldest}{longest}`interval-queue tasks` shows more")
     }
 
     /// The same for programs.

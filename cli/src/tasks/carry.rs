@@ -1,4 +1,4 @@
-//! `tasks copy` and `tasks move`: tasks to another queue, in the same place or another one.
+//! `tasks copy` and `tasks move`: transfer tasks to another queue, in the same store or another one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,56 +11,64 @@ use interval_queue::{
 use interval_queue_tasks::Transferred;
 use serde_json::json;
 
-use super::{ask::Tasks, open_queue, task_args::SelectorArgs, wait::bar};
+use super::{
+    ask::Tasks,
+    open_queue,
+    task_args::{SELECTOR, SelectorArgs},
+    task_words,
+    wait::bar,
+};
 use crate::{
     args::{StoreArgs, Target, store_url},
     exit::{Failure, TEMPFAIL, USAGE, print, say},
     place::without_secrets,
 };
 
-/// Copy tasks to another queue or place, as they are stored: with their ids, order, times and runs so far.
+/// Copy tasks to another queue or store, with their ids, order, times and runs.
 ///
-/// A task that is there already stays as it is, so a copy that was interrupted is done again and goes on. What runs
-/// follows when its run has ended.
+/// A task that exists at the destination stays as it is. So repeat an interrupted copy: it
+/// continues. Running tasks follow when their runs have ended.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = format!("Examples:\n  \
     interval-queue tasks copy --to sqlite:/backup/queues.db\n  \
-    interval-queue tasks copy --to-queue looked-at --state failed --error timeout")]
+    interval-queue tasks copy --to-queue checked --state failed --error timeout\n\n{SELECTOR}"))]
 pub(super) struct Copy {
     #[command(flatten)]
     pub(super) carry: Carry,
 }
 
-/// Move tasks that have not ended to another queue or place, while workers run at both ends.
+/// Move tasks that have not ended to another queue or store, while workers run at both ends.
 ///
-/// No task can start at both. What runs follows when its run has ended, if it is to run again; so does what is added
-/// meanwhile: it ends when nothing is left. Here moved tasks are cancelled and say where they are. A move that was
-/// interrupted is done again, and goes on.
+/// No task can start at both ends. A running task follows when its run has ended, if it is to run
+/// again. Tasks added meanwhile follow, too: the move ends when no selected task is left. At the
+/// source a moved task is cancelled, and its error names the destination. Repeat an interrupted
+/// move: it continues.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = format!("Examples:\n  \
     interval-queue tasks move --to postgres://db/work --all\n  \
-    interval-queue tasks move --to-queue slow --kind report")]
+    interval-queue tasks move --to-queue slow --kind report\n\n{SELECTOR}"))]
 pub(super) struct Move {
     #[command(flatten)]
     pub(super) carry: Carry,
-    /// All tasks of the queue that have not ended; needed if nothing else says which
+    /// Select all tasks of the queue that have not ended; required if nothing else selects
     #[arg(long)]
     all: bool,
 }
 
-/// Where to, and which.
+/// The destination, and the tasks.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("destination").args(["to", "to_queue"]).required(true).multiple(true))]
 pub(super) struct Carry {
-    /// The place: dir:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DB. Default: where they are
+    /// Store of the destination: sqlite:PATH, dir:PATH, redis://HOST or postgres://HOST/DATABASE.
+    /// Default: this store
     #[arg(long, value_name = "URL", value_parser = store_url)]
     to: Option<String>,
-    /// The queue there. Default: of the same name
+    /// Queue of the destination. Default: the same name
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     to_queue: Option<QueueName>,
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
-    /// Show no progress
+    /// Print no progress
     #[arg(short, long)]
     quiet: bool,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
@@ -76,7 +84,7 @@ pub(super) async fn copy(target: &Target, tasks: &Tasks, copy: &Copy) -> Result<
 pub(super) async fn move_tasks(target: &Target, tasks: &Tasks, args: &Move) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&args.carry.selector).await?;
     if selector.is_all() && !args.all {
-        let text = "nothing says which tasks to move: name some, select some by --state, --kind, --flow, …, or give --all";
+        let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
         return Err(Failure::new(USAGE, text));
     }
     carry(target, tasks, &args.carry, selector, true).await
@@ -96,10 +104,10 @@ async fn carry(
     let to = Target { store: StoreArgs { url }, queue };
     let (from, there) = (open_queue(target).await?, made_like(&to, &overview).await?);
     let bar = bar(args.quiet);
-    let tell = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
+    let report = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
     let carried = match moves {
-        true => from.move_to(&there, &selector, &name_of(&to), tell).await,
-        false => from.copy_to(&there, &selector, tell).await,
+        true => from.move_to(&there, &selector, &name_of(&to), report).await,
+        false => from.copy_to(&there, &selector, report).await,
     };
     let so_far = bar.message();
     bar.finish_and_clear();
@@ -108,7 +116,7 @@ async fn carry(
         match so_far.is_empty() {
             true => failure,
             false => Failure {
-                message: format!("{}; {so_far} before: do it again to go on", failure.message),
+                message: format!("{}; {so_far} before: run the command again to continue", failure.message),
                 ..failure
             },
         }
@@ -122,8 +130,9 @@ async fn carry(
     say(&in_words(&carried, moves));
     if let Some((id, holder)) = carried.taken.first() {
         let text = format!(
-            "{} stay: other tasks there have their unique names; task {holder} has that of {id}",
-            carried.taken.len()
+            "{} not transferred, since tasks at the destination hold their unique names; the name of {id} is held by \
+             task {holder}",
+            task_words::tasks(carried.taken.len() as u64)
         );
         return Err(Failure::new(TEMPFAIL, text));
     }
@@ -132,18 +141,18 @@ async fn carry(
         Some(first) => Err(Failure::new(
             TEMPFAIL,
             format!(
-                "{} stay, {first} among them: they wait for tasks that were not selected and have not ended; select those, too, \
-                 or do it again later",
-                carried.kept.len()
+                "{} not transferred, {first} for example: their upstreams were not selected and have not ended; select \
+                 the upstreams, too, or run the command again later",
+                task_words::tasks(carried.kept.len() as u64)
             ),
         )),
     }
 }
 
-/// Whether there is something to carry: nothing is made at the destination before.
+/// Checks the selection, before anything is created at the destination.
 async fn check(tasks: &Tasks, selector: &Selector, moves: bool) -> Result<(), Failure> {
     if moves && !selector.states.is_empty() && selector.states.iter().all(|state| state.is_ended()) {
-        return Err(Failure::new(USAGE, "a move takes tasks that have not ended: copy those that have"));
+        return Err(Failure::new(USAGE, "a move takes tasks that have not ended: copy ended tasks"));
     }
     let rows = tasks.rows(selector.ids.clone()).await?;
     match selector.ids.iter().find(|id| rows.iter().all(|row| row.id != **id)) {
@@ -152,7 +161,7 @@ async fn check(tasks: &Tasks, selector: &Selector, moves: bool) -> Result<(), Fa
     }
 }
 
-/// The queue there, with the settings of the one here if it is new.
+/// The queue at the destination. A new one gets the settings of the source.
 async fn made_like(to: &Target, like: &Overview) -> Result<interval_queue_tasks::TaskQueue, Failure> {
     let settings = &like.settings;
     let change = SettingsChange {
@@ -168,7 +177,7 @@ async fn made_like(to: &Target, like: &Overview) -> Result<interval_queue_tasks:
     open_queue(to).await
 }
 
-/// What moved tasks say of where they are, in as many bytes as may be.
+/// The destination, for the error of a moved task, in at most `MAX_LABEL` bytes.
 fn name_of(to: &Target) -> String {
     let whole = format!("{} in {}", to.queue.as_str(), without_secrets(&to.store.url));
     if whole.len() <= MAX_LABEL {
@@ -183,12 +192,14 @@ fn name_of(to: &Target) -> String {
 }
 
 fn in_words(so_far: &Transferred, moves: bool) -> String {
-    let mut words = format!("{} tasks {}", so_far.new, if moves { "moved" } else { "copied" });
+    let verb = if moves { "moved" } else { "copied" };
+    let mut words = format!("{} {verb}", task_words::tasks(so_far.new));
     if so_far.again > 0 {
-        words += &format!(", {} were there before", so_far.again);
+        words += &format!(", {} existed before", so_far.again);
     }
     if so_far.running > 0 {
-        words += &format!(", {} run and follow when they have ended", so_far.running);
+        let rest = if moves { "not moved yet" } else { "running, copied when their runs end" };
+        words += &format!(", {} {rest}", so_far.running);
     }
     words
 }

@@ -28,7 +28,7 @@ pub(super) async fn failures(
     args: &task_args::Failures,
 ) -> Result<(), Failure> {
     if let Some(other) = args.selector.states.iter().find(|state| **state != State::Failed) {
-        let text = format!("--state {other}: what failed is in the state failed; leave it out");
+        let text = format!("--state {other}: all failures are in the state failed; leave out --state");
         return Err(Failure::new(USAGE, text));
     }
     let failed = vec![State::Failed];
@@ -36,7 +36,7 @@ pub(super) async fn failures(
     let failures =
         open_queue(target).await?.failures(&selector).await.map_err(|error| Failure::from(&error))?;
     if failures.groups.is_empty() {
-        return Err(Failure::new(NOINPUT, "no task that failed fits the selector"));
+        return Err(Failure::new(NOINPUT, "no failed task matches the selector"));
     }
     if args.json {
         return print(&format!("{:#}", object(&failures)));
@@ -92,7 +92,7 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
     }
     if failures.ungrouped > 0 {
         let rest = HumanCount(failures.ungrouped);
-        let _ = writeln!(page, "{rest} more failed, of other texts: select fewer, by --kind or --tag, say\n");
+        let _ = writeln!(page, "{rest} more failed with other texts: select fewer, for example by --kind\n");
     }
     page.pop();
     page
@@ -107,10 +107,10 @@ fn how_many(group: &Group) -> String {
 /// How those of a group that failed for good are run again, wherever the command is pasted.
 fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     if group.count == 0 {
-        return "all of them will be retried".into();
+        return "all of them wait for a retry".into();
     }
     let Some(common) = &group.common else {
-        return "their texts have nothing in common to select them by: retry them by their ids".into();
+        return "their errors share no text to select them by: retry them by their ids".into();
     };
     let place = quoted(&without_secrets(&target.store.url));
     let queue = quoted(target.queue.as_str());
@@ -124,7 +124,7 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     }
     if group.selects > group.count {
         let _ =
-            write!(command, "\n  This takes {} tasks, since other errors have that text, too", group.selects);
+            write!(command, "\n  This retries {} tasks: other errors contain that text, too", group.selects);
     }
     command
 }

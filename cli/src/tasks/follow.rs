@@ -1,4 +1,4 @@
-//! `tasks follow`: what becomes of tasks, as it happens.
+//! `tasks follow`: changes of state, as they happen.
 
 use clap::Args;
 use interval_queue::task_contract::{Event, Kind, State, TaskId};
@@ -11,24 +11,24 @@ use crate::{
     exit::{Failure, print_on, say},
 };
 
-/// Print a line of JSON each time a task comes into another state, until it is stopped, for pipes.
+/// Print a line of JSON for each change of state of a task, until it is stopped.
 ///
-/// It begins when it says so on stderr, and looks twice a second. Events are stored only while somebody follows. A
-/// reader that does not keep up for a minute misses some: then a line says so. That the pipe was closed is noticed with
-/// the next line.
+/// It begins when it prints so on stderr, and reads twice a second. Events are recorded only while
+/// a follower reads. A reader that is late by a minute misses events: then a line has `missed`
+/// instead of a task. A closed pipe is noticed at the next line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     interval-queue tasks follow --to failed | jq --unbuffered -r .error\n  \
-    interval-queue tasks follow --kind mail | while read -r event; do notify \"$event\"; done\n\n\
+    interval-queue tasks follow --kind mail | jq -c '[.task, .to]'\n\n\
     `interval-queue schema tasks` describes the lines.")]
 pub(super) struct Follow {
-    /// Of these
+    /// Ids of tasks. Default: all tasks
     #[arg(value_name = "ID")]
     ids: Vec<TaskId>,
-    /// Of this kind; may be given several times. Default: all
+    /// Only tasks of this kind; may be given several times. Default: all kinds
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     kinds: Vec<Kind>,
-    /// That come into this state; may be given several times. Default: any
+    /// Only changes to this state; may be given several times. Default: all states
     #[arg(long = "to", value_name = "STATE")]
     states: Vec<State>,
 }
@@ -42,7 +42,7 @@ impl Follow {
 }
 
 pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Result<(), Failure> {
-    // To open a queue makes it.
+    // Opening a queue creates it.
     tasks.now().await?;
     let mut follower = open_queue(target).await?.follow().await?;
     say(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));

@@ -84,7 +84,7 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
         lines.push(named("longest", &run(longest, overview.at), room));
     }
     if let Some(rate) = rate {
-        let hint = if rate.ended == 0 { "; --over looks for longer" } else { "" };
+        let hint = if rate.ended == 0 { "; --over measures for longer" } else { "" };
         lines.push(named("rate", &format!("{}{hint}", rate_in_words(rate, left(&counts))), room));
     }
     if let Some(share) = share(&counts) {
@@ -97,7 +97,7 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     }
     let rows: Vec<_> = look.workers.iter().map(row).collect();
     match rows.as_slice() {
-        [] => page += "\nworkers  none is known",
+        [] => page += "\nworkers  none within the last hour",
         rows => page += &format!("\n\n{}", table(["WORKER", "ID", "KINDS", "HAS", "LEASE LEFT"], rows, room)),
     }
     page
@@ -106,7 +106,7 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
 /// A line for each, as far as they are shown.
 fn in_force(also: &[Condition]) -> impl Iterator<Item = String> {
     let more = also.len().saturating_sub(SHOWN);
-    let more = (more > 0).then(|| format!("and {more} more: --json names them"));
+    let more = (more > 0).then(|| format!("and {more} more: --json prints them"));
     also.iter().take(SHOWN).map(status_text::text).chain(more)
 }
 

@@ -14,11 +14,12 @@ use crate::{
     place::without_secrets,
 };
 
-/// Count the stored tasks again, after rows were removed or added by hand; print each number that was wrong.
+/// Count the stored tasks again, after rows were removed or added manually; print each count that
+/// was wrong.
 ///
-/// `tasks`, `tasks list` and `status` report when they see that counts are wrong. All tasks of the queue are counted in
-/// one step, while workers go on. In Redis entries of removed tasks are removed from the indexes, too. Tasks that wait for
-/// a removed one go on waiting: `tasks unlink` ends that.
+/// `tasks`, `tasks list` and `status` report wrong counts when they find them. All tasks of the queue are counted in
+/// one command, while workers continue. On Redis it also removes index entries of removed tasks. A
+/// task that waits for a removed task keeps waiting: `tasks unlink` ends that.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue tasks recount")]
 pub(super) struct Recount {
@@ -60,7 +61,7 @@ fn line(one: &Corrected) -> String {
 pub(super) fn advice(target: &Target) -> String {
     let (place, queue) = (quoted(&without_secrets(&target.store.url)), quoted(target.queue.as_str()));
     format!(
-        "the counts are wrong, since rows were removed or added by hand: \
+        "the counts are wrong, since rows were removed or added manually: \
          `interval-queue tasks recount --store={place} --queue={queue}` counts again"
     )
 }

@@ -1,4 +1,4 @@
-//! `tasks set`: what holds for all tasks of a queue.
+//! `tasks set`: the settings of a queue of tasks.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -19,52 +19,52 @@ use crate::{
     exit::{Failure, print},
 };
 
-/// Change for all how many tasks run at once, and how long and how many are kept that have ended; print what holds now.
-/// Without an option nothing is changed.
+/// Change the limits and the retention of a queue, for all workers; print all settings. Default:
+/// change nothing
 ///
-/// What has ended is kept for 20 minutes at least, and as long as a task waits for it. Of those that are more than may
-/// be kept the oldest go.
+/// Options that are not given stay as they are. Ended tasks are kept for at least 20 minutes, and
+/// as long as a task needs them. If more are stored than may be kept, the oldest are deleted first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  interval-queue tasks set --max-running 20\n  \
-    interval-queue tasks set --keep-done 7days --most-done 100000 --most-failed none\n  \
-    interval-queue tasks set --json > settings.json                  # all of them\n  \
-    interval-queue tasks set --queue other --from settings.json      # some or all of them")]
+    interval-queue tasks set --keep-done 7days --most-done 100000\n  \
+    interval-queue tasks set --json > settings.json\n  \
+    interval-queue tasks set --queue other --from settings.json")]
 pub(super) struct Set {
-    /// How many tasks of the queue run at once, over all workers, or none
+    /// Tasks of the queue that run at once, over all workers, or none. A new queue: none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     max_running: Option<MaxRunning>,
-    /// How many tasks of one key run at once
+    /// Tasks of one key that are ready or run at once. A new queue: 1
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = key_limit)]
     key_limit: Option<u32>,
-    /// How long tasks are kept that are done
+    /// How long done tasks are kept. A new queue: 1day
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_done: Option<Duration>,
-    /// How long tasks are kept that failed
+    /// How long failed tasks are kept. A new queue: 14days
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_failed: Option<Duration>,
-    /// How long tasks are kept that were cancelled
+    /// How long cancelled tasks are kept. A new queue: 1day
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_cancelled: Option<Duration>,
-    /// How many tasks are kept that are done, or none: any number
+    /// How many done tasks are kept, the latest, or none for no limit. A new queue: none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_done: Option<Bound>,
-    /// How many tasks are kept that failed
+    /// How many failed tasks are kept, the latest, or none for no limit. A new queue: none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_failed: Option<Bound>,
-    /// How many tasks are kept that were cancelled
+    /// How many cancelled tasks are kept, the latest, or none for no limit. A new queue: none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_cancelled: Option<Bound>,
-    /// Set what this file says, as --json prints it; what it does not name stays. -: the standard input
+    /// Read settings from this file, as --json prints them, some or all; - is stdin
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled"])]
     #[arg(conflicts_with_all = ["most_done", "most_failed", "most_cancelled"])]
     from: Option<PathBuf>,
-    /// Print what holds now as one JSON object; `interval-queue schema tasks` describes its fields
+    /// Print the settings as one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     json: bool,
 }
 
-/// At most so many; none: any number.
+/// A maximum. `None`: unlimited.
 #[derive(Clone, Copy, Debug)]
 struct Bound(Option<u32>);
 

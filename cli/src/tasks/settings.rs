@@ -33,7 +33,7 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
     };
     let text = text.map_err(|error| Failure::new(NOINPUT, format!("cannot read {shown}: {error}")))?;
     let wrong = |why: String| {
-        Failure::new(DATAERR, format!("{shown}: {why}; `tasks set --json` shows what there is"))
+        Failure::new(DATAERR, format!("{shown}: {why}; `tasks set --json` prints all settings"))
     };
     let given: Value =
         serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;

@@ -71,15 +71,15 @@ fn fact(condition: &Condition) -> String {
         Condition::KeyPaused { key, tasks, since } => {
             format!("paused: key {}, {}{}", visible(key.as_str()), tasks_of(*tasks), since_when(*since))
         }
-        Condition::PacePaused => "the pace is paused".into(),
-        Condition::PaceHeld { left } => format!("the pace is held for another {}", about(*left)),
-        Condition::Pace { standing } => format!("the next slot of the pace is waited for: {standing}"),
-        Condition::Next => "nothing is in the way: a worker with room takes the next one".into(),
+        Condition::PacePaused => "the rate is paused".into(),
+        Condition::PaceHeld { left } => format!("the rate is held for another {}", about(*left)),
+        Condition::Pace { standing } => format!("waiting for the next slot: {standing}"),
+        Condition::Next => "nothing is in the way: a worker with free capacity takes the next one".into(),
         Condition::Time { left } => format!("all wait for their time: the first one in {}", about(*left)),
         Condition::Key => "all wait for their keys".into(),
         Condition::Upstreams => "all wait for other tasks".into(),
-        Condition::Miscounted => "the counts are wrong, since rows were removed or added by hand".into(),
-        _ => "for a reason that this version does not know".into(),
+        Condition::Miscounted => "the counts are wrong, since rows were removed or added manually".into(),
+        _ => "for a reason of a newer version".into(),
     }
 }
 
@@ -89,7 +89,7 @@ fn hint(condition: &Condition) -> Option<String> {
         Condition::Paused { .. } | Condition::PacePaused => "`interval-queue resume` ends it".into(),
         Condition::KindPaused { kind, .. } => format!("`{}` ends it", resume_kind(kind)),
         Condition::KeyPaused { key, .. } => format!("`{}` ends it", resume_key(key)),
-        Condition::NoWorker => "`interval-queue work` is one".into(),
+        Condition::NoWorker => "`interval-queue work` starts one".into(),
         Condition::Key => "`interval-queue tasks list --state blocked` lists them".into(),
         Condition::Upstreams => "`interval-queue tasks list --state waiting` lists them".into(),
         Condition::Miscounted => "`interval-queue tasks recount` counts again".into(),

@@ -1,4 +1,4 @@
-//! `tasks tags`: which tags there are, and how often.
+//! `tasks tags`: the tags of tasks, with counts.
 
 use clap::Args;
 use indicatif::HumanCount;
@@ -16,7 +16,7 @@ use crate::{
     table::{room, table},
 };
 
-/// As many are shown to people.
+/// Tags that are printed by default, without `--json`.
 const SHOWN: u32 = 20;
 
 /// Show the tags of tasks and how many have them, the most used first.
@@ -26,10 +26,11 @@ const SHOWN: u32 = 20;
 pub(super) struct Tags {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
-    /// As many tags at most. Default: 20, with --json all
+    /// Print at most N tags. Default: 20, with --json all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
-    /// Print a JSON object for each tag, one a line; `interval-queue schema tasks` describes its fields
+    /// Print a JSON object per line for each tag; `interval-queue schema tasks` describes its
+    /// fields
     #[arg(long)]
     json: bool,
 }
@@ -38,7 +39,7 @@ pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<
     let (selector, _) = tasks.selector(&args.selector).await?;
     let tags = open_queue(target).await?.tags(&selector).await?;
     if tags.is_empty() {
-        return Err(Failure::new(NOINPUT, "no task that fits the selector has a tag"));
+        return Err(Failure::new(NOINPUT, "no selected task has a tag"));
     }
     let top = args.top.unwrap_or(if args.json { u32::MAX } else { SHOWN });
     let shown = tags.iter().take(top as usize);

@@ -1,4 +1,4 @@
-//! What the command line of `tasks` says.
+//! The command line of `tasks`.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -27,40 +27,52 @@ use crate::{
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
-  interval-queue tasks                                        # how they stand
-  interval-queue tasks list --state failed --error timeout    # of all that are stored
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db
+  export INTERVAL_QUEUE_NAME=mail
+  interval-queue tasks                       # counts, workers, what is wrong
+  interval-queue tasks list --state failed --error timeout
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
-  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d   # behind whom, and until when
-  interval-queue tasks workers                                # who works, and on what
-  interval-queue tasks times                                  # how long they waited and ran
-  interval-queue tasks follow --to failed                     # a line of JSON each time one fails
-  interval-queue tasks failures                               # by their errors, with what retries each group
+  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
+  interval-queue tasks workers               # workers and their runs
+  interval-queue tasks times                 # how long tasks waited and ran
+  interval-queue tasks follow --to failed    # a line of JSON for each failure
+  interval-queue tasks failures              # failures by error text
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
   interval-queue tasks wait --flow import-7 && echo 'all is done'
-  interval-queue tasks retry --flow import-7                  # what failed and what was cancelled for it
+  interval-queue tasks retry --flow import-7
   interval-queue tasks purge --state done --older-than 7days
 
-States of a task, in the order of its life:
-  added       stored; the next step of a worker lets it through its gates
-  waiting     for other tasks        scheduled   for its time
-  blocked     for its key            ready       for a worker
-  leased      a worker runs it       done, failed, cancelled   it has ended
-  purged      forgotten but for its id, which is kept for a while
+States of a task:
+  added        the next poll of a worker checks its gates
+  waiting      waits for upstream tasks
+  scheduled    waits for its time: a delay or a retry
+  blocked      waits for its key
+  ready        waits for a worker
+  leased       a worker runs it
+  done, failed, cancelled    it has ended
+  purged       deleted; only its id is kept for a while
 ";
 
 pub(super) const SELECTOR: &str = "\
-What is selected fits all options that are given; of one that is given several times, one is enough.
-A selector that fits nothing is told on stderr and ends with 66. A verb asks for a selector, or for --all.";
+Selectors:
+  A task is selected if it matches all given options. If an option is given
+  several times, one match is enough. If no task matches, an error is printed
+  to stderr, and the exit code is 66. Commands that change tasks need a
+  selector or --all.";
 
 const GRAPHS: &str = "\
-A flow is the tasks that one `add --flow` has added. With --flow alone, and with --downstream,
-retry takes those that failed or were cancelled: what is done stays done, and its results are
-used again, unless --done runs that again, too. Retried tasks begin above, all else below, so
-that nothing starts, or is cancelled again, before it is its turn.";
+Flows and graphs:
+  A flow is all tasks that one `add --flow` has added. --flow alone, and
+  --downstream, change a whole graph. A retry takes its failed and cancelled
+  tasks and goes from upstream to downstream: done tasks stay done, and their
+  results are used again. With --done it runs done tasks again, too. All other
+  changes go from downstream to upstream. So no task starts, or is cancelled
+  again, in between.";
 
-/// Show how the stored tasks of a queue stand and why nothing runs; who works; list, show and change tasks.
+/// Show the tasks of a queue, its workers and why nothing runs; list, show and change tasks.
+///
+/// Without a command it prints the counts, the rate, the workers and what is in force.
 #[derive(Debug, Args)]
 #[command(name = "tasks", subcommand_negates_reqs = true)]
 #[command(after_long_help = format!("{HELP}\n{SELECTOR}\n\n{EXIT_CODES}"))]
@@ -71,7 +83,7 @@ pub(crate) struct TasksArgs {
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
-    /// How long the rate is measured; 0s: not at all
+    /// How long the rate of ended tasks is measured; 0s: not at all
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = crate::duration::parse)]
     pub(super) over: Duration,
     #[command(subcommand)]
@@ -84,7 +96,7 @@ struct QueueArgs {
     /// Rejected: it belongs after the subcommand.
     #[arg(id = "misplaced_state", long = "state", hide = true, value_name = "STATE", value_parser = state_before_subcommand)]
     _misplaced_state: Option<State>,
-    /// The store of the queue: dir:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE
+    /// The store: sqlite:PATH, dir:PATH, redis://HOST or postgres://HOST/DATABASE
     #[arg(long, global = true, display_order = 900, value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
     #[arg(hide_env_values = true, value_parser = store_url)]
     store: Option<String>,
@@ -100,19 +112,20 @@ struct QueueArgs {
     queue: Option<QueueName>,
 }
 
-/// What is done with tasks.
+/// The commands of `tasks`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     List(List),
-    /// Show all that is known of one task, why it does not run, and the graph around it.
+    /// Show one task with its runs, why it does not run, and the graph around it.
     ///
-    /// Of that graph ten neighbours of each task are drawn, four tasks far.
+    /// The graph shows ten neighbours of each task, up to four tasks away.
     #[command(after_help = "Example:\n  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
     Show(One),
-    /// Say of one task what it waits for, behind whom, how it goes on, and when at the latest, as far as that is known.
+    /// Explain why a task does not run: what it waits for, what is ahead of it, what happens next
+    /// and when.
     ///
-    /// Ten tasks that are in its way are shown, the nearest first. To find its place in a line a thousand are looked
-    /// at.
+    /// The ten nearest tasks ahead of it are shown. To count the tasks ahead, at most a thousand
+    /// are read.
     #[command(after_help = "Example:\n  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
     Why(One),
     Workers(Workers),
@@ -121,22 +134,29 @@ pub(super) enum Action {
     Tags(Tags),
     Failures(Failures),
     Wait(Wait),
-    /// Cancel tasks that have not ended. Workers are asked to stop those that run; they end as cancelled, however their
-    /// commands end.
+    /// Cancel tasks that have not ended.
+    ///
+    /// Workers are asked to stop running tasks, within half a lease. Such a task ends as cancelled,
+    /// however its run ends.
     #[command(
         after_help = format!("Examples:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run\n  \
-        interval-queue tasks cancel --flow import-7\n\n{GRAPHS}")
+        interval-queue tasks cancel --flow import-7\n\n{SELECTOR}\n\n{GRAPHS}")
     )]
     Cancel(Change),
-    /// Run tasks again that have ended, with all their attempts. A task whose unique name another task has is left out.
+    /// Run ended tasks again, with all their attempts.
+    ///
+    /// A task whose unique name another task holds is left out: it is printed, and the exit code is
+    /// 75.
     #[command(
         after_help = format!("Examples:\n  interval-queue tasks retry --state failed --error 'connection refused'\n  \
         interval-queue tasks retry --flow night --done\n  \
-        interval-queue tasks retry --downstream 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n\n{GRAPHS}")
+        interval-queue tasks retry --downstream 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n\n{SELECTOR}\n\n{GRAPHS}")
     )]
     Retry(Retry),
-    /// Run tasks now that wait for their time; have workers give those back that run.
-    #[command(after_help = "Example:\n  interval-queue tasks release --state scheduled --kind digest")]
+    /// Run scheduled tasks now; ask workers to give running tasks back.
+    #[command(
+        after_help = format!("Example:\n  interval-queue tasks release --state scheduled --kind digest\n\n{SELECTOR}")
+    )]
     Release(Change),
     Delay(Delay),
     Priority(Priority),
@@ -145,8 +165,12 @@ pub(super) enum Action {
     Unlink(Unlink),
     Copy(Copy),
     Move(Move),
-    /// Forget tasks that have ended, but for those that a task needs that has not ended.
-    #[command(after_help = "Example:\n  interval-queue tasks purge --state done --older-than 7days")]
+    /// Delete ended tasks, all but their ids.
+    ///
+    /// An ended task that another task still needs is kept and printed, and the exit code is 75.
+    #[command(
+        after_help = format!("Example:\n  interval-queue tasks purge --state done --older-than 7days\n\n{SELECTOR}")
+    )]
     Purge(Change),
     Set(Set),
     Recount(Recount),
@@ -162,7 +186,7 @@ pub(super) enum Action {
     Ls(Elsewhere),
 }
 
-/// Words that other programs use, whose commands are elsewhere here.
+/// Names that other programs use, for commands that have other names here.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Elsewhere {
@@ -170,17 +194,18 @@ pub(super) struct Elsewhere {
     rest: Vec<OsString>,
 }
 
-/// List tasks in the order of their ids, which is about that of adding; all of them without a selector.
+/// List tasks, in the order of their ids, which is about the order of adding. Default: all tasks.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:\n  interval-queue tasks list --state failed\n  \
     interval-queue tasks list --json --payloads | jq -r .payload.to\n\n{SELECTOR}"))]
 pub(super) struct List {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
-    /// Show payloads and results, too
+    /// Also print payloads and results
     #[arg(long)]
     pub(super) payloads: bool,
-    /// Print a JSON object for each, one a line; `interval-queue schema tasks` describes its fields
+    /// Print a JSON object per line for each task; `interval-queue schema tasks` describes its
+    /// fields
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -196,10 +221,10 @@ pub(super) struct One {
     pub(super) json: bool,
 }
 
-/// Show who works on the queue: kinds, leases, what each runs and for how long; also workers that have been silent for
-/// less than an hour.
+/// Show the workers of the queue: their kinds, leases and runs. Includes workers seen within the
+/// last hour.
 ///
-/// Of each worker ten runs are shown, those that began first, and with --json a hundred.
+/// Ten runs of each worker are shown, the oldest first, with --json a hundred.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue tasks workers")]
 pub(super) struct Workers {
@@ -208,15 +233,15 @@ pub(super) struct Workers {
     pub(super) json: bool,
 }
 
-/// Show what failed, for good or until a retry, grouped by error text, the most frequent first, and how to retry
-/// each group.
+/// Show failures grouped by error text, the most frequent first, with the command that retries each
+/// group.
 ///
-/// Texts are one group if they differ only in numbers, hexadecimal words, UUIDs, times, addresses or what is quoted.
-/// Short numbers behind words such as code, status or HTTP tell failures apart. The hundred most frequent groups are
-/// shown.
+/// It includes tasks that wait for a retry. Texts are one group if they differ only in numbers,
+/// hexadecimal words, UUIDs, times, addresses or quoted text. A short number after a word such as
+/// code, status or HTTP separates groups. The hundred most frequent groups are shown.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:\n  interval-queue tasks failures\n  \
-    interval-queue tasks failures --kind mail --json | jq '.groups[] | [.count, .text]'\n\n{SELECTOR}"))]
+    interval-queue tasks failures --json | jq '.groups[] | [.count, .text]'\n\n{SELECTOR}"))]
 pub(super) struct Failures {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
@@ -225,10 +250,11 @@ pub(super) struct Failures {
     pub(super) json: bool,
 }
 
-/// Wait until tasks, or all of a flow, have ended; print the result of each task.
+/// Wait until tasks, or all tasks of a flow, have ended; print the result of each task.
 ///
-/// It ends with 0 if all are done; with 123 if some failed or were cancelled, and says which and why; with 124 if they
-/// have not ended within --timeout. A terminal sees how far it is.
+/// The exit code is 0 if all are done. It is 123 if some failed or were cancelled: stderr names
+/// them with their errors, of a flow the first one. It is 124 if they have not ended within
+/// --timeout. On a terminal the progress is shown.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("which").args(["ids", "flow"]).required(true))]
 #[command(after_help = "Examples:\n  \
@@ -238,35 +264,38 @@ pub(super) struct Wait {
     /// The ids of the tasks
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<TaskId>,
-    /// All tasks of this flow, with those that are added to it meanwhile; `add --flow` says its id
+    /// Wait for all tasks of this flow, also for tasks added to it meanwhile; `add --flow` prints
+    /// its id
     #[arg(long, value_name = "ID")]
     pub(super) flow: Option<FlowId>,
-    /// Give up after this time, with exit code 124. Default: never
+    /// Give up with exit code 124 after this time. Default: never
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     pub(super) timeout: Option<Duration>,
-    /// Print no results, and show no progress
+    /// Print no results and no progress
     #[arg(short, long)]
     pub(super) quiet: bool,
-    /// Print a JSON object for each task, one a line, or one for the flow; `interval-queue schema tasks` describes them
+    /// Print JSON: with ids one object per line for each task, with --flow one object
+    ///
+    /// `interval-queue schema tasks` describes its fields.
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// What a verb is about.
+/// The tasks that a verb changes, and how.
 #[derive(Debug, Args)]
 pub(super) struct Change {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
-    /// And all tasks below those that are named: that wait for them, that wait for these, and so on
+    /// Also all tasks downstream of the named ones: all that wait for them, directly or indirectly
     #[arg(long, requires = "ids", conflicts_with_all = ["state", "flow", "kinds", "key", "tag", "unique", "worker", "error", "older_than"])]
     pub(super) downstream: bool,
-    /// All tasks of the queue; needed if nothing else says which
+    /// Select all tasks of the queue; required if nothing else selects
     #[arg(long)]
     pub(super) all: bool,
-    /// So many of them at most, in the order of their ids: to try a part before the rest
+    /// Change at most N tasks, in the order of their ids. Default: all selected tasks
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..), conflicts_with = "downstream")]
     pub(super) limit: Option<u64>,
-    /// Print what would be done, and do nothing
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
@@ -274,37 +303,37 @@ pub(super) struct Change {
     pub(super) json: bool,
 }
 
-/// Which tasks.
+/// The selector of tasks.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct SelectorArgs {
-    /// These
+    /// Ids of tasks
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<TaskId>,
-    /// In this state, see `tasks --help`; may be given several times
+    /// Select tasks in this state, see `tasks --help`; may be given several times
     #[arg(id = "state", long = "state", value_name = "STATE", value_parser = state)]
     pub(super) states: Vec<State>,
-    /// Of this kind; may be given several times
+    /// Select tasks of this kind; may be given several times
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(super) kinds: Vec<Kind>,
-    /// With this key
+    /// Select tasks with this key
     #[arg(long, value_name = "KEY", value_parser = key)]
     pub(super) key: Option<Key>,
-    /// With this tag
+    /// Select tasks with this tag
     #[arg(long, value_name = "TAG", value_parser = tag)]
     pub(super) tag: Option<Tag>,
-    /// Of this flow, see `add --flow`
+    /// Select tasks of this flow, see `add --flow`
     #[arg(long, value_name = "ID", conflicts_with = "tag")]
     pub(super) flow: Option<FlowId>,
-    /// With this unique name, whether or not it has it now
+    /// Select tasks added with this unique name, also if they have released it
     #[arg(long, value_name = "NAME", value_parser = key)]
     pub(super) unique: Option<Key>,
-    /// That this worker has, or had last
+    /// Select tasks that this worker has, or had last
     #[arg(long, value_name = "ID")]
     pub(super) worker: Option<WorkerId>,
-    /// Whose error has this text in it
+    /// Select tasks whose error contains this text
     #[arg(long, value_name = "TEXT")]
     pub(super) error: Option<String>,
-    /// Added at least so long ago; those that have ended: ended so long ago
+    /// Select tasks added at least this long ago; with ended states: ended at least this long ago
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     pub(super) older_than: Option<Duration>,
 }
@@ -316,13 +345,13 @@ fn state_before_subcommand(text: &str) -> Result<State, String> {
 
 fn state(text: &str) -> Result<State, String> {
     if text.contains(':') {
-        return Err("this is no state of a task; a store is given by --store".into());
+        return Err("this is no state of a task: give a store by --store".into());
     }
     text.parse().map_err(|error: interval_queue::InvalidInput| error.to_string())
 }
 
 impl Action {
-    /// What it does, if it is a verb.
+    /// The verb of the command, if it has one.
     pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
         match self {
             Self::List(_)
@@ -355,7 +384,7 @@ impl Action {
         }
     }
 
-    /// Where the command is that somebody looks for under this word.
+    /// The error for a command that has another name here.
     pub(super) fn elsewhere(&self) -> Option<Failure> {
         let way_out = match self {
             Self::Pause(_) => {
@@ -363,11 +392,11 @@ impl Action {
             }
             Self::Resume(_) => "resume: `interval-queue resume` ends a pause, also of --kind or --key",
             Self::Drain(_) => {
-                "drain: SIGTERM lets a worker end what runs; `interval-queue work --until-empty` ends when nothing is \
-                 left; `interval-queue tasks purge` forgets what has ended"
+                "drain: SIGTERM stops a worker after its running tasks; `interval-queue work --until-empty` ends when \
+                 no task is left; `interval-queue tasks purge` deletes ended tasks"
             }
             Self::Stats(_) => {
-                "stats: `interval-queue tasks` shows how many there are; `tasks times` how long they took"
+                "stats: `interval-queue tasks` shows the counts, `interval-queue tasks times` the durations"
             }
             Self::Ls(_) => "ls: `interval-queue tasks list` lists them",
             _ => return None,
@@ -375,7 +404,7 @@ impl Action {
         Some(Failure::new(USAGE, format!("there is no subcommand {way_out}")))
     }
 
-    /// Whether it runs again what is done of a graph.
+    /// Whether the done tasks of a graph run again, too.
     pub(super) fn is_rerun(&self) -> bool {
         matches!(self, Self::Retry(retry) if retry.done)
     }

@@ -51,7 +51,7 @@ pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<
         }
         match page.next {
             Some(next) => after = Some(next),
-            None if is_first => return Err(Failure::new(NOINPUT, "no task fits the selector")),
+            None if is_first => return Err(Failure::new(NOINPUT, "no task matches the selector")),
             None => return Ok(()),
         }
     }

@@ -14,31 +14,29 @@ use crate::{duration::about, text::visible};
 /// Why a task does not run.
 pub(super) fn why(task: &Task, why: &Why) -> String {
     match why {
-        Why::NoStep => "it was added, and no worker has let it in yet".into(),
+        Why::NoStep => "it was added, and no worker has checked its gates yet".into(),
         Why::Upstreams => "it waits for other tasks".into(),
         Why::Time(left) => format!("its time comes in {}", about(*left)),
-        Why::Key(Some(id)) => format!("task {id} is before it in the line of its key"),
-        Why::Key(None) => "as many tasks of its key are ready or run as may".into(),
+        Why::Key(Some(id)) => format!("task {id} of its key is ahead of it"),
+        Why::Key(None) => "the limit of its key is reached".into(),
         Why::KeyPaused => match &task.key {
             Some(key) => format!("its key is paused: `{}` ends it", resume_key(key)),
             None => "its key is paused".into(),
         },
-        Why::Lost => "the lease of its worker has ended: a step of another worker takes it back".into(),
-        Why::Unserved => "no worker that lives serves its kind".into(),
+        Why::Lost => "the lease of its worker has ended: a poll of another worker takes it back".into(),
+        Why::Unserved => "no live worker serves its kind".into(),
         Why::KindPaused => format!("its kind is paused: `{}` ends it", resume_kind(&task.kind)),
         Why::Paused => "the queue is paused: `interval-queue resume` ends it".into(),
-        Why::Limit => "as many tasks of the queue run as may".into(),
+        Why::Limit => "the limit of running tasks of the queue is reached".into(),
         Why::Load(least) if *least >= ABOVE_ALL => {
-            "all workers that serve its kind are under load, and take nothing".into()
+            "all workers of its kind are under load and take no tasks".into()
         }
         Why::Load(least) => {
-            format!(
-                "all workers that serve its kind are under load, and take only priority {least} and higher"
-            )
+            format!("all workers of its kind are under load and take only priority {least} and higher")
         }
-        Why::Room => "no worker that serves its kind has room for its weight".into(),
-        Why::Next => "nothing is in its way: a worker with room takes it when its place comes".into(),
-        _ => "for a reason that this version does not know".into(),
+        Why::Room => "no worker that serves its kind has free capacity for its weight".into(),
+        Why::Next => "nothing is in its way: a worker with free capacity takes it after those ahead".into(),
+        _ => "for a reason of a newer version".into(),
     }
 }
 
@@ -55,9 +53,14 @@ pub(super) fn end(end: AttemptEnd) -> &'static str {
     }
 }
 
-/// So many of something.
+/// A count with its noun.
 pub(super) fn many(count: usize, one: &str, more: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{} {more}", HumanCount(count as u64)) }
+}
+
+/// `1 task`, or `N tasks`.
+pub(super) fn tasks(count: u64) -> String {
+    format!("{} {}", number(count), if count == 1 { "task" } else { "tasks" })
 }
 
 /// An instant of the store's clock, in UTC.

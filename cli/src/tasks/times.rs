@@ -20,20 +20,20 @@ use crate::{
 
 /// Show how long tasks waited and how long they ran, by kind.
 ///
-/// A wait is from the adding of a task, or from the time that it waited for, to the lease of the run; a run from there
-/// until the store heard how it ended, also of those that failed. Lengths are told to the next power of two
-/// milliseconds, whole hours together. They are kept for a week.
+/// A wait is from the adding of a task, or from its time, to the lease. A run is from the lease to
+/// its reported end, also of failed runs. Durations are rounded up to powers of two milliseconds,
+/// counted for whole hours, and kept for a week.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  interval-queue tasks times\n  \
     interval-queue tasks times --since 7days --kind mail --by-hour")]
 pub(super) struct Times {
-    /// Of this kind; may be given several times. Default: all
+    /// Only this kind; may be given several times. Default: all kinds
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     kinds: Vec<Kind>,
-    /// From the hour on that was so long ago; a week at most
+    /// How far to go back, rounded to whole hours; at most 7days
     #[arg(long, value_name = "DURATION", default_value = "1day", value_parser = positive)]
     since: Duration,
-    /// A line for each hour
+    /// Print a line for each hour
     #[arg(long)]
     by_hour: bool,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
@@ -44,7 +44,7 @@ pub(super) struct Times {
 pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
     let since = Micros::from_duration(args.since);
     if since > KEEP_TIMES {
-        let text = format!("--since {}: times are kept for a week, give at most 7days", show(args.since));
+        let text = format!("--since {}: times are kept for a week: give at most 7days", show(args.since));
         return Err(Failure::new(USAGE, text));
     }
     let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
@@ -66,7 +66,7 @@ pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
         return print(&format!("{:#}", json!({ "since_us": from.get(), "kinds": kinds })));
     }
     if all.is_empty() {
-        return Err(Failure::new(NOINPUT, format!("no task was begun within {}", show(args.since))));
+        return Err(Failure::new(NOINPUT, format!("no task started within {}", show(args.since))));
     }
     let hours = |(kind, sum, hours): &(Kind, Hour, Vec<Hour>)| {
         let hours = if args.by_hour { hours.clone() } else { vec![sum.clone()] };

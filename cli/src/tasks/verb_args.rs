@@ -1,4 +1,4 @@
-//! What the command line of the verbs of `tasks` says that say more than which tasks.
+//! The command lines of the verbs of `tasks` that have options of their own.
 
 use std::time::Duration;
 
@@ -8,88 +8,93 @@ use interval_queue::{
     task_contract::{Key, NewEdge, OnFailure, Tag, TaskId, Verb},
 };
 
-use super::task_args::Change;
+use super::task_args::{Change, SELECTOR};
 use crate::add::{key, tag};
 
-/// What is run again.
+/// The tasks to run again.
 #[derive(Debug, Args)]
 pub(super) struct Retry {
-    /// With --flow ID alone or --downstream: also what is done, each task once those that it waits for have ended again
+    /// With --flow ID alone or --downstream: also run done tasks again, each after its upstreams
     #[arg(long)]
     pub(super) done: bool,
     #[command(flatten)]
     pub(super) change: Change,
 }
 
-/// Give tasks that nobody runs a new time, and have them wait for it.
+/// Set a new time for tasks that do not run; they wait for it.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = format!("Examples:\n  \
     interval-queue tasks delay --by 2h --kind mail --state ready\n  \
-    interval-queue tasks delay --by 1day --error 'quota exceeded' --state scheduled")]
+    interval-queue tasks delay --by 1day --error 'quota exceeded' --kind mail\n\n{SELECTOR}"))]
 pub(super) struct Delay {
-    /// How long from now they wait at least
+    /// Time from now until they may start
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::delay)]
     by: Duration,
     #[command(flatten)]
     pub(super) change: Change,
 }
 
-/// Give tasks that have not ended another priority, as if they had been added with it. Runs go on.
+/// Set the priority of tasks that have not ended, as if they had been added with it. Running tasks
+/// continue.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  interval-queue tasks priority --to 5 --tag customer-7")]
+#[command(after_help = format!("Example:\n  interval-queue tasks priority --to 5 --tag customer-7\n\n{SELECTOR}"))]
 pub(super) struct Priority {
-    /// From -100 to 100; the higher, the more urgent
+    /// The priority, from -100 to 100; higher starts earlier
     #[arg(long, value_name = "PRIORITY", allow_negative_numbers = true)]
     to: i32,
     #[command(flatten)]
     pub(super) change: Change,
 }
 
-/// Give tasks a tag, or take one from them. Those that run or have ended, too.
+/// Add a tag to tasks, or remove one, also if they run or have ended.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(["add", "remove"]).required(true))]
-#[command(after_help = "Examples:\n  \
-    interval-queue tasks tag --add looked-at --state failed --error timeout\n  \
-    interval-queue tasks tag --remove looked-at --all")]
+#[command(after_help = format!("Examples:\n  \
+    interval-queue tasks tag --add checked --state failed --error timeout\n  \
+    interval-queue tasks tag --remove checked --all\n\n{SELECTOR}"))]
 pub(super) struct ChangeTag {
-    /// The tag they get
+    /// The tag to add
     #[arg(long, value_name = "TAG", value_parser = tag)]
     add: Option<Tag>,
-    /// The tag they lose
+    /// The tag to remove
     #[arg(long, value_name = "TAG", value_parser = tag)]
     remove: Option<Tag>,
     #[command(flatten)]
     pub(super) change: Change,
 }
 
-/// Have tasks that nobody runs wait for one more task, too, and then go on to where they were: their time, their key.
+/// Let tasks that do not run wait for one more task; then they wait for their time and key as
+/// before.
 ///
-/// None can wait for itself, through whatever others: such tasks are kept as they are. So are tasks for which more than
-/// 200 others wait, if the one of --after waits for others itself.
+/// A task that would wait for itself, directly or through other tasks, is left unchanged. So is a
+/// task that more than 200 tasks wait for, if the task of --after waits for other tasks itself.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    interval-queue tasks link --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --tag import-7\n  \
-    interval-queue tasks link --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --as list --on-failure run --kind mail")]
+#[command(after_help = format!("Examples:\n  \
+    id=01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n  \
+    interval-queue tasks link --after $id --tag import-7\n  \
+    interval-queue tasks link --after $id --as list --on-failure run --kind mail\n\n{SELECTOR}"))]
 pub(super) struct Link {
-    /// The task that they wait for, whether it waits, runs or has ended
+    /// The task to wait for, in any state
     #[arg(long, value_name = "ID")]
     after: TaskId,
-    /// What they call its result; its id unless given
+    /// Name of the input that has its result. Default: its id
     #[arg(long = "as", value_name = "NAME", value_parser = key)]
     name: Option<Key>,
-    /// What becomes of them if that task fails or is cancelled: cancel, run or wait
+    /// What they do if that task fails or is cancelled: cancel, run or wait
     #[arg(long, value_name = "WHAT", default_value = "cancel")]
     on_failure: OnFailure,
     #[command(flatten)]
     pub(super) change: Change,
 }
 
-/// Have tasks wait for a task no more that they wait for; failed and cancelled ones will not when they are retried.
+/// Let tasks no longer wait for a task. A failed or cancelled task does not wait for it when it is
+/// retried.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  \
-    interval-queue tasks unlink --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --tag import-7")]
+#[command(after_help = format!("Example:\n  \
+    id=01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n  \
+    interval-queue tasks unlink --after $id --tag import-7\n\n{SELECTOR}"))]
 pub(super) struct Unlink {
-    /// The task that they wait for
+    /// The task that they wait for now
     #[arg(long, value_name = "ID")]
     after: TaskId,
     #[command(flatten)]

@@ -27,21 +27,18 @@ pub(super) async fn change(
 ) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&args.selector).await?;
     if selector.is_all() && !args.all {
-        let text = format!(
-            "nothing says which tasks to {}: name some, select some by --state, --kind, --flow, …, or give --all",
-            verb.as_str()
-        );
+        let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
         return Err(Failure::new(USAGE, text));
     }
     let flow = args.selector.flow.as_ref().filter(|flow| flow.selector() == selector);
     let is_graph = args.downstream || flow.is_some();
     if is_graph && args.limit.is_some() {
-        let text = "a flow is changed as a whole: leave --limit out, or select some of it by --state, too";
+        let text = "--limit cannot change a part of a graph: leave it out, or select by --state, too";
         return Err(Failure::new(USAGE, text));
     }
     if is_rerun && !is_graph {
-        let text = "--done is about a graph: give --flow ID alone, or --downstream and ids; or leave it out, and \
-                    select what is done by --state done";
+        let text = "--done is for graphs: give --flow ID alone, or --downstream and ids; to retry done tasks \
+                    without their graph, give --state done instead";
         return Err(Failure::new(USAGE, text));
     }
     let done = if is_graph {
@@ -63,17 +60,17 @@ pub(super) async fn change(
         print(&format!("{object:#}"))?;
     }
     if touched > 0 {
-        let said = match args.dry_run {
+        let line = match args.dry_run {
             true => would_be_done(&verb, touched),
             false => done_in_words(&verb, touched, asked),
         };
-        say(&said);
+        say(&line);
     }
     if let Some((id, holder)) = taken.first() {
         let text = match taken.len() {
-            1 => format!("task {id} is not retried: task {holder} has its unique name"),
+            1 => format!("task {id} is not retried: task {holder} holds its unique name"),
             many => format!(
-                "{many} tasks are not retried: other tasks have their unique names; task {holder} has that of {id}"
+                "{many} tasks are not retried: other tasks hold their unique names; the name of {id} is held by task {holder}"
             ),
         };
         return Err(Failure::new(TEMPFAIL, text));
@@ -81,22 +78,19 @@ pub(super) async fn change(
     match (touched, held) {
         (_, 1..) => {
             let why = match verb {
-                Verb::Tag(_) => format!("they have {MAX_TAGS} tags, as many as can be"),
+                Verb::Tag(_) => format!("a task has at most {MAX_TAGS} tags"),
                 Verb::Link(_) => {
-                    "they would wait for themselves, have as many upstreams as can be, or more tasks \
-                                  wait for them than are looked at"
+                    "they would wait for themselves, have the maximum of upstreams, or too many tasks wait for them"
                         .to_owned()
                 }
-                _ => "tasks that have not ended need them".to_owned(),
+                _ => "other tasks still need them".to_owned(),
             };
-            let text = format!("{held} of those that were selected stay as they are: {why}");
+            let text = format!("{} unchanged: {why}", number(held));
             Err(Failure::new(TEMPFAIL, text))
         }
         (0, 0) => {
-            let moved =
-                if verb == Verb::Retry { "; retry a task that was moved at its destination" } else { "" };
-            let text =
-                format!("nothing to {}: no task that it acts on fits the selector{moved}", verb.as_str());
+            let moved = if verb == Verb::Retry { "; retry a moved task at its destination" } else { "" };
+            let text = format!("the selector matches no task that can {}{moved}", infinitive(&verb));
             Err(Failure::new(NOINPUT, text))
         }
         _ => Ok(()),
@@ -140,7 +134,7 @@ async fn page_by_page(
             let failure = unexpected(reply);
             let before = match done.touched {
                 0 => String::new(),
-                touched => format!("; {touched} tasks were touched before"),
+                touched => format!("; {touched} tasks were changed before"),
             };
             return Err(Failure { message: failure.message + &before, ..failure });
         };
@@ -205,7 +199,12 @@ fn print_ids(ids: &[TaskId]) -> Result<(), Failure> {
 
 fn would_be_done(verb: &Verb, count: usize) -> String {
     let tasks = if count == 1 { "task" } else { "tasks" };
-    let what = match verb {
+    format!("dry run: {count} {tasks} would {}", infinitive(verb))
+}
+
+/// What happens to a task, as in "a task would be cancelled".
+fn infinitive(verb: &Verb) -> &'static str {
+    match verb {
         Verb::Cancel => "be cancelled",
         Verb::Retry => "be retried",
         Verb::Release => "be released",
@@ -216,9 +215,8 @@ fn would_be_done(verb: &Verb, count: usize) -> String {
         Verb::Link(_) => "wait for one more task",
         Verb::Unlink(_) => "wait for one task less",
         Verb::Purge => "be purged",
-        _ => "be touched",
-    };
-    format!("dry run: {count} {tasks} would {what}")
+        _ => "be changed",
+    }
 }
 
 fn done_in_words(verb: &Verb, count: usize, asked: usize) -> String {
@@ -247,7 +245,7 @@ fn done_in_words(verb: &Verb, count: usize, asked: usize) -> String {
         Verb::Link(_) => return format!("{count} {tasks} {wait} for one more task"),
         Verb::Unlink(_) => return format!("{count} {tasks} {wait} for one task less"),
         Verb::Purge => "purged",
-        _ => "touched",
+        _ => "changed",
     };
     format!("{count} {tasks} {what}")
 }

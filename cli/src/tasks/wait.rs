@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<(), Failure> {
-    // To open a queue makes it.
+    // Opening a queue creates it.
     tasks.now().await?;
     let queue = open_queue(target).await?;
     let bar = bar(wait.quiet);
@@ -89,12 +89,15 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         }
         failed += 1;
         let what = if stored.task.state == State::Failed { "failed" } else { "was cancelled" };
-        let why = stored.task.error.as_deref().map_or("it does not say why".into(), task_words::line);
+        let why = stored.task.error.as_deref().map_or("no error text".into(), task_words::line);
         bar.suspend(|| say(&format!("task {id} {what}: {why}")));
     }
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::new(SOME_FAILED, format!("{failed} of {} tasks did not end well", wait.ids.len()))),
+        _ => {
+            let text = format!("{failed} of {} tasks failed or were cancelled", wait.ids.len());
+            Err(Failure::new(SOME_FAILED, text))
+        }
     }
 }
 

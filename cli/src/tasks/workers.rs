@@ -53,7 +53,7 @@ pub(super) async fn workers(tasks: &Tasks, args: &task_args::Workers) -> Result<
     if workers.is_empty() {
         return Err(Failure::new(
             NOINPUT,
-            "no worker was there within the last hour: `interval-queue work` is one",
+            "no worker polled within the last hour: `interval-queue work` starts one",
         ));
     }
     workers.sort_by_key(|worker| (!is_alive(worker), worker.presence.since));
@@ -77,24 +77,24 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
     block
 }
 
-/// A worker in a line: what it serves, and when it was heard of.
+/// A worker in a line: its kinds, its last poll and its lease.
 pub(super) fn described(worker: &Worker, now: Micros) -> String {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
     let seen = about(now - presence.seen);
     let life = match worker.alive_for {
-        Some(left) => format!("heard of {seen} ago, its lease ends in {}", about(left)),
-        None => format!("silent for {seen}: its lease has ended"),
+        Some(left) => format!("last seen {seen} ago, its lease ends in {}", about(left)),
+        None => format!("last seen {seen} ago, its lease has ended"),
     };
     let takes = match presence.at_least {
-        Some(ABOVE_ALL..) => ", is under load and takes nothing".into(),
+        Some(ABOVE_ALL..) => ", is under load and takes no tasks".into(),
         Some(least) => format!(", is under load and takes only priority {least} and higher"),
         None => String::new(),
     };
-    let room = presence.room.map_or(String::new(), |room| format!(", has room for weight {room}"));
+    let room = presence.room.map_or(String::new(), |room| format!(", has capacity left for weight {room}"));
     let label = task_words::line(presence.label.as_str());
     format!(
-        "{label} ({}): serves {}{takes}{room}; there since {}; {life}",
+        "{label} ({}): serves {}{takes}{room}; started {}; {life}",
         presence.worker,
         kinds.join(", "),
         task_words::time(presence.since)

@@ -1,48 +1,53 @@
-//! What the command line of `turns` says.
+//! The command line of `turns`.
 
 use clap::Args;
 
 use crate::args::{EXIT_CODES, Shard};
 
 const HELP: &str = "\
-Requests, one a line on stdin:
-  turn      asks for a turn; so does an empty line
-  turn 3    asks for one that takes three intervals
-  back      takes the last request back that has no turn yet; its place goes to the next
-  done      says that what one turn was for is over; needed with --max-running alone
+Requests, one per line on stdin:
+  turn      request a turn; an empty line does the same
+  turn 3    request a turn that takes three intervals of the rate
+  back      take back the last request that has no turn yet
+  done      the work of one turn has ended; needed only with a running limit
 
-Answers, one a line on stdout, for each request one:
-  turn 17   its slot has come: go. 17 is its ticket
-  back      the request was taken back. If `turn` came instead, it was too late: the slot is
-            gone, and the turn counts as done
+Answers, one per line on stdout, one for each request:
+  turn 17   the slot has come: start now. 17 is the ticket
+  back      the request was taken back. If `turn` comes instead, it was too
+            late: the slot is used, and the turn counts as done
 
-An idle program costs nothing: without a request nothing is asked of the store, and a
-request that waits holds no place that others could use sooner: this program holds no more
-places than slots pass in half a second, or one. What it says otherwise goes to stderr.
+Cost:
+  Without requests nothing is sent to the store. Of many requests at once, only
+  the requests of the next half second hold tickets, at least one. So other
+  processes of the queue start their work in between. All other messages go to
+  stderr.
 
-After the end of stdin the requests that were made get their turns. If nobody reads stdout
-any more they are given up. So when the program ends that started this one, this one does.
+End:
+  After the end of stdin, `turns` answers the requests that it has read, and
+  ends. If nothing reads stdout any more, it ends at once. So it ends with the
+  program that started it.
 
 Examples:
-  # From a shell: three turns, a line for each.
-  yes '' | head -n 3 | interval-queue turns --store file:pace.json --queue api --every 250ms
+  # From a shell: three turns, one line for each.
+  yes '' | head -n 3 | interval-queue turns --queue api --every 250ms
 
-  # From Python; examples/python and examples/node in the repository have more of it:
+  # From Python. examples/python and examples/node in the repository have more:
   import subprocess
-  pace = subprocess.Popen(['interval-queue', 'turns', '--every', '250ms'], text=True, bufsize=1,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+  turns = subprocess.Popen(['interval-queue', 'turns', '--every', '250ms'],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           text=True, bufsize=1)
   for url in urls:
-      pace.stdin.write('turn\\n')
-      if not pace.stdout.readline():
+      turns.stdin.write('turn\\n')
+      if not turns.stdout.readline():
           raise SystemExit('no more turns')
       fetch(url)
 ";
 
-/// Print a line for each turn that is asked for, at its slot, so that a program of any language paces what
-/// it does itself.
+/// Print a line at each requested slot, so that a program in any language keeps the rate of the
+/// queue.
 ///
-/// A program keeps it running and speaks to it over two pipes, instead of starting a process for each job. Its
-/// turns are paced together with everyone else on the queue.
+/// The program keeps `turns` running and uses two pipes, instead of starting a process for each
+/// job.
 #[derive(Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows the requests, the answers and examples.")]

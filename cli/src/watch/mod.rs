@@ -68,8 +68,8 @@ type Work<T> = Pin<Box<dyn Future<Output = T>>>;
 
 pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
     if !io::stdout().is_terminal() {
-        let way_out = "`interval-queue status`, also with --json, writes anywhere";
-        return Err(Failure::new(USAGE, format!("watch draws on a terminal, and stdout is none: {way_out}")));
+        let way_out = "use `interval-queue status`, or `status --json`";
+        return Err(Failure::new(USAGE, format!("watch needs a terminal as stdout: {way_out}")));
     }
     let signals = Signals::listen_also(&[SIGTSTP, SIGCONT])
         .map_err(|error| Failure::os("cannot listen to signals", &error))?;

@@ -250,10 +250,10 @@ impl Model {
             }
             News::Done(queue, Wanted::Pause) => self.say(format!("{queue} is paused")),
             News::Done(queue, Wanted::Resume) => {
-                self.say(format!("{queue} is resumed: who waits starts within about a second"));
+                self.say(format!("{queue} is resumed: waiting processes start within about a second"));
             }
             News::NotDone(queue, said) => {
-                self.say(format!("{queue} is as it was: {said}"));
+                self.say(format!("{queue} is unchanged: {said}"));
                 return;
             }
         }

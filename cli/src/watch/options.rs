@@ -1,4 +1,4 @@
-//! What the command line says of `watch`.
+//! The command line of `watch`.
 
 use std::time::Duration;
 
@@ -7,31 +7,46 @@ use interval_queue::QueueName;
 
 use crate::{args::StoreArgs, duration::positive};
 
-/// Watch queues live: what starts, who is next, and why nothing does.
+/// Show queues live: what starts, what is next, and why nothing starts.
 ///
-/// Watching changes nothing that is stored and makes no shard. It needs a terminal; elsewhere use `status`.
+/// It changes nothing, unless you pause or resume a queue. It needs a terminal; elsewhere use
+/// `status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue watch --store redis://localhost
   interval-queue watch --queue api --refresh 1s
 
-Keys: up and down choose a queue, p pauses and resumes it, ? shows help, q ends.")]
+Keys:
+  Up, Down, k, j       choose a queue, or a task in the list of tasks; scroll
+  PgUp, PgDown         go a page up or down
+  Home, g, End, G      go to the first or the last
+  p                    pause or resume the queue, after a question: y is yes
+  Tab                  go to the running and next tasks, and back
+  Enter                open the task: what `tasks show` and `tasks why` print
+  b                    show or hide the payload and result of the open task
+  f                    show failures, grouped as by `tasks failures`
+  Esc                  go back; at the top, quit
+  ?, h                 show or hide the help
+  q, Ctrl-C            quit
+  Ctrl-Z               suspend")]
 pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Only this queue. Default: all of the store, with that of INTERVAL_QUEUE_NAME chosen at first
+    /// Show this queue only. Default: all queues of the store; INTERVAL_QUEUE_NAME names the one
+    /// chosen at first
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) queue: Option<QueueName>,
-    /// How often the chosen queue is looked at; 20ms to 1h
+    /// How often the chosen queue is read; 20ms to 1h
     ///
-    /// A look is one command that reads. With several queues, one other that is in view is read after each
-    /// look, in turn; all are listed every ten seconds.
+    /// A refresh is one command that reads, and up to four more for stored tasks. With several
+    /// queues, one other visible queue is read after each refresh. All names are listed every ten
+    /// seconds.
     #[arg(long, value_name = "DURATION", default_value = "200ms", allow_hyphen_values = true, value_parser = refresh)]
     pub(crate) refresh: Duration,
 }
 
-/// The variable that names the queue to begin with.
+/// The variable that names the queue chosen at first.
 pub(crate) const CHOSEN: &str = "INTERVAL_QUEUE_NAME";
 
 fn refresh(text: &str) -> Result<Duration, String> {

@@ -31,7 +31,7 @@ impl Lines {
         let numbers = model.history().map_or(String::new(), |history| {
             let rate = history
                 .rate()
-                .map_or(String::new(), |rate| format!(", {:.0}% of the pace", rate.share() * 100.0));
+                .map_or(String::new(), |rate| format!(", {:.0}% of the rate", rate.share() * 100.0));
             format!("  ({} waiting{rate})", history.snapshot().tickets())
         });
         Some(format!("{queue}: {} {}: {}{numbers}", sign(reason.tone), reason.word, reason.text))

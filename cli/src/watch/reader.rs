@@ -108,8 +108,8 @@ impl Reader {
         let target = Target { store: self.store.clone(), queue };
         let page = match what_failed(&target).await {
             Ok(Some(about)) => Ok(TextPage { about, ..TextPage::default() }),
-            Ok(None) => Err("nothing that is stored has failed".into()),
-            Err(failure) => Err(format!("what failed cannot be read: {}", failure.message)),
+            Ok(None) => Err("no stored task has failed".into()),
+            Err(failure) => Err(format!("the failures cannot be read: {}", failure.message)),
         };
         News::Opened(page)
     }
@@ -128,7 +128,7 @@ impl Reader {
         };
         match changed.await {
             Ok(_) => News::Done(queue, wanted),
-            Err(failure) if failure.code == NOINPUT => News::NotDone(queue, "it is not there".into()),
+            Err(failure) if failure.code == NOINPUT => News::NotDone(queue, "it does not exist".into()),
             Err(failure) => News::NotDone(queue, failure.message),
         }
     }

@@ -1,4 +1,4 @@
-//! The one line that says what the next start waits for.
+//! The one line that explains what the next start waits for.
 
 use std::time::Duration;
 
@@ -41,13 +41,13 @@ impl Reason {
     pub(crate) fn of(known: Option<&Known>, outage: Option<&Outage>, now: Duration) -> Self {
         if let Some(outage) = outage {
             let since = span(now.saturating_sub(outage.since));
-            let text = format!("for {since}: {} (asked again all the time)", outage.said);
+            let text = format!("for {since}: {} (retrying)", outage.said);
             return Self::new(Tone::Bad, "UNREACHABLE", text);
         }
         match known {
             None => Self::new(Tone::Idle, "NOT READ YET", "the store has not answered yet"),
             Some(Known::Missing) => {
-                Self::new(Tone::Idle, "NOT THERE", "nobody has made this queue yet: `run --every` does")
+                Self::new(Tone::Idle, "NOT THERE", "this queue does not exist yet: `run --every` creates it")
             }
             Some(Known::Unreadable(said)) => Self::new(Tone::Bad, "UNREADABLE", said),
             Some(Known::Queue(history)) => Self::of_queue(history, now),
@@ -59,7 +59,7 @@ impl Reason {
         let (tone, word) = match summary.conditions.first() {
             Some(Condition::Running { .. }) => (Tone::Good, "RUNNING"),
             Some(Condition::Empty) => (Tone::Idle, "EMPTY"),
-            Some(Condition::NoWorker | Condition::Unserved { .. }) => (Tone::Bad, "NOBODY WORKS"),
+            Some(Condition::NoWorker | Condition::Unserved { .. }) => (Tone::Bad, "NO WORKER"),
             Some(Condition::Lost { .. }) => (Tone::Bad, "LOST"),
             Some(Condition::Next | Condition::Pace { .. }) => (Tone::Good, "NEXT"),
             Some(Condition::PaceHeld { .. }) => (Tone::Waiting, "HELD"),
@@ -79,13 +79,13 @@ impl Reason {
         Self::new(
             Tone::Idle,
             "NOT THERE",
-            "no queue is stored here yet: `interval-queue run --every` makes one",
+            "the store has no queue yet: `interval-queue run --every` creates one",
         )
     }
 
     /// The store is asked and says nothing.
     pub(crate) fn silence(silent: Duration) -> Self {
-        Self::new(Tone::Bad, "NO ANSWER", format!("the store has been silent for {}", span(silent)))
+        Self::new(Tone::Bad, "NO ANSWER", format!("no reply of the store for {}", span(silent)))
     }
 
     fn of_queue(history: &History, now: Duration) -> Self {
@@ -103,7 +103,7 @@ impl Reason {
             Standing::Paused => Self::new(
                 Tone::Waiting,
                 "PAUSED",
-                format!("nothing starts until somebody resumes it; {waiting}"),
+                format!("nothing starts until `interval-queue resume`; {waiting}"),
             ),
             Standing::Held { ends_in } => Self::new(
                 Tone::Waiting,
@@ -112,7 +112,7 @@ impl Reason {
             ),
             Standing::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
                 Some(ago) => {
-                    let text = format!("nobody has to wait; the last job started {} ago", span(ago));
+                    let text = format!("no job waits; the last job started {} ago", span(ago));
                     Self::new(Tone::Good, "STARTING", text)
                 }
                 None => Self::new(Tone::Idle, "EMPTY", waiting),
@@ -120,7 +120,7 @@ impl Reason {
             Standing::AtMaxRunning { running, limit } => Self::new(
                 Tone::Waiting,
                 "AT ITS LIMIT",
-                format!("{running} run and {limit} may: the next starts when one ends; {waiting}"),
+                format!("{running} run, {limit} at most: the next job starts when one ends; {waiting}"),
             ),
             Standing::Next { ticket, label, lease_ends_in, slot_in, .. } => {
                 let overdue = history.overdue().unwrap_or_default();
@@ -128,8 +128,8 @@ impl Reason {
                     let lease = since(lease_ends_in);
                     let overdue = span(overdue);
                     let text = format!(
-                        "ticket {ticket} of {label} could have started for {overdue} and has not asked; \
-                         it counts as dead in {lease}"
+                        "ticket {ticket} of {label} could have started {overdue} ago, but its process has not contacted \
+                         the store; the process counts as dead in {lease}"
                     );
                     return Self::new(Tone::Bad, "NOTHING STARTS", text);
                 }
@@ -185,7 +185,7 @@ mod tests {
         let held = reason(&scene.clone().held_until(SECOND * 61), Duration::from_secs(10));
         assert!(held.word == "HELD" && held.text.contains("another 50.0s"), "{held:?}");
         let full = reason(&scene.clone().max_running(2).runs("b", 2), Duration::ZERO);
-        assert!(full.word == "AT ITS LIMIT" && full.text.contains("2 run and 2 may"), "{full:?}");
+        assert!(full.word == "AT ITS LIMIT" && full.text.contains("2 run, 2 at most"), "{full:?}");
         let empty = reason(&Scene::new(SECOND), Duration::ZERO);
         assert_eq!((empty.word, empty.text.as_str()), ("EMPTY", "no job waits"));
         // Tickets of nobody who is known.
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(reason_at(1).tone, Tone::Good);
         let stuck = reason_at(3);
         assert_eq!((stuck.tone, stuck.word), (Tone::Bad, "NOTHING STARTS"));
-        assert!(stuck.text.contains("for 3.00s") && stuck.text.contains("dead in 2.00s"), "{}", stuck.text);
+        assert!(stuck.text.contains("3.00s ago") && stuck.text.contains("dead in 2.00s"), "{}", stuck.text);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use futures::{
     FutureExt,
     future::{join_all, try_join_all},
 };
-use interval_queue_tasks::{Context, Error, Places, TaskQueue, Worker, WorkerHandle};
+use interval_queue_tasks::{Context, Error, Permits, TaskQueue, Worker, WorkerHandle};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
@@ -68,10 +68,10 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
     let handler = Arc::new(Handler::new(programs, work.timeout, voice.speaker()));
-    let places = (queues.len() > 1).then(|| Places::new(work.jobs, work.turns.into()));
+    let permits = (queues.len() > 1).then(|| Permits::new(work.jobs, work.queue_order.into()));
     let mut workers = Vec::new();
     for (queue, lease) in &queues {
-        workers.push(worker(&work, queue, lease.clone(), &label, &kinds, &handler, places.as_ref())?);
+        workers.push(worker(&work, queue, lease.clone(), &label, &kinds, &handler, permits.as_ref())?);
     }
     let queues: Vec<_> = queues.into_iter().map(|(queue, _)| queue).collect();
     let handles: Vec<_> = workers.iter().map(Worker::handle).collect();
@@ -106,7 +106,8 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
                     handles.iter().for_each(|handle| handle.stop_within(Duration::ZERO));
                     break timeout(AT_ONCE, &mut running).await.unwrap_or(Ok(()));
                 }
-                say(&format!("stopping: what runs may go on for {}; a second signal ends it now", show(work.grace)));
+                let grace = show(work.grace);
+                say(&format!("stopping: commands have {grace} to end; a second signal ends them now"));
                 handles.iter().for_each(WorkerHandle::stop);
             }
             failure = handler.broken(), if broken.is_none() => {
@@ -148,7 +149,7 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
         if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
             let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
             say(&format!(
-                "queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"
+                "queue {name:?} keeps its rate, {kept}, not {asked}: `interval-queue set` changes it for all"
             ));
         }
         Ok((queue, lease))
@@ -163,7 +164,7 @@ fn worker(
     label: &str,
     kinds: &[String],
     handler: &Arc<Handler>,
-    places: Option<&Places>,
+    permits: Option<&Permits>,
 ) -> Result<Worker, Failure> {
     let handler = handler.clone();
     let handle = move |context: Context| {
@@ -178,8 +179,8 @@ fn worker(
         .grace(work.grace)
         .label(label)
         .handler_for(kinds, handle);
-    if let Some(places) = places {
-        worker = worker.places(places);
+    if let Some(permits) = permits {
+        worker = worker.permits(permits);
     }
     if let Some(capacity) = work.capacity {
         worker = worker.capacity(capacity);

@@ -68,11 +68,11 @@ impl Programs {
                     of.insert(kind, words(entry.path()));
                 }
                 Some(Err(error)) if kinds.is_empty() => {
-                    let text = format!("{}: its name is to be a kind: {error}", entry.path().display());
+                    let text = format!("{}: its file name is no kind: {error}", entry.path().display());
                     return Err(Failure::new(NOINPUT, text));
                 }
                 None if kinds.is_empty() => {
-                    let text = format!("{:?}: its name is to be a kind, and is no text", entry.path());
+                    let text = format!("{:?}: its file name is no kind, since it is not UTF-8", entry.path());
                     return Err(Failure::new(NOINPUT, text));
                 }
                 _ => {}
@@ -87,7 +87,7 @@ impl Programs {
         }
         if of.is_empty() {
             let text = format!(
-                "{} has no program: put one there for each kind, called as the kind is, and `chmod +x` it",
+                "{} has no program: put one there for each kind, named as the kind, and `chmod +x` it",
                 dir.display()
             );
             return Err(Failure::new(NOT_FOUND, text));

@@ -56,7 +56,7 @@ fn result(ended: &Ended) -> Verdict {
     let stdout = &ended.stdout;
     if stdout.missing > 0 {
         let text = format!(
-            "the output is no result: {} bytes of it had to be left out; print at most 128 KiB, or where the result is",
+            "the output is too long for a result, {} bytes were left out: print at most 128 KiB, or where the result is",
             stdout.missing
         );
         return Verdict::Failed(text);

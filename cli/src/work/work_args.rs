@@ -1,4 +1,4 @@
-//! What the command line of `work` says.
+//! The command line of `work`.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use interval_queue::{
     QueueName,
     task_contract::{Kind, MAX_HELD},
 };
-use interval_queue_tasks::{Load, Turns};
+use interval_queue_tasks::{Load, QueueOrder};
 
 use crate::{
     add::kind,
@@ -19,56 +19,64 @@ use crate::{
 
 const HELP: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  export INTERVAL_QUEUE_STORE=sqlite:/var/lib/jobs/queues.db
+  export INTERVAL_QUEUE_NAME=mail
   interval-queue work -- send-mail
-  interval-queue work --kind mail --kind digest --jobs 4 --timeout 1min -- send-mail
-  interval-queue work --every 250ms -- sh -c 'curl -sS --json @- https://api.example.com/1'
-  interval-queue work --jobs 8 --capacity 16 --at-load 0.8=5 --at-load 0.95=none -- render
+  interval-queue work --kind mail --kind digest --jobs 4 -- send-mail
+  interval-queue work --every 250ms -- curl -sS --json @- https://example.com/1
+  interval-queue work --jobs 8 --capacity 16 --at-load 0.8=5 -- render
   interval-queue work --until-empty -- sh -c 'jq .n | resize'
-  interval-queue work --dir /usr/lib/mail/tasks       # a program for each kind, called as that
-  interval-queue work --jobs 8 --queue urgent --also bulk -- send-mail   # bulk when urgent is empty
+  # One program for each kind, named as the kind:
+  interval-queue work --dir /usr/lib/mail/tasks
+  # Tasks of `bulk` when `urgent` has none:
+  interval-queue work --jobs 8 --queue urgent --also bulk -- send-mail
 
-What CMD gets:
-  its standard input              the payload, JSON
+Input of CMD:
+  standard input                  the payload, as JSON
   INTERVAL_QUEUE_TASK_ID          the id of the task
   INTERVAL_QUEUE_TASK_QUEUE       its queue
   INTERVAL_QUEUE_TASK_KIND        its kind
   INTERVAL_QUEUE_TASK_KEY         its key, if it has one
   INTERVAL_QUEUE_TASK_ATTEMPT     1 at first; one more after each failure
-  INTERVAL_QUEUE_TASK_TOKEN       rises with each run of the task, as N.M; what it writes to
-                                  can refuse a lower one, number by number
-  INTERVAL_QUEUE_TASK_DEADLINE    in seconds since 1970, if it has one
-  INTERVAL_QUEUE_TASK_SCHEDULED   the instant that it stands for, in seconds since 1970, if a
-                                  schedule has made it: earlier than now, by much if no
-                                  worker was there
-  INTERVAL_QUEUE_TASK_INPUTS      a file with the results of the tasks it waited for, if it
-                                  did: {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
+  INTERVAL_QUEUE_TASK_TOKEN       rises with each run of the task, as N.M: to
+                                  reject a lower one, compare N, then M
+  INTERVAL_QUEUE_TASK_DEADLINE    seconds since 1970, if it has a deadline
+  INTERVAL_QUEUE_TASK_SCHEDULED   seconds since 1970: the instant of its
+                                  schedule, if a schedule added it
+  INTERVAL_QUEUE_TASK_INPUTS      a file with the results of its upstreams:
+    {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
 
-What becomes of the task:
-  0                 done; stdout is its result: JSON, or any text; at most 128 KiB
-  64, 65, 77, 78    failed for good: another attempt would end in the same way
-  any other code, 75 among them, a signal, --timeout
-                    failed, and tried again as its policy says: 10 s later, then twice as
-                    long each time, five times in all
-  The end of stderr is kept as its error; all of it goes to the stderr of this program, too.
-  What this host cannot run, for lack of processes or files, is given back and counts nothing.
-  With --dir a program that cannot be used sets its kind aside until its file changes.
-  What CMD leaves running when it ends is ended, too: its process group and, on Linux, daemons.
+Result of the task, by the exit code of CMD:
+  0                 done; stdout is the result: JSON or any text, up to 128 KiB
+  64, 65, 77, 78    failed for good, without a retry
+  any other code, a signal, --timeout
+                    failed, and retried as its policy sets: by default after
+                    10 s, then twice as long each time, five attempts in all
+  The end of stderr is kept as the error; all of it is printed to stderr, too.
+  If this host lacks processes or open files, the task is given back, and the
+  run does not count as a failure. With --dir, the kind of a program that
+  cannot be executed is set aside until its file changes.
 
-A guard, a small process, stands beside each CMD. If this program is killed, even with
-SIGKILL, or is not heard of for most of its lease, it ends CMD and all that it has started:
-SIGTERM, 2 s later SIGKILL. So the task never runs twice at the same time. What another
-service runs for CMD is not ended; elsewhere than on Linux, neither are daemons.
+Processes:
+  A guard, a small process, runs with each CMD. If this program is killed, even
+  with SIGKILL, or if the store does not answer it for most of its lease, the
+  guard ends CMD and all that it has started: SIGTERM, 2 s later SIGKILL. So
+  CMD has ended before another worker can run the task. Processes that CMD
+  leaves running are ended before its task ends: its process group and, on
+  Linux, its daemons. Processes that another service runs for CMD are not
+  ended.
 
-Interruption:
-  SIGINT, SIGTERM, SIGHUP or SIGQUIT: nothing more is started; what runs may end within
-  --grace, then it is ended, and its task is given back. A second one: at once.
+Signals:
+  After SIGINT, SIGTERM, SIGHUP or SIGQUIT nothing more starts. Running
+  commands have --grace to end. Then they are ended. Their tasks are given
+  back, or failed if they have a single attempt. A second signal does that at
+  once.
 ";
 
-/// Run CMD for each stored task, with its payload as input and its result as output.
+/// Run CMD for each stored task: the payload is its input, its output is the result.
 ///
-/// Any number of workers on any number of hosts share the tasks of a queue. A worker takes the most urgent ones that
-/// are ready; what a worker had that was killed runs again after its lease.
+/// Any number of workers on any number of hosts share the tasks of a queue. A worker leases the
+/// most urgent ready tasks. If a worker is killed, its tasks run again after its lease.
 #[derive(Debug, Args)]
 #[command(name = "work", after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples, the environment of CMD and exit codes.")]
@@ -77,78 +85,86 @@ pub(crate) struct WorkArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
-    /// Other queues in the same place whose tasks it runs, too, within --jobs; may be given several times. A task that
-    /// waits for its slot of a pace takes up a job
+    /// Also run tasks of this queue of the same store, within --jobs; may be given several times
+    ///
+    /// A task that waits for a slot takes up a job. So give one more job for each queue with a
+    /// rate.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) also: Vec<QueueName>,
-    /// Which queue is served next, of those that have something
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = TurnsArg::InOrder, requires = "also")]
-    pub(crate) turns: TurnsArg,
-    /// A directory of programs instead of CMD: each runs the tasks of the kind that it is called as
+    /// Which queue with ready tasks is served next; with --also
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = QueueOrderArg::InOrder, requires = "also")]
+    pub(crate) queue_order: QueueOrderArg,
+    /// Directory with one program per kind, named as the kind, instead of CMD
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub(crate) dir: Option<PathBuf>,
-    /// The kind of tasks that CMD is for; may be given several times. Default: default, or with --dir all that have a
-    /// program
+    /// Kind of tasks to run; may be given several times. Default: `default`, with --dir each kind
+    /// that has a program
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(crate) kinds: Vec<Kind>,
-    /// How many commands of this process run at once
+    /// Commands of this process that run at once, at most
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..=i64::from(MAX_HELD)))]
     pub(crate) jobs: u32,
-    /// How heavy the tasks may be together that run at once, by their `--weight`; one that is heavier runs alone. Give
-    /// --jobs, too, for the most that run
+    /// Maximum sum of the weights that run at once; a heavier task runs alone. Default: unlimited
+    ///
+    /// The weight of a task is what `add --weight` has set. --jobs limits the number of commands,
+    /// too, so raise it.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(crate) capacity: Option<u32>,
-    /// Above this load of the system take only tasks with at least this priority, or none; may be given several times.
-    /// 1 is as many processes as processors, on the average of a minute
+    /// Above this load take only tasks of this priority or higher, or `none`; may be given several
+    /// times. Linux only
+    ///
+    /// The load is the load average of one minute, divided by the number of processors. Default: no
+    /// limit by load.
     #[arg(long, value_name = "LOAD=PRIORITY|none", value_parser = level)]
     pub(crate) at_load: Vec<Level>,
-    /// End when no task of these kinds is left that has not ended; without, it goes on for ever
+    /// End when all tasks of these kinds have ended. Default: run until a signal
     #[arg(long)]
     pub(crate) until_empty: bool,
-    /// How long tasks stay with this process if it is not heard of; 1s to 1day
+    /// Time until the tasks of this process are retried elsewhere if it stops polling; 1s to 1day
     #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) lease: Duration,
-    /// How long commands may go on after a first signal
+    /// Time that running commands have to end after a first signal
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, value_parser = parse)]
     pub(crate) grace: Duration,
-    /// End a command after this time: SIGTERM, 3 s later SIGKILL; it has failed then. Default: never
+    /// End a command after this time: SIGTERM, 3 s later SIGKILL; it counts as a failure. Default:
+    /// never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// What `tasks` calls this process. Default: CMD pid N, or DIR pid N
+    /// Name of this worker in `tasks`. Default: CMD pid N, or DIR pid N
     #[arg(long, value_name = "TEXT", value_parser = crate::args::label)]
     pub(crate) label: Option<String>,
-    /// The command and its arguments. A `--` may stand before it
+    /// The command and its arguments. A `--` before it is optional
     #[arg(trailing_var_arg = true, required_unless_present = "dir", value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
 /// Which queue is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TurnsArg {
-    /// The first one: --queue, then those of --also in their order
+pub(crate) enum QueueOrderArg {
+    /// The first queue that has ready tasks: --queue, then each --also in its order
     InOrder,
-    /// Each in its turn
+    /// Each queue in turn
     RoundRobin,
-    /// One at random
+    /// A random queue
     Shuffled,
 }
 
-impl From<TurnsArg> for Turns {
-    fn from(turns: TurnsArg) -> Self {
-        match turns {
-            TurnsArg::InOrder => Self::InOrder,
-            TurnsArg::RoundRobin => Self::RoundRobin,
-            TurnsArg::Shuffled => Self::Shuffled,
+impl From<QueueOrderArg> for QueueOrder {
+    fn from(queue_order: QueueOrderArg) -> Self {
+        match queue_order {
+            QueueOrderArg::InOrder => Self::InOrder,
+            QueueOrderArg::RoundRobin => Self::RoundRobin,
+            QueueOrderArg::Shuffled => Self::Shuffled,
         }
     }
 }
 
-/// Above which load only which priority is taken.
+/// Above the load `above`, only tasks of this priority or higher are taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     above: f64,
-    /// None: nothing is taken.
+    /// `None`: no task is taken.
     at_least: Option<i32>,
 }
 
@@ -157,11 +173,11 @@ fn level(text: &str) -> Result<Level, String> {
         let at_least = if at_least == "none" { None } else { Some(at_least.parse().ok()?) };
         Some(Level { above: above.parse().ok()?, at_least })
     });
-    parts.ok_or_else(|| format!("{} is no level: write for example 0.8=5, or 0.95=none", text.escape_debug()))
+    parts.ok_or_else(|| format!("{} is no load level: write 0.8=5 or 0.95=none", text.escape_debug()))
 }
 
 impl WorkArgs {
-    /// What it takes under load; none: everything.
+    /// The load limits of the worker. `None`: it takes tasks at any load.
     pub(crate) fn load(&self) -> Option<Load> {
         let with = |load: Load, level: &Level| match level.at_least {
             Some(priority) => load.above(level.above, priority),
@@ -173,12 +189,11 @@ impl WorkArgs {
     /// The queues, the first one first.
     pub(crate) fn queues(&self) -> Result<Vec<&QueueName>, Failure> {
         if !self.also.is_empty() && self.pace.pace().is_some() {
-            let text = "a pace is that of one queue: give each its own by `interval-queue set`, and leave it out here";
+            let text = "a rate belongs to one queue: with --also, run `interval-queue set` for each queue";
             return Err(Failure::new(USAGE, text));
         }
         if !self.also.is_empty() && self.capacity.is_some() {
-            let text =
-                "a capacity is that of one queue: leave --capacity out, or run a `work` for each queue";
+            let text = "--capacity belongs to one queue: leave out --also, or run a `work` for each queue";
             return Err(Failure::new(USAGE, text));
         }
         let mut queues = vec![&self.target.queue];

@@ -121,9 +121,9 @@ fn an_interpreter_that_is_missing_is_named_and_costs_no_ticket() {
         fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     };
     for (first_line, says) in [
-        ("#!/no/such/python -u\n", "its first line asks for \"/no/such/python\", which is not there"),
-        ("#! /no/such/python\n", "asks for \"/no/such/python\""),
-        ("#!/bin/sh\r\n", "asks for \"/bin/sh\\r\""),
+        ("#!/no/such/python -u\n", "its first line names \"/no/such/python\", which does not exist"),
+        ("#! /no/such/python\n", "names \"/no/such/python\""),
+        ("#!/bin/sh\r\n", "names \"/bin/sh\\r\""),
     ] {
         executable("tool", first_line.as_bytes());
         for command in ["run", "each"] {

@@ -102,7 +102,7 @@ fn a_destination_that_cannot_be_changes_nothing() {
         (&["move", "--all"], 64, "--to"),
         (&["copy", "--to", "mysql://host/db"], 64, "mysql"),
         (&["copy", "--to", "file:pace.json"], 78, "a JSON file keeps no tasks"),
-        (&["move", "--to", "dir:other", "--state", "failed"], 64, "copy those that have"),
+        (&["move", "--to", "dir:other", "--state", "failed"], 64, "copy ended tasks"),
     ];
     for (args, code, says) in wrong {
         let output = place.run(&[&["tasks"], args].concat());

@@ -54,7 +54,7 @@ fn the_share_of_who_is_killed_is_free_after_a_lease(place: &mut Backend) {
     assert!(is_alive(id().unwrap()));
     let output = place.run(&["run", "--start-within", "1s", "--", "true"]);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
-    assert!(text(&output.stderr).contains("as many jobs run as may"), "{output:?}");
+    assert!(text(&output.stderr).contains("the limit of running jobs is reached"), "{output:?}");
     place.ok(&["run", "--", "true"]);
     kill_process(pid(id().unwrap()), Signal::KILL).unwrap();
 }

@@ -94,20 +94,20 @@ fn new_settings_are_told(place: &mut Backend) {
     assert_eq!(said(&["run", "--", "true"]), "");
     let kept = said(&["run", "--every", "10ms", "--max-running", "5", "--", "true"]);
     assert!(
-        kept.contains("queue \"mail\" keeps its pace, one start every 20ms (50 per second), not one start every 10ms (100 per second): --override changes it for all\n"),
+        kept.contains("queue \"mail\" keeps its rate, one start every 20ms (50 per second), not one start every 10ms (100 per second): --override changes it for all\n"),
         "{kept}"
     );
     assert!(kept.contains("queue \"mail\" keeps its running limit, none, not 5: --override"), "{kept}");
     let changed = said(&["run", "--override", "--every", "10ms", "--max-running", "5", "--", "true"]);
     assert!(
         changed.contains(
-            "pace of queue \"mail\" changed from one start every 20ms (50 per second) to one start every 10ms (100 per second) \
-             for all shards\n"
+            "rate of queue \"mail\" changed from one start every 20ms (50 per second) to one start every 10ms (100 per second), \
+             for all processes\n"
         ),
         "{changed}"
     );
     assert!(
-        changed.contains("running limit of queue \"mail\" changed from none to 5 for all shards\n"),
+        changed.contains("running limit of queue \"mail\" changed from none to 5, for all processes\n"),
         "{changed}"
     );
     // Who gives no interval joins; who gives one keeps the limit.

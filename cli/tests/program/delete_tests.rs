@@ -35,7 +35,7 @@ fn a_queue_is_deleted_once_nobody_uses_it(place: &mut Backend) {
         error.contains("mail: the queue is used by a shard: the one that waits (")
             && error.contains("(--force)")
     );
-    assert!(error.contains("no queue \"nowhere\" here"), "{error}");
+    assert!(error.contains("no queue \"nowhere\" in this store"), "{error}");
     assert_eq!(names(place), ["mail", "other"]);
 
     assert_eq!(place.ok(&["delete", "--yes", "--force", "mail"]), "mail: deleted\n");

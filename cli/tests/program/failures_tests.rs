@@ -101,7 +101,7 @@ fn a_group_says_what_it_is_and_how_it_is_run_again() {
     }
     let empty = place.run(&["tasks", "failures"]);
     assert_eq!(empty.status.code(), Some(66));
-    assert!(text(&empty.stderr).contains("no task that failed"), "{empty:?}");
+    assert!(text(&empty.stderr).contains("no failed task"), "{empty:?}");
     place.ok(&[
         "work",
         "--until-empty",
@@ -120,7 +120,7 @@ fn a_group_says_what_it_is_and_how_it_is_run_again() {
         "\n  2 a; ",
         "tasks retry --store=sqlite:",
         " --queue=mail --state failed --tag=t --error=",
-        "This takes 3 tasks, since other errors have that text, too",
+        "This retries 3 tasks: other errors contain that text, too",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

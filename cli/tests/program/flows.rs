@@ -59,7 +59,7 @@ fn what_is_done_is_run_again() {
     assert_eq!(task(&place, &tasks["join"])["attempts"].as_array().unwrap().len(), 1);
     let wrong = place.run(&["tasks", "retry", "--done", "--all"]);
     assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");
-    assert!(text(&wrong.stderr).contains("--done is about a graph"), "{wrong:?}");
+    assert!(text(&wrong.stderr).contains("--done is for graphs"), "{wrong:?}");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn what_cannot_be_a_flow_is_named_and_nothing_is_stored() {
             json!({"a": {"after": "c"}, "b": {"after": "a"}, "c": {"after": ["b"]}, "d": {"after": "c"}})
                 .to_string(),
             65,
-            "\"a\" waits for \"c\" waits for \"b\" waits for \"a\": tasks can wait for others, not for each other",
+            "\"a\" waits for \"c\" waits for \"b\" waits for \"a\": a task cannot wait for itself",
         ),
         (
             json!({"a": {"after": "b"}}).to_string(),
@@ -242,7 +242,7 @@ fn waiting_ends_as_the_tasks_do() {
         said.contains(&format!("task {right} failed: "))
             && said.contains(&format!("task {join} was cancelled: "))
     );
-    assert!(said.contains("2 of 3 tasks did not end well"), "{said}");
+    assert!(said.contains("2 of 3 tasks failed or were cancelled"), "{said}");
     let (code, objects, _) = wait(&["--json", left]);
     assert_eq!(code, Some(0));
     assert_eq!(serde_json::from_str::<Value>(&objects).unwrap()["result"], 1);
@@ -376,7 +376,7 @@ fn a_cancelled_flow_is_purged_and_says_what_was_kept_out() {
     assert_eq!(tags.iter().filter(|tag| **tag == "x").count(), 1, "{tags:?}");
     let again = add(&place, &flow, &["--flow-id", "g"]);
     assert!(
-        text(&again.stderr).contains("flow g: 2 of 3 tasks added, 1 kept out by a unique name"),
+        text(&again.stderr).contains("flow g: 2 of 3 tasks added, 1 not added, since another task holds"),
         "{again:?}"
     );
     place.ok(&["tasks", "cancel", "--all"]);
@@ -394,7 +394,7 @@ fn a_task_whose_name_is_taken_is_not_retried() {
     for options in [&[&first[..]][..], &["--all"], &["--all", "--dry-run"]] {
         let output = place.run(&[&["tasks", "retry"], options].concat());
         assert_eq!(output.status.code(), Some(75), "{options:?}: {output:?}");
-        let said = format!("task {first} is not retried: task {second} has its unique name");
+        let said = format!("task {first} is not retried: task {second} holds its unique name");
         assert!(text(&output.stderr).contains(&said), "{output:?}");
     }
     let json = place.run(&["tasks", "retry", "--all", "--json"]);

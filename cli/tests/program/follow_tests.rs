@@ -66,7 +66,7 @@ fn what_cannot_be_followed_is_told() {
     let place = Backend::sqlite();
     let missing = place.run(&["tasks", "follow"]);
     assert_eq!(missing.status.code(), Some(66), "{missing:?}");
-    assert!(text(&missing.stderr).contains("no stored tasks"), "{missing:?}");
+    assert!(text(&missing.stderr).contains("has no tasks in this store"), "{missing:?}");
     place.ok(&["add", "1"]);
     let wrong = place.run(&["tasks", "follow", "--to", "broken"]);
     assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");

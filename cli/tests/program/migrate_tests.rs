@@ -20,7 +20,7 @@ fn tables_of_sqlite_are_printed_or_made() {
     rusqlite::Connection::open(&other).unwrap().execute_batch(&sql).unwrap();
     let other = format!("sqlite:{}", other.display());
     assert!(says(&place, &["migrate", "--store", &other]).contains("nothing to do: the tables in sqlite:"));
-    assert!(says(&place, &["migrate"]).contains("made the tables in sqlite:"));
+    assert!(says(&place, &["migrate"]).contains("created the tables in sqlite:"));
     for args in [&["migrate"][..], &["migrate", "--print"]] {
         assert!(says(&place, args).contains("are up to date"));
     }
@@ -59,7 +59,7 @@ fn tables_of_postgres_are_printed_or_made() {
     assert!(says(&place, &["migrate", "--store", owner]).contains("are up to date"));
     assert_eq!(server.psql("SELECT interval_queue.add_task('mail') IS NOT NULL"), ["t"]);
     server.psql("DROP SCHEMA interval_queue CASCADE");
-    assert!(says(&place, &["migrate", "--store", owner]).contains("made the tables in postgres://"));
+    assert!(says(&place, &["migrate", "--store", owner]).contains("created the tables in postgres://"));
     assert!(says(&place, &["migrate", "--print", "--store", owner]).contains("are up to date"));
     place.ok(&["add", "--store", owner, "1"]);
     place.ok(&["run", "--store", owner, "--every", "1ms", "true"]);

@@ -6,7 +6,7 @@ pub(crate) struct Block<'a> {
     pub(crate) line: usize,
     pub(crate) language: &'a str,
     pub(crate) text: &'a str,
-    /// The file that the block shows: the sentence above it is "This is `NAME`:".
+    /// The file that the block shows: the sentence above it is "Save this … as `NAME`".
     pub(crate) file: Option<&'a str>,
     /// `<!-- not run: REASON -->`
     pub(crate) not_run: Option<&'a str>,
@@ -56,8 +56,8 @@ fn described_by(above: &str, line: usize) -> Block<'_> {
 }
 
 fn shown_file(above: &str) -> Option<&str> {
-    let (sentence, name) = above.strip_suffix("`:")?.rsplit_once('`')?;
-    sentence.split_whitespace().rev().take(2).eq(["is", "This"]).then_some(name)
+    let (_, sentence) = above.rsplit("\n\n").next()?.rsplit_once("Save this")?;
+    sentence.split('`').nth(1)
 }
 
 /// The commands of a `console` block, each with the output shown below it.

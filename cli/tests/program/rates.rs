@@ -115,6 +115,7 @@ fn rates_are_told_and_changed(place: &mut Backend) {
     // One that another one implies is told, and left out.
     let output = place.run(&["set", "--rate", "1/min", "--rate", "5/s", "--burst", "20"]);
     assert!(output.status.success(), "{output:?}");
-    let has_no_effect = "a rate of one every 200ms with bursts of 20 has no effect beside one every 60s";
+    let has_no_effect =
+        "the rate of one every 200ms with bursts of 20 has no effect: one every 60s is stricter";
     assert!(text(&output.stderr).contains(has_no_effect), "{output:?}");
 }

@@ -29,7 +29,7 @@ fn wrong_counts_are_reported_and_counted_again() {
     let database = rusqlite::Connection::open(place.path("data/queues.db")).unwrap();
     let some = "DELETE FROM interval_queue_task WHERE id IN (SELECT id FROM interval_queue_task ORDER BY id LIMIT 4)";
     assert_eq!(database.execute(some, ()), Ok(4));
-    let reason = "the counts are wrong, since rows were removed or added by hand: `interval-queue tasks recount` counts again";
+    let reason = "the counts are wrong, since rows were removed or added manually: `interval-queue tasks recount` counts again";
     assert_eq!(reason_of_miscounted(&place), Some(json!(reason)));
     assert!(place.ok(&["tasks"]).contains(reason));
     let list = place.run(&["tasks", "list"]);

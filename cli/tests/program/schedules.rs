@@ -153,7 +153,7 @@ fn a_dry_run_stores_nothing() {
     for args in [&["list"][..], &["pause", "noon"], &["run", "noon"], &["remove", "noon"]] {
         let output = place.run(&[&["schedule"], args].concat());
         assert_eq!(output.status.code(), Some(66), "{output:?}");
-        assert!(text(&output.stderr).contains("has no stored tasks here"), "{output:?}");
+        assert!(text(&output.stderr).contains("has no tasks in this store"), "{output:?}");
         assert!(!place.path("data/queues.db").exists(), "{args:?}");
     }
 }
@@ -167,6 +167,7 @@ fn what_can_be_no_schedule_is_told_with_what_would_be_one() {
         (&["--every", "1h", "--after-end", "1h"], "cannot be used with"),
         (&["--every", "1h", "--zone", "UTC"], "cannot be used with"),
         (&["--cron", "0 3 * * *"], "--zone"),
+        (&["--cron", "@daily"], "@daily is a name of other dialects: write 0 0 * * *"),
         (&["--after-end", "1h", "--overlap", "skip"], "cannot be used with"),
         (&["--every", "5m", "--missed", "0"], "give none, last, or a number from 1 to 1000"),
         (&["--every", "5min", "--overlap", "queue"], "give allow, skip or keep"),

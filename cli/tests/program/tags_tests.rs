@@ -23,6 +23,6 @@ fn the_most_used_tags_are_told() {
     let other = place.ok(&["tasks", "tags", "--kind", "other", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&other).unwrap(), json!({ "tag": "red", "count": 1 }));
     let none = place.run(&["tasks", "tags", "--state", "failed"]);
-    assert!(text(&none.stderr).contains("has a tag"), "{none:?}");
+    assert!(text(&none.stderr).contains("no selected task has a tag"), "{none:?}");
     assert_eq!(place.run(&["tasks", "tags", "--top", "0"]).status.code(), Some(64));
 }

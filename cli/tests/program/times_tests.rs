@@ -26,7 +26,7 @@ fn times_are_told_by_kind() {
     assert!(lines.len() == 2 && lines[1].starts_with("slow, 20") && lines[1].contains(":00:00Z"), "{table}");
     for (args, code, says) in [
         (&["--since", "8days"][..], 64, "at most 7days"),
-        (&["--kind", "other"], 66, "no task was begun"),
+        (&["--kind", "other"], 66, "no task started"),
         (&["--since", "1"], 64, "has no unit"),
     ] {
         let output = place.run(&[&["tasks", "times"], args].concat());

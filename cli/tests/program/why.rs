@@ -72,21 +72,21 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
     let _worker = asked.busy("k", &[]);
     let keyed: Vec<_> = (0..3).map(|_| asked.add(&["--kind", "k", "--key", "ada", "1"])).collect();
     asked.wait_for(&keyed[0], "leased");
-    let runs = asked.why(&keyed[0], "leased", &["it runs for", "the busy", "by then", "it runs again"]);
+    let runs = asked.why(&keyed[0], "leased", &["it runs for", "the busy", "latest", "it runs again"]);
     assert!(runs["by_us"].is_u64() && runs["workers"][0]["label"] == "the busy", "{runs:#}");
     asked.wait_for(&keyed[2], "blocked");
-    let has = format!("task {} has its key", keyed[0]);
-    let why = asked.why(&keyed[1], "key", &["it is the first in the line", &has, "k, leased, for"]);
+    let has = format!("task {} holds its key", keyed[0]);
+    let why = asked.why(&keyed[1], "key", &["it is the first of the blocked", &has, "k, leased, for"]);
     assert_eq!((ids(&why["behind"]), &why["all_behind"]), (vec![keyed[0].as_str()], &json!(1)));
-    let why = asked.why(&keyed[2], "key", &["it is number 2 in the line of its key", &has]);
+    let why = asked.why(&keyed[2], "key", &["it is number 2 of the blocked tasks of its key", &has]);
     assert_eq!(ids(&why["behind"]), [&keyed[1], &keyed[0]]);
 
-    asked.why(&alone, "unserved", &["those that live serve other kinds", "serves k"]);
+    asked.why(&alone, "unserved", &["the live workers serve other kinds", "serves k"]);
     let ready: Vec<_> = (0..2).map(|_| asked.add(&["--kind", "k", "1"])).collect();
     let why = asked.why(
         &ready[1],
         "next",
-        &["nothing is in its way", "when the worker that serves its kind has room"],
+        &["nothing is in its way", "when the worker that serves its kind has free capacity"],
     );
     assert_eq!(ids(&why["behind"]), [&ready[0]]);
 
@@ -95,7 +95,7 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
     let why = asked.why(
         &late,
         "time",
-        &["its time comes in 59m", "tasks release", "deadline", "it has failed, unless it runs"],
+        &["its time comes in 59m", "tasks release", "deadline", "it fails if it has not started"],
     );
     assert_eq!(why["by_us"], why["task"]["not_before_us"]);
 
@@ -104,7 +104,7 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
     asked.place.ok(&["resume"]);
     asked.place.ok(&["run", "--every", "1ms", "--", "true"]);
     asked.place.ok(&["hold", "1h"]);
-    let why = asked.why(&ready[0], "pace_held", &["the pace is held for another 59m", "by then"]);
+    let why = asked.why(&ready[0], "pace_held", &["the rate is held for another 59m", "latest"]);
     assert!(why["by_us"].is_u64(), "{why:#}");
     asked.place.ok(&["tasks", "cancel", &ready[0]]);
     asked.why(&ready[0], "cancelled", &["it was cancelled at", "tasks retry"]);
@@ -159,7 +159,7 @@ fn workers_are_shown_with_what_they_run_and_since_when_they_are_silent() {
     assert!(shown.contains("the busy (") && shown.contains("serves k") && shown.contains(&run), "{shown}");
     assert!(shown.contains("its lease ends in"), "{shown}");
     busy.signal(Signal::KILL);
-    wait_until("it is silent", || asked.place.ok(&["tasks", "workers"]).contains("silent for"));
+    wait_until("it is silent", || asked.place.ok(&["tasks", "workers"]).contains("its lease has ended"));
     // Nobody has taken the task from it.
-    asked.why(&id, "lost", &["the lease of its worker has ended", "silent for"]);
+    asked.why(&id, "lost", &["the lease of its worker has ended", "last seen"]);
 }

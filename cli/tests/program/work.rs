@@ -161,7 +161,7 @@ fn starts_keep_the_pace_of_the_queue() {
     assert_eq!(status["tasks"]["counts"]["done"], 3);
     assert_eq!(lines(&place, "starts").len(), 3);
     let kept = worker(&place, &["--until-empty", "--every", "1s"], "true").finish();
-    assert!(text(&kept.stderr).contains("keeps its pace, one start every 100ms"), "{kept:?}");
+    assert!(text(&kept.stderr).contains("keeps its rate, one start every 100ms"), "{kept:?}");
 }
 
 #[test]

@@ -278,13 +278,13 @@ fn a_stop() {
 
 #[test]
 fn tasks_in_hand() {
-    let setup = Setup { places: (1, 1), ..Setup::new(2, [keyed(1), keyed(2)]) };
+    let setup = Setup { permits: (1, 1), ..Setup::new(2, [keyed(1), keyed(2)]) };
     holds("in-hand", "workers take tasks of one key ahead", setup, &[Sight::Died]);
 }
 
 #[test]
 fn two_places() {
-    let setup = Setup { places: (2, 1), ..Setup::new(2, [once(1, 1), once(1, 2), once(1, 3)]) };
+    let setup = Setup { permits: (2, 1), ..Setup::new(2, [once(1, 1), once(1, 2), once(1, 3)]) };
     let setup =
         Setup { starts: Starts::Late, ..setup }.trouble(Trouble { timeouts: 1, ..A_CRASH }).punctual();
     let what = "workers with two places that take a task ahead, an answer is lost and a worker dies";

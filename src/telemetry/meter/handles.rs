@@ -86,11 +86,7 @@ impl Meter {
         .map(|text| Label::new(label::QUEUE, text))
         .into_iter()
         .collect();
-        describe_counter!(
-            metric::STATE_ERRORS,
-            Unit::Count,
-            "commands that the state did not carry out, by kind"
-        );
+        describe_counter!(metric::STATE_ERRORS, Unit::Count, "failed commands, by kind");
         let gauge = |name, text| {
             describe_gauge!(name, Unit::Count, text);
             Level { gauge: gauge!(name, labels.iter()), shown: AtomicUsize::new(0) }
@@ -105,25 +101,21 @@ impl Meter {
         };
         Self {
             waiting: gauge(metric::WAITING, "jobs that have not started"),
-            running: gauge(metric::RUNNING, "jobs and turns that run"),
+            running: gauge(metric::RUNNING, "running jobs and turns"),
             started: counter(metric::STARTED, "jobs and turns that started"),
             finished: {
                 let name = metric::FINISHED;
                 describe_counter!(name, Unit::Count, "jobs and turns that ended, by outcome");
                 Outcome::NAMES.map(|outcome| counter!(name, and(&labels, label::OUTCOME, outcome)))
             },
-            slots_used: counter(metric::SLOTS_USED, "granted slots in which one started"),
+            slots_used: counter(metric::SLOTS_USED, "granted slots in which a job or turn started"),
             slots_lost: {
                 let name = metric::SLOTS_LOST;
-                describe_counter!(name, Unit::Count, "granted slots in which none did, by reason");
+                describe_counter!(name, Unit::Count, "granted slots without a start, by reason");
                 LostBecause::NAMES.map(|reason| counter!(name, and(&labels, label::REASON, reason)))
             },
             refused: {
-                describe_counter!(
-                    metric::REFUSED,
-                    Unit::Count,
-                    "jobs that were not started: refused, or given up later, by reason"
-                );
+                describe_counter!(metric::REFUSED, Unit::Count, "jobs refused, or given up later, by reason");
                 Refused::NAMES.map(|reason| counter!(metric::REFUSED, and(&labels, label::REASON, reason)))
             },
             wait: seconds(metric::WAIT, "from the call of add to the start"),
@@ -131,7 +123,7 @@ impl Meter {
             run: seconds(metric::RUN, "from the start to the end"),
             state_latency: {
                 let name = metric::STATE_LATENCY;
-                describe_histogram!(name, Unit::Seconds, "from sending a command to its reply, by command");
+                describe_histogram!(name, Unit::Seconds, "from command to reply, by command");
                 Sent::NAMES.map(|sent| histogram!(name, and(&labels, label::COMMAND, sent)))
             },
             labels,

@@ -25,7 +25,7 @@ pub struct Identity {
     /// The worker counts as alive for this long after a step.
     pub lease: Micros,
     /// Maximum number of runs. If workers share permits, the driver sets it each time.
-    pub places: u32,
+    pub permits: u32,
     /// Tasks leased beyond the free permits, so that no run waits for a round trip.
     pub prefetch: u32,
     /// Whether the queue has a running limit, which excludes prefetching.
@@ -51,11 +51,11 @@ impl Identity {
         if self.kinds.len() > MAX_KINDS {
             return wrong(format!("{} kinds: serve at most {MAX_KINDS}", self.kinds.len()));
         }
-        let most = self.places.saturating_add(self.prefetch);
-        if self.places == 0 || most > MAX_HELD {
-            let Self { places, prefetch, .. } = self;
+        let most = self.permits.saturating_add(self.prefetch);
+        if self.permits == 0 || most > MAX_HELD {
+            let Self { permits, prefetch, .. } = self;
             return wrong(format!(
-                "{places} jobs at once and {prefetch} ahead: give 1 to {MAX_HELD} together"
+                "{permits} jobs at once and {prefetch} ahead: give 1 to {MAX_HELD} together"
             ));
         }
         if self.capacity == Some(0) {
@@ -199,6 +199,6 @@ impl Worker {
     /// Permits that no run uses.
     pub fn free(&self) -> u32 {
         let busy = u32::try_from(self.held.busy()).unwrap_or(u32::MAX);
-        self.identity.places.saturating_sub(busy)
+        self.identity.permits.saturating_sub(busy)
     }
 }

@@ -58,18 +58,18 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(places: u32, prefetch: u32) -> Self {
-        Self::with(places, |identity| identity.prefetch = prefetch)
+    fn new(permits: u32, prefetch: u32) -> Self {
+        Self::with(permits, |identity| identity.prefetch = prefetch)
     }
 
     #[allow(clippy::disallowed_methods, reason = "any instant does")]
-    fn with(places: u32, change: impl FnOnce(&mut Identity)) -> Self {
+    fn with(permits: u32, change: impl FnOnce(&mut Identity)) -> Self {
         let mut identity = Identity {
             worker: WorkerId::new(Uuid::from_u128(7)),
             label: Label::default(),
             kinds: vec![Kind::default()],
             lease: Micros::from_duration(LEASE),
-            places,
+            permits,
             prefetch: 0,
             limited: false,
             capacity: None,
@@ -79,8 +79,8 @@ impl Bench {
     }
 
     /// One that the store knows, with an empty queue.
-    fn known(places: u32, prefetch: u32) -> Self {
-        Self::new(places, prefetch).introduced()
+    fn known(permits: u32, prefetch: u32) -> Self {
+        Self::new(permits, prefetch).introduced()
     }
 
     fn introduced(mut self) -> Self {
@@ -90,8 +90,8 @@ impl Bench {
     }
 
     /// One that runs these.
-    fn running(places: u32, tasks: impl IntoIterator<Item = Leased>) -> (Self, Vec<RunId>) {
-        let mut bench = Self::known(places, 0);
+    fn running(permits: u32, tasks: impl IntoIterator<Item = Leased>) -> (Self, Vec<RunId>) {
+        let mut bench = Self::known(permits, 0);
         let step = bench.sends();
         bench.answers(&step, gives(tasks));
         let runs = bench.starts();
@@ -342,7 +342,7 @@ fn what_is_prefetched_waits_in_hand_and_starts_without_a_round_trip() {
 
     let mut limited =
         Bench::with(2, |identity| (identity.prefetch, identity.limited) = (2, true)).introduced();
-    assert_eq!(limited.sends().want, 2, "places of a limit are not for waiting");
+    assert_eq!(limited.sends().want, 2, "permits of a limit are not for waiting");
 }
 
 #[test]
@@ -664,7 +664,7 @@ fn large_results_travel_in_several_steps() {
 fn bad_input_is_named() {
     let check =
         |change: fn(&mut Identity)| Bench::with(1, change).worker.identity.check().unwrap_err().to_string();
-    assert_eq!(check(|one| one.places = 0), "0 jobs at once and 0 ahead: give 1 to 10000 together");
+    assert_eq!(check(|one| one.permits = 0), "0 jobs at once and 0 ahead: give 1 to 10000 together");
     assert_eq!(
         check(|one| one.kinds.clear()),
         "a worker without a handler: give it one for each kind that it serves"

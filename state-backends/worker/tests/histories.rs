@@ -144,14 +144,14 @@ impl World {
 
     fn spawn(&mut self) {
         let number = self.processes.len();
-        let places = self.rng.u32(1..4);
+        let permits = self.rng.u32(1..4);
         let identity = Identity {
             worker: WorkerId::new(Uuid::from_u128(number as u128 + 1)),
             label: Label::default(),
             kinds: vec![Kind::default()],
             lease: Micros::from_millis(LEASE),
-            places,
-            prefetch: self.rng.u32(0..=places),
+            permits,
+            prefetch: self.rng.u32(0..=permits),
             limited: false,
             capacity: self.rng.bool().then(|| self.rng.u32(1..5)),
         };

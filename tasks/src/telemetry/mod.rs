@@ -226,10 +226,10 @@ impl Telemetry {
     }
 
     pub(crate) fn worker_started(&self, identity: &Identity) {
-        let Identity { worker, label, lease, places, .. } = identity;
+        let Identity { worker, label, lease, permits, .. } = identity;
         tell!(
             self, INFO, "worker.started", "a worker begins",
-            worker = %worker, label = %label, lease_us = lease.get(), jobs = places
+            worker = %worker, label = %label, lease_us = lease.get(), jobs = permits
         );
     }
 

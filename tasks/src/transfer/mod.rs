@@ -122,7 +122,7 @@ impl TaskQueue {
         live.states.retain(|state| !state.is_ended());
         if live.states.is_empty() {
             if !selector.states.is_empty() {
-                return Err(Error::invalid("a move takes tasks that have not ended: copy those that have"));
+                return Err(Error::invalid("a move takes tasks that have not ended: copy ended tasks"));
             }
             live.states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
         }

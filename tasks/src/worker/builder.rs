@@ -14,7 +14,7 @@ use super::{
     core::{Core, MAX_GRACE},
     handler::{self, Handler},
     load::Load,
-    places::Places,
+    permits::Permits,
     task_error::TaskError,
 };
 use crate::{TaskQueue, error::Error};
@@ -33,7 +33,7 @@ pub struct WorkerBuilder<S = ()> {
     state: Arc<S>,
     handlers: BTreeMap<Kind, Handler>,
     jobs: Option<u32>,
-    places: Option<Places>,
+    permits: Option<Permits>,
     prefetch: Option<u32>,
     lease: Duration,
     grace: Duration,
@@ -51,7 +51,7 @@ impl Worker {
             state: Arc::new(()),
             handlers: BTreeMap::new(),
             jobs: None,
-            places: None,
+            permits: None,
             prefetch: None,
             lease: DEFAULT_LEASE,
             grace: DEFAULT_GRACE,
@@ -67,7 +67,7 @@ impl WorkerBuilder {
     /// Sets the [state](Context::state) for handlers added after this call, such as a connection
     /// pool.
     pub fn state<S: Send + Sync + 'static>(self, state: S) -> WorkerBuilder<S> {
-        let Self { queue, handlers, jobs, places, prefetch, .. } = self;
+        let Self { queue, handlers, jobs, permits, prefetch, .. } = self;
         let Self { lease, grace, capacity, load, label, wrong, .. } = self;
         let state = Arc::new(state);
         WorkerBuilder {
@@ -75,7 +75,7 @@ impl WorkerBuilder {
             state,
             handlers,
             jobs,
-            places,
+            permits,
             prefetch,
             lease,
             grace,
@@ -161,8 +161,8 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// Shares permits with workers of other queues. Then [`jobs`](Self::jobs) limits this worker's
     /// part (default: all permits), nothing is prefetched, and [`capacity`](Self::capacity) is per
     /// worker.
-    pub fn places(mut self, places: &Places) -> Self {
-        self.places = Some(places.clone());
+    pub fn permits(mut self, permits: &Permits) -> Self {
+        self.permits = Some(permits.clone());
         self
     }
 
@@ -226,11 +226,12 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             let text = format!("grace {:?} is out of range: give at most a day", self.grace);
             return Err(Error::invalid(text));
         }
-        if let (Some(1..), Some(_)) = (self.prefetch, &self.places) {
-            let text = "a prefetch with places that are shared: nothing is leased ahead of these, leave one of both out";
+        if let (Some(1..), Some(_)) = (self.prefetch, &self.permits) {
+            let text =
+                "a prefetch with shared permits: no task is leased ahead of them; leave one of both out";
             return Err(Error::invalid(text));
         }
-        let shared = self.places.as_ref().map(Places::jobs);
+        let shared = self.permits.as_ref().map(Permits::jobs);
         let jobs = self.jobs.or(shared).unwrap_or(DEFAULT_JOBS);
         let most = interval_queue_task_contract::MAX_HELD.saturating_sub(jobs);
         let identity = Identity {
@@ -238,17 +239,17 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             label: Label::new(self.label.unwrap_or_else(|| format!("pid {}", std::process::id())))?,
             kinds: self.handlers.keys().cloned().collect(),
             lease: Micros::from_duration(self.lease),
-            places: jobs,
+            permits: jobs,
             prefetch: if shared.is_some() { 0 } else { self.prefetch.unwrap_or(jobs.min(most)) },
             limited: self.queue.shared.is_limited(),
             capacity: self.capacity,
         };
         identity.check()?;
-        shared.map_or(Ok(()), |places| Identity { places, ..identity.clone() }.check())?;
+        shared.map_or(Ok(()), |permits| Identity { permits, ..identity.clone() }.check())?;
         self.load.as_ref().map_or(Ok(()), Load::check)?;
         let mut machine = Machine::new(identity);
         machine.pace.ahead = self.queue.shared.rate.known().map(|_| 1);
-        let core = Core::new(self.queue, self.handlers, machine, self.load, self.places.as_ref());
+        let core = Core::new(self.queue, self.handlers, machine, self.load, self.permits.as_ref());
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }
 }

@@ -16,7 +16,7 @@ use super::{
     handler::Handler,
     load::Load,
     outage::StoreOutages,
-    places::{Places, Seat},
+    permits::{Permits, Seat},
     run::Live,
 };
 use crate::{TaskQueue, totals::Totals};
@@ -54,11 +54,11 @@ impl Core {
         handlers: BTreeMap<Kind, Handler>,
         machine: Machine,
         load: Option<Load>,
-        places: Option<&Places>,
+        permits: Option<&Permits>,
     ) -> Self {
         let wake = Arc::new(Notify::new());
-        let jobs = machine.identity.places;
-        let seat = places.map(|places| places.seat(wake.clone(), jobs));
+        let jobs = machine.identity.permits;
+        let seat = permits.map(|permits| permits.seat(wake.clone(), jobs));
         Self {
             queue,
             load,

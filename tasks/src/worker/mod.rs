@@ -10,7 +10,7 @@ mod driver;
 mod handler;
 mod load;
 mod outage;
-mod places;
+mod permits;
 mod run;
 mod schedules;
 mod task_error;
@@ -25,7 +25,7 @@ use core::Core;
 use interval_queue_task_contract::{Kind, WorkerId};
 pub use load::Load;
 pub use outage::Outage;
-pub use places::{Places, Turns};
+pub use permits::{Permits, QueueOrder};
 pub use task_error::TaskError;
 
 use crate::{error::Error, totals::Totals};

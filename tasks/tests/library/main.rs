@@ -15,7 +15,7 @@ mod load_tests;
 mod outcomes;
 mod pace_changes;
 mod pace_tests;
-mod places_tests;
+mod permits_tests;
 mod running;
 mod schedules_tests;
 mod setting_aside;

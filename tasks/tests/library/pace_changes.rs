@@ -14,7 +14,7 @@ use interval_queue::{
     contract::{Changes, Command, Reply},
 };
 use interval_queue_tasks::{
-    Context, ErrorKind, Places, Task, TaskError, TaskQueue, Turns, Worker, WorkerBuilder,
+    Context, ErrorKind, Permits, QueueOrder, Task, TaskError, TaskQueue, Worker, WorkerBuilder,
 };
 use tokio::{
     task::JoinHandle,
@@ -195,10 +195,10 @@ async fn a_rate_acts_on_workers_that_share_places() {
     let store = Faulty::new();
     let queues = [store.open(builder()).await, store.open(TaskQueue::builder("other")).await];
     let (runs, others) = (Runs::taking(ms(100)), Runs::taking(ms(100)));
-    let places = Places::new(4, Turns::RoundRobin);
+    let permits = Permits::new(4, QueueOrder::RoundRobin);
     let workers = [
-        spawned(runs.worker(&queues[0]).places(&places).build().unwrap()),
-        spawned(others.worker(&queues[1]).places(&places).build().unwrap()),
+        spawned(runs.worker(&queues[0]).permits(&permits).build().unwrap()),
+        spawned(others.worker(&queues[1]).permits(&permits).build().unwrap()),
     ];
     sleep(secs(1)).await;
     queues[0].set_pace(secs(1)).await.unwrap();

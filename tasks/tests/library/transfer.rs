@@ -253,7 +253,7 @@ async fn a_queue_is_not_carried_onto_itself() {
     }
     assert_eq!(stored(&one, id).await, before);
     let error = one.move_to(&other, &Selector::states([State::Failed]), "there", |_| {}).await.unwrap_err();
-    assert_eq!(error.to_string(), "a move takes tasks that have not ended: copy those that have");
+    assert_eq!(error.to_string(), "a move takes tasks that have not ended: copy ended tasks");
     let error = one.move_to(&other, &Selector::default(), &"x".repeat(999), |_| {}).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }

@@ -1,4 +1,4 @@
-//! What a task waits for, behind whom, and how it goes on: as far as the store tells.
+//! What a task waits for, what is ahead of it and what happens next.
 
 use interval_queue::{
     Micros,
@@ -16,25 +16,25 @@ use crate::{
     },
 };
 
-/// So many tasks in its way are told.
+/// Maximum tasks ahead that are printed.
 const TOLD: usize = 10;
-/// So many are looked at to find its place.
+/// Maximum tasks that are read to count the tasks ahead.
 pub(super) const LOOKED: u32 = 1_000;
 
-/// What can be said.
+/// The explanation of a task.
 pub(super) struct Account {
-    /// What it waits for, in a word.
+    /// The gate it waits at.
     pub(super) gate: &'static str,
     pub(super) reason: String,
-    /// How it goes on.
+    /// What happens next.
     pub(super) next: String,
-    /// When that is at the latest; none: nobody knows.
+    /// The latest time of that. `None`: unknown.
     pub(super) by: Option<Micros>,
-    /// What is in its way, the nearest first.
+    /// Tasks ahead of it, the nearest first.
     pub(super) behind: Vec<Task>,
-    /// How many are in its way; none: more than were looked at.
+    /// Number of tasks ahead of it. `None`: more than [`LOOKED`].
     pub(super) all_behind: Option<u64>,
-    /// Who works on it, or could.
+    /// Workers that run it or could run it.
     pub(super) workers: Vec<Worker>,
 }
 
@@ -66,7 +66,7 @@ impl Account {
     }
 }
 
-/// Whom to ask, and what is known already.
+/// What an explanation is made from.
 pub(super) struct Asked<'a> {
     pub(super) target: &'a Target,
     pub(super) tasks: &'a Tasks,
@@ -88,9 +88,9 @@ impl Asked<'_> {
             Why::NoStep => {
                 let workers = self.alive().await?;
                 let next = if workers.is_empty() {
-                    "no worker is there: `interval-queue work` is one, and its first step lets the task on"
+                    "no worker is there: `interval-queue work` starts one, and its first poll checks the gates"
                 } else {
-                    "one of the next steps of any worker lets it on: 25 tasks every 0.1 s while there is ready work"
+                    "one of the next polls of any worker checks its gates: 25 tasks every 0.1 s while tasks are ready"
                 };
                 Account::new("no_step", reason, next).workers(workers)
             }
@@ -98,28 +98,27 @@ impl Asked<'_> {
             Why::Time(_) => {
                 let reason = match (task.failures, &task.error) {
                     (1.., Some(error)) => {
-                        format!("{reason}, after {} failures, the last one: {error}", task.failures)
+                        let failures = task_words::many(task.failures as usize, "failure", "failures");
+                        format!("{reason}, after {failures}, the last one: {error}")
                     }
-                    (0, Some(error)) => format!("{reason}; its last run asked for that: {error}"),
+                    (0, Some(error)) => format!("{reason}; its last run requested that: {error}"),
                     _ => reason,
                 };
                 let next = format!(
-                    "then the next step of a worker lets it on; at once: `interval-queue tasks release {}`",
+                    "then the next poll of a worker lets it through; `interval-queue tasks release {}` does so now",
                     task.id
                 );
                 Account::new("time", reason, next).by(task.not_before)
             }
             Why::Key(_) => self.key(task, reason).await?,
-            Why::KeyPaused => {
-                Account::new("key_paused", reason, "when the pause of the key ends, or it gets another limit")
-            }
+            Why::KeyPaused => Account::new("key_paused", reason, "when the pause of the key ends"),
             Why::KindPaused => Account::new("kind_paused", reason, "when the pause of the kind ends"),
             Why::Unserved => {
                 let workers = self.alive().await?;
                 let others = if workers.is_empty() {
                     "no worker is there"
                 } else {
-                    "those that live serve other kinds"
+                    "the live workers serve other kinds"
                 };
                 let next = format!("{others}: `interval-queue work --kind {}` serves it", task.kind);
                 Account::new("unserved", reason, next).workers(workers)
@@ -130,24 +129,24 @@ impl Asked<'_> {
                 let limit =
                     self.overview.settings.max_running.map_or(String::new(), |limit| format!(", {limit}"));
                 let leased = self.select(Selector::states([State::Leased])).await?;
-                let next = "when one of those that run ends, as its place comes";
+                let next = "when a running task ends, after the tasks ahead of it";
                 with_all(Account::new("limit", format!("{reason}{limit}"), next), leased, |task| {
                     (task.leased, task.id)
                 })
             }
             Why::Load(_) => {
                 let next = format!(
-                    "when the load of one falls; at once, if its priority is taken: `interval-queue tasks priority --to N {}`",
+                    "when the load of a worker falls; or now, with a higher priority: `interval-queue tasks priority --to N {}`",
                     task.id
                 );
                 Account::new("load", reason, next).workers(self.alive().await?)
             }
             Why::Room => {
-                let next = "when runs of one have ended whose weights make room for it";
+                let next = "when a worker has enough free capacity, after runs of it have ended";
                 Account::new("room", reason, next).workers(self.alive().await?)
             }
             Why::Next => self.next(task, reason).await?,
-            _ => Account::new("other", reason, "nobody knows"),
+            _ => Account::new("other", reason, "unknown"),
         })
     }
 
@@ -156,7 +155,7 @@ impl Asked<'_> {
         Ok(workers.into_iter().filter(is_alive).collect())
     }
 
-    /// Some, and whether these are all.
+    /// Selected tasks, at most [`LOOKED`], and whether these are all.
     async fn select(&self, selector: Selector) -> Result<(Vec<Task>, bool), Failure> {
         let page = self.tasks.page(&selector, None, LOOKED, false).await?;
         Ok((page.tasks.into_iter().map(|stored| stored.task).collect(), page.next.is_none()))
@@ -174,8 +173,8 @@ impl Asked<'_> {
             many => format!("it waits for {many} other tasks"),
         };
         let next = match held.first() {
-            None if left.is_empty() => "the next step of any worker tells it".to_owned(),
-            None => "once they have ended as its edges ask".to_owned(),
+            None if left.is_empty() => "the next poll of any worker lets it through".to_owned(),
+            None => "when they have ended as its edges require".to_owned(),
             Some(edge) => format!(
                 "{} of them failed, and it waits until they are done: `interval-queue tasks retry {}`",
                 held.len(),
@@ -191,34 +190,34 @@ impl Asked<'_> {
         let (line, is_all) = self.select(of_key(&[State::Blocked])).await?;
         let mut ahead: Vec<_> =
             line.into_iter().filter(|one| !one.unserved && one.line() < task.line()).collect();
-        // The one just ahead of it comes first.
+        // The nearest task ahead comes first.
         ahead.sort_by_key(|one| std::cmp::Reverse(one.line()));
         let places = ahead.len();
         let (mut holders, _) = self.select(of_key(&[State::Scheduled, State::Ready, State::Leased])).await?;
         holders.retain(|one| one.holds_key);
         let has = match holders.len() {
-            0 => "nobody has its key".to_owned(),
-            1 => format!("task {} has its key", holders[0].id),
-            many => format!("{many} tasks have its key"),
+            0 => "no task holds its key".to_owned(),
+            1 => format!("task {} holds its key", holders[0].id),
+            many => format!("{many} tasks hold its key"),
         };
         let place = match (places, is_all) {
-            (0, true) => "it is the first in the line of its key".to_owned(),
-            (1.., true) => format!("it is number {} in the line of its key", places + 1),
+            (0, true) => "it is the first of the blocked tasks of its key".to_owned(),
+            (1.., true) => format!("it is number {} of the blocked tasks of its key", places + 1),
             (_, false) => reason,
         };
         let next = if places == 0 && holders.is_empty() {
-            "the next step of a worker lets it in"
+            "the next poll of a worker lets it through"
         } else {
-            "when a task that has the key ends, the first in the line is let in"
+            "when a task that holds the key ends, the first blocked task is let through"
         };
-        // Of a long line those that have the key are told all the same.
+        // The holders of the key are always printed.
         ahead.truncate(TOLD.saturating_sub(holders.len()));
         let all = (places + holders.len()) as u64;
         let account = Account::new("key", format!("{place}; {has}"), next).behind([ahead, holders].concat());
         Ok(Account { all_behind: is_all.then_some(all), ..account })
     }
 
-    /// Nothing of its own is in the way of one that is ready.
+    /// A ready task: only the rate, the workers and other ready tasks can delay it.
     async fn next(&self, task: &Task, reason: String) -> Result<Account, Failure> {
         let workers = self.alive().await?;
         let serving: Vec<_> =
@@ -228,24 +227,22 @@ impl Asked<'_> {
             if pace.record.paused {
                 return Ok(Account::new(
                     "pace_paused",
-                    "the pace is paused: `interval-queue resume` ends it",
+                    "the rate is paused: `interval-queue resume` ends it",
                     "when the pause ends",
                 ));
             }
             if held > pace.at {
-                let left = format!("the pace is held for another {}", about(held - pace.at));
-                return Ok(
-                    Account::new("pace_held", left, "then starts go on, as their places come").by(held)
-                );
+                let left = format!("the rate is held for another {}", about(held - pace.at));
+                return Ok(Account::new("pace_held", left, "then tasks start again, in their order").by(held));
             }
         }
         let kinds = serving.iter().flat_map(|worker| worker.presence.kinds.iter().cloned()).collect();
         let (mut ready, is_all) = self.select(Selector { kinds, ..Selector::states([State::Ready]) }).await?;
         ready.retain(|one| one.order() < task.order());
         let next = match serving.len() {
-            0 => "no worker that serves its kind was heard of within its lease".to_owned(),
-            1 => "when the worker that serves its kind has room".to_owned(),
-            many => format!("when one of the {many} workers that serve its kind has room"),
+            0 => "when a worker that serves its kind polls: none has a lease in force".to_owned(),
+            1 => "when the worker that serves its kind has free capacity".to_owned(),
+            many => format!("when one of the {many} workers that serve its kind has free capacity"),
         };
         Ok(with_all(Account::new("next", reason, next).workers(serving), (ready, is_all), Task::order))
     }
@@ -262,24 +259,24 @@ impl Asked<'_> {
         let worker =
             self.tasks.workers().await?.into_iter().find(|one| Some(one.presence.worker) == task.worker);
         let Some(worker) = worker else {
-            let next = format!("its worker is not known any more: after the next step of another one {lost}");
+            let next = format!("its worker is gone: after the next poll of another worker {lost}");
             return Ok(Account::new("leased", reason, next));
         };
         let next = format!(
-            "when its worker says how it ended; if that is not heard of before its lease ends, {lost}"
+            "when its worker reports its end; if the worker does not poll before its lease ends, {lost}"
         );
         let end = worker.alive_for.map(|left| now + left);
         let account = Account::new("leased", reason, next).workers(vec![worker]);
         Ok(Account { by: end, ..account })
     }
 
-    /// Its worker is silent for longer than its lease.
+    /// A task whose worker did not poll within its lease.
     async fn lost(&self, task: &Task, reason: String) -> Result<Account, Failure> {
         let workers = self.tasks.workers().await?;
         let next = match workers.iter().any(is_alive) {
-            true => format!("after a step of another worker {}", self.then(task)),
+            true => format!("after a poll of another worker {}", self.then(task)),
             false => format!(
-                "no worker is there: `interval-queue work` is one, and after its step {}",
+                "no worker is there: `interval-queue work` starts one, and after its first poll {}",
                 self.then(task)
             ),
         };
@@ -287,7 +284,7 @@ impl Asked<'_> {
         Ok(Account::new("lost", reason, next).workers(own.collect()))
     }
 
-    /// What becomes of a task whose worker is lost.
+    /// What happens to a task whose worker is lost.
     fn then(&self, task: &Task) -> &'static str {
         let attempts = task.policy.over(&self.overview.settings.policy).max_attempts;
         if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" }
@@ -306,13 +303,13 @@ impl Asked<'_> {
                 Account::new("failed", format!("it failed for good{at}, after {after}{error}"), again)
             }
             State::Cancelled => Account::new("cancelled", format!("it was cancelled{at}{error}"), again),
-            _ => Account::new("purged", "it was purged: only its id is kept for a while", "no further"),
+            _ => Account::new("purged", "it was purged: only its id is kept for a while", "nothing more"),
         };
         Ok(account.behind(self.tasks.rows(cut.collect()).await?))
     }
 }
 
-/// With these in its way, the first of them first.
+/// The explanation with these tasks ahead, sorted by `key`.
 fn with_all<K: Ord>(
     account: Account,
     (mut tasks, is_all): (Vec<Task>, bool),

@@ -1,4 +1,4 @@
-//! `tasks why`: where a task stands, behind whom, and how it goes on.
+//! `tasks why`: what a task waits for, what is ahead of it and what happens next.
 
 mod account;
 
@@ -32,7 +32,7 @@ pub(super) async fn why(target: &Target, tasks: &Tasks, args: &task_args::One) -
     print(&text(&stored.task, &account, overview.at, room()))
 }
 
-/// What a task waits for and how it goes on, without what it is.
+/// The explanation of a task without its id and state.
 pub(super) async fn goes_on(
     target: &Target,
     tasks: &Tasks,
@@ -51,16 +51,16 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
         say("task", &format!("{}, {}", task.id, task.kind)),
         say("state", task.state.as_str()),
         say("why", &account.reason),
-        say("goes on", &account.next),
+        say("next", &account.next),
     ];
     let when = |at: Micros| match at.get().checked_sub(now.get()) {
         Some(left) => format!("{}, in {}", task_words::time(at), about(Micros::new(left))),
         None => task_words::time(at),
     };
-    lines.extend(account.by.map(|at| say("by then", &when(at))));
+    lines.extend(account.by.map(|at| say("latest", &when(at))));
     if let Some(deadline) = task.deadline.filter(|_| !task.state.is_ended()) {
         let what =
-            if task.state == State::Leased { "it is stopped" } else { "it has failed, unless it runs" };
+            if task.state == State::Leased { "it is stopped" } else { "it fails if it has not started" };
         lines.push(say("deadline", &format!("{}: then {what}", when(deadline))));
     }
     for (n, one) in account.behind.iter().enumerate() {
@@ -70,7 +70,7 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
         let far = far.map_or(String::new(), |at| format!(", at {}", progress(at)));
         let error = one.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
         let line = format!("{}, {}, {}{since}{far}{error}", one.id, one.kind, one.state);
-        lines.push(say(if n == 0 { "behind" } else { "" }, &line));
+        lines.push(say(if n == 0 { "ahead" } else { "" }, &line));
     }
     let more = match account.all_behind {
         Some(all) => all.saturating_sub(account.behind.len() as u64),
@@ -79,7 +79,7 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
     if more > 0 {
         lines.push(say("", &format!("and {} more", HumanCount(more))));
     } else if account.all_behind.is_none() {
-        lines.push(say("", &format!("and more than the {LOOKED} that were looked at")));
+        lines.push(say("", &format!("and more: only {LOOKED} were read")));
     }
     lines.extend(account.workers.iter().map(|worker| say("worker", &described(worker, now))));
     lines.join("\n")

@@ -36,7 +36,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         format!("{}{numbers}  ", left(name, name_width))
     };
     let rows = usize::from(area.height.saturating_sub(1));
-    let place = format!("STANDING  {} of {}", model.chosen + 1, model.names.len());
+    let place = format!("STATUS  {} of {}", model.chosen + 1, model.names.len());
     let heading = columns("  QUEUE", "EVERY", "WAITING", "RUNNING") + &place;
     put(buffer, row(area, 0), Span::styled(heading, theme.heading()));
     let first = first_row(model, rows);

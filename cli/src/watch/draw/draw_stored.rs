@@ -86,7 +86,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
         .collect();
     let legend = if legend.is_empty() { "no task is stored".into() } else { legend.join("   ") };
     lines.push(Line::from(fit(&legend, width)));
-    let rate = stored.rate().unwrap_or_else(|| "how fast they end is not known yet".into());
+    let rate = stored.rate().unwrap_or_else(|| "rate of ended tasks: not known yet".into());
     let share = standing.share().map(|share| format!("ended: {share}"));
     let oldest = standing.oldest.map(|oldest| format!("a task has been ready for {}", about(oldest)));
     let rest: Vec<String> = share.into_iter().chain(oldest).collect();

@@ -120,7 +120,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
         let fits = |text: &Vec<Span<'_>>| Line::from(text.clone()).width() + 2 + widest <= width;
         let achieved = texts.find(fits).unwrap_or_else(|| vec![key("achieved"), Span::raw(short.clone())]);
         let [running, waiting] = right;
-        let halves = [(vec![key("pace"), Span::raw(pace)], running), (achieved, waiting)];
+        let halves = [(vec![key("rate"), Span::raw(pace)], running), (achieved, waiting)];
         // The right halves begin behind the longer of the left ones.
         let longest = halves.iter().map(|(left, _)| Line::from(left.clone()).width()).max().unwrap_or(0);
         let begin = half.min(width.saturating_sub(widest)).max(longest + 2);
@@ -137,7 +137,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
         return;
     }
     let all = [
-        Line::from(vec![key("pace"), Span::raw(pace)]),
+        Line::from(vec![key("rate"), Span::raw(pace)]),
         Line::from(vec![key("achieved"), Span::raw(rate_text(achieved, history))]),
         Line::from(vec![
             key("waiting"),
@@ -164,7 +164,7 @@ pub(crate) fn title(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme
         (Some(queue), count) => format!("{}  ({} of {count})", queue.as_str(), model.chosen + 1),
     };
     let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > OLD);
-    let age = age.map_or(String::new(), |age| format!("as it was {} ago  ", span(age)));
+    let age = age.map_or(String::new(), |age| format!("read {} ago  ", span(age)));
     let place = fit(&model.place, usize::from(area.width) / 2);
     ends(buffer, area, (&queue, theme.strong()), (&(age + &place), theme.dim()));
 }

@@ -22,17 +22,18 @@ use crate::watch::{
 /// A line of a text, such as a payload, takes so many at most.
 const MOST_LINES: usize = 40;
 
-const KEYS: [(&str, &str); 10] = [
-    ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),
-    ("Tab", "from the queues to the tasks, and back"),
-    ("Enter  b", "open the task; show its payload and result"),
-    ("f", "what failed, by what the errors say"),
-    ("p", "pause the queue for all, or resume it; asks first"),
-    ("?", "this help"),
-    ("q  Esc", "end; also Ctrl-C"),
-    ("■  □", "a start, and a slot to come; at the right of now"),
-    ("unseen", "shards that came and went between two looks"),
-    ("!", "missed its own slot and takes the next free one"),
+const KEYS: [(&str, &str); 11] = [
+    ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End, g, G"),
+    ("Tab", "go to the running and next tasks, and back"),
+    ("Enter", "open the task"),
+    ("b", "show or hide the payload and result of the task"),
+    ("f", "show failures, grouped by error text"),
+    ("p", "pause or resume the queue for all, after a question"),
+    ("?  h", "show or hide this help"),
+    ("q  Esc", "quit; also Ctrl-C. Esc goes back first"),
+    ("■  □", "a start, and a slot to come; now is at the right"),
+    ("unseen", "processes that came and went between two reads"),
+    ("!", "missed its own slot, takes the next free one"),
 ];
 
 pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
@@ -40,9 +41,11 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         let (verb, what) = match wanted {
             Wanted::Pause => (
                 "Pause",
-                "Nothing of it starts any more, on all hosts, until somebody resumes it. What runs goes on.",
+                "Nothing starts any more, on all hosts, until it is resumed. Running tasks and commands continue.",
             ),
-            Wanted::Resume => ("Resume", "What waits starts again within about a second, on all hosts."),
+            Wanted::Resume => {
+                ("Resume", "Tasks and commands start again within about a second, on all hosts.")
+            }
         };
         let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
         text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));

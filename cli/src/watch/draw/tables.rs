@@ -52,7 +52,7 @@ pub(crate) fn shards(
     let mut all: Vec<_> = snapshot.record.shards.iter().collect();
     all.sort_by_key(|(id, presence)| (presence.head.is_none(), presence.head, *id));
     if all.is_empty() {
-        put(buffer, row(area, 1), Span::styled("none has work", theme.dim()));
+        put(buffer, row(area, 1), Span::styled("none waits or runs", theme.dim()));
     }
     let room = usize::from(area.height.saturating_sub(1));
     let shown = if all.len() > room { room.saturating_sub(1) } else { all.len() };
@@ -97,7 +97,7 @@ pub(crate) fn slots(
     let heading = format!("{} {}{}", right("NEXT", ticket), left("SHARD", label), right("IN", 9));
     put(buffer, row(area, 0), Span::styled(heading, theme.heading()));
     if next.is_empty() {
-        put(buffer, row(area, 1), Span::styled(format!("{} nobody waits", " ".repeat(ticket)), theme.dim()));
+        put(buffer, row(area, 1), Span::styled(format!("{} none waits", " ".repeat(ticket)), theme.dim()));
     }
     let state_now = history.state_now(now);
     for (next, y) in next.iter().zip(1..area.height) {

@@ -88,7 +88,7 @@ fn eighty_by_twenty_four_shows_all_that_matters() {
     has(&shown, &["backup", "1s", "3", "2/2", "‖ at its limit"]);
     has(&shown, &["mail", "2s", "0", "‖ paused"]);
     has(&shown, &["● NEXT", "ticket 41 of web-2, in 0.10s"]);
-    has(&shown, &["pace", "one start every 250ms (4 per second)"]);
+    has(&shown, &["rate", "one start every 250ms (4 per second)"]);
     has(&shown, &["4.0 of 4 per second, 100%, in 10s"]);
     has(&shown, &["─ starts ─", "a column is 250ms, one slot"]);
     has(&shown, &["all", "████████████████████████████████████████"]);
@@ -109,7 +109,7 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
     }
     for width in [76, 80, 100] {
         let shown = lines(&model, (width, 24));
-        has(&shown, &["pace", "one start every 1us (1,000,000 per second)", "running", "not counted"]);
+        has(&shown, &["rate", "one start every 1us (1,000,000 per second)", "running", "not counted"]);
         has(&shown, &["achieved", "of 1,000,000 per second, ", "%", "waiting", "0"]);
     }
 }
@@ -194,11 +194,11 @@ fn an_outage_stands_in_front_and_the_numbers_say_how_old_they_are() {
     model.now = Duration::from_secs(25);
     let shown = lines(&model, (80, 24));
     has(&shown, &["▲ UNREACHABLE", "for 14.0s: redis at cache:6379 cannot be reached"]);
-    has(&shown, &["api", "as it was 15.0s ago"]);
+    has(&shown, &["api", "read 15.0s ago"]);
     has(&lines(&model, (20, 5)), &["▲ UNREACHABLE"]);
     model.outage = None;
     model.asking_since = Some(Duration::from_secs(20));
-    has(&lines(&model, (80, 24)), &["▲ NO ANSWER", "silent for 5.00s"]);
+    has(&lines(&model, (80, 24)), &["▲ NO ANSWER", "no reply of the store for 5.00s"]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_change_is_asked_for_in_words_that_say_what_it_does() {
     let mut model = busy();
     model.act(Action::Pause);
     has(&lines(&model, (80, 24)), &["Pause api?", "y: yes"]);
-    has(&lines(&model, (80, 24)), &["Nothing of it starts any more, on all hosts"]);
+    has(&lines(&model, (80, 24)), &["Nothing starts any more, on all hosts"]);
     has(&lines(&model, (20, 5)), &["Pause api?", "y:"]);
     model.act(Action::Back);
     model.act(Action::Go(Move::Last));
@@ -214,7 +214,7 @@ fn a_change_is_asked_for_in_words_that_say_what_it_does() {
     has(&lines(&model, (80, 24)), &["Resume mail?"]);
     model.act(Action::Other);
     model.act(Action::Help);
-    has(&lines(&model, (80, 24)), &["p", "pause the queue for all"]);
+    has(&lines(&model, (80, 24)), &["p", "pause or resume the queue for all"]);
 }
 
 #[test]
@@ -307,10 +307,10 @@ fn a_queue_with_stored_tasks_alone_says_why_nothing_runs() {
     let shown = lines(&with_tasks(some_tasks(), false), (80, 24));
     has(&shown, &["● RUNNING", "8 run", "stored tasks: 1,234 ready"]);
     let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
-    has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NOBODY WORKS", "no worker is there"]);
+    has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
     // Also where the queue has a pace, by which nobody waits.
     let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
-    has(&lines(&with_tasks(nobody, true), (80, 24)), &["▲ NOBODY WORKS", "no worker is there"]);
+    has(&lines(&with_tasks(nobody, true), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
     has(
         &lines(&with_tasks(some_tasks(), true), (100, 40)),
         &["● RUNNING", "8 run", "stored tasks: 1,234 ready"],

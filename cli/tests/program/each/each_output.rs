@@ -185,7 +185,7 @@ fn items_whose_output_cannot_be_written_are_not_done() {
         let told = text(&output.stderr);
         assert!(told.contains("40 items: 1 done"), "{told}");
         assert!(
-            told.find("cannot write the output").unwrap() < told.find("what is not done is in").unwrap(),
+            told.find("cannot write the output").unwrap() < told.find("items not done are in").unwrap(),
             "{told}"
         );
     }

@@ -161,5 +161,5 @@ fn a_pause_is_told_and_waited_out() {
     let output = process.finish();
     assert_eq!(text(&output.stdout), "a\nb\n");
     assert!(text(&output.stderr).contains("the queue is paused; waiting\n"), "{output:?}");
-    assert!(text(&output.stderr).contains("the queue goes on\n"), "{output:?}");
+    assert!(text(&output.stderr).contains("the queue is resumed\n"), "{output:?}");
 }

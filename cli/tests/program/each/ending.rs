@@ -57,7 +57,7 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
     assert_eq!(lines(&place, "left"), ["a", "b"]);
     assert!(text(&output.stderr).contains("1 left running, 1 not started"), "{output:?}");
-    assert!(text(&output.stderr).contains("with what is left running, is in left"), "{output:?}");
+    assert!(text(&output.stderr).contains("also items left running, are in left"), "{output:?}");
     let id = lines(&place, "id")[0].parse().unwrap();
     rustix::process::kill_process(crate::process::pid(id), Signal::KILL).unwrap();
 }
@@ -170,7 +170,7 @@ fn who_cannot_write_the_list_of_the_undone_tells_it() {
     let told = text(&output.stderr);
     assert!(!told.contains("is in /dev/full"), "{told}");
     assert!(told.contains("cannot write /dev/full: "), "{told}");
-    assert!(told.contains("what is not done, 3 in all, is not, or not all, in /dev/full"), "{told}");
+    assert!(told.contains("3 items are not done, and /dev/full does not have all of them"), "{told}");
     assert!(told.contains("failed: \"a\"") && told.contains("not started: \"c\""), "{told}");
 }
 
@@ -179,7 +179,7 @@ fn who_cannot_write_the_list_of_the_undone_tells_it() {
 fn a_damaged_state_is_waited_for() {
     let place = Backend::file();
     let stderr = place.path("stderr");
-    let mut command = super::command(&place, &["--every", "10ms", "--", "echo"]);
+    let mut command = super::command(&place, &["--every", "10ms", "--keep-order", "--", "echo"]);
     command.stdin(std::process::Stdio::piped()).stderr(fs::File::create(&stderr).unwrap());
     let stdout = place.path("stdout");
     let mut child = command.stdout(fs::File::create(&stdout).unwrap()).spawn().unwrap();

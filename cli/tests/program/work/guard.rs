@@ -142,6 +142,6 @@ fn a_guard_is_no_command_for_people() {
     let place = Backend::file();
     let output = place.run(&["guard", "true"]);
     assert_eq!(output.status.code(), Some(64));
-    assert!(text(&output.stderr).contains("no command for people"), "{output:?}");
+    assert!(text(&output.stderr).contains("not for direct use"), "{output:?}");
     assert!(!place.ok(&["--help"]).contains("guard"));
 }

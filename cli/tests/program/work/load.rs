@@ -23,7 +23,7 @@ fn a_task_waits_for_room_and_says_so() {
     assert_eq!(why(&place, ids[0])["gate"], "leased");
     let workers: Value = serde_json::from_str(&place.ok(&["tasks", "workers", "--json"])).unwrap();
     assert_eq!(workers["workers"][0]["room"], 1);
-    assert!(place.ok(&["tasks", "workers"]).contains("has room for weight 1"));
+    assert!(place.ok(&["tasks", "workers"]).contains("has capacity left for weight 1"));
 }
 
 #[cfg(target_os = "linux")]
@@ -44,8 +44,8 @@ fn under_load_a_task_waits_and_says_so() {
 fn levels_that_make_no_sense_are_refused() {
     let place = Backend::sqlite();
     for (args, says) in [
-        (&["--at-load", "0.8"][..], "write for example 0.8=5"),
-        (&["--at-load", "much=5"], "write for example 0.8=5"),
+        (&["--at-load", "0.8"][..], "write 0.8=5 or 0.95=none"),
+        (&["--at-load", "much=5"], "write 0.8=5 or 0.95=none"),
         (&["--at-load", "nan=5"], "give 0 or more"),
         (&["--at-load", "0.8=500"], "priority 500"),
         (&["--at-load", "0.8=none", "--at-load", "0.9=1"], "turn them round"),

@@ -38,7 +38,7 @@ fn each_queue_has_its_turn_and_all_share_the_jobs() {
     for queue in ["mail", "then"] {
         add_to(&place, queue, 4);
     }
-    let options = ["work", "--until-empty", "--also", "then", "--turns", "round-robin", "--jobs", "2"];
+    let options = ["work", "--until-empty", "--also", "then", "--queue-order", "round-robin", "--jobs", "2"];
     let script = format!(
         "{LOG}; mkdir one 2>/dev/null || mkdir two || touch more; sleep 0.2; rmdir two 2>/dev/null || rmdir one"
     );
@@ -71,11 +71,11 @@ fn one_signal_ends_the_workers_of_all_queues() {
 fn what_cannot_be_served_is_refused() {
     let place = Backend::sqlite();
     let cases: [(&[&str], &str); 5] = [
-        (&["--also", "then", "--capacity", "3"], "a capacity is that of one queue"),
+        (&["--also", "then", "--capacity", "3"], "--capacity belongs to one queue"),
         (&["--also", "mail"], "\"mail\" is named twice"),
-        (&["--also", "then", "--every", "1s"], "a pace is that of one queue"),
-        (&["--turns", "shuffled"], "--also"),
-        (&["--also", "then", "--turns", "sometimes"], "in-order"),
+        (&["--also", "then", "--every", "1s"], "a rate belongs to one queue"),
+        (&["--queue-order", "shuffled"], "--also"),
+        (&["--also", "then", "--queue-order", "sometimes"], "in-order"),
     ];
     for (options, wanted) in cases {
         let output = place.run(&[&["work", "--until-empty"], options, &["--", "true"]].concat());

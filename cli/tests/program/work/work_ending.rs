@@ -24,7 +24,7 @@ fn after_one_signal_what_runs_ends_and_nothing_more_begins() {
         std::fs::write(place.path("stop"), "").unwrap();
         let output = stopped.finish();
         assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
-        assert!(text(&output.stderr).contains("a second signal ends it now"), "{output:?}");
+        assert!(text(&output.stderr).contains("a second signal ends them now"), "{output:?}");
         assert_eq!(task(&place, &first)["result"], 1);
         let second = task(&place, &second);
         assert_eq!((&second["result"], &second["failures"]), (&json!(null), &json!(0)), "{second:#}");

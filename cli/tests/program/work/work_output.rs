@@ -35,7 +35,7 @@ fn an_output_that_had_to_be_cut_is_no_result() {
     let task = task(&place, &cut);
     assert_eq!((&task["state"], &task["result"]), (&json!("failed"), &json!(null)));
     let error = task["error"].as_str().unwrap();
-    assert!(error.contains(&format!("{} bytes of it had to be left out", 10_000_000 - 131_072)), "{error}");
+    assert!(error.contains(&format!("{} bytes were left out", 10_000_000 - 131_072)), "{error}");
 }
 
 #[test]

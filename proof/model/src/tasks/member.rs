@@ -50,8 +50,8 @@ impl Member {
             label: Label::default(),
             kinds: vec![Kind::default()],
             lease: LEASE,
-            places: setup.places.0,
-            prefetch: setup.places.1,
+            permits: setup.permits.0,
+            prefetch: setup.permits.1,
             limited: matches!(setup.settings.max_running, MaxRunning::AtMost(_)),
             capacity: None,
         };

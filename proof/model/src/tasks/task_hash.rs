@@ -88,8 +88,8 @@ impl<'w> Canon<'w> {
         let Member { generation, worker, wire, strays, stale } = member;
         // The rate is looked at before each start, so nothing is left of it.
         let Worker { identity, contact, held, pace: _, no_prefetch, stopping } = &**worker;
-        let Identity { worker: id, label: _, kinds, lease, places, prefetch, limited, capacity } = identity;
-        (generation, kinds, lease, places, prefetch, limited, capacity).hash(state);
+        let Identity { worker: id, label: _, kinds, lease, permits, prefetch, limited, capacity } = identity;
+        (generation, kinds, lease, permits, prefetch, limited, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
         self.contact(contact, &numbers, state);

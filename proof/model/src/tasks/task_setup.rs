@@ -21,7 +21,7 @@ pub struct Setup {
     /// How many workers there are. Each makes its first step whenever it likes.
     pub workers: usize,
     /// How many runs each has at once, and how many tasks it takes ahead.
-    pub places: (u32, u32),
+    pub permits: (u32, u32),
     /// What is added first, in one batch.
     pub tasks: Vec<NewTask>,
     /// The settings of the queue.
@@ -111,7 +111,7 @@ impl Setup {
     pub fn new(workers: usize, tasks: impl IntoIterator<Item = NewTask>) -> Self {
         Self {
             workers,
-            places: (1, 0),
+            permits: (1, 0),
             tasks: tasks.into_iter().collect(),
             settings: SettingsChange { policy: Some(attempts(2)), ..SettingsChange::default() },
             once: Vec::new(),

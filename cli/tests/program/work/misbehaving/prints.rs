@@ -26,7 +26,7 @@ fn what_prints_a_gigabyte_has_failed_and_costs_no_memory() {
     wait_until("it has ended", || task(&place, &id)["ended_us"].is_u64());
     let task = task(&place, &id);
     let missing = 1_000_000_000 - 131_072;
-    let reason = format!("{missing} bytes of it had to be left out; print at most 128 KiB");
+    let reason = format!("{missing} bytes were left out: print at most 128 KiB");
     assert!(failure(&task).contains(&reason), "{task:#}");
     let most = most_memory(worker.id());
     assert!(most < 100 << 10, "{most} KiB");

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use interval_queue_tasks::{Context, Places, Task, TaskError, TaskQueue, Turns, Worker, connect};
+/// use interval_queue_tasks::{Context, Permits, Task, TaskError, TaskQueue, QueueOrder, Worker, connect};
 ///
 /// async fn send(_: Context, to: String) -> Result<(), TaskError> {
 ///     # let _ = to;
@@ -27,9 +27,9 @@ use tokio::sync::Notify;
 /// let urgent = TaskQueue::builder("urgent").open(&store).await?;
 /// let bulk = TaskQueue::builder("bulk").open(&store).await?;
 /// # bulk.add(Task::new("send", "ada@example.com")).await?;
-/// let places = Places::new(8, Turns::InOrder);
-/// let first = Worker::builder(&urgent).places(&places).handler("send", send).build()?;
-/// let then = Worker::builder(&bulk).places(&places).handler("send", send).build()?;
+/// let permits = Permits::new(8, QueueOrder::InOrder);
+/// let first = Worker::builder(&urgent).permits(&permits).handler("send", send).build()?;
+/// let then = Worker::builder(&bulk).permits(&permits).handler("send", send).build()?;
 /// tokio::try_join!(first.run_until_empty(), then.run_until_empty())?;
 /// # Ok(())
 /// # }
@@ -40,13 +40,13 @@ use tokio::sync::Notify;
 /// seconds. A task that waits for its slot of a rate takes a permit, too: set more permits than
 /// there are queues with a rate ahead of other queues.
 #[derive(Clone)]
-pub struct Places(Arc<Shared>);
+pub struct Permits(Arc<Shared>);
 
 /// Decides which queue gets a free permit, among queues whose worker was notified or is due to
 /// poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Turns {
+pub enum QueueOrder {
     /// The first queue, in the order in which the workers were built. Later ones get a permit when
     /// the earlier ones have no tasks. The default.
     #[default]
@@ -59,7 +59,7 @@ pub enum Turns {
 
 struct Shared {
     jobs: u32,
-    turns: Turns,
+    turns: QueueOrder,
     table: Mutex<Table>,
 }
 
@@ -91,14 +91,14 @@ enum Asked {
 /// The right of one worker to ask for tasks.
 struct Turn {
     of: u64,
-    places: u32,
+    permits: u32,
     /// Whether the step of this turn was sent.
     is_used: bool,
 }
 
-impl Places {
+impl Permits {
     /// At most `jobs` tasks run at once, 1 to 10,000; building a worker checks it.
-    pub fn new(jobs: u32, turns: Turns) -> Self {
+    pub fn new(jobs: u32, turns: QueueOrder) -> Self {
         Self(Arc::new(Shared { jobs, turns, table: Mutex::default() }))
     }
 
@@ -115,7 +115,7 @@ impl Places {
         let number = table.seats;
         table.seats += 1;
         table.members.insert(number, Member { wake, taken: 0, room: 0, asks: None });
-        Seat { places: self.clone(), number, jobs }
+        Seat { permits: self.clone(), number, jobs }
     }
 }
 
@@ -134,19 +134,20 @@ impl Table {
         let now: Vec<u64> = would(Some(Asked::Now)).map(|(of, _)| *of).collect();
         let next = match shared.turns {
             // A worker whose step is under way keeps precedence over later ones.
-            Turns::InOrder => would(None).next().map(|(of, _)| *of).filter(|of| now.contains(of)),
-            Turns::RoundRobin => now.iter().find(|of| **of > self.last).or(now.first()).copied(),
-            Turns::Shuffled => now.get((random % now.len().max(1) as u64) as usize).copied(),
+            QueueOrder::InOrder => would(None).next().map(|(of, _)| *of).filter(|of| now.contains(of)),
+            QueueOrder::RoundRobin => now.iter().find(|of| **of > self.last).or(now.first()).copied(),
+            QueueOrder::Shuffled => now.get((random % now.len().max(1) as u64) as usize).copied(),
         };
         let fair = match shared.turns {
-            Turns::InOrder => free,
+            QueueOrder::InOrder => free,
             _ => (free / would(None).count().max(1) as u32).max(1),
         };
         let Some((of, member)) = next.and_then(|of| self.members.get_key_value(&of)) else { return };
         if *of != by {
             member.wake.notify_one();
         }
-        (self.last, self.turn) = (*of, Some(Turn { of: *of, places: fair.min(member.room), is_used: false }));
+        (self.last, self.turn) =
+            (*of, Some(Turn { of: *of, permits: fair.min(member.room), is_used: false }));
     }
 
     fn turn_of(&mut self, number: u64) -> Option<&mut Turn> {
@@ -155,14 +156,14 @@ impl Table {
 }
 
 pub(super) struct Seat {
-    places: Places,
+    permits: Permits,
     number: u64,
     /// The worker's own limit.
     jobs: u32,
 }
 
 impl Seat {
-    /// Updates what the worker uses and wants, and sets the machine's `places` to its permits. The
+    /// Updates what the worker uses and wants, and sets the machine's `permits` to its permits. The
     /// caller must take the machine's next decision before it unlocks the machine. Returns the
     /// later instant at which the worker will ask. `None`: it asks now, or only after an event.
     pub(super) fn sit(&self, machine: &mut Machine, now: Instant, random: u64) -> Option<Instant> {
@@ -170,7 +171,7 @@ impl Seat {
         let taken = machine.taken() + on_the_way.unwrap_or(0);
         let room = self.jobs.saturating_sub(taken);
         let asks = if room > 0 { machine.asks(now) } else { Asks::Not };
-        let mut table = self.places.table();
+        let mut table = self.permits.table();
         let member = table.members.get_mut(&self.number)?;
         (member.taken, member.room) = (taken, room);
         member.asks = match asks {
@@ -186,10 +187,10 @@ impl Seat {
                 table.turn = None;
             }
         }
-        table.pass(&self.places.0, self.number, random);
+        table.pass(&self.permits.0, self.number, random);
         // `taken` includes the permits of a step under way.
-        let granted = table.turn_of(self.number).filter(|turn| !turn.is_used).map_or(0, |turn| turn.places);
-        machine.identity.places = taken + granted;
+        let granted = table.turn_of(self.number).filter(|turn| !turn.is_used).map_or(0, |turn| turn.permits);
+        machine.identity.permits = taken + granted;
         match asks {
             Asks::At(at) if at > now => Some(at),
             _ => None,
@@ -198,27 +199,27 @@ impl Seat {
 
     /// Returns the permits of a worker that has ended.
     pub(super) fn leave(&self, random: u64) {
-        let mut table = self.places.table();
+        let mut table = self.permits.table();
         if let Some(member) = table.members.get_mut(&self.number) {
             (member.taken, member.room, member.asks) = (0, 0, None);
         }
         if table.turn_of(self.number).is_some() {
             table.turn = None;
         }
-        table.pass(&self.places.0, self.number, random);
+        table.pass(&self.permits.0, self.number, random);
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.leave(0);
-        self.places.table().members.remove(&self.number);
+        self.permits.table().members.remove(&self.number);
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for Permits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shared { jobs, turns, .. } = &*self.0;
-        f.debug_struct("Places").field("jobs", jobs).field("turns", turns).finish_non_exhaustive()
+        f.debug_struct("Permits").field("jobs", jobs).field("turns", turns).finish_non_exhaustive()
     }
 }

@@ -1,10 +1,10 @@
-//! Workers of several queues that share their places.
+//! Workers of several queues that share their permits.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::future::try_join_all;
 use interval_queue_tasks::{
-    Context, ErrorKind, Places, Task, TaskError, TaskQueue, Turns, Verb, Worker, WorkerBuilder, connect,
+    Context, ErrorKind, Permits, QueueOrder, Task, TaskError, TaskQueue, Verb, Worker, WorkerBuilder, connect,
 };
 use tokio::time::sleep;
 
@@ -41,10 +41,10 @@ impl Begun {
         self.table().1
     }
 
-    fn worker(&self, queue: &TaskQueue, places: &Places) -> WorkerBuilder {
+    fn worker(&self, queue: &TaskQueue, permits: &Permits) -> WorkerBuilder {
         let begun = self.clone();
         let letter = queue.name().as_str().chars().next().unwrap();
-        Worker::builder(queue).places(places).handler("t", move |_: Context, (): ()| {
+        Worker::builder(queue).permits(permits).handler("t", move |_: Context, (): ()| {
             let begun = begun.clone();
             async move {
                 let _alive = begun.1.begin();
@@ -60,15 +60,15 @@ impl Begun {
     }
 
     /// Runs all that there is in these queues.
-    async fn finish(&self, queues: &[TaskQueue], places: &Places) {
+    async fn finish(&self, queues: &[TaskQueue], permits: &Permits) {
         let workers: Vec<_> =
-            queues.iter().map(|queue| self.worker(queue, places).build().unwrap()).collect();
+            queues.iter().map(|queue| self.worker(queue, permits).build().unwrap()).collect();
         try_join_all(workers.into_iter().map(Worker::run_until_empty)).await.unwrap();
     }
 }
 
 /// The first queue that has something is served, also what comes to it while others are; and never more run at once
-/// than there are places.
+/// than there are permits.
 #[tokio::test(start_paused = true)]
 async fn the_first_queue_goes_first() {
     let all = queues(["a", "b", "c"]).await;
@@ -76,13 +76,13 @@ async fn the_first_queue_goes_first() {
     for (queue, many) in all.iter().zip([4, 3, 2]) {
         add(queue, many).await;
     }
-    begun.finish(&all, &Places::new(1, Turns::InOrder)).await;
+    begun.finish(&all, &Permits::new(1, QueueOrder::InOrder)).await;
     assert_eq!((begun.all().as_str(), begun.most()), ("aaaabbbcc", 1));
 
     let begun = Begun::default();
-    let places = Places::new(2, Turns::InOrder);
+    let permits = Permits::new(2, QueueOrder::InOrder);
     for queue in &all {
-        drop(spawned(begun.worker(queue, &places).build().unwrap()));
+        drop(spawned(begun.worker(queue, &permits).build().unwrap()));
     }
     add(&all[2], 6).await;
     sleep(ms(150)).await;
@@ -101,18 +101,18 @@ async fn each_queue_has_its_turn() {
     for (queue, many) in all.iter().zip([5, 3, 1]) {
         add(queue, many).await;
     }
-    begun.finish(&all, &Places::new(1, Turns::RoundRobin)).await;
+    begun.finish(&all, &Permits::new(1, QueueOrder::RoundRobin)).await;
     assert_eq!(begun.all(), "abcababaa");
-    // Of several free places each queue gets its part.
+    // Of several free permits each queue gets its part.
     let begun = Begun::default();
     for queue in &all {
         add(queue, 20).await;
     }
-    begun.finish(&all, &Places::new(6, Turns::RoundRobin)).await;
+    begun.finish(&all, &Permits::new(6, QueueOrder::RoundRobin)).await;
     let all = begun.all();
     assert_eq!((all.len(), begun.most()), (60, 6));
     for letter in ['a', 'b', 'c'] {
-        // The one that is there first fills the places before there are others.
+        // The one that is there first fills the permits before there are others.
         let early = all[6..36].matches(letter).count();
         assert!((8..=12).contains(&early), "{early} of {letter} among 30: {all}");
     }
@@ -126,7 +126,7 @@ async fn queues_are_shuffled() {
     for queue in &all {
         add(queue, 200).await;
     }
-    begun.finish(&all, &Places::new(1, Turns::Shuffled)).await;
+    begun.finish(&all, &Permits::new(1, QueueOrder::Shuffled)).await;
     let order = begun.all();
     let early = order[..200].matches('a').count();
     // So far from half only one time in a thousand million.
@@ -135,27 +135,27 @@ async fn queues_are_shuffled() {
     assert!(!turns.contains(&order[..100]) && last > 200, "{order}");
 }
 
-/// A worker has its own bound beside that of all, and the places of one that ends go to the others.
+/// A worker has its own bound beside that of all, and the permits of one that ends go to the others.
 #[tokio::test(start_paused = true)]
 async fn places_are_given_back() {
     let all = queues(["a", "b"]).await;
     let begun = Begun::default();
-    let places = Places::new(4, Turns::InOrder);
+    let permits = Permits::new(4, QueueOrder::InOrder);
     for queue in &all {
         add(queue, 40).await;
     }
-    let first = begun.worker(&all[0], &places).jobs(3).build().unwrap();
-    let second = begun.worker(&all[1], &places).build().unwrap();
+    let first = begun.worker(&all[0], &permits).jobs(3).build().unwrap();
+    let second = begun.worker(&all[1], &permits).build().unwrap();
     let stop = first.handle();
     let (first, second) = (tokio::spawn(first.run()), tokio::spawn(second.run_until_empty()));
     sleep(ms(250)).await;
-    assert_eq!(begun.all()[..12].matches('a').count(), 9, "three of four places: {}", begun.all());
+    assert_eq!(begun.all()[..12].matches('a').count(), 9, "three of four permits: {}", begun.all());
     stop.stop();
     assert!(first.await.unwrap().unwrap().done >= 9);
     sleep(ms(150)).await;
     assert_eq!(begun.1.count(), 4, "all are the other's");
-    // One that is dropped in its middle gives back its places, too.
-    let dropped = tokio::time::timeout(ms(150), begun.worker(&all[0], &places).build().unwrap().run()).await;
+    // One that is dropped in its middle gives back its permits, too.
+    let dropped = tokio::time::timeout(ms(150), begun.worker(&all[0], &permits).build().unwrap().run()).await;
     assert!(dropped.is_err());
     second.await.unwrap().unwrap();
     assert_eq!(begun.most(), 4);
@@ -169,15 +169,15 @@ async fn a_queue_that_fails_holds_up_no_other() {
     let broken = store.open(builder()).await;
     let [other] = queues(["b"]).await;
     let begun = Begun::default();
-    let places = Places::new(2, Turns::InOrder);
+    let permits = Permits::new(2, QueueOrder::InOrder);
     add(&broken, 2).await;
     add(&other, 6).await;
     store.set_down(true);
-    let first = begun.worker(&broken, &places).build().unwrap();
+    let first = begun.worker(&broken, &permits).build().unwrap();
     let handle = first.handle();
     let first = spawned(first);
     let since = now();
-    begun.finish(std::slice::from_ref(&other), &places).await;
+    begun.finish(std::slice::from_ref(&other), &permits).await;
     assert!(since.elapsed() < secs(2), "{:?}", since.elapsed());
     store.set_down(false);
     sleep(secs(6)).await;
@@ -188,7 +188,7 @@ async fn a_queue_that_fails_holds_up_no_other() {
     sleep(ms(50)).await;
     add(&other, 2).await;
     let since = now();
-    begun.finish(&[other], &places).await;
+    begun.finish(&[other], &permits).await;
     assert!((secs(9)..secs(12)).contains(&since.elapsed()), "{:?}", since.elapsed());
     handle.stop();
     first.await.unwrap();
@@ -201,11 +201,11 @@ async fn an_answer_on_the_way_is_waited_for_in_order() {
     let first = store.open(builder()).await;
     let [other] = queues(["b"]).await;
     let begun = Begun::default();
-    let places = Places::new(1, Turns::InOrder);
+    let permits = Permits::new(1, QueueOrder::InOrder);
     add(&first, 2).await;
     add(&other, 2).await;
     store.slow.store(100, std::sync::atomic::Ordering::Relaxed);
-    begun.finish(&[first, other], &places).await;
+    begun.finish(&[first, other], &permits).await;
     assert_eq!(begun.all(), "ttbb");
 }
 
@@ -219,7 +219,7 @@ async fn a_queue_with_a_pace_shares_places() {
     add(&paced, 4).await;
     add(&other, 30).await;
     let since = now();
-    begun.finish(&[paced, other], &Places::new(3, Turns::InOrder)).await;
+    begun.finish(&[paced, other], &Permits::new(3, QueueOrder::InOrder)).await;
     let took = since.elapsed();
     assert!(begun.most() <= 3 && took >= ms(900) && took < ms(2_500), "{took:?}: {}", begun.all());
     assert_eq!((begun.all().matches('p').count(), begun.all().matches('o').count()), (4, 30));
@@ -228,31 +228,31 @@ async fn a_queue_with_a_pace_shares_places() {
 /// The place of a task that waits for its slot is its own, also while another one is chosen in its stead.
 #[tokio::test(start_paused = true)]
 async fn a_place_is_kept_while_another_task_is_chosen() {
-    for turns in [Turns::InOrder, Turns::RoundRobin, Turns::Shuffled] {
+    for turns in [QueueOrder::InOrder, QueueOrder::RoundRobin, QueueOrder::Shuffled] {
         let store = connect("memory:").await.unwrap();
         let other = TaskQueue::builder("o").open(&store).await.unwrap();
         let paced = TaskQueue::builder("p").interval(ms(30)).open(&store).await.unwrap();
         let begun = Begun::default();
         add(&paced, 20).await;
         add(&other, 20).await;
-        begun.finish(&[other, paced], &Places::new(1, turns)).await;
+        begun.finish(&[other, paced], &Permits::new(1, turns)).await;
         assert_eq!((begun.all().len(), begun.most()), (40, 1), "{turns:?}: {}", begun.all());
     }
 }
 
-/// On several threads, too, never more run at once than there are places, and none is left unused for long.
+/// On several threads, too, never more run at once than there are permits, and none is left unused for long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn places_hold_on_several_threads() {
     let names = ["a", "b", "c"];
-    for (turns, jobs) in [(Turns::InOrder, 1), (Turns::RoundRobin, 2), (Turns::Shuffled, 3)] {
+    for (turns, jobs) in [(QueueOrder::InOrder, 1), (QueueOrder::RoundRobin, 2), (QueueOrder::Shuffled, 3)] {
         let all = queues(names).await;
         let (alive, most) = (Alive::default(), Arc::new(Mutex::new(0)));
-        let places = Places::new(jobs, turns);
+        let permits = Permits::new(jobs, turns);
         let mut workers = Vec::new();
         for queue in &all {
             add(queue, 400).await;
             let (alive, most) = (alive.clone(), most.clone());
-            let worker = Worker::builder(queue).places(&places).handler("t", move |_: Context, (): ()| {
+            let worker = Worker::builder(queue).permits(&permits).handler("t", move |_: Context, (): ()| {
                 let (alive, most) = (alive.clone(), most.clone());
                 async move {
                     let _alive = alive.begin();
@@ -278,13 +278,13 @@ async fn places_hold_on_several_threads() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_without_a_turn_sees_that_nothing_is_left() {
     let all = queues(["a", "b"]).await;
-    let places = Places::new(1, Turns::InOrder);
+    let permits = Permits::new(1, QueueOrder::InOrder);
     let begun = Begun::default();
     add(&all[0], 1_000).await;
-    let first = spawned(begun.worker(&all[0], &places).build().unwrap());
+    let first = spawned(begun.worker(&all[0], &permits).build().unwrap());
     sleep(ms(50)).await;
     let since = now();
-    let idle = begun.worker(&all[1], &places).build().unwrap().run_until_empty().await.unwrap();
+    let idle = begun.worker(&all[1], &permits).build().unwrap().run_until_empty().await.unwrap();
     assert!(idle.done == 0 && since.elapsed() < secs(2), "{:?}", since.elapsed());
     first.abort();
 }
@@ -293,19 +293,19 @@ async fn a_worker_without_a_turn_sees_that_nothing_is_left() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_without_a_place_hears_and_ends() {
     let all = queues(["a", "b"]).await;
-    let places = Places::new(1, Turns::InOrder);
+    let permits = Permits::new(1, QueueOrder::InOrder);
     let long = all[0].add(Task::new("long", &())).await.unwrap().id();
     let begins = async |_: Context, (): ()| {
         sleep(secs(600)).await;
         Ok::<_, TaskError>(())
     };
-    let first = Worker::builder(&all[0]).places(&places).handler("long", begins).build().unwrap();
+    let first = Worker::builder(&all[0]).permits(&permits).handler("long", begins).build().unwrap();
     let handle = first.handle();
     let first = spawned(first);
     sleep(ms(10)).await;
     add(&all[1], 1).await;
     let begun = Begun::default();
-    let second = begun.worker(&all[1], &places).build().unwrap();
+    let second = begun.worker(&all[1], &permits).build().unwrap();
     let stop = second.handle();
     let second = spawned(second);
     sleep(secs(60)).await;
@@ -326,13 +326,13 @@ async fn wrong_places_are_refused() {
     let [queue] = queues(["a"]).await;
     let with = |jobs, prefetch: Option<u32>| {
         let begun = Begun::default();
-        let worker = begun.worker(&queue, &Places::new(jobs, Turns::default()));
+        let worker = begun.worker(&queue, &Permits::new(jobs, QueueOrder::default()));
         prefetch.map_or_else(
-            || begun.worker(&queue, &Places::new(jobs, Turns::default())),
+            || begun.worker(&queue, &Permits::new(jobs, QueueOrder::default())),
             |n| worker.prefetch(n),
         )
     };
-    let both = Begun::default().worker(&queue, &Places::new(4, Turns::default())).jobs(20_000).build();
+    let both = Begun::default().worker(&queue, &Permits::new(4, QueueOrder::default())).jobs(20_000).build();
     assert!(both.unwrap_err().to_string().contains("20000"));
     for (wrong, names) in
         [(with(0, None), "0 jobs"), (with(10_001, None), "10001"), (with(2, Some(1)), "prefetch")]
