@@ -1,7 +1,9 @@
-//! Four processes share one pace through a JSON file.
+//! Jobs: four processes share one rate through a JSON file. Tasks: a worker runs what was stored.
 //!
-//! The program starts itself four times. Each process adds its jobs in bursts, faster than the interval
-//! allows, and says when each one started. Together they keep the interval, in the order of their tickets.
+//! The program starts itself four times. Each process adds its jobs in bursts, faster than the
+//! interval allows, and prints when each one started. Together they keep the interval, in the order
+//! of their tickets. Then the first process adds three tasks and runs a worker: the second task fails
+//! once and is retried. Here the tasks are in memory; `sqlite:mail.db` would keep them.
 //!
 //!     cargo run --example quickstart
 
@@ -17,6 +19,7 @@ use std::{
 
 use futures::future::try_join_all;
 use interval_queue::IntervalQueue;
+use interval_queue_tasks::{Context, Task, TaskError, TaskQueue, Worker};
 
 const INTERVAL: Duration = Duration::from_millis(200);
 const PROCESSES: [&str; 4] = ["A", "B", "C", "D"];
@@ -34,6 +37,30 @@ async fn service(name: &str, state: &str) -> Result<(), Box<dyn Error>> {
     }
     queue.close().await;
     Ok(())
+}
+
+/// What any process may do with tasks: add them, and run a worker.
+#[tokio::main(flavor = "current_thread")]
+async fn tasks() -> Result<(), Box<dyn Error>> {
+    let queue = TaskQueue::builder("mail").interval(INTERVAL).connect("memory:").await?;
+    for name in ["ada", "bob", "cid"] {
+        // A failed attempt is retried after 300 ms, then after twice that, up to five attempts.
+        let (first, longest) = (Duration::from_millis(300), Duration::from_secs(60));
+        queue.add(Task::new("mail", name).backoff(first, longest)).await?;
+    }
+    let worker = Worker::builder(&queue).handler("mail", send).build()?;
+    worker.run_until_empty().await?;
+    Ok(())
+}
+
+async fn send(context: Context, name: String) -> Result<String, TaskError> {
+    let attempt = context.attempt();
+    if name == "bob" && attempt == 1 {
+        println!("    {name}, attempt {attempt}: failed");
+        return Err(TaskError::from("the mailbox is busy"));
+    }
+    println!("    {name}, attempt {attempt}: sent");
+    Ok("sent".to_owned())
 }
 
 #[allow(clippy::disallowed_methods, reason = "the time of day is what the example shows")]
@@ -91,8 +118,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // It ends in blanks: room to be written in place.
     let left = std::fs::read_to_string(&file)?;
     println!("\nThe file they leave behind, with nobody waiting any more:\n\n{}\n", left.trim_end());
+    println!("Three tasks, the second of which fails once:\n");
+    tasks()?;
     println!(
-        "Next: look into examples/quickstart.rs, or run\n    cargo run --features http --example api_client"
+        "\nNext: look into examples/quickstart.rs, or run\n    cargo run --features http --example api_client"
     );
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::process::{Options, Scene, everywhere, micros, ms, now, stop_and_finis
 
 everywhere!(one_stopped_past_its_slots_keeps_its_place_and_brings_no_burst);
 
+// Takes six seconds: the process is stopped for longer than its lease.
 fn one_stopped_past_its_slots_keeps_its_place_and_brings_no_burst(scene: &mut Scene) {
     let (interval, lease) = (ms(10), ms(500));
     // The state is far away, so that a shard has several grants in hand at a time.

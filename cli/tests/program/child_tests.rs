@@ -40,6 +40,7 @@ fn the_share_of_who_ends_is_free_at_once(place: &mut Backend) {
     }
 }
 
+// Takes five seconds: a lease of the shortest kind ends by itself.
 fn the_share_of_who_is_killed_is_free_after_a_lease(place: &mut Backend) {
     let script = "echo $$ > id; exec sleep 300 > log 2>&1";
     let killed = place.spawn(&["run", "--every", "1ms", "--max-running", "1", "--", "sh", "-c", script]);

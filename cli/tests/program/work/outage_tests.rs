@@ -1,4 +1,5 @@
 //! A store that refuses a worker, or is away: one line, one more when it is back, and the commands that look say why.
+//! Each test takes five seconds or more: for three of them no second line may follow.
 
 use std::{fs, path::PathBuf, thread::sleep, time::Duration};
 

@@ -21,7 +21,8 @@ pub async fn the_first_add_makes_the_queue(handles: Handles) {
     assert!(other.store().queues().await.unwrap().contains(other.queue()), "the queue is not listed");
 }
 
-/// A flow of thousands of tasks is one command, and a repeat is recognized.
+/// A flow of thousands of tasks is one command, and a repeat is recognized. Takes five seconds on a
+/// store that writes a file for each task.
 pub async fn a_large_flow_is_added_by_one_command(handles: Handles) {
     let (one, other) = usual(handles).await;
     let Command::Add(flow) = hand::flow(4_000) else { panic!("no add") };

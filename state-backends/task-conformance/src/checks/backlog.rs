@@ -174,7 +174,8 @@ pub async fn a_worker_of_another_kind_admits_a_backlog_slowly(handles: Handles) 
     busy.beat().await;
 }
 
-/// A worker of the same kind admits the whole backlog despite blocked tasks.
+/// A worker of the same kind admits the whole backlog despite blocked tasks. Takes ten seconds on a
+/// store that flushes each command: it sends hundreds.
 pub async fn a_worker_with_room_admits_a_backlog_in_the_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut busy = busy(&one).await;

@@ -24,7 +24,7 @@ fn process() -> Runtime {
 }
 
 /// Each task is added by a process of its own, which ends as soon as it has the answer. Its connection is given to
-/// others then, and is as if it was new.
+/// others then, and is as if it was new. Takes ten seconds: that is hundreds of processes.
 #[test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 fn processes_come_and_go_through_a_pooler() {
