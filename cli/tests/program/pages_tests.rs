@@ -160,7 +160,8 @@ impl PageShell {
         let mut process = self.start(&script.text());
         let group = Group(pid(process.id()));
         let is_met = |commands| self.run(Script { first: "", commands, stop_when: None }).status.success();
-        wait_until("the commands end", || process.ended().is_some() || script.stop_when.is_some_and(is_met));
+        let ending = format!("these commands end: {}", script.commands);
+        wait_until(&ending, || process.ended().is_some() || script.stop_when.is_some_and(is_met));
         // Programs in the background keep the pipes open.
         drop(group);
         process.finish()
