@@ -99,18 +99,18 @@ impl Scene {
     async fn retry_what_is_waited_for(&self, queue: &TaskQueue) -> Result<(), interval_queue_tasks::Error> {
         let picture = self.picture();
         let waiting = picture.rows().filter(|x| x.state == State::Waiting);
-        let mut retained: Vec<TaskId> =
+        let mut to_retry: Vec<TaskId> =
             waiting.flat_map(|x| ups(&picture, x.id, &[EdgeState::Held])).collect();
         let mut at = 0;
-        while let Some(&id) = retained.get(at) {
+        while let Some(&id) = to_retry.get(at) {
             let more = ups(&picture, id, &[EdgeState::Cut, EdgeState::Held]);
-            let more: Vec<_> = more.into_iter().filter(|up| !retained.contains(up)).collect();
-            retained.extend(more);
+            let more: Vec<_> = more.into_iter().filter(|up| !to_retry.contains(up)).collect();
+            to_retry.extend(more);
             at += 1;
         }
         // A task that has ended well by now would only take its unique name again.
         let has_failed = |id: &TaskId| picture.task(*id).is_some_and(|x| x.state != State::Done);
-        for id in retained.into_iter().rev().filter(has_failed) {
+        for id in to_retry.into_iter().rev().filter(has_failed) {
             let retry = queue.change_at_most(1, &Selector::ids([id]), Verb::Retry, false).await?;
             // A waiting task can have the name of the task that it waits for, directly or not: one of them has to give
             // way.

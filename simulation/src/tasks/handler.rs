@@ -102,8 +102,8 @@ async fn stray(
     let process = service.process.clone();
     service.process.run(async move {
         process.sleep(takes).await;
-        let retained = done.send(()).is_ok();
-        if !retained {
+        let is_awaited = done.send(()).is_ok();
+        if !is_awaited {
             process.sleep(longer).await;
         }
         drop(going);

@@ -102,8 +102,8 @@ impl Hand<'_, '_> {
     /// Tells of something that a person may not do.
     fn tell(&mut self, id: TaskId, what: &str) -> Result<(), Trouble> {
         let name = format!("{}/{}/{id}.json.reason", self.folder, names::ASIDE);
-        let notified = self.round.files().replace(&name, &format!("{what}\n"));
-        notified.map_err(|error| self.failed("write", Path::new(&name), error))
+        let written = self.round.files().replace(&name, &format!("{what}\n"));
+        written.map_err(|error| self.failed("write", Path::new(&name), error))
     }
 
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, Trouble> {

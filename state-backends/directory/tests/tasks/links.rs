@@ -69,9 +69,9 @@ async fn a_file_says_what_its_task_waits_for_now() {
         let leased = hand.step(Vec::new(), 2).await.leased;
         let mut ids: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
         ids.sort();
-        let mut retained = runs.map(id).to_vec();
-        retained.sort();
-        assert_eq!(ids, retained);
+        let mut expected = runs.map(id).to_vec();
+        expected.sort();
+        assert_eq!(ids, expected);
         hand.step(done(&leased), 0).await;
         hand.step(Vec::new(), 0).await;
         let third = whole(&store).await.swap_remove(2);

@@ -243,8 +243,8 @@ impl Rows for Tables {
         most: u32,
     ) -> Result<Vec<Edge>, StateError> {
         let edges = self.edges.range((down, FIRST)..=(down, LAST)).map(|(_, edge)| edge);
-        let retained = edges.filter(|edge| state.is_none_or(|state| edge.state == state));
-        Ok(retained
+        Ok(edges
+            .filter(|edge| state.is_none_or(|state| edge.state == state))
             .filter(|edge| after.is_none_or(|after| edge.up > after))
             .take(most as usize)
             .cloned()

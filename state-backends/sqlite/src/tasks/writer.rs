@@ -118,11 +118,11 @@ impl Thread {
     }
 
     fn carry_out(&self, batch: &[Request]) -> Vec<Answer> {
-        let notified = match batch {
+        let answers = match batch {
             [request] => return vec![self.alone(request)],
             _ => self.shared.store.change_here(&TASKS, |on| self.together(on, batch)),
         };
-        match notified {
+        match answers {
             Ok(answers) => answers.into_iter().map(|answer| self.tell(answer)).collect(),
             // The commit failed, or nobody gets at the database.
             Err(error) if error.is_retryable() => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),

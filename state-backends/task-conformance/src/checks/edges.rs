@@ -33,9 +33,9 @@ pub async fn a_task_gets_the_results_of_its_upstreams(handles: Handles) {
     let found = inputs(&one, ids[2], None).await;
     let on_failure = OnFailure::Cancel;
     let input = |up, name, result| Input { name, up, on_failure, state: State::Done, result };
-    let retained = [input(ids[0], None, Some(result)), input(ids[1], Some(key("right")), None)];
-    assert_eq!((found.inputs, found.next), (retained.to_vec(), None));
-    assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, retained[1..]);
+    let expected = [input(ids[0], None, Some(result)), input(ids[1], Some(key("right")), None)];
+    assert_eq!((found.inputs, found.next), (expected.to_vec(), None));
+    assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, expected[1..]);
 }
 
 /// After a failed upstream, a task acts as its edge specifies.

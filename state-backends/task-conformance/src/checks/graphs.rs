@@ -72,8 +72,8 @@ pub async fn a_graph_fans_out_and_in(handles: Handles) {
     assert_eq!(run(&mut worker).await, parts);
     worker.tidy().await;
     let found = inputs(&one, last).await;
-    let retained: Vec<_> = (0..WIDE).map(|n| (format!("part {n}"), n.to_string())).collect();
-    assert_eq!(found, retained);
+    let expected: Vec<_> = (0..WIDE).map(|n| (format!("part {n}"), n.to_string())).collect();
+    assert_eq!(found, expected);
     assert_eq!(run(&mut worker).await, [last]);
 }
 

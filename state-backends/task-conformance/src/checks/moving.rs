@@ -82,23 +82,23 @@ pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
             if before.task.state.is_ended() { before.task.state } else { State::Added },
             "{n}"
         );
-        let mut retained = before.task.clone();
-        (retained.state, retained.notified, retained.ended_lease_clock) =
+        let mut expected = before.task.clone();
+        (expected.state, expected.notified, expected.ended_lease_clock) =
             (x.state, x.state.is_ended(), x.ended_lease_clock);
-        assert_eq!(x, retained, "{n}");
+        assert_eq!(x, expected, "{n}");
     }
     let before = here.rows().await;
     let again = import(&here, moved).await.unwrap();
     assert_eq!(again, ids[..4].iter().map(|&id| Added::Again(id)).collect::<Vec<_>>());
     assert_eq!(here.rows().await, before);
-    for (counted, retained) in [
+    for (counted, expected) in [
         (Counted::EverAdded, 4),
         (Counted::EverDone, 1),
         (Counted::EverFailed, 1),
         (Counted::Now(State::Done), 1),
         (Counted::Now(State::Added), 2),
     ] {
-        assert_eq!(here.counted(counted).await, retained, "{counted}");
+        assert_eq!(here.counted(counted).await, expected, "{counted}");
     }
     // The task has failed once and has two attempts.
     let mut worker = other.worker_of(&["default", "k"]);

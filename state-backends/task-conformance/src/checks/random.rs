@@ -51,9 +51,9 @@ impl TaskStore for Twin {
         // Reads use the other handle.
         let store = if command.is_read() { &self.other } else { &self.store };
         let found = store.apply(queue, command.clone()).await;
-        let retained = self.reference.apply(queue, command.clone()).await;
+        let expected = self.reference.apply(queue, command.clone()).await;
         let kind = |outcome: &Result<Reply, StateError>| outcome.as_ref().err().map(StateError::kind);
-        if found.as_ref().ok() != retained.as_ref().ok() || kind(&found) != kind(&retained) {
+        if found.as_ref().ok() != expected.as_ref().ok() || kind(&found) != kind(&expected) {
             panic!("{command:?}\nthe rules reply {retained:?}\nand the store  {found:?}");
         }
         found

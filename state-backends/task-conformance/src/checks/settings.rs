@@ -32,16 +32,16 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
         policy: Some(policy),
     };
     one.change(Change::Open(change.clone(), OnExisting::Fail)).await;
-    let retained = change.on(&Settings::default());
-    assert_eq!(other.overview().await.settings, retained);
+    let expected = change.on(&Settings::default());
+    assert_eq!(other.overview().await.settings, expected);
     other.change(Change::Open(SettingsChange::default(), OnExisting::Fail)).await;
     let less = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let outcome = other.apply(Command::Change(Change::Open(less.clone(), OnExisting::Fail))).await;
     assert_eq!(refusal(outcome), StateErrorKind::Conflict);
     other.change(Change::Open(less.clone(), OnExisting::Keep)).await;
-    assert_eq!(one.overview().await.settings, retained);
+    assert_eq!(one.overview().await.settings, expected);
     other.change(Change::Set(less)).await;
-    assert_eq!(one.overview().await.settings, Settings { key_limit: 2, ..retained });
+    assert_eq!(one.overview().await.settings, Settings { key_limit: 2, ..expected });
 }
 
 /// A paused queue leases nothing until it is resumed; running tasks continue.
@@ -115,11 +115,11 @@ pub async fn a_setting_creates_the_queue(handles: Handles) {
         let (one, other) = unopened(handles.clone());
         one.change(change.clone()).await;
         let overview = other.overview().await;
-        let retained = match change {
+        let expected = match change {
             Change::Set(_) => less.on(&Settings::default()),
             _ => Settings::default(),
         };
-        assert_eq!(overview.settings, retained, "{change:?}");
+        assert_eq!(overview.settings, expected, "{change:?}");
         assert_eq!(overview.paused, change == Change::Pause);
         other.add_one(keyed("k")).await;
         let leased = one.worker().take(1).await;

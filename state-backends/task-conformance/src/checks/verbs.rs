@@ -189,8 +189,8 @@ pub async fn selectors_select(handles: Handles) {
         (Selector { added_from: Some(added), ..all() }, vec![0, 1, 2, 3]),
         (Selector { ended_before: Some(interval_queue_contract::Micros::MAX), ..all() }, vec![0]),
     ];
-    for (selector, retained) in cases {
-        let retained: Vec<TaskId> = retained.into_iter().map(|n| ids[n]).collect();
+    for (selector, expected) in cases {
+        let expected: Vec<TaskId> = expected.into_iter().map(|n| ids[n]).collect();
         let mut found = Vec::new();
         let mut after = None;
         loop {
@@ -201,7 +201,7 @@ pub async fn selectors_select(handles: Handles) {
                 break;
             }
         }
-        assert_eq!(found, retained, "{selector:?}");
+        assert_eq!(found, expected, "{selector:?}");
     }
     worker.end(run, done()).await;
 }
