@@ -20,6 +20,7 @@ use crate::{
     process::{Process, pid, text, wait_until},
 };
 
+// Takes six seconds: the commands wait for the slots of the rates that the page shows.
 #[test]
 fn the_commands_of_recipes_run() {
     let programs = "ask backup curl encode fetch my-program producer send send-mail store worker";
