@@ -216,8 +216,12 @@ fn the_program_page_is_what_help_prints() {
     if env::var_os("INTERVAL_QUEUE_WRITE_PAGES").is_some() {
         fs::write(PROGRAM_PAGE, expected).unwrap();
     } else {
-        let line = page.lines().zip(expected.lines()).position(|(page, expected)| page != expected);
-        assert!(page == expected, "set INTERVAL_QUEUE_WRITE_PAGES=1: line {line:?} from 0 differs");
+        let same = page.lines().zip(expected.lines()).take_while(|(page, expected)| page == expected);
+        let line = same.count() + 1;
+        assert!(
+            page == expected,
+            "line {line} differs: set INTERVAL_QUEUE_WRITE_PAGES=1 to rewrite the page"
+        );
     }
 }
 
