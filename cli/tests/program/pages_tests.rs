@@ -224,7 +224,7 @@ const VARIABLE: [(&str, &str); 8] = [
     (r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)", "TIME"),
     (r"\b\d\d:\d\d:\d\d(\.\d+)?", "CLOCK"),
     (r"\bpid \d+", "pid N"),
-    (r"\b\d+(\.\d+)?(us|ms|s)\b", "DURATION"),
+    (r"\b\d+(\.\d+)?(us|ms|s)\b( \d+(us|ms)\b)?", "DURATION"),
     (r"\b\d+(\.\d+)? per second", "N per second"),
     (" +", " "),
     (" *\n", "\n"),
