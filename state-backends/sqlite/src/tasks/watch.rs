@@ -42,10 +42,22 @@ pub(super) struct Watchers {
 }
 
 struct Watched {
-    /// The last that was seen; none: nobody has looked yet.
+    /// The last that was seen. `None`: nobody has looked yet.
     news: Option<i64>,
     notified: Sender<()>,
 }
+
+impl Watched {
+    /// Notifies unless these news are known.
+    fn saw(&mut self, news: i64) {
+        if self.news.replace(news).is_some_and(|before| before != news) {
+            self.notified.send_replace(());
+        }
+    }
+}
+
+/// Queues, each with the news that were seen last.
+type Known = Vec<(QueueName, Option<i64>)>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -69,9 +81,9 @@ impl Watchers {
                 queues.entry(queue.clone()).or_insert_with(new).notified.subscribe()
             };
             // What is stored from here on differs from this.
-            let queues = watchers.queues();
-            let all = watchers.store.look_here(&TASKS, news_of(&queues))?;
-            watchers.compare(&queues, all);
+            let known = watchers.known();
+            let all = watchers.store.look_here(&TASKS, news_of(&known))?;
+            watchers.compare(&known, all);
             let next =
                 async |(mut notified, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
                     notified.changed().await.ok().map(|()| ((), (notified, log)))
@@ -81,33 +93,38 @@ impl Watchers {
         .await
     }
 
-    /// Takes down that a queue has these news, and tells of them unless they are known.
+    /// A transaction of this process has stored these news of a queue.
     pub(super) fn saw(&self, queue: &QueueName, news: i64) {
-        let mut queues = locked(&self.queues);
-        let Some(watched) = queues.get_mut(queue) else { return };
-        if watched.news.replace(news).is_some_and(|before| before != news) {
-            watched.notified.send_replace(());
+        if let Some(watched) = locked(&self.queues).get_mut(queue) {
+            watched.saw(news);
         }
     }
 
-    fn queues(&self) -> Vec<QueueName> {
-        locked(&self.queues).keys().cloned().collect()
+    /// The watched queues, with the news that were seen last.
+    fn known(&self) -> Known {
+        locked(&self.queues).iter().map(|(queue, watched)| (queue.clone(), watched.news)).collect()
     }
 
     /// Looks at all queues that are watched, unless the store is closed.
     fn look(&self) -> Result<(), StateError> {
-        let queues = self.queues();
-        if let Some(all) = self.store.look_unless_closed(&TASKS, news_of(&queues))? {
-            self.compare(&queues, all);
+        let known = self.known();
+        if let Some(all) = self.store.look_unless_closed(&TASKS, news_of(&known))? {
+            self.compare(&known, all);
         }
         Ok(())
     }
 
-    /// Takes down the news of these queues; none: there are no tables.
-    fn compare(&self, queues: &[QueueName], all: Option<Vec<Option<i64>>>) {
-        let all = all.unwrap_or_else(|| vec![None; queues.len()]);
-        for (queue, news) in queues.iter().zip(all) {
-            self.saw(queue, news.unwrap_or(0));
+    /// Takes in what a look has read that began when these news were `known`. `None`: there are no tables.
+    ///
+    /// If this process has stored something meanwhile, what the look has read may be older, and is dropped: that
+    /// write causes another look.
+    fn compare(&self, known: &Known, all: Option<Vec<Option<i64>>>) {
+        let all = all.unwrap_or_else(|| vec![None; known.len()]);
+        let mut queues = locked(&self.queues);
+        for ((queue, before), news) in known.iter().zip(all) {
+            if let Some(watched) = queues.get_mut(queue).filter(|watched| watched.news == *before) {
+                watched.saw(news.unwrap_or(0));
+            }
         }
     }
 
@@ -140,11 +157,13 @@ impl Watchers {
     }
 }
 
-fn news_of(queues: &[QueueName]) -> impl Fn(&Connection) -> Result<Vec<Option<i64>>, Fault> {
+fn news_of(queues: &Known) -> impl Fn(&Connection) -> Result<Vec<Option<i64>>, Fault> {
     |on| {
         check_version(on)?;
         let mut news = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
-        let of = |queue: &QueueName| Ok(news.query_row([queue.as_str()], |row| row.get(0)).optional()?);
+        let of = |(queue, _): &(QueueName, Option<i64>)| {
+            Ok(news.query_row([queue.as_str()], |row| row.get(0)).optional()?)
+        };
         queues.iter().map(of).collect()
     }
 }
@@ -242,3 +261,7 @@ impl fmt::Debug for Watchers {
         f.debug_struct("Watchers").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/watch_unit.rs"]
+mod tests;

@@ -54,7 +54,7 @@ impl TaskStore for Twin {
         let expected = self.reference.apply(queue, command.clone()).await;
         let kind = |outcome: &Result<Reply, StateError>| outcome.as_ref().err().map(StateError::kind);
         if found.as_ref().ok() != expected.as_ref().ok() || kind(&found) != kind(&expected) {
-            panic!("{command:?}\nthe rules reply {retained:?}\nand the store  {found:?}");
+            panic!("{command:?}\nthe rules reply {expected:?}\nand the store  {found:?}");
         }
         found
     }
