@@ -1,7 +1,7 @@
 //! A store that refuses a worker, or is away: one line, one more when it is back, and the commands that look say why.
 //! Each test takes five seconds or more: for three of them no second line may follow.
 
-use std::{fs, path::PathBuf, thread::sleep, time::Duration};
+use std::{fs, io::Write as _, path::PathBuf, thread::sleep, time::Duration};
 
 use interval_queue_test_support::{PostgresServer, RedisServer, SmallDisk};
 use rustix::process::Signal;
@@ -109,8 +109,11 @@ fn a_database_of_garbage() {
     let watched = Watched::start(&place, place.url());
     let path = path_of(&place.url());
     let garbage: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    // In the same file: the log and its index stay, so the worker has all pages in its memory.
-    fs::write(path, garbage).unwrap();
+    // In the same file: the log and its index stay, so the worker has all pages in its memory. By one write: a file that
+    // is empty for a moment is an empty database.
+    let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    assert!(file.metadata().unwrap().len() <= garbage.len() as u64);
+    file.write_all(&garbage).unwrap();
     watched.fails(&["unusable", "queues.db"]);
     watched.looks_fail(65);
 }
