@@ -71,6 +71,8 @@ struct Desk<'a> {
     /// Those that do, by their numbers: how they are given up.
     in_line: BTreeMap<u64, AbortHandle>,
     turns: FuturesUnordered<BoxFuture<'a, Answer>>,
+    /// Answers that came together, in the order of their requests.
+    answers: VecDeque<Answer>,
     asked: u64,
     /// Turns that count as running until the program is done with them.
     taken: Vec<Turn>,
@@ -101,6 +103,7 @@ impl<'a> Desk<'a> {
             waiting: VecDeque::new(),
             in_line: BTreeMap::new(),
             turns: FuturesUnordered::new(),
+            answers: VecDeque::new(),
             asked: 0,
             taken: Vec::new(),
             refused_until: None,
@@ -141,6 +144,14 @@ impl<'a> Desk<'a> {
     }
 
     async fn next(&mut self) -> Result<Event, Failure> {
+        // A process that was held up finds several answers, in any order.
+        while let Some(Some(answer)) = self.turns.next().now_or_never() {
+            self.answers.push_back(answer);
+        }
+        self.answers.make_contiguous().sort_by_key(|(number, ..)| *number);
+        if let Some(answer) = self.answers.pop_front() {
+            return Ok(Event::Answer(answer));
+        }
         let reads = !self.is_read && self.waiting.len() < MOST_WAITING;
         let refused_until = self.refused_until;
         let ask_again = async {
@@ -151,7 +162,10 @@ impl<'a> Desk<'a> {
         };
         tokio::select! {
             biased;
-            Some(answer) = self.turns.next() => Ok(Event::Answer(answer)),
+            Some(answer) = self.turns.next() => {
+                self.answers.push_back(answer);
+                Ok(Event::Look)
+            }
             () = ask_again => Ok(Event::AskAgain),
             request = self.requests.next(), if reads => Ok(Event::Request(request?)),
             () = sleep(LOOK), if self.is_read => Ok(Event::Look),
