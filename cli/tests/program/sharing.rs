@@ -29,7 +29,11 @@ impl Shared {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         let shared = Self { directory };
-        fs::copy(env!("CARGO_BIN_EXE_interval-queue"), shared.path("iq")).unwrap();
+        // By a process of its own: one that another test starts would inherit a file that is open for writing, and what
+        // is open so cannot be run.
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_interval-queue")).arg(shared.path("iq")).status();
+        assert!(copied.unwrap().success());
         fs::create_dir(shared.path("data")).unwrap();
         chown(shared.path("data"), None, Some(GROUP)).unwrap();
         fs::set_permissions(shared.path("data"), Permissions::from_mode(0o2775)).unwrap();

@@ -33,19 +33,19 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
         open_queue(&state).await.unwrap();
         let mut taker = Taker::new(&state, "shard");
         assert_eq!(taker.take().await.unwrap(), 1);
-        disk.fill();
-        let error = loop {
-            // The log may have some room left.
-            match taker.take().await {
-                Ok(_) => {}
-                Err(error) => break error,
-            }
-        };
-        assert_error(&error, StateErrorKind::Full, &path, "no room left");
-        let last = last_ticket(&state).await;
-        let error = taker.take().await.unwrap_err();
-        assert_error(&error, StateErrorKind::Full, &path, "no room left");
-        assert_eq!(last_ticket(&state).await, last, "a look needs no room, and what failed took nothing");
+        let mut last = 0;
+        for _ in 0..2 {
+            let error = loop {
+                // The log may have some room left, and what failed may have left some.
+                disk.fill();
+                last = last_ticket(&state).await;
+                if let Err(error) = taker.take().await {
+                    break error;
+                }
+            };
+            assert_error(&error, StateErrorKind::Full, &path, "no room left");
+            assert_eq!(last_ticket(&state).await, last, "a look needs no room, and what failed took nothing");
+        }
         disk.free();
         assert_eq!(taker.take().await.unwrap(), last + 1);
         drop((taker, state));
