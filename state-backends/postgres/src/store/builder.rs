@@ -181,7 +181,7 @@ impl Builder {
             watching,
             watching_tasks,
         };
-        inner.server = inner.ask_server().await.map_err(|trouble| trouble.error)?;
+        inner.server = inner.check_server().await.map_err(|failure| failure.error)?;
         Ok(PostgresStore(Arc::new(inner)))
     }
 

@@ -12,19 +12,19 @@ use tokio_postgres::{Error, Row, SimpleQueryMessage, SimpleQueryStream};
 
 use super::{
     Inner,
-    error::{self, Trouble},
+    error::{self, Failure},
     prepared::{Session, Sessions, is_mixed},
     sql::{Query, Statement},
 };
 
 impl Inner {
     /// One that was not used by others at the same time, once there is one.
-    pub(super) async fn lend(&self) -> Result<Lent, Trouble> {
+    pub(super) async fn lend(&self) -> Result<Lent, Failure> {
         let (place, patience) = (&self.place, self.timeout);
         // The pool of an application may know no time-outs.
         match tokio::time::timeout(patience * 4, self.pool.get()).await {
             Ok(Ok(client)) => Ok(Lent { client: Some(client), patience, preparing: None }),
-            Ok(Err(PoolError::Backend(error))) => Err(error::of_dialing(error, place)),
+            Ok(Err(PoolError::Backend(error))) => Err(error::of_connect(error, place)),
             Ok(Err(error)) => Err(error::no_connection(place, &why_none(&error))),
             Err(_) => Err(error::no_connection(place, "the pool gave none")),
         }
@@ -32,11 +32,11 @@ impl Inner {
 
     /// What the server answers to one question, in one round trip: a transaction, so that the server does not
     /// wait longer for a lock on a table than this does for the server.
-    pub(super) async fn look(&self, question: &Statement<'_>) -> Result<Vec<Row>, Trouble> {
+    pub(super) async fn look(&self, question: &Statement<'_>) -> Result<Vec<Row>, Failure> {
         let (on, parameters) = (self.lend().await?, question.parameters());
         let seen = on.query_typed(question.sql, &parameters);
         let looked = try_join3(on.batch_execute(&self.begin), seen, on.batch_execute("COMMIT"));
-        let looked = on.ask(looked).await.map(|((), rows, ())| rows);
+        let looked = on.round_trip(looked).await.map(|((), rows, ())| rows);
         on.after(looked)
     }
 }
@@ -83,7 +83,7 @@ impl Lent {
     }
 
     /// Asks, by what is prepared if there is something.
-    pub(crate) async fn ask_for(&self, query: &Query) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn fetch(&self, query: &Query) -> Result<Vec<Row>, Error> {
         if let Some(preparing) = &self.preparing
             && let Some(statement) = preparing.session.statement(query)
         {
@@ -94,7 +94,7 @@ impl Lent {
 
     /// The process of the server, as the beginning of the transaction has told it, if it is the one that has what was
     /// prepared. If not, the transaction must not go on. None: nothing is prepared, so it may be anywhere.
-    pub(crate) fn found_at(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Trouble> {
+    pub(crate) fn found_at(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Failure> {
         let Some(preparing) = &self.preparing else { return Ok(None) };
         let seen = begun.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?)),
@@ -106,7 +106,7 @@ impl Lent {
             return Ok(Some(process));
         }
         preparing.sessions.mix();
-        Err(Trouble::mixed())
+        Err(Failure::mixed())
     }
 
     /// Carries these out and commits, in one round trip, with which it prepares what is often said. The
@@ -118,10 +118,10 @@ impl Lent {
         process: Option<i32>,
         queries: &[Query],
         notification: Option<String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         let prepared = self.prepare_due();
         let marked = self.mark();
-        let stored = try_join_all(queries.iter().map(|query| self.ask_for(query)));
+        let stored = try_join_all(queries.iter().map(|query| self.fetch(query)));
         let notification = notification.map_or_else(String::new, |notification| format!("; {notification}"));
         let committing = self.begin_commit(format!("COMMIT{notification}"));
         // They are sent in this order.
@@ -173,15 +173,18 @@ impl Lent {
     }
 
     /// What the server answers to one round trip, which stores nothing.
-    pub(crate) async fn ask<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    pub(crate) async fn round_trip<T>(
+        &self,
+        trip: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Failure> {
         match tokio::time::timeout(self.patience, trip).await {
-            Ok(answer) => answer.map_err(error::of_question),
+            Ok(answer) => answer.map_err(error::of_query),
             Err(_) => Err(error::no_answer()),
         }
     }
 
     /// What the server answers to a round trip that ends in a commit.
-    pub(crate) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    pub(crate) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         match tokio::time::timeout(self.patience, trip).await {
             Ok(answer) => answer.map_err(error::of_commit),
             Err(_) => Err(error::indeterminate(None).into()),
@@ -189,7 +192,7 @@ impl Lent {
     }
 
     /// To be called at the end: the connection serves others, or is closed if there was trouble with it.
-    pub(crate) fn after<T>(mut self, outcome: Result<T, Trouble>) -> Result<T, Trouble> {
+    pub(crate) fn after<T>(mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         match &outcome {
             Ok(_) => drop(self.client.take()),
             Err(_) => drop(Closing(self.client.take())),

@@ -8,50 +8,50 @@ use tokio_postgres::{Error, error::SqlState};
 /// An error, and whether another attempt may go better at once. Only where nothing was stored may there be
 /// one.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct Failure {
     pub(crate) error: StateError,
-    pub(crate) then: Then,
+    pub(crate) action: RetryAction,
 }
 
 /// What may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum RetryAction {
     GiveUp,
     /// The connection was lost, or the server took the transaction back.
-    TryAgain,
+    Retry,
     /// The tables are not there.
     MakeTables,
 }
 
-impl Trouble {
+impl Failure {
     /// What an error means that came before anything was to be stored.
-    pub(crate) fn of_question(error: Error) -> Self {
-        of_question(error)
+    pub(crate) fn of_query(error: Error) -> Self {
+        of_query(error)
     }
 
     /// Somebody has brought the tables to another version.
     pub(crate) fn moved() -> Self {
         let text = "the tables have another version by now: try again";
         let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
-        Self { error, then: Then::MakeTables }
+        Self { error, action: RetryAction::MakeTables }
     }
 
     /// A pooler has moved the connection away from what it has prepared.
     pub(super) fn mixed() -> Self {
         let text = "a pooler moves the connection to postgres: nothing was stored";
         let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
-        Self { error, then: Then::TryAgain }
+        Self { error, action: RetryAction::Retry }
     }
 }
 
-impl From<StateError> for Trouble {
+impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
-        Self { error, then: Then::GiveUp }
+        Self { error, action: RetryAction::GiveUp }
     }
 }
 
 /// The error of an attempt to connect.
-pub(super) fn of_dialing(error: Error, place: &str) -> Trouble {
+pub(super) fn of_connect(error: Error, place: &str) -> Failure {
     // What the client finds wrong is a text, what the network does to it an I/O error.
     if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
         let text = format!("the address of postgres at {place} does not fit the server: {what}");
@@ -111,35 +111,35 @@ fn answer_of(error: &Error) -> Answer {
 }
 
 /// No connection in time.
-pub(super) fn no_connection(place: &str, why: &str) -> Trouble {
+pub(super) fn no_connection(place: &str, why: &str) -> Failure {
     let text = format!("no connection to postgres at {place} in time: {why}; the command was not sent");
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
 /// No answer in time to what stores nothing.
-pub(super) fn no_answer() -> Trouble {
+pub(super) fn no_answer() -> Failure {
     let text = "postgres did not answer in time: nothing was stored";
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
 /// The error of a round trip that stores nothing.
-pub(super) fn of_question(error: Error) -> Trouble {
-    let then = match error.code() {
-        None => Then::TryAgain,
+pub(super) fn of_query(error: Error) -> Failure {
+    let action = match error.code() {
+        None => RetryAction::Retry,
         Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME => {
-            Then::MakeTables
+            RetryAction::MakeTables
         }
-        Some(code) if is_passing(code) => Then::TryAgain,
-        Some(_) => Then::GiveUp,
+        Some(code) if is_passing(code) => RetryAction::Retry,
+        Some(_) => RetryAction::GiveUp,
     };
-    Trouble { error: of_statement(error), then }
+    Failure { error: of_statement(error), action }
 }
 
 /// The error of a round trip that ends in a commit.
-pub(super) fn of_commit(error: Error) -> Trouble {
+pub(super) fn of_commit(error: Error) -> Failure {
     match error.code() {
         // The server took it back.
-        Some(code) if is_refused(code) => of_question(error),
+        Some(code) if is_refused(code) => of_query(error),
         // It may have committed before the connection or the server ended.
         _ => indeterminate(Some(error)).into(),
     }

@@ -8,7 +8,7 @@ use interval_queue_store::{Component, Found};
 use super::{
     Durability, Inner, PostgresStore,
     connection::Lent,
-    error::{Then, Trouble, no_answer},
+    error::{Failure, RetryAction, no_answer},
     sql::{Statement, begin, literal, quoted},
     tables::ATTEMPTS,
 };
@@ -31,14 +31,14 @@ pub(super) enum Purpose {
 
 impl Inner {
     /// Asks whether the server can be used.
-    pub(super) async fn ask_server(&self) -> Result<Server, Trouble> {
+    pub(super) async fn check_server(&self) -> Result<Server, Failure> {
         let about = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
                      current_database()::text, current_user::text, pg_is_in_recovery(), \
                      current_setting('transaction_read_only')::bool";
         let mut left = ATTEMPTS;
         let rows = loop {
             match self.look(&Statement::new(about)).await {
-                Err(trouble) => again(trouble, &mut left)?,
+                Err(failure) => check_retry(failure, &mut left)?,
                 Ok(rows) => break rows,
             }
         };
@@ -72,13 +72,13 @@ impl Inner {
         &self,
         component: &Component,
         purpose: Purpose,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, Failure> {
         let mut left = ATTEMPTS;
         loop {
             let on = self.lend().await?;
             let outcome = self.bring_up_on(&on, component, purpose).await;
             match on.after(outcome) {
-                Err(trouble) => again(trouble, &mut left)?,
+                Err(failure) => check_retry(failure, &mut left)?,
                 brought => return brought,
             }
         }
@@ -90,7 +90,7 @@ impl Inner {
         on: &Lent,
         component: &Component,
         purpose: Purpose,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, Failure> {
         let (schema, Server { database, user }) = (quoted(&self.schema), &self.server);
         let place = format!("schema {schema} of database {database}");
         let mut beginning = begin(self.timeout, Durability::Full);
@@ -107,14 +107,14 @@ impl Inner {
         let what = Statement::new(what).with(&*self.schema).with(table).with(&versions);
         let parameters = what.parameters();
         let seen = on.query_typed_one(what.sql, &parameters);
-        let ((), row) = on.ask(try_join(on.batch_execute(&beginning), seen)).await?;
+        let ((), row) = on.round_trip(try_join(on.batch_execute(&beginning), seen)).await?;
         let is_there: bool = row.get(0);
         let versions = match row.get(2) {
             false => None,
             true => {
                 let stored = format!("SELECT version::bigint FROM {schema}.{versions}");
-                let rows = on.ask(on.query_typed(&stored, &[])).await;
-                let rows = rows.map_err(|trouble| denied(trouble, component.may_not_use(user, &place)))?;
+                let rows = on.round_trip(on.query_typed(&stored, &[])).await;
+                let rows = rows.map_err(|failure| denied(failure, component.may_not_use(user, &place)))?;
                 // One that is null is no version.
                 Some(rows.iter().map(|row| row.try_get(0).unwrap_or(0)).collect())
             }
@@ -126,8 +126,8 @@ impl Inner {
         let steps = component.steps(version);
         let steps = steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema};\n{steps}"));
         if let (Some(steps), Purpose::Make) = (&steps, purpose) {
-            let made = on.ask(on.batch_execute(steps)).await;
-            made.map_err(|trouble| denied(trouble, component.may_not_migrate(user, &place, version)))?;
+            let made = on.round_trip(on.batch_execute(steps)).await;
+            made.map_err(|failure| denied(failure, component.may_not_migrate(user, &place, version)))?;
         }
         on.commit(on.batch_execute("COMMIT")).await?;
         Ok(steps)
@@ -143,7 +143,7 @@ impl PostgresStore {
     /// Those of [`Component::version`], and `Denied` if the user may not make or change them.
     pub async fn migrate(&self, component: &Component) -> Result<(), StateError> {
         let made = self.0.bring_up(component, Purpose::Make).await;
-        made.map(drop).map_err(|trouble| trouble.error)
+        made.map(drop).map_err(|failure| failure.error)
     }
 
     /// Returns the SQL that makes the tables of a component; `None`: they are up to date. Carries it out if `makes`.
@@ -153,20 +153,20 @@ impl PostgresStore {
         makes: bool,
     ) -> Result<Option<String>, StateError> {
         let purpose = if makes { Purpose::Make } else { Purpose::Look };
-        self.0.bring_up(component, purpose).await.map_err(|trouble| trouble.error)
+        self.0.bring_up(component, purpose).await.map_err(|failure| failure.error)
     }
 }
 
 /// Whether a transaction that certainly stored nothing is tried again, on another connection.
-fn again(trouble: Trouble, left: &mut u32) -> Result<(), Trouble> {
+fn check_retry(failure: Failure, left: &mut u32) -> Result<(), Failure> {
     *left -= 1;
-    if *left == 0 || trouble.then != Then::TryAgain { Err(trouble) } else { Ok(()) }
+    if *left == 0 || failure.action != RetryAction::Retry { Err(failure) } else { Ok(()) }
 }
 
 /// Says what would help, if it is a right that lacks.
-fn denied(trouble: Trouble, error: StateError) -> Trouble {
-    match trouble.error.kind() {
-        StateErrorKind::Denied => error.with_source(trouble.error).into(),
-        _ => trouble,
+fn denied(failure: Failure, error: StateError) -> Failure {
+    match failure.error.kind() {
+        StateErrorKind::Denied => error.with_source(failure.error).into(),
+        _ => failure,
     }
 }

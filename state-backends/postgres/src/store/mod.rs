@@ -23,7 +23,7 @@ pub use self::builder::{Builder, Durability};
 use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, watch::Listener};
 pub(crate) use self::{
     connection::Lent,
-    error::{Then, Trouble},
+    error::{Failure, RetryAction},
     sql::{Query, Statement, begin_at, literal, quoted},
     tables::{ATTEMPTS, Tables},
 };
@@ -107,9 +107,9 @@ impl PostgresStore {
 
     /// Tells these names on that channel.
     pub(crate) async fn tell_tasks(&self, names: &[String]) -> Result<(), StateError> {
-        let on = self.0.lend().await.map_err(|trouble| trouble.error)?;
-        let told = on.ask(on.batch_execute(&self.telling_tasks(names))).await;
-        on.after(told).map_err(|trouble| trouble.error)
+        let on = self.0.lend().await.map_err(|failure| failure.error)?;
+        let told = on.round_trip(on.batch_execute(&self.telling_tasks(names))).await;
+        on.after(told).map_err(|failure| failure.error)
     }
 
     /// The same in SQL, as a transaction of its own. That it is flushed nobody has to wait for.

@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use super::{
     PostgresStore,
     connection::Lent,
-    error::{Then, Trouble},
+    error::{Failure, RetryAction},
     migrate::Purpose,
     sql::Statement,
 };
@@ -37,7 +37,7 @@ pub(crate) type Decided<'a, T> = (T, Vec<Statement<'a>>);
 impl PostgresStore {
     /// The tables of a component. Those that are not there yet are no error, others than its are.
     pub(crate) async fn tables(&self, component: Component) -> Result<Tables, StateError> {
-        let missing = self.0.bring_up(&component, Purpose::Look).await.map_err(|trouble| trouble.error)?;
+        let missing = self.0.bring_up(&component, Purpose::Look).await.map_err(|failure| failure.error)?;
         Ok(Tables { store: self.clone(), component, are_made: Arc::new(missing.is_none().into()) })
     }
 }
@@ -50,9 +50,9 @@ impl Tables {
             left -= 1;
             match self.store.0.look(question).await {
                 Ok(rows) => return Ok(Some(rows)),
-                Err(Trouble { then: Then::MakeTables, .. }) => return Ok(None),
-                Err(Trouble { then: Then::TryAgain, .. }) if left > 0 => {}
-                Err(trouble) => return Err(trouble.error),
+                Err(Failure { action: RetryAction::MakeTables, .. }) => return Ok(None),
+                Err(Failure { action: RetryAction::Retry, .. }) if left > 0 => {}
+                Err(failure) => return Err(failure.error),
             }
         }
     }
@@ -72,8 +72,12 @@ impl Tables {
             left -= 1;
             match self.transact_once(question, &decide).await {
                 Ok(answer) => return answer,
-                Err(trouble) if left == 0 || trouble.then == Then::GiveUp => return Err(trouble.error),
-                Err(Trouble { then: Then::MakeTables, .. }) => self.are_made.store(false, Ordering::Relaxed),
+                Err(failure) if left == 0 || failure.action == RetryAction::GiveUp => {
+                    return Err(failure.error);
+                }
+                Err(Failure { action: RetryAction::MakeTables, .. }) => {
+                    self.are_made.store(false, Ordering::Relaxed)
+                }
                 Err(_) => {}
             }
         }
@@ -83,7 +87,7 @@ impl Tables {
         &self,
         question: &Statement<'_>,
         decide: &impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
-    ) -> Result<Result<T, StateError>, Trouble> {
+    ) -> Result<Result<T, StateError>, Failure> {
         self.make().await?;
         let on = self.store.0.lend().await?;
         let answer = self.two_trips(&on, question, decide).await;
@@ -91,12 +95,12 @@ impl Tables {
     }
 
     /// A connection for one transaction.
-    pub(crate) async fn lend(&self) -> Result<Lent, Trouble> {
+    pub(crate) async fn lend(&self) -> Result<Lent, Failure> {
         self.store.0.lend().await
     }
 
     /// The same, where statements that are said again and again are prepared.
-    pub(crate) async fn lend_preparing(&self) -> Result<Lent, Trouble> {
+    pub(crate) async fn lend_preparing(&self) -> Result<Lent, Failure> {
         let mut on = self.lend().await?;
         on.prepare(&self.store.0.sessions);
         Ok(on)
@@ -105,7 +109,7 @@ impl Tables {
     /// Whether there are tables, and such as this program knows.
     pub(crate) async fn are_there(&self) -> Result<bool, StateError> {
         let found = self.store.0.bring_up(&self.component, Purpose::Look).await;
-        found.map(|missing| missing.is_none()).map_err(|trouble| trouble.error)
+        found.map(|missing| missing.is_none()).map_err(|failure| failure.error)
     }
 
     /// Whether a transaction that certainly stored nothing is tried again after this trouble.
@@ -113,19 +117,19 @@ impl Tables {
     /// # Errors
     ///
     /// The trouble, if it is not.
-    pub(crate) fn again(&self, trouble: Trouble, left: &mut u32) -> Result<(), StateError> {
+    pub(crate) fn check_retry(&self, failure: Failure, left: &mut u32) -> Result<(), StateError> {
         *left = left.saturating_sub(1);
-        match trouble.then {
-            _ if *left == 0 => return Err(trouble.error),
-            Then::GiveUp => return Err(trouble.error),
-            Then::MakeTables => self.are_made.store(false, Ordering::Relaxed),
-            Then::TryAgain => {}
+        match failure.action {
+            _ if *left == 0 => return Err(failure.error),
+            RetryAction::GiveUp => return Err(failure.error),
+            RetryAction::MakeTables => self.are_made.store(false, Ordering::Relaxed),
+            RetryAction::Retry => {}
         }
         Ok(())
     }
 
     /// Makes the tables, if they are not there as far as is known.
-    pub(crate) async fn make(&self) -> Result<(), Trouble> {
+    pub(crate) async fn make(&self) -> Result<(), Failure> {
         if !self.are_made.load(Ordering::Relaxed) {
             self.store.0.bring_up(&self.component, Purpose::Make).await?;
             self.are_made.store(true, Ordering::Relaxed);
@@ -138,15 +142,15 @@ impl Tables {
         on: &Lent,
         question: &Statement<'_>,
         decide: &impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
-    ) -> Result<Result<T, StateError>, Trouble> {
+    ) -> Result<Result<T, StateError>, Failure> {
         for _ in 0..ATTEMPTS {
             let parameters = question.parameters();
             let asked = on.query_typed_one(question.sql, &parameters);
-            let ((), row) = on.ask(try_join(on.batch_execute(&self.store.0.begin), asked)).await?;
+            let ((), row) = on.round_trip(try_join(on.batch_execute(&self.store.0.begin), asked)).await?;
             let (answer, statements) = match decide(&row) {
                 Ok((answer, statements)) if !statements.is_empty() => (answer, statements),
                 refused => {
-                    on.ask(on.batch_execute("ROLLBACK")).await?;
+                    on.round_trip(on.batch_execute("ROLLBACK")).await?;
                     return Ok(refused.map(|(answer, _)| answer));
                 }
             };

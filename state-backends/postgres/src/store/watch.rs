@@ -61,13 +61,13 @@ impl Listener {
     async fn listen(&self) -> Result<Arc<Listening>, StateError> {
         let dialed = self.dialer.dial().await;
         let (client, connection) =
-            dialed.map_err(|error| error::of_dialing(error, &self.dialer.place).error)?;
+            dialed.map_err(|error| error::of_connect(error, &self.dialer.place).error)?;
         let watchers = Arc::new(Mutex::new(Some(HashMap::new())));
         let task = tokio::spawn(hear(connection, Hearing(watchers.clone()))).abort_handle();
         let listening = Arc::new(Listening { watchers, task, client });
         let listen = format!("LISTEN {}", quoted(&self.channel));
         let begun = listening.client.batch_execute(&listen).await;
-        begun.map_err(|error| error::of_question(error).error)?;
+        begun.map_err(|error| error::of_query(error).error)?;
         Ok(listening)
     }
 }

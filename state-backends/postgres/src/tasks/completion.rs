@@ -59,7 +59,7 @@ impl PostgresTasks {
             quoted(self.schema())
         );
         let (incarnation, attempt) =
-            (super::cells::micros(completion.token.incarnation), i64::from(completion.token.attempt));
+            (super::row_reader::micros(completion.token.incarnation), i64::from(completion.token.attempt));
         let (id, worker) = (completion.id.uuid(), worker.uuid());
         let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
             (&queue.as_str(), Type::TEXT),

@@ -16,57 +16,59 @@ use interval_queue_task_contract::{Command, Kind, State, Task};
 use tokio_postgres::types::Type;
 
 use super::{
-    cells::micros,
-    overlay::{FoundReady, Known, Look, Written},
+    row_reader::micros,
     transaction::Begun,
+    view::{ReadSet, ReadyResult, Target, Written},
 };
 use crate::store::Query;
 
 /// So far behind the clock a floor stays where nothing is ready.
-const BEHIND: Micros = Micros::from_millis(1_000);
+const IDLE_LAG: Micros = Micros::from_millis(1_000);
 /// So often a step looks without floors.
-const LOOK: Micros = Micros::from_millis(1_000);
+const FULL_SCAN_INTERVAL: Micros = Micros::from_millis(1_000);
 /// Floors are made when a vacuum would remove more rows than this, and go when it would remove fewer than that.
-const MANY: i64 = 10_000;
-const FEW: i64 = 5_000;
+const DEAD_ROWS_TO_CREATE: i64 = 10_000;
+const DEAD_ROWS_TO_DROP: i64 = 5_000;
 
 /// When somebody has last looked without floors for these kinds with at least this priority, on the row `q` of the
 /// queue. None: it has no floors.
-const LOOKED: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
+const LAST_FULL_SCAN: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
      FROM interval_queue_task_low_mark AS f WHERE f.queue = q.number)";
 
 /// What a transaction has found of the floors of its queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LowMarks {
-    looked: Option<i64>,
+    last_full_scan: Option<i64>,
 }
 
 impl LowMarks {
-    pub(super) fn new(looked: Option<i64>) -> Self {
-        Self { looked }
+    pub(super) fn new(last_full_scan: Option<i64>) -> Self {
+        Self { last_full_scan }
     }
 
-    pub(super) fn are_there(self) -> bool {
-        self.looked.is_some()
+    pub(super) fn exist(self) -> bool {
+        self.last_full_scan.is_some()
     }
 
     /// Whether a step that is alone at the queue looks for what it wants without floors, since nobody has for a second.
     /// It forgets what it has found by them.
-    pub(super) fn are_left_out(self, command: &Command, now: Micros, known: &mut Known) -> bool {
+    pub(super) fn need_full_scan(self, command: &Command, now: Micros, read_set: &mut ReadSet) -> bool {
         let now = micros(now);
         // An instant that is to come is of before the clock was stepped back.
-        let are_old = self.looked.is_some_and(|at| at != i64::MAX && (at > now || at <= now - micros(LOOK)));
-        let are_left_out = are_old && matches!(command, Command::Step(step) if step.want > 0);
-        if are_left_out {
-            known.forget(|look| matches!(look, Look::Ready(..)));
+        let are_old = self
+            .last_full_scan
+            .is_some_and(|at| at != i64::MAX && (at > now || at <= now - micros(FULL_SCAN_INTERVAL)));
+        let is_full_scan = are_old && matches!(command, Command::Step(step) if step.want > 0);
+        if is_full_scan {
+            read_set.forget(|target| matches!(target, Target::Ready(..)));
         }
-        are_left_out
+        is_full_scan
     }
 
     /// Lowers floors to what a command has made ready. They are locked in the order of their kinds and priorities,
     /// after all else.
     pub(super) fn lowered(self, begun: &Begun, written: &Written) -> Option<Query> {
-        if !self.are_there() {
+        if !self.exist() {
             return None;
         }
         if written.queue.as_ref().is_some_and(|queue| queue.settings.ageing != begun.ageing) {
@@ -74,36 +76,36 @@ impl LowMarks {
             let sql = "DELETE FROM interval_queue_task_low_mark WHERE queue = $1";
             return Some(Query::new(sql).with(begun.number, Type::INT8));
         }
-        let firsts = firsts(written.after().filter(|task| task.state == State::Ready));
-        if firsts.is_empty() {
+        let first_dues = first_dues(written.after().filter(|task| task.state == State::Ready));
+        if first_dues.is_empty() {
             return None;
         }
         let sql = "UPDATE interval_queue_task_low_mark AS f SET due = n.due \
                    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
                    WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND f.due > n.due";
-        Some(with_firsts(Query::new(sql).with(begun.number, Type::INT8), &firsts))
+        Some(with_first_dues(Query::new(sql).with(begun.number, Type::INT8), &first_dues))
     }
 
     /// What a step makes of floors that is alone at the queue.
     pub(super) fn after_step(
         self,
         begun: &Begun,
-        are_left_out: bool,
-        known: &Known,
+        is_full_scan: bool,
+        read_set: &ReadSet,
         written: &Written,
     ) -> Vec<Query> {
         let mut all = Vec::new();
-        let sweeps = written.queue.is_some();
-        if self.are_there() && (sweeps || are_left_out) {
-            all.extend(known.ready().map(|found| raised(begun, are_left_out, found)));
+        let is_maintenance = written.queue.is_some();
+        if self.exist() && (is_maintenance || is_full_scan) {
+            all.extend(read_set.ready().map(|result| raise(begun, is_full_scan, result)));
         }
         all.extend(self.lowered(begun, written));
-        if sweeps {
-            all.extend(made(begun.number, written));
+        if is_maintenance {
+            all.extend(create(begun.number, written));
         }
-        if are_left_out {
+        if is_full_scan {
             let sql = format!(
-                "DELETE FROM interval_queue_task_low_mark WHERE queue = $1 AND interval_queue_task_dead() < {FEW}"
+                "DELETE FROM interval_queue_task_low_mark WHERE queue = $1 AND interval_queue_task_dead() < {DEAD_ROWS_TO_DROP}"
             );
             all.push(Query::new(sql).with(begun.number, Type::INT8));
         }
@@ -113,7 +115,7 @@ impl LowMarks {
 
 /// Raises floors to what was found, or below the clock where that was all there is. Without floors it is sure, and
 /// may be lower than one.
-fn raised(begun: &Begun, are_left_out: bool, found: FoundReady<'_>) -> Query {
+fn raise(begun: &Begun, is_full_scan: bool, result: ReadyResult<'_>) -> Query {
     let sql = "UPDATE interval_queue_task_low_mark AS f \
                SET due = CASE WHEN $6 THEN n.due ELSE greatest(f.due, n.due) END, \
                looked = CASE WHEN $6 THEN $7 ELSE f.looked END \
@@ -123,35 +125,37 @@ fn raised(begun: &Begun, are_left_out: bool, found: FoundReady<'_>) -> Query {
                ON n.kind = f.kind AND n.priority = f.priority \
                WHERE f.queue = $1 AND f.kind = ANY ($10) AND f.priority >= $11 AND ($5 OR n.due IS NOT NULL)) AS n \
                WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND ($6 OR f.due < n.due)";
-    let query = with_firsts(Query::new(sql).with(begun.number, Type::INT8), &firsts(found.tasks.iter()));
+    let query =
+        with_first_dues(Query::new(sql).with(begun.number, Type::INT8), &first_dues(result.tasks.iter()));
     let query = query
-        .with(found.are_all, Type::BOOL)
-        .with(are_left_out, Type::BOOL)
+        .with(result.is_complete, Type::BOOL)
+        .with(is_full_scan, Type::BOOL)
         .with(micros(begun.now), Type::INT8)
-        .with(micros(begun.now) - micros(BEHIND), Type::INT8)
+        .with(micros(begun.now) - micros(IDLE_LAG), Type::INT8)
         .with(micros(begun.ageing), Type::INT8);
-    with_kinds(query, found.kinds, found.at_least)
+    with_kinds(query, result.kinds, result.at_least)
 }
 
 /// Makes a floor for each kind and priority of what a sweep has leased or ended, if it is worth it. It is raised when
 /// somebody has looked without it.
-fn made(queue: i64, written: &Written) -> Option<Query> {
-    let firsts = firsts(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
+fn create(queue: i64, written: &Written) -> Option<Query> {
+    let first_dues =
+        first_dues(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
     let sql = format!(
         "INSERT INTO interval_queue_task_low_mark (queue, kind, priority, due, looked) \
          SELECT $1, n.kind, n.priority, '-9223372036854775808', 0 \
          FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
-         WHERE interval_queue_task_dead() > {MANY} ON CONFLICT DO NOTHING"
+         WHERE interval_queue_task_dead() > {DEAD_ROWS_TO_CREATE} ON CONFLICT DO NOTHING"
     );
-    (!firsts.is_empty()).then(|| with_firsts(Query::new(sql).with(queue, Type::INT8), &firsts))
+    (!first_dues.is_empty()).then(|| with_first_dues(Query::new(sql).with(queue, Type::INT8), &first_dues))
 }
 
 /// The column of the row of a queue that tells of its floors.
 pub(super) fn with_column(command: &Command, query: impl FnOnce(&str) -> Query) -> Query {
     match command {
         Command::Add(_) | Command::Read(_) => query("NULL::bigint"),
-        Command::Step(step) => with_kinds(query(LOOKED), &step.kinds, step.at_least),
-        _ => with_kinds(query(LOOKED), &[], None),
+        Command::Step(step) => with_kinds(query(LAST_FULL_SCAN), &step.kinds, step.at_least),
+        _ => with_kinds(query(LAST_FULL_SCAN), &[], None),
     }
 }
 
@@ -161,21 +165,21 @@ fn with_kinds(query: Query, kinds: &[Kind], at_least: Option<i32>) -> Query {
 }
 
 /// Kinds and priorities, each with the first `due` of some tasks.
-type Firsts<'t> = BTreeMap<(&'t Kind, i32), i64>;
+type FirstDues<'t> = BTreeMap<(&'t Kind, i32), i64>;
 
-fn firsts<'t>(tasks: impl Iterator<Item = &'t Task>) -> Firsts<'t> {
-    let mut firsts = Firsts::new();
+fn first_dues<'t>(tasks: impl Iterator<Item = &'t Task>) -> FirstDues<'t> {
+    let mut first_dues = FirstDues::new();
     for task in tasks {
-        let first = firsts.entry((&task.kind, task.priority)).or_insert(task.due);
+        let first = first_dues.entry((&task.kind, task.priority)).or_insert(task.due);
         *first = task.due.min(*first);
     }
-    firsts
+    first_dues
 }
 
-fn with_firsts(query: Query, firsts: &Firsts<'_>) -> Query {
-    let kinds: Vec<String> = firsts.keys().map(|(kind, _)| kind.to_string()).collect();
-    let priorities: Vec<i64> = firsts.keys().map(|&(_, priority)| priority.into()).collect();
-    let dues: Vec<i64> = firsts.values().copied().collect();
+fn with_first_dues(query: Query, first_dues: &FirstDues<'_>) -> Query {
+    let kinds: Vec<String> = first_dues.keys().map(|(kind, _)| kind.to_string()).collect();
+    let priorities: Vec<i64> = first_dues.keys().map(|&(_, priority)| priority.into()).collect();
+    let dues: Vec<i64> = first_dues.values().copied().collect();
     let query = query.with(kinds, Type::TEXT_ARRAY).with(priorities, Type::INT8_ARRAY);
     query.with(dues, Type::INT8_ARRAY)
 }

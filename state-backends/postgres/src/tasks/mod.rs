@@ -1,14 +1,14 @@
 //! Stored tasks on a PostgreSQL.
 
-mod cells;
 mod columns;
 mod completion;
 mod find;
-mod guess;
 mod low_marks;
-mod news;
-mod overlay;
+mod notifier;
+mod read_ahead;
+mod row_reader;
 mod transaction;
+mod view;
 mod within;
 mod write;
 
@@ -22,15 +22,15 @@ use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Read, Reply
 use tokio_postgres::Row;
 
 use self::{
-    cells::Cells,
-    guess::QueueHeaders,
-    news::News,
-    overlay::{Ask, Found, Known, Look, Outcome},
+    notifier::Notifier,
+    read_ahead::QueueHeaders,
+    row_reader::RowReader,
     transaction::{Attempt, Mode},
+    view::{Lookup, LookupResult, Outcome, ReadSet, Target},
 };
 use crate::{
     PostgresStore,
-    store::{ATTEMPTS, Tables, Then, Trouble, quoted},
+    store::{ATTEMPTS, Failure, RetryAction, Tables, quoted},
 };
 
 /// How often a command is tried that certainly stored nothing. Of many who add a task with one unique name at once, one
@@ -145,12 +145,12 @@ impl PostgresTasks {
         let mut left = ATTEMPTS;
         loop {
             match self.once(Mode::Read, queue, command).await {
-                Ok(Attempt::Over(reply, _)) => return reply,
-                Ok(Attempt::Alone | Attempt::Again) => {}
-                Err(Trouble { then: Then::MakeTables, .. }) if !self.tables.are_there().await? => {
+                Ok(Attempt::Done(reply, _)) => return reply,
+                Ok(Attempt::NeedsExclusive | Attempt::Retry) => {}
+                Err(Failure { action: RetryAction::MakeTables, .. }) if !self.tables.are_there().await? => {
                     return self.read_nothing(command);
                 }
-                Err(trouble) => self.tables.again(trouble, &mut left)?,
+                Err(failure) => self.tables.check_retry(failure, &mut left)?,
             }
         }
     }
@@ -161,29 +161,29 @@ impl PostgresTasks {
             let made = self.tables.make().await;
             let attempt = match made {
                 Ok(()) => self.once(mode, queue, command).await,
-                Err(trouble) => Err(trouble),
+                Err(failure) => Err(failure),
             };
             match attempt {
-                Ok(Attempt::Over(reply, is_unnotified)) => {
+                Ok(Attempt::Done(reply, is_unnotified)) => {
                     if is_unnotified {
                         self.news.tell(queue);
                     }
                     return reply;
                 }
-                Ok(Attempt::Alone) => {
-                    if mode == Mode::Beside {
+                Ok(Attempt::NeedsExclusive) => {
+                    if mode == Mode::Shared {
                         self.headers.deter(queue, self.clock());
                     }
-                    mode = Mode::Alone;
+                    mode = Mode::Exclusive;
                 }
                 // Somebody has made the queue, which happens once.
-                Ok(Attempt::Again) => {}
-                Err(trouble) => self.tables.again(trouble, &mut left)?,
+                Ok(Attempt::Retry) => {}
+                Err(failure) => self.tables.check_retry(failure, &mut left)?,
             }
         }
     }
 
-    async fn once(&self, mode: Mode, queue: &QueueName, command: &Command) -> Result<Attempt, Trouble> {
+    async fn once(&self, mode: Mode, queue: &QueueName, command: &Command) -> Result<Attempt, Failure> {
         let mut on = match is_usual(command) {
             true => self.tables.lend_preparing().await?,
             false => self.tables.lend().await?,
@@ -195,24 +195,24 @@ impl PostgresTasks {
         on.after(outcome)
     }
 
-    async fn names(&self) -> Result<Vec<Row>, Trouble> {
+    async fn names(&self) -> Result<Vec<Row>, Failure> {
         let on = self.tables.lend().await?;
         let (begin, settings) = (Mode::Read.beginning(), self.settings(&Command::Read(Read::Overview)));
         let sql = "SELECT name FROM interval_queue_task_queue ORDER BY name";
         let begun = try_join(on.batch_execute(&begin), on.batch_execute(&settings));
         let trip = try_join3(begun, on.query_typed(sql, &[]), on.batch_execute("COMMIT"));
-        let names = on.ask(trip).await.map(|(_, rows, ())| rows);
+        let names = on.round_trip(trip).await.map(|(_, rows, ())| rows);
         on.after(names)
     }
 
     /// What is said of a queue where there are no tables.
     fn read_nothing(&self, command: &Command) -> Result<Reply, StateError> {
-        let mut known = Known::default();
-        known.learn(Ask::one(Look::Queue), Found::Queue(None));
-        match overlay::decide(&known, Micros::ZERO, command) {
+        let mut read_set = ReadSet::default();
+        read_set.insert(Lookup::one(Target::Queue), LookupResult::Queue(None));
+        match view::decide(&read_set, Micros::ZERO, command) {
             Outcome::Decided(reply, _) => reply,
             // Nothing is looked for where there is no queue.
-            Outcome::Lacks(_) => Err(rules::no_queue()),
+            Outcome::Missing(_) => Err(rules::no_queue()),
         }
     }
 }
@@ -241,14 +241,14 @@ impl TaskStore for PostgresTasks {
         let rows = loop {
             match self.names().await {
                 Ok(rows) => break rows,
-                Err(Trouble { then: Then::MakeTables, .. }) if !self.tables.are_there().await? => {
+                Err(Failure { action: RetryAction::MakeTables, .. }) if !self.tables.are_there().await? => {
                     break Vec::new();
                 }
-                Err(trouble) => self.tables.again(trouble, &mut left)?,
+                Err(failure) => self.tables.check_retry(failure, &mut left)?,
             }
         };
         let named = |row: &Row| {
-            let name: String = Cells::of(row).text()?.to_owned();
+            let name: String = RowReader::of(row).text()?.to_owned();
             QueueName::new(name).map_err(|error| {
                 let text =
                     "postgres has a queue in table interval_queue_task_queue whose name is none: remove that row";

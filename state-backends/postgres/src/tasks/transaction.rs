@@ -10,14 +10,14 @@ use tokio_postgres::{GenericClient, Row, types::Type};
 
 use super::{
     PostgresTasks, TASKS,
-    cells::Cells,
-    find::{self, Locks, Place, Question, others},
-    guess,
+    find::{self, Locks, LookupQuery, Scope, others},
     low_marks::{self, LowMarks},
-    overlay::{Ask, Found, Known, Look, Outcome, Written, decide},
+    read_ahead,
+    row_reader::RowReader,
+    view::{Lookup, LookupResult, Outcome, ReadSet, Target, Written, decide},
     write,
 };
-use crate::store::{Lent, Query, Trouble, begin_at, literal};
+use crate::store::{Failure, Lent, Query, begin_at, literal};
 
 /// So often more is found within one command: each time everything that is known to be lacking.
 const ROUNDS: usize = 400;
@@ -30,9 +30,9 @@ pub(super) enum Mode {
     /// To insert tasks, which waits for nobody.
     Add,
     /// To go beside others: it writes what it has locked, and nothing that others look at.
-    Beside,
+    Shared,
     /// To be the only one.
-    Alone,
+    Exclusive,
 }
 
 impl Mode {
@@ -48,11 +48,11 @@ impl Mode {
 /// What became of an attempt.
 pub(super) enum Attempt {
     /// The reply, or the refusal, and whether those who watch are still to be nudged.
-    Over(Result<Reply, StateError>, bool),
+    Done(Result<Reply, StateError>, bool),
     /// It needs more of the queue than it has taken. Nothing was written.
-    Alone,
+    NeedsExclusive,
     /// Somebody else has made the queue meanwhile. Nothing was written.
-    Again,
+    Retry,
 }
 
 /// The row of the queue, as it was found once it was locked.
@@ -70,8 +70,8 @@ impl PostgresTasks {
         match command {
             Command::Read(_) => Mode::Read,
             Command::Add(_) => Mode::Add,
-            Command::Step(step) if self.headers.is_plain(queue, step, self.clock()) => Mode::Beside,
-            _ => Mode::Alone,
+            Command::Step(step) if self.headers.is_plain(queue, step, self.clock()) => Mode::Shared,
+            _ => Mode::Exclusive,
         }
     }
 
@@ -82,46 +82,46 @@ impl PostgresTasks {
         mode: Mode,
         queue: &QueueName,
         command: &Command,
-    ) -> Result<Attempt, Trouble> {
-        let mut known = Known::default();
-        let begun = self.begin(on, mode, queue, command, &mut known).await?;
-        let are_left_out =
-            mode == Mode::Alone && begun.low_marks.are_left_out(command, begun.now, &mut known);
-        let place = Place {
+    ) -> Result<Attempt, Failure> {
+        let mut read_set = ReadSet::default();
+        let begun = self.begin(on, mode, queue, command, &mut read_set).await?;
+        let is_full_scan =
+            mode == Mode::Exclusive && begun.low_marks.need_full_scan(command, begun.now, &mut read_set);
+        let scope = Scope {
             queue: begun.number,
             locks: locks(mode, command),
             writes: mode != Mode::Read,
-            is_ahead: false,
-            has_floors: begun.low_marks.are_there() && !are_left_out,
+            is_read_ahead: false,
+            has_low_marks: begun.low_marks.exist() && !is_full_scan,
         };
-        let decided = self.decide(on, place, mode, begun.now, command, &mut known).await?;
+        let decided = self.decide(on, scope, mode, begun.now, command, &mut read_set).await?;
         let (reply, written) = match decided {
             Some((Ok(reply), written)) => (reply, written),
-            Some((Err(refused), _)) => return Ok(undone(on, Attempt::Over(Err(refused), false))),
-            None => return Ok(undone(on, Attempt::Alone)),
+            Some((Err(refused), _)) => return Ok(undone(on, Attempt::Done(Err(refused), false))),
+            None => return Ok(undone(on, Attempt::NeedsExclusive)),
         };
         let fits = match (mode, command) {
             (Mode::Add, _) => written.is_added(),
-            (Mode::Beside, Command::Step(step)) => is_own(step, &reply, &written, &known),
+            (Mode::Shared, Command::Step(step)) => is_own(step, &reply, &written, &read_set),
             _ => true,
         };
         if !fits {
-            return Ok(undone(on, Attempt::Alone));
+            return Ok(undone(on, Attempt::NeedsExclusive));
         }
         if mode == Mode::Read {
             on.end("COMMIT");
-            return Ok(Attempt::Over(Ok(reply), false));
+            return Ok(Attempt::Done(Ok(reply), false));
         }
         let low_marks = match (mode, command) {
             (Mode::Read | Mode::Add, _) => Vec::new(),
-            (Mode::Alone, Command::Step(_)) => {
-                begun.low_marks.after_step(&begun, are_left_out, &known, &written)
+            (Mode::Exclusive, Command::Step(_)) => {
+                begun.low_marks.after_step(&begun, is_full_scan, &read_set, &written)
             }
             _ => begun.low_marks.lowered(&begun, &written).into_iter().collect(),
         };
         let Some(statements) = self.statements(on, mode, queue, begun.number, &written, low_marks).await?
         else {
-            return Ok(undone(on, Attempt::Again));
+            return Ok(undone(on, Attempt::Retry));
         };
         let notice = written.notifies.then(|| self.news.notice(queue)).flatten();
         let is_unnotified = written.notifies && notice.is_none();
@@ -132,7 +132,7 @@ impl PostgresTasks {
         if let (Command::Step(step), Reply::Stepped(stepped)) = (command, &reply) {
             self.headers.note_idle(queue, stepped.leased.len() < step.want as usize);
         }
-        Ok(Attempt::Over(Ok(reply), is_unnotified))
+        Ok(Attempt::Done(Ok(reply), is_unnotified))
     }
 
     /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
@@ -142,14 +142,14 @@ impl PostgresTasks {
         mode: Mode,
         queue: &QueueName,
         command: &Command,
-        known: &mut Known,
-    ) -> Result<Begun, Trouble> {
+        read_set: &mut ReadSet,
+    ) -> Result<Begun, Failure> {
         let begin = mode.beginning();
         let mut settings = Query::new(self.settings(command));
         let header = self.headers.of(queue);
         let lock = match mode {
-            Mode::Alone => Some("pg_advisory_xact_lock"),
-            Mode::Beside => Some("pg_advisory_xact_lock_shared"),
+            Mode::Exclusive => Some("pg_advisory_xact_lock"),
+            Mode::Shared => Some("pg_advisory_xact_lock_shared"),
             Mode::Read | Mode::Add => None,
         };
         let lock = match (lock, header) {
@@ -171,50 +171,52 @@ impl PostgresTasks {
             }
             (None, _) => None,
         };
-        let look = Self::look_at(queue, command);
-        let ahead = header.map_or_else(Vec::new, |header| guess::asks(command, mode, &header, self.clock()));
+        let start_query = Self::start_query(queue, command);
+        let ahead =
+            header.map_or_else(Vec::new, |header| read_ahead::lookups(command, mode, &header, self.clock()));
         let number = header.map_or(0, |header| header.number);
-        let place = Place {
+        let scope = Scope {
             queue: number,
             locks: locks(mode, command),
             writes: mode != Mode::Read,
-            is_ahead: true,
-            has_floors: matches!(command, Command::Step(_)) && header.is_some_and(|header| header.has_floors),
+            is_read_ahead: true,
+            has_low_marks: matches!(command, Command::Step(_))
+                && header.is_some_and(|header| header.has_low_marks),
         };
-        let questions = find::questions(place, ahead);
+        let lookup_queries = find::lookup_queries(scope, ahead);
         let locked = async {
             match &lock {
-                Some(lock) => on.ask_for(lock).await.map(drop),
+                Some(lock) => on.fetch(lock).await.map(drop),
                 None => Ok(()),
             }
         };
-        let looked = on.ask_for(&look);
-        let (begins, set) = (on.simple_query(&begin), on.ask_for(&settings));
-        let trip = join5(begins, set, locked, looked, ask_for_all(on, &questions));
-        let (begins, set, locked, looked, found) = on.ask(async { Ok(trip.await) }).await?;
+        let looked = on.fetch(&start_query);
+        let (begins, set) = (on.simple_query(&begin), on.fetch(&settings));
+        let trip = join5(begins, set, locked, looked, fetch_all(on, &lookup_queries));
+        let (begins, set, locked, looked, results) = on.round_trip(async { Ok(trip.await) }).await?;
         // Before that, what was found may be an answer to something else.
-        let process = on.found_at(&begins.map_err(Trouble::of_question)?)?;
-        let rows = set.and(locked).and(looked).map_err(Trouble::of_question)?;
-        let row = rows.first().ok_or_else(Trouble::moved)?;
-        let begun = Begun { process, ..self.begun(queue, row, known)? };
+        let process = on.found_at(&begins.map_err(Failure::of_query)?)?;
+        let rows = set.and(locked).and(looked).map_err(Failure::of_query)?;
+        let row = rows.first().ok_or_else(Failure::moved)?;
+        let begun = Begun { process, ..self.begun(queue, row, read_set)? };
         if !matches!(mode, Mode::Read | Mode::Add) {
-            self.headers.note_floors(queue, begun.low_marks.are_there());
+            self.headers.note_low_marks(queue, begun.low_marks.exist());
         }
-        let found = found.map_err(Trouble::of_question)?;
+        let results = results.map_err(Failure::of_query)?;
         if begun.number == number {
-            for (question, rows) in questions.iter().zip(found) {
-                question.learn(&rows, known)?;
+            for (lookup_query, rows) in lookup_queries.iter().zip(results) {
+                lookup_query.add_rows(&rows, read_set)?;
             }
-        } else if header.is_some() && matches!(mode, Mode::Beside | Mode::Alone) {
+        } else if header.is_some() && matches!(mode, Mode::Shared | Mode::Exclusive) {
             // The tables are others than those in which the queue had this number: something else was locked.
             self.headers.forget(queue);
-            return Err(Trouble::moved());
+            return Err(Failure::moved());
         }
         Ok(begun)
     }
 
     /// Looks at the row of a queue, and at the clock, once it is locked.
-    pub(super) fn look_at(queue: &QueueName, command: &Command) -> Query {
+    pub(super) fn start_query(queue: &QueueName, command: &Command) -> Query {
         low_marks::with_column(command, |low_marks| {
             let sql = format!(
                 "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
@@ -226,26 +228,31 @@ impl PostgresTasks {
         })
     }
 
-    pub(super) fn begun(&self, name: &QueueName, row: &Row, known: &mut Known) -> Result<Begun, Trouble> {
-        let mut cells = Cells::of(row);
-        let version: usize = cells.number()?;
+    pub(super) fn begun(
+        &self,
+        name: &QueueName,
+        row: &Row,
+        read_set: &mut ReadSet,
+    ) -> Result<Begun, Failure> {
+        let mut reader = RowReader::of(row);
+        let version: usize = reader.number()?;
         if version != TASKS.known() {
-            return Err(Trouble::moved());
+            return Err(Failure::moved());
         }
-        let server = cells.micros()?;
+        let server = reader.micros()?;
         let now = self.clock().unwrap_or(server);
-        let number: Option<i64> = cells.some_number()?;
-        let low_marks = LowMarks::new(cells.some_number()?);
+        let number: Option<i64> = reader.some_number()?;
+        let low_marks = LowMarks::new(reader.some_number()?);
         let queue = match number {
             Some(number) => {
-                let queue = others::read_queue(&mut cells)?;
+                let queue = others::read_queue(&mut reader)?;
                 self.headers.note(name, number, &queue, now);
                 Some(Box::new(queue))
             }
             None => None,
         };
         let ageing = queue.as_ref().map_or(Micros::ZERO, |queue| queue.settings.ageing);
-        known.learn(Ask::one(Look::Queue), Found::Queue(queue));
+        read_set.insert(Lookup::one(Target::Queue), LookupResult::Queue(queue));
         Ok(Begun { number: number.unwrap_or(0), now, ageing, low_marks, process: None })
     }
 
@@ -253,23 +260,23 @@ impl PostgresTasks {
     async fn decide(
         &self,
         on: &Lent,
-        place: Place,
+        scope: Scope,
         mode: Mode,
         now: Micros,
         command: &Command,
-        known: &mut Known,
-    ) -> Result<Option<(Result<Reply, StateError>, Box<Written>)>, Trouble> {
+        read_set: &mut ReadSet,
+    ) -> Result<Option<(Result<Reply, StateError>, Box<Written>)>, Failure> {
         for _ in 0..ROUNDS {
-            match decide(known, now, command) {
+            match decide(read_set, now, command) {
                 Outcome::Decided(reply, written) => return Ok(Some((reply, written))),
-                Outcome::Lacks(asks) if mode == Mode::Beside && !asks.iter().all(concerns_nobody) => {
+                Outcome::Missing(lookups) if mode == Mode::Shared && !lookups.iter().all(concerns_nobody) => {
                     return Ok(None);
                 }
-                Outcome::Lacks(asks) => {
-                    let questions = find::questions(place, asks);
-                    let found = on.ask(ask_for_all(on, &questions)).await?;
-                    for (question, rows) in questions.iter().zip(found) {
-                        question.learn(&rows, known)?;
+                Outcome::Missing(lookups) => {
+                    let lookup_queries = find::lookup_queries(scope, lookups);
+                    let results = on.round_trip(fetch_all(on, &lookup_queries)).await?;
+                    for (lookup_query, rows) in lookup_queries.iter().zip(results) {
+                        lookup_query.add_rows(&rows, read_set)?;
                     }
                 }
             }
@@ -287,25 +294,25 @@ impl PostgresTasks {
         number: i64,
         written: &Written,
         low_marks: Vec<Query>,
-    ) -> Result<Option<Vec<Query>>, Trouble> {
+    ) -> Result<Option<Vec<Query>>, Failure> {
         let (mut number, mut statements) = (number, Vec::new());
         if let Some(row) = &written.queue {
             if number == 0 {
                 let make = write::make_queue(queue.as_str(), row);
-                let made = on.ask(on.query_typed(&make.sql, &make.parameters())).await?;
+                let made = on.round_trip(on.query_typed(&make.sql, &make.parameters())).await?;
                 let Some(made) = made.first() else { return Ok(None) };
-                number = Cells::of(made).int()?;
+                number = RowReader::of(made).int()?;
             } else {
                 statements.push(write::put_queue(number, row));
             }
         }
-        let folds = mode == Mode::Alone && written.queue.is_some();
+        let folds = mode == Mode::Exclusive && written.queue.is_some();
         statements.extend(write::statements(number, written, folds));
         statements.extend(write::events(number, written, mode != Mode::Add));
         statements.extend(low_marks);
         // Of rows that are there each is written once, so that the order is all the same.
         Ok(Some(match mode {
-            Mode::Beside => vec![write::at_once(statements)],
+            Mode::Shared => vec![write::at_once(statements)],
             _ => statements.into_iter().map(write::counted).collect(),
         }))
     }
@@ -318,56 +325,59 @@ fn undone(on: &Lent, attempt: Attempt) -> Attempt {
 }
 
 /// Asks all at once, by what is prepared if there is something.
-async fn ask_for_all(on: &Lent, questions: &[Question]) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
-    try_join_all(questions.iter().map(|question| on.ask_for(&question.query))).await
+async fn fetch_all(
+    on: &Lent,
+    lookup_queries: &[LookupQuery],
+) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+    try_join_all(lookup_queries.iter().map(|lookup_query| on.fetch(&lookup_query.query))).await
 }
 
 /// Asks all at once.
-pub(super) async fn ask_all(
+pub(super) async fn fetch_all_typed(
     on: &impl GenericClient,
-    questions: &[Question],
+    lookup_queries: &[LookupQuery],
 ) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
-    try_join_all(
-        questions
-            .iter()
-            .map(async |question| on.query_typed(&question.query.sql, &question.query.parameters()).await),
-    )
+    try_join_all(lookup_queries.iter().map(async |lookup_query| {
+        on.query_typed(&lookup_query.query.sql, &lookup_query.query.parameters()).await
+    }))
     .await
 }
 
 fn locks(mode: Mode, command: &Command) -> Locks {
     match (mode, command) {
         (Mode::Add, _) => Locks::KeyShare,
-        (Mode::Beside, _) => Locks::Own,
-        (Mode::Alone, Command::Change(Change::Tasks(change))) if change.verb == Verb::Purge => Locks::Update,
+        (Mode::Shared, _) => Locks::Own,
+        (Mode::Exclusive, Command::Change(Change::Tasks(change))) if change.verb == Verb::Purge => {
+            Locks::Update
+        }
         _ => Locks::None,
     }
 }
 
 /// Whether a step that goes beside others may look for this after it has begun. What it locks it has locked by then.
-fn concerns_nobody(ask: &Ask) -> bool {
+fn concerns_nobody(lookup: &Lookup) -> bool {
     matches!(
-        ask.look,
-        Look::Payload(_)
-            | Look::UnnotifiedFrom(..)
-            | Look::HeldBy(_)
-            | Look::ToStop(_)
-            | Look::NextScheduled
-            | Look::NextDeadline
-            | Look::Leases
-            | Look::Schedules
-            | Look::Pending(_)
+        lookup.target,
+        Target::Payload(_)
+            | Target::UnnotifiedFrom(..)
+            | Target::HeldBy(_)
+            | Target::ToStop(_)
+            | Target::NextScheduled
+            | Target::NextDeadline
+            | Target::Leases
+            | Target::Schedules
+            | Target::Pending(_)
     )
 }
 
 /// Whether a step has written nothing but what it has locked, and nothing that has a key: others may look at those at
 /// the same time. And whether it has got what it wanted: of less than that nobody knows whether others have it locked.
-fn is_own(step: &Step, reply: &Reply, written: &Written, known: &Known) -> bool {
+fn is_own(step: &Step, reply: &Reply, written: &Written, read_set: &ReadSet) -> bool {
     let Reply::Stepped(stepped) = reply else { return false };
     let mut locked: HashSet<TaskId> = step.complete.iter().map(|completion| completion.id).collect();
     locked.extend(step.progress.iter().map(|(id, ..)| *id));
-    let ready = Look::Ready(step.kinds.clone(), step.at_least);
-    if let Some(Found::Tasks(ready)) = known.get(&ready) {
+    let ready = Target::Ready(step.kinds.clone(), step.at_least);
+    if let Some(LookupResult::Tasks(ready)) = read_set.get(&ready) {
         locked.extend(ready.iter().map(|task| task.id));
     }
     let is_own = |task: &Task| locked.contains(&task.id) && task.key.is_none();

@@ -6,13 +6,13 @@ use tokio_postgres::{Transaction, types::Type};
 
 use super::{
     PostgresTasks, TRIES,
-    find::{self, Locks, Place},
-    guess,
-    overlay::{Known, Outcome, decide},
-    transaction::{Mode, ask_all},
+    find::{self, Locks, Scope},
+    read_ahead,
+    transaction::{Mode, fetch_all_typed},
+    view::{Outcome, ReadSet, decide},
     write,
 };
-use crate::store::{Query, Then, Trouble, quoted};
+use crate::store::{Failure, Query, RetryAction, quoted};
 
 /// What is undone if the application's transaction goes on without the tasks.
 const SAVE: &str = "SAVEPOINT interval_queue_add";
@@ -64,13 +64,13 @@ impl PostgresTasks {
                     run(transaction, KEEP).await?;
                     return reply.added();
                 }
-                Ok(Err(refused)) => Trouble::from(refused),
-                Err(trouble) => trouble,
+                Ok(Err(refused)) => Failure::from(refused),
+                Err(failure) => failure,
             };
             run(transaction, UNDO).await?;
             left -= 1;
             // Somebody else was quicker to add one of them. What else the server takes back is the whole transaction.
-            if failed.then != Then::TryAgain || left == 0 {
+            if failed.action != RetryAction::Retry || left == 0 {
                 return Err(failed.error);
             }
         }
@@ -81,8 +81,8 @@ impl PostgresTasks {
         on: &Transaction<'_>,
         queue: &QueueName,
         command: &Command,
-    ) -> Result<Result<Reply, StateError>, Trouble> {
-        let asked = |error| Trouble::of_question(error);
+    ) -> Result<Result<Reply, StateError>, Failure> {
+        let asked = |error| Failure::of_query(error);
         let searched = on.query_typed_one("SELECT pg_catalog.current_setting('search_path')", &[]).await;
         let searched: String = searched.and_then(|row| row.try_get(0)).map_err(asked)?;
         let search = async |path: String| {
@@ -91,30 +91,30 @@ impl PostgresTasks {
             on.query_typed(&search.sql, &search.parameters()).await.map(drop).map_err(asked)
         };
         search(format!("pg_catalog, {}, pg_temp", quoted(self.schema()))).await?;
-        let mut known = Known::default();
-        let look = Self::look_at(queue, command);
-        let row = on.query_typed_one(&look.sql, &look.parameters()).await.map_err(asked)?;
-        let begun = self.begun(queue, &row, &mut known)?;
-        let place = Place {
+        let mut read_set = ReadSet::default();
+        let start_query = Self::start_query(queue, command);
+        let row = on.query_typed_one(&start_query.sql, &start_query.parameters()).await.map_err(asked)?;
+        let begun = self.begun(queue, &row, &mut read_set)?;
+        let scope = Scope {
             queue: begun.number,
             locks: Locks::KeyShare,
             writes: true,
-            is_ahead: true,
-            has_floors: false,
+            is_read_ahead: true,
+            has_low_marks: false,
         };
         let header = self.headers.of(queue);
-        let mut asks =
-            header.map_or_else(Vec::new, |header| guess::asks(command, Mode::Add, &header, self.clock()));
+        let mut lookups = header
+            .map_or_else(Vec::new, |header| read_ahead::lookups(command, Mode::Add, &header, self.clock()));
         let (reply, written) = loop {
-            let questions = find::questions(place, asks);
-            let found = ask_all(on, &questions).await.map_err(asked)?;
-            for (question, rows) in questions.iter().zip(found) {
-                question.learn(&rows, &mut known)?;
+            let lookup_queries = find::lookup_queries(scope, lookups);
+            let results = fetch_all_typed(on, &lookup_queries).await.map_err(asked)?;
+            for (lookup_query, rows) in lookup_queries.iter().zip(results) {
+                lookup_query.add_rows(&rows, &mut read_set)?;
             }
-            match decide(&known, begun.now, command) {
+            match decide(&read_set, begun.now, command) {
                 Outcome::Decided(Ok(reply), written) => break (reply, written),
                 Outcome::Decided(Err(refused), _) => return Ok(Err(refused)),
-                Outcome::Lacks(lacks) => asks = lacks,
+                Outcome::Missing(missing) => lookups = missing,
             }
         };
         if !written.is_added() || written.queue.is_some() {
@@ -137,5 +137,5 @@ impl PostgresTasks {
 }
 
 async fn run(transaction: &Transaction<'_>, sql: &str) -> Result<(), StateError> {
-    transaction.batch_execute(sql).await.map_err(|error| Trouble::of_question(error).error)
+    transaction.batch_execute(sql).await.map_err(|error| Failure::of_query(error).error)
 }

@@ -7,9 +7,9 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::{
-    cells::{json, micros, wide},
     columns::{self, Kind, Values},
-    overlay::{Change, Written},
+    row_reader::{json, micros, wide},
+    view::{Change, Written},
 };
 use crate::store::Query;
 

@@ -5,35 +5,35 @@ use interval_queue_task_contract::{Edge, EdgeState, OnFailure, TaskId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::{Place, Question, most, query, question};
+use super::{LookupQuery, Scope, limits, lookup_query, query};
 use crate::tasks::{
-    cells::Cells,
-    overlay::{Ask, Found, Look},
+    row_reader::RowReader,
+    view::{Lookup, LookupResult, Target},
 };
 
 const COLUMNS: &str = "e.up, e.down, e.name, e.on_failure, e.state, e.generation";
 
-fn read(cells: &mut Cells<'_>) -> Result<Edge, StateError> {
+fn read(reader: &mut RowReader<'_>) -> Result<Edge, StateError> {
     Ok(Edge {
-        up: TaskId::new(cells.id()?),
-        down: TaskId::new(cells.id()?),
-        name: cells.some("no name")?,
-        on_failure: cells.named::<OnFailure>("nothing to do on a failure")?,
-        state: cells.word()?.ok_or_else(|| cells.bad(&(), "no state of an edge"))?,
-        generation: cells.number()?,
+        up: TaskId::new(reader.id()?),
+        down: TaskId::new(reader.id()?),
+        name: reader.some("no name")?,
+        on_failure: reader.named::<OnFailure>("nothing to do on a failure")?,
+        state: reader.word()?.ok_or_else(|| reader.bad(&(), "no state of an edge"))?,
+        generation: reader.number()?,
     })
 }
 
 /// Edges from tasks or to tasks.
-pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
+pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let (mut ends, mut lives) = (Vec::<Uuid>::new(), Vec::<i64>::new());
     let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
-    for ask in &asks {
-        let (end, generation, state, behind) = match ask.look {
-            Look::From(up, after) => (up, 0, None, after),
-            Look::UnnotifiedFrom(up, generation) => (up, generation, None, None),
-            Look::Pending(down) => (down, 0, None, None),
-            Look::To(down, state, after) => (down, 0, state, after),
+    for lookup in &lookups {
+        let (end, generation, state, behind) = match lookup.target {
+            Target::From(up, after) => (up, 0, None, after),
+            Target::UnnotifiedFrom(up, generation) => (up, generation, None, None),
+            Target::Pending(down) => (down, 0, None, None),
+            Target::To(down, state, after) => (down, 0, state, after),
             _ => (TaskId::FIRST, 0, None, None),
         };
         ends.push(end.uuid());
@@ -41,35 +41,35 @@ pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
         states.push(state.map(EdgeState::as_str));
         after.push(behind.map(TaskId::uuid));
     }
-    let found = match asks.first().map(|ask| &ask.look) {
-        Some(Look::From(..)) => format!(
+    let subquery = match lookups.first().map(|lookup| &lookup.target) {
+        Some(Target::From(..)) => format!(
             "SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND (a.after IS NULL OR e.down > a.after) ORDER BY e.down LIMIT a.most"
         ),
-        Some(Look::UnnotifiedFrom(..)) => format!(
+        Some(Target::UnnotifiedFrom(..)) => format!(
             "(SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND (e.state = 'new' OR e.state = 'open') ORDER BY e.down LIMIT a.most) \
              UNION ALL \
              (SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND e.state = 'held' AND e.generation < a.generation ORDER BY e.generation, e.down LIMIT a.most)"
         ),
-        Some(Look::Pending(_)) => to("ARRAY['new', 'open', 'held']"),
+        Some(Target::Pending(_)) => to("ARRAY['new', 'open', 'held']"),
         _ => to(
             "CASE WHEN a.state IS NULL THEN ARRAY['new', 'open', 'met', 'failed', 'held', 'cut'] ELSE ARRAY[a.state] END",
         ),
     };
     let sql = format!(
         "SELECT a.n, l.* FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[]) \
-         WITH ORDINALITY AS a (id, most, generation, state, after, n), LATERAL ({found}) AS l"
+         WITH ORDINALITY AS a (id, most, generation, state, after, n), LATERAL ({subquery}) AS l"
     );
     let states: Vec<Option<String>> = states.into_iter().map(|state| state.map(str::to_owned)).collect();
-    let query = query(place, sql)
+    let query = query(scope, sql)
         .with(ends, Type::UUID_ARRAY)
-        .with(most(&asks), Type::INT8_ARRAY)
+        .with(limits(&lookups), Type::INT8_ARRAY)
         .with(lives, Type::INT8_ARRAY)
         .with(states, Type::TEXT_ARRAY)
         .with(after, Type::UUID_ARRAY);
-    question(asks, query, read, Found::Edges)
+    lookup_query(lookups, query, read, LookupResult::Edges)
 }
 
 /// The edges to a task in these states, found state by state, since the index has them so.

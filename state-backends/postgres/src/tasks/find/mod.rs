@@ -5,8 +5,8 @@
 //! those of the index.
 
 mod edges;
+mod existence_probe;
 pub(super) mod others;
-mod seldom;
 mod tasks;
 
 use std::{collections::HashMap, mem::discriminant};
@@ -16,9 +16,9 @@ use interval_queue_task_contract::Task;
 use tokio_postgres::{Row, types::Type};
 
 use super::{
-    cells::Cells,
     columns,
-    overlay::{Ask, Found, Known, Look},
+    row_reader::RowReader,
+    view::{Lookup, LookupResult, ReadSet, Target},
 };
 use crate::store::Query;
 
@@ -37,28 +37,28 @@ pub(super) enum Locks {
 
 /// Where is looked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Scope {
     /// The number of the queue.
     pub(super) queue: i64,
     pub(super) locks: Locks,
     /// Whether what is found may be written: not in a transaction that only reads.
     pub(super) writes: bool,
     /// Whether it is looked for before the rules have asked for it.
-    pub(super) is_ahead: bool,
+    pub(super) is_read_ahead: bool,
     /// Whether looks for ready tasks begin at [floors](super::floors).
-    pub(super) has_floors: bool,
+    pub(super) has_low_marks: bool,
 }
 
 /// A statement, and what is learned from its rows.
-pub(super) struct Question {
+pub(super) struct LookupQuery {
     pub(super) query: Query,
-    gives: Gives,
-    learn: Box<Learn>,
+    shape: RowShape,
+    add_rows: Box<AddRows>,
 }
 
 /// What the rows of a statement are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gives {
+enum RowShape {
     /// The number of a look and a task.
     Tasks,
     /// The same and its payload.
@@ -67,146 +67,146 @@ enum Gives {
 }
 
 /// What is learned from the rows of a statement.
-type Learn = dyn Fn(&[&Row], &mut Known) -> Result<(), StateError> + Send + Sync;
+type AddRows = dyn Fn(&[&Row], &mut ReadSet) -> Result<(), StateError> + Send + Sync;
 
-impl Question {
-    pub(super) fn learn(&self, rows: &[Row], known: &mut Known) -> Result<(), StateError> {
-        (self.learn)(&rows.iter().collect::<Vec<_>>(), known)
+impl LookupQuery {
+    pub(super) fn add_rows(&self, rows: &[Row], read_set: &mut ReadSet) -> Result<(), StateError> {
+        (self.add_rows)(&rows.iter().collect::<Vec<_>>(), read_set)
     }
 
     fn tasks(self) -> Self {
-        Self { gives: Gives::Tasks, ..self }
+        Self { shape: RowShape::Tasks, ..self }
     }
 }
 
 /// The statements for what is asked. Those of a step that goes beside others tell of some looks only that
 /// they find nothing.
-pub(super) fn questions(place: Place, mut asks: Vec<Ask>) -> Vec<Question> {
-    let seldom: Vec<Ask> = match place.is_ahead && place.locks == Locks::Own {
-        true => asks.extract_if(.., |ask| seldom::is_seldom(ask)).collect(),
+pub(super) fn lookup_queries(scope: Scope, mut lookups: Vec<Lookup>) -> Vec<LookupQuery> {
+    let probed: Vec<Lookup> = match scope.is_read_ahead && scope.locks == Locks::Own {
+        true => lookups.extract_if(.., |lookup| existence_probe::has_probe(lookup)).collect(),
         false => Vec::new(),
     };
-    let mut alike: Vec<Vec<Ask>> = Vec::new();
-    let mut known = HashMap::new();
-    for ask in asks {
-        let at = *known.entry(discriminant(&ask.look)).or_insert_with(|| {
+    let mut alike: Vec<Vec<Lookup>> = Vec::new();
+    let mut groups = HashMap::new();
+    for lookup in lookups {
+        let at = *groups.entry(discriminant(&lookup.target)).or_insert_with(|| {
             alike.push(Vec::new());
             alike.len() - 1
         });
         if let Some(group) = alike.get_mut(at) {
-            group.push(ask);
+            group.push(lookup);
         }
     }
-    let mut all: Vec<Question> = alike.into_iter().flat_map(|asks| group(place, asks)).collect();
-    if let Some(at) = all.iter().position(|question| question.gives != Gives::Others) {
+    let mut all: Vec<LookupQuery> = alike.into_iter().flat_map(|lookups| group(scope, lookups)).collect();
+    if let Some(at) = all.iter().position(|lookup_query| lookup_query.shape != RowShape::Others) {
         let (of_tasks, others): (Vec<_>, Vec<_>) =
-            all.split_off(at).into_iter().partition(|question| question.gives != Gives::Others);
+            all.split_off(at).into_iter().partition(|lookup_query| lookup_query.shape != RowShape::Others);
         all.push(fused(of_tasks));
         all.extend(others);
     }
-    if !seldom.is_empty() {
-        all.push(seldom::seldom(place, seldom));
+    if !probed.is_empty() {
+        all.push(existence_probe::probe(scope, probed));
     }
     all
 }
 
 /// All questions for tasks in one statement, since each costs the server more than what it finds: what they
 /// ask is found, and locked, one after the other.
-fn fused(questions: Vec<Question>) -> Question {
-    let (mut queries, mut learn, mut gives) = (Vec::new(), Vec::new(), Vec::new());
-    for question in questions {
-        queries.push(question.query);
-        learn.push(question.learn);
-        gives.push(question.gives);
+fn fused(lookup_queries: Vec<LookupQuery>) -> LookupQuery {
+    let (mut queries, mut add_rows, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+    for lookup_query in lookup_queries {
+        queries.push(lookup_query.query);
+        add_rows.push(lookup_query.add_rows);
+        shape.push(lookup_query.shape);
     }
     let query = Query::fused(queries, |texts| {
-        let arms = texts.iter().zip(gives).enumerate().map(|(n, (text, gives))| {
-            let payload = if gives == Gives::Tasks { ", NULL::text" } else { "" };
-            format!("SELECT s.*{payload}, {n}::bigint AS question FROM ({text}) AS s")
+        let arms = texts.iter().zip(shape).enumerate().map(|(n, (text, shape))| {
+            let payload = if shape == RowShape::Tasks { ", NULL::text" } else { "" };
+            format!("SELECT s.*{payload}, {n}::bigint AS part FROM ({text}) AS s")
         });
         arms.collect::<Vec<_>>().join(" UNION ALL ")
     });
-    let learn = move |rows: &[&Row], known: &mut Known| {
-        let mut answers: Vec<Vec<&Row>> = learn.iter().map(|_| Vec::new()).collect();
+    let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
+        let mut answers: Vec<Vec<&Row>> = add_rows.iter().map(|_| Vec::new()).collect();
         for row in rows {
-            let question: i64 = row.try_get(row.len() - 1).unwrap_or(-1);
-            let answer = usize::try_from(question).ok().and_then(|question| answers.get_mut(question));
+            let part: i64 = row.try_get(row.len() - 1).unwrap_or(-1);
+            let answer = usize::try_from(part).ok().and_then(|part| answers.get_mut(part));
             answer.into_iter().for_each(|answer| answer.push(row));
         }
-        learn.iter().zip(answers).try_for_each(|(learn, answer)| learn(&answer, known))
+        add_rows.iter().zip(answers).try_for_each(|(add_rows, answer)| add_rows(&answer, read_set))
     };
-    Question { query, gives: Gives::Others, learn: Box::new(learn) }
+    LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
-fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
-    let Some(first) = asks.first() else { return Vec::new() };
-    match first.look {
+fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
+    let Some(first) = lookups.first() else { return Vec::new() };
+    match first.target {
         // It is found with the lock.
-        Look::Queue => Vec::new(),
-        Look::Task(_) | Look::Payload(_) | Look::Result(_) | Look::ByName(_) => {
-            vec![tasks::named(place, asks)]
+        Target::Queue => Vec::new(),
+        Target::Task(_) | Target::Payload(_) | Target::Result(_) | Target::ByName(_) => {
+            vec![tasks::named(scope, lookups)]
         }
-        Look::LeasedOfKey(_)
-        | Look::Holders(_)
-        | Look::OrderedHolders(_)
-        | Look::LastReadyHolder(_)
-        | Look::Blocked(_)
-        | Look::Line(_) => vec![tasks::of_keys(place, asks)],
-        Look::From(..) | Look::UnnotifiedFrom(..) | Look::To(..) | Look::Pending(_) => {
-            vec![edges::edges(place, asks)]
+        Target::LeasedOfKey(_)
+        | Target::Holders(_)
+        | Target::OrderedHolders(_)
+        | Target::LastReadyHolder(_)
+        | Target::Blocked(_)
+        | Target::Line(_) => vec![tasks::of_keys(scope, lookups)],
+        Target::From(..) | Target::UnnotifiedFrom(..) | Target::To(..) | Target::Pending(_) => {
+            vec![edges::edges(scope, lookups)]
         }
-        Look::Presence(_)
-        | Look::Presences
-        | Look::Leases
-        | Look::Kind(_)
-        | Look::Kinds
-        | Look::Key(_)
-        | Look::UnevenKeys
-        | Look::PausedKeys
-        | Look::Schedule(_)
-        | Look::Schedules
-        | Look::Times(..)
-        | Look::Events(_)
-        | Look::LastEvent
-        | Look::Counts
-        | Look::Miscounted => vec![others::others(place, asks)],
-        _ => asks.into_iter().map(|ask| tasks::page(place, ask)).collect(),
+        Target::Presence(_)
+        | Target::Presences
+        | Target::Leases
+        | Target::Kind(_)
+        | Target::Kinds
+        | Target::Key(_)
+        | Target::KeysToRebalance
+        | Target::PausedKeys
+        | Target::Schedule(_)
+        | Target::Schedules
+        | Target::Times(..)
+        | Target::Events(_)
+        | Target::LastEvent
+        | Target::Counts
+        | Target::Miscounted => vec![others::others(scope, lookups)],
+        _ => lookups.into_iter().map(|lookup| tasks::page(scope, lookup)).collect(),
     }
 }
 
 /// A question for several looks, whose rows begin with the number of the look, from 1.
-fn question<T: 'static>(
-    asks: Vec<Ask>,
+fn lookup_query<T: 'static>(
+    lookups: Vec<Lookup>,
     query: Query,
-    read: impl Fn(&mut Cells<'_>) -> Result<T, StateError> + Send + Sync + 'static,
-    found: impl Fn(Vec<T>) -> Found + Send + Sync + 'static,
-) -> Question {
-    let learn = move |rows: &[&Row], known: &mut Known| {
-        let mut all: Vec<Vec<T>> = asks.iter().map(|_| Vec::new()).collect();
+    read: impl Fn(&mut RowReader<'_>) -> Result<T, StateError> + Send + Sync + 'static,
+    to_result: impl Fn(Vec<T>) -> LookupResult + Send + Sync + 'static,
+) -> LookupQuery {
+    let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
+        let mut all: Vec<Vec<T>> = lookups.iter().map(|_| Vec::new()).collect();
         for row in rows {
-            let mut cells = Cells::of(row);
-            let which: usize = cells.number()?;
-            let one = read(&mut cells).map_err(|error| in_row(row, error))?;
+            let mut reader = RowReader::of(row);
+            let which: usize = reader.number()?;
+            let one = read(&mut reader).map_err(|error| in_row(row, error))?;
             if let Some(of_one) = which.checked_sub(1).and_then(|at| all.get_mut(at)) {
                 of_one.push(one);
             }
         }
-        for (ask, all) in asks.iter().zip(all) {
-            let found = found(all);
-            if let Found::Tasks(tasks) = &found {
-                learn_tasks(tasks, known);
+        for (lookup, all) in lookups.iter().zip(all) {
+            let result = to_result(all);
+            if let LookupResult::Tasks(tasks) = &result {
+                insert_tasks(tasks, read_set);
             }
-            known.learn(ask.clone(), found);
+            read_set.insert(lookup.clone(), result);
         }
         Ok(())
     };
-    Question { query, gives: Gives::Others, learn: Box::new(learn) }
+    LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
 /// The rules ask for tasks by their ids that they have found by something else.
-fn learn_tasks(tasks: &[Task], known: &mut Known) {
+fn insert_tasks(tasks: &[Task], read_set: &mut ReadSet) {
     for task in tasks {
-        known.learn_beside(Look::Task(task.id), Found::Task(Some(Box::new(task.clone()))));
+        read_set.insert_if_absent(Target::Task(task.id), LookupResult::Task(Some(Box::new(task.clone()))));
     }
 }
 
@@ -223,10 +223,10 @@ fn in_row(row: &Row, error: StateError) -> StateError {
 }
 
 /// A query whose first value is the number of the queue.
-fn query(place: Place, sql: impl Into<std::borrow::Cow<'static, str>>) -> Query {
-    Query::new(sql).with(place.queue, Type::INT8)
+fn query(scope: Scope, sql: impl Into<std::borrow::Cow<'static, str>>) -> Query {
+    Query::new(sql).with(scope.queue, Type::INT8)
 }
 
-fn most(asks: &[Ask]) -> Vec<i64> {
-    asks.iter().map(|ask| i64::from(ask.most)).collect()
+fn limits(lookups: &[Lookup]) -> Vec<i64> {
+    lookups.iter().map(|lookup| i64::from(lookup.limit)).collect()
 }

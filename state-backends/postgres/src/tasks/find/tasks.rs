@@ -4,24 +4,24 @@ use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, State, Task, Task
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
-use super::{Gives, Locks, Place, Question, most, query, question};
+use super::{Locks, LookupQuery, RowShape, Scope, limits, lookup_query, query};
 use crate::tasks::{
-    cells::{Cells, micros},
     columns::{SELECTED, ids, read},
-    overlay::{Ask, Chosen, Found, Known, Look},
+    row_reader::{RowReader, micros},
+    view::{Lookup, LookupResult, ReadSet, Selection, Target},
 };
 
 /// By id or by unique name.
-pub(super) fn named(place: Place, mut asks: Vec<Ask>) -> Question {
-    let lock = match place.locks {
+pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
+    let lock = match scope.locks {
         Locks::KeyShare => "FOR KEY SHARE",
         // Others may add downstreams to them meanwhile.
         Locks::Own => "FOR NO KEY UPDATE",
         _ => "OFFSET 0",
     };
-    if matches!(asks.first().map(|ask| &ask.look), Some(Look::ByName(_))) {
-        let names = asks.iter().filter_map(|ask| match &ask.look {
-            Look::ByName(name) => Some(name.as_str().to_owned()),
+    if matches!(lookups.first().map(|lookup| &lookup.target), Some(Target::ByName(_))) {
+        let names = lookups.iter().filter_map(|lookup| match &lookup.target {
+            Target::ByName(name) => Some(name.as_str().to_owned()),
             _ => None,
         });
         let sql = format!(
@@ -30,37 +30,38 @@ pub(super) fn named(place: Place, mut asks: Vec<Ask>) -> Question {
              OFFSET 0) AS t",
             *SELECTED
         );
-        let query = query(place, sql).with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
-        return question(asks, query, read, one_task).tasks();
+        let query = query(scope, sql).with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+        return lookup_query(lookups, query, read, one_task).tasks();
     }
-    let named = |ask: &Ask| match ask.look {
-        Look::Task(id) | Look::Payload(id) | Look::Result(id) => Some(id),
+    let named = |lookup: &Lookup| match lookup.target {
+        Target::Task(id) | Target::Payload(id) | Target::Result(id) => Some(id),
         _ => None,
     };
     // All lock in this order.
-    asks.sort_by_key(named);
-    let ids: Vec<Uuid> = asks.iter().filter_map(named).map(TaskId::uuid).collect();
-    let column = match asks.first().map(|ask| &ask.look) {
-        Some(Look::Payload(_)) => "payload",
-        Some(Look::Result(_)) => "result",
+    lookups.sort_by_key(named);
+    let ids: Vec<Uuid> = lookups.iter().filter_map(named).map(TaskId::uuid).collect();
+    let column = match lookups.first().map(|lookup| &lookup.target) {
+        Some(Target::Payload(_)) => "payload",
+        Some(Target::Result(_)) => "result",
         _ => {
             let sql = format!(
                 "SELECT a.n, {} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n), \
                  LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = a.id {lock}) AS t",
                 *SELECTED
             );
-            return question(asks, query(place, sql).with(ids, Type::UUID_ARRAY), read, one_task).tasks();
+            return lookup_query(lookups, query(scope, sql).with(ids, Type::UUID_ARRAY), read, one_task)
+                .tasks();
         }
     };
-    bodies(place, asks, ids, column)
+    bodies(scope, lookups, ids, column)
 }
 
-fn one_task(tasks: Vec<Task>) -> Found {
-    Found::Task(tasks.into_iter().next().map(Box::new))
+fn one_task(tasks: Vec<Task>) -> LookupResult {
+    LookupResult::Task(tasks.into_iter().next().map(Box::new))
 }
 
 /// Payloads or results, about as many as a reply may have: the others are asked for again if they are still wanted.
-fn bodies(place: Place, asks: Vec<Ask>, ids: Vec<Uuid>, column: &'static str) -> Question {
+fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static str) -> LookupQuery {
     let sql = format!(
         "SELECT s.n, s.body::text FROM (SELECT a.n, t.{column} AS body, \
          sum(pg_column_size(t.{column})) OVER (ORDER BY a.n) AS size \
@@ -69,41 +70,41 @@ fn bodies(place: Place, asks: Vec<Ask>, ids: Vec<Uuid>, column: &'static str) ->
          ON true) AS s \
          WHERE s.n = 1 OR s.size IS NULL OR s.size <= {MAX_REPLY}"
     );
-    let query = query(place, sql).with(ids, Type::UUID_ARRAY);
-    let learn = move |rows: &[&Row], known: &mut Known| {
+    let query = query(scope, sql).with(ids, Type::UUID_ARRAY);
+    let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
         for row in rows {
-            let mut cells = Cells::of(row);
-            let which: usize = cells.number()?;
-            let body = cells.some_text()?.map(Json::stored);
-            if let Some(ask) = which.checked_sub(1).and_then(|at| asks.get(at)) {
-                known.learn(ask.clone(), Found::Json(body));
+            let mut reader = RowReader::of(row);
+            let which: usize = reader.number()?;
+            let body = reader.some_text()?.map(Json::stored);
+            if let Some(lookup) = which.checked_sub(1).and_then(|at| lookups.get(at)) {
+                read_set.insert(lookup.clone(), LookupResult::Json(body));
             }
         }
         Ok(())
     };
-    Question { query, gives: Gives::Others, learn: Box::new(learn) }
+    LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
 /// What depends on keys.
-pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
-    let keys = asks.iter().filter_map(|ask| match &ask.look {
-        Look::LeasedOfKey(key)
-        | Look::Holders(key)
-        | Look::OrderedHolders(key)
-        | Look::LastReadyHolder(key)
-        | Look::Blocked(key)
-        | Look::Line(key) => Some(key.as_str().to_owned()),
+pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
+    let keys = lookups.iter().filter_map(|lookup| match &lookup.target {
+        Target::LeasedOfKey(key)
+        | Target::Holders(key)
+        | Target::OrderedHolders(key)
+        | Target::LastReadyHolder(key)
+        | Target::Blocked(key)
+        | Target::Line(key) => Some(key.as_str().to_owned()),
         _ => None,
     });
     let keys: Vec<String> = keys.collect();
-    let condition = match asks.first().map(|ask| &ask.look) {
-        Some(Look::LeasedOfKey(_)) => "t.key IS NOT NULL AND t.state = 'leased'",
-        Some(Look::OrderedHolders(_)) => "t.holds_key AND t.ordered",
-        Some(Look::LastReadyHolder(_)) => {
+    let condition = match lookups.first().map(|lookup| &lookup.target) {
+        Some(Target::LeasedOfKey(_)) => "t.key IS NOT NULL AND t.state = 'leased'",
+        Some(Target::OrderedHolders(_)) => "t.holds_key AND t.ordered",
+        Some(Target::LastReadyHolder(_)) => {
             "t.holds_key AND t.state = 'ready' ORDER BY t.line DESC, t.added DESC, t.position DESC, t.id DESC"
         }
-        Some(Look::Blocked(_)) => "t.state = 'blocked'",
-        Some(Look::Line(_)) => {
+        Some(Target::Blocked(_)) => "t.state = 'blocked'",
+        Some(Target::Line(_)) => {
             "t.state = 'blocked' AND NOT t.unserved ORDER BY t.line, t.added, t.position, t.id"
         }
         _ => "t.holds_key",
@@ -114,106 +115,106 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
             "SELECT {what} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.key = a.key AND {condition}{limit}"
         )
     };
-    let found = match asks.first().map(|ask| &ask.look) {
-        Some(Look::Blocked(_)) => format!("SELECT count(*) FROM ({}) AS k", of_key("1", " LIMIT a.most")),
+    let subquery = match lookups.first().map(|lookup| &lookup.target) {
+        Some(Target::Blocked(_)) => format!("SELECT count(*) FROM ({}) AS k", of_key("1", " LIMIT a.most")),
         _ if are_counted => of_key("count(*)", ""),
         _ => of_key(&SELECTED, " LIMIT a.most"),
     };
     let sql = format!(
         "SELECT a.n, l.* FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS a (key, most, n), \
-         LATERAL ({found}) AS l"
+         LATERAL ({subquery}) AS l"
     );
-    let query = query(place, sql).with(keys, Type::TEXT_ARRAY).with(most(&asks), Type::INT8_ARRAY);
+    let query = query(scope, sql).with(keys, Type::TEXT_ARRAY).with(limits(&lookups), Type::INT8_ARRAY);
     match are_counted {
-        true => question(asks, query, |cells| cells.number(), number),
-        false => question(asks, query, read, Found::Tasks).tasks(),
+        true => lookup_query(lookups, query, |reader| reader.number(), number),
+        false => lookup_query(lookups, query, read, LookupResult::Tasks).tasks(),
     }
 }
 
-fn number(numbers: Vec<u64>) -> Found {
-    Found::Number(numbers.into_iter().next().unwrap_or(0))
+fn number(numbers: Vec<u64>) -> LookupResult {
+    LookupResult::Number(numbers.into_iter().next().unwrap_or(0))
 }
 
 /// One look for several tasks, or for one thing about all.
-pub(super) fn page(place: Place, ask: Ask) -> Question {
-    let until = micros(ask.until);
+pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
+    let until = micros(lookup.until);
     let limited = |condition: &str| {
         let sql = format!(
             "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} LIMIT $2",
             *SELECTED
         );
-        query(place, sql).with(i64::from(ask.most), Type::INT8)
+        query(scope, sql).with(i64::from(lookup.limit), Type::INT8)
     };
-    let query = match &ask.look {
-        Look::Ready(kinds, at_least) => return ready(place, &ask, kinds, *at_least),
-        Look::Select(chosen) => return select(place, &ask, chosen),
-        Look::NextKey(after) => return next_key(place, &ask, after.as_ref()),
-        Look::Leased => {
+    let query = match &lookup.target {
+        Target::Ready(kinds, at_least) => return ready(scope, &lookup, kinds, *at_least),
+        Target::Select(selection) => return select(scope, &lookup, selection),
+        Target::NextKey(after) => return next_key(scope, &lookup, after.as_ref()),
+        Target::Leased => {
             let sql = "SELECT 1::bigint, count(*) FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'leased'";
-            return question(vec![ask], query(place, sql), |cells| cells.number(), number);
+            return lookup_query(vec![lookup], query(scope, sql), |reader| reader.number(), number);
         }
-        Look::NextScheduled => return instants(place, ask, "not_before", "t.state = 'scheduled'"),
-        Look::NextDeadline => {
+        Target::NextScheduled => return instants(scope, lookup, "not_before", "t.state = 'scheduled'"),
+        Target::NextDeadline => {
             let open = "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL";
-            return instants(place, ask, "deadline", open);
+            return instants(scope, lookup, "deadline", open);
         }
-        Look::Scheduled => {
+        Target::Scheduled => {
             limited("t.state = 'scheduled' AND t.not_before <= $3 ORDER BY t.not_before, t.added, t.position, t.id")
                 .with(until, Type::INT8)
         }
-        Look::HeldBy(worker) => {
+        Target::HeldBy(worker) => {
             limited("t.worker = $3 AND t.state = 'leased' ORDER BY t.id").with(worker.uuid(), Type::UUID)
         }
-        Look::ToStop(worker) => {
+        Target::ToStop(worker) => {
             limited("t.worker = $3 AND t.stop IS NOT NULL AND t.state = 'leased' ORDER BY t.id")
                 .with(worker.uuid(), Type::UUID)
         }
-        Look::Unserved(kind) => limited("t.kind = $3 AND t.unserved ORDER BY t.id").with(kind.to_string(), Type::TEXT),
-        Look::ReadyHolders(kind) => {
+        Target::Unserved(kind) => limited("t.kind = $3 AND t.unserved ORDER BY t.id").with(kind.to_string(), Type::TEXT),
+        Target::ReadyHolders(kind) => {
             limited("t.kind = $3 AND t.holds_key AND t.state = 'ready' ORDER BY t.id").with(kind.to_string(), Type::TEXT)
         }
-        Look::Overdue => limited(
+        Target::Overdue => limited(
             "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL AND t.deadline <= $3 ORDER BY t.deadline, t.id",
         )
         .with(until, Type::INT8),
-        Look::Unnotified => limited("NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id"),
-        Look::Ended(state) => {
+        Target::Unnotified => limited("NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id"),
+        Target::Ended(state) => {
             // One that an open transaction adds a downstream to stays until that has ended.
-            let lock = if place.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
+            let lock = if scope.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
             let sql = format!(
                 "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = $4 AND t.notified \
                  AND NOT t.retained AND t.ended < $3 ORDER BY t.ended, t.id LIMIT $2{lock}",
                 *SELECTED
             );
-            query(place, sql)
-                .with(i64::from(ask.most), Type::INT8)
+            query(scope, sql)
+                .with(i64::from(lookup.limit), Type::INT8)
                 .with(until, Type::INT8)
                 .with(state.as_str(), Type::TEXT)
         }
         _ => limited("t.state = 'added' ORDER BY t.due, t.added, t.position, t.id"),
     };
-    question(vec![ask], query, read, Found::Tasks).tasks()
+    lookup_query(vec![lookup], query, read, LookupResult::Tasks).tasks()
 }
 
-fn instants(place: Place, ask: Ask, column: &str, condition: &str) -> Question {
+fn instants(scope: Scope, lookup: Lookup, column: &str, condition: &str) -> LookupQuery {
     let sql = format!(
         "SELECT 1::bigint, t.{column}, t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} \
          ORDER BY t.{column} LIMIT $2"
     );
-    let query = query(place, sql).with(i64::from(ask.most), Type::INT8);
-    let read = |cells: &mut Cells<'_>| Ok((cells.micros()?, TaskId::new(cells.id()?)));
-    question(vec![ask], query, read, Found::Instants)
+    let query = query(scope, sql).with(i64::from(lookup.limit), Type::INT8);
+    let read = |reader: &mut RowReader<'_>| Ok((reader.micros()?, TaskId::new(reader.id()?)));
+    lookup_query(vec![lookup], query, read, LookupResult::Instants)
 }
 
-fn next_key(place: Place, ask: &Ask, after: Option<&Key>) -> Question {
+fn next_key(scope: Scope, lookup: &Lookup, after: Option<&Key>) -> LookupQuery {
     let sql = "SELECT 1::bigint, min(k.key) FROM (\
                (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.holds_key AND t.key > $2 ORDER BY t.key LIMIT 1) \
                UNION ALL \
                (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'blocked' AND t.key > $2 \
                ORDER BY t.key LIMIT 1)) AS k";
-    let query = query(place, sql).with(after.map_or_else(String::new, Key::to_string), Type::TEXT);
-    let found = |keys: Vec<Option<Key>>| Found::NextKey(keys.into_iter().flatten().next());
-    question(vec![ask.clone()], query, |cells| cells.some("no key"), found)
+    let query = query(scope, sql).with(after.map_or_else(String::new, Key::to_string), Type::TEXT);
+    let to_result = |keys: Vec<Option<Key>>| LookupResult::NextKey(keys.into_iter().flatten().next());
+    lookup_query(vec![lookup.clone()], query, |reader| reader.some("no key"), to_result)
 }
 
 /// The pairs of a kind and a priority that have ready tasks, one found behind the other.
@@ -227,7 +228,7 @@ const PAIRS: &str = "pair AS (\
 
 /// The same where there are floors, for each kind that is asked for: behind a priority comes the next one that has a
 /// floor, or one that has none and lies in front of it. So no entries of those with a floor are passed.
-const PAIRS_WITH_FLOORS: &str = "low_mark AS MATERIALIZED (\
+const PAIRS_WITH_LOW_MARKS: &str = "low_mark AS MATERIALIZED (\
      SELECT f.kind, f.priority, f.due FROM interval_queue_task_low_mark AS f WHERE f.queue = $1), \
      pair AS (\
      SELECT k.kind COLLATE \"C\" AS kind, $4 - 1 AS priority, 0::bigint AS due FROM unnest($3) AS k (kind) \
@@ -242,15 +243,15 @@ const PAIRS_WITH_FLOORS: &str = "low_mark AS MATERIALIZED (\
 /// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
 /// found one behind the other, and their tasks are merged. Their payloads come with them, but for those that are larger
 /// than their share of a reply.
-fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Question {
+fn ready(scope: Scope, lookup: &Lookup, kinds: &[Kind], at_least: Option<i32>) -> LookupQuery {
     // Some more than are wanted, of which others have locked some: those are not waited for.
-    let (ahead, lock) = match place.locks {
+    let (ahead, lock) = match scope.locks {
         Locks::Own => ("$2 * 5 + 20", "FOR NO KEY UPDATE SKIP LOCKED"),
         _ => ("$2", "OFFSET 0"),
     };
-    let pairs = if place.has_floors { PAIRS_WITH_FLOORS } else { PAIRS };
+    let pairs = if scope.has_low_marks { PAIRS_WITH_LOW_MARKS } else { PAIRS };
     // A look shows none.
-    let payload = match place.writes {
+    let payload = match scope.writes {
         true => format!(
             "CASE WHEN pg_column_size(t.payload) <= {MAX_REPLY} / greatest($2, 1) THEN t.payload::text END"
         ),
@@ -268,33 +269,36 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
         *SELECTED
     );
     let kinds: Vec<String> = kinds.iter().map(Kind::to_string).collect();
-    let query = query(place, sql)
-        .with(i64::from(ask.most), Type::INT8)
+    let query = query(scope, sql)
+        .with(i64::from(lookup.limit), Type::INT8)
         .with(kinds, Type::TEXT_ARRAY)
         .with(i64::from(at_least.unwrap_or(i32::MIN)), Type::INT8);
-    let ask = ask.clone();
-    let learn = move |rows: &[&Row], known: &mut Known| {
+    let lookup = lookup.clone();
+    let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
         let mut tasks = Vec::with_capacity(rows.len());
         for row in rows {
-            let mut cells = Cells::of(row);
-            cells.int()?;
-            let task = read(&mut cells).map_err(|error| super::in_row(row, error))?;
-            if let Some(payload) = cells.some_text()? {
-                known.learn_beside(Look::Payload(task.id), Found::Json(Some(Json::stored(payload))));
+            let mut reader = RowReader::of(row);
+            reader.int()?;
+            let task = read(&mut reader).map_err(|error| super::in_row(row, error))?;
+            if let Some(payload) = reader.some_text()? {
+                read_set.insert_if_absent(
+                    Target::Payload(task.id),
+                    LookupResult::Json(Some(Json::stored(payload))),
+                );
             }
             tasks.push(task);
         }
-        super::learn_tasks(&tasks, known);
-        known.learn(ask.clone(), Found::Tasks(tasks));
+        super::insert_tasks(&tasks, read_set);
+        read_set.insert(lookup.clone(), LookupResult::Tasks(tasks));
         Ok(())
     };
-    Question { query, gives: Gives::Payloads, learn: Box::new(learn) }
+    LookupQuery { query, shape: RowShape::Payloads, add_rows: Box::new(add_rows) }
 }
 
 /// Goes through the tasks by id, or to the ids that are given.
-fn select(place: Place, ask: &Ask, chosen: &Chosen) -> Question {
-    let Chosen { selector, after } = chosen;
-    let lock = if place.locks == Locks::Update { " FOR UPDATE OF t" } else { "" };
+fn select(scope: Scope, lookup: &Lookup, selection: &Selection) -> LookupQuery {
+    let Selection { selector, after } = selection;
+    let lock = if scope.locks == Locks::Update { " FOR UPDATE OF t" } else { "" };
     let from = match selector.ids.is_empty() {
         true => "interval_queue_task AS t WHERE",
         false => "unnest($14::uuid[]) AS a (id) JOIN interval_queue_task AS t ON t.id = a.id AND",
@@ -314,8 +318,8 @@ fn select(place: Place, ask: &Ask, chosen: &Chosen) -> Question {
     let mut named: Vec<Uuid> = ids(&selector.ids);
     named.sort_unstable();
     named.dedup();
-    let query = query(place, sql)
-        .with(i64::from(ask.most), Type::INT8)
+    let query = query(scope, sql)
+        .with(i64::from(lookup.limit), Type::INT8)
         .with(after.map(TaskId::uuid), Type::UUID)
         .with(list(selector.kinds.iter().map(Kind::to_string).collect()), Type::TEXT_ARRAY)
         .with(list(selector.states.iter().map(State::to_string).collect()), Type::TEXT_ARRAY)
@@ -328,5 +332,5 @@ fn select(place: Place, ask: &Ask, chosen: &Chosen) -> Question {
         .with(selector.added_before.map(micros), Type::INT8)
         .with(selector.ended_before.map(micros), Type::INT8)
         .with(named, Type::UUID_ARRAY);
-    question(vec![ask.clone()], query, read, Found::Tasks)
+    lookup_query(vec![lookup.clone()], query, read, LookupResult::Tasks)
 }

@@ -11,7 +11,7 @@ use interval_queue_task_contract::{
 /// One thing to be looked for. Those that give several rows say nothing of how many, nor up to which instant: an
 /// [`Ask`] does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Look {
+pub(crate) enum Target {
     /// The row of the queue.
     Queue,
     /// A task by its id.
@@ -63,7 +63,7 @@ pub(crate) enum Look {
     /// Those that ended so, by end and id, before an instant.
     Ended(State),
     /// By id.
-    Select(Box<Chosen>),
+    Select(Box<Selection>),
     /// Edges from a task to those behind a downstream, by downstream.
     From(TaskId, Option<TaskId>),
     /// The untold ones of those, in this life.
@@ -85,7 +85,7 @@ pub(crate) enum Look {
     /// What is said of a key.
     Key(Key),
     /// By key.
-    UnevenKeys,
+    KeysToRebalance,
     /// By key.
     PausedKeys,
     /// A schedule.
@@ -106,13 +106,13 @@ pub(crate) enum Look {
 
 /// A selector, and behind which task it selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub(crate) struct Selection {
     pub(crate) selector: Selector,
     pub(crate) after: Option<TaskId>,
 }
 
 /// There is one of it in a command.
-impl Hash for Chosen {
+impl Hash for Selection {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.after.hash(state);
     }
@@ -120,30 +120,30 @@ impl Hash for Chosen {
 
 /// A look, and how much it is to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
-    pub(crate) look: Look,
+pub(crate) struct Lookup {
+    pub(crate) target: Target,
     /// So many rows at most.
-    pub(crate) most: u32,
+    pub(crate) limit: u32,
     /// Up to this instant, where a look has one.
     pub(crate) until: Micros,
 }
 
-impl Ask {
-    pub(crate) fn one(look: Look) -> Self {
-        Self { look, most: 1, until: Micros::ZERO }
+impl Lookup {
+    pub(crate) fn one(target: Target) -> Self {
+        Self { target, limit: 1, until: Micros::ZERO }
     }
 
-    pub(crate) fn some(look: Look, most: u32) -> Self {
-        Self { look, most, until: Micros::ZERO }
+    pub(crate) fn some(target: Target, limit: u32) -> Self {
+        Self { target, limit, until: Micros::ZERO }
     }
 
-    pub(crate) fn until(look: Look, most: u32, until: Micros) -> Self {
-        Self { look, most, until }
+    pub(crate) fn until(target: Target, limit: u32, until: Micros) -> Self {
+        Self { target, limit, until }
     }
 
     /// Whether what was found for another one answers this one, too.
-    pub(super) fn is_within(&self, found: &Self) -> bool {
-        self.until <= found.until
+    pub(super) fn is_covered_by(&self, other: &Self) -> bool {
+        self.until <= other.until
     }
 }
 
@@ -166,7 +166,7 @@ impl Lease {
 
 /// What a look has found.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
+pub(crate) enum LookupResult {
     Queue(Option<Box<Queue>>),
     Task(Option<Box<Task>>),
     Json(Option<Json>),

@@ -9,8 +9,8 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{Command, Keep, MAX_HELD, MAX_LISTED, Queue, Read, State, Step, TaskId};
 
 use super::{
-    overlay::{Ask, Chosen, Look},
     transaction::Mode,
+    view::{Lookup, Selection, Target},
 };
 
 /// So much of the housekeeping a step does at most.
@@ -41,7 +41,7 @@ pub(super) struct QueueHeader {
     is_idle: bool,
     deterred: u32,
     /// It has [floors](super::floors).
-    pub(super) has_floors: bool,
+    pub(super) has_low_marks: bool,
 }
 
 impl QueueHeader {
@@ -66,18 +66,18 @@ impl QueueHeaders {
     }
 
     pub(super) fn of(&self, name: &QueueName) -> Option<QueueHeader> {
-        self.with(|known| known.get(name).copied())
+        self.with(|headers| headers.get(name).copied())
     }
 
     pub(super) fn forget(&self, name: &QueueName) {
-        _ = self.with(|known| known.remove(name));
+        _ = self.with(|headers| headers.remove(name));
     }
 
     /// Takes down the row of a queue.
     #[allow(clippy::disallowed_methods, reason = "it tells how old the reading is of the server's clock")]
     pub(super) fn note(&self, name: &QueueName, number: i64, queue: &Queue, now: Micros) {
-        self.with(|known| {
-            let before = known.get(name);
+        self.with(|headers| {
+            let before = headers.get(name);
             let header = QueueHeader {
                 number,
                 sweeps: queue.seen + MAINTENANCE_INTERVAL,
@@ -87,32 +87,32 @@ impl QueueHeaders {
                 is_plain: queue.settings.max_running.is_none() && !queue.maintenance_due && queue.seen <= now,
                 is_idle: before.is_some_and(|before| before.is_idle),
                 deterred: before.map_or(0, |before| before.deterred),
-                has_floors: before.is_some_and(|before| before.has_floors),
+                has_low_marks: before.is_some_and(|before| before.has_low_marks),
             };
-            known.insert(name.clone(), header);
+            headers.insert(name.clone(), header);
         });
     }
 
     pub(super) fn note_idle(&self, name: &QueueName, is_idle: bool) {
-        self.with(|known| {
-            if let Some(header) = known.get_mut(name) {
+        self.with(|headers| {
+            if let Some(header) = headers.get_mut(name) {
                 header.is_idle = is_idle;
             }
         });
     }
 
-    pub(super) fn note_floors(&self, name: &QueueName, has_floors: bool) {
-        self.with(|known| {
-            if let Some(header) = known.get_mut(name) {
-                header.has_floors = has_floors;
+    pub(super) fn note_low_marks(&self, name: &QueueName, has_low_marks: bool) {
+        self.with(|headers| {
+            if let Some(header) = headers.get_mut(name) {
+                header.has_low_marks = has_low_marks;
             }
         });
     }
 
     /// A step could not go beside others. If that is since a sweep is due, the next ones may.
     pub(super) fn deter(&self, name: &QueueName, clock: Option<Micros>) {
-        self.with(|known| {
-            if let Some(header) = known.get_mut(name).filter(|header| header.allows_others(clock)) {
+        self.with(|headers| {
+            if let Some(header) = headers.get_mut(name).filter(|header| header.allows_others(clock)) {
                 header.deterred = DETERRED;
             }
         });
@@ -120,8 +120,8 @@ impl QueueHeaders {
 
     /// Whether a step may try to go beside others: what it does is nothing that concerns them.
     pub(super) fn is_plain(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
-        self.with(|known| {
-            let Some(header) = known.get_mut(name) else { return false };
+        self.with(|headers| {
+            let Some(header) = headers.get_mut(name) else { return false };
             if header.deterred > 0 {
                 header.deterred -= 1;
                 return false;
@@ -133,93 +133,103 @@ impl QueueHeaders {
 }
 
 /// The looks that a command is known to make; a step that goes beside others does not sweep.
-pub(super) fn asks(command: &Command, mode: Mode, header: &QueueHeader, clock: Option<Micros>) -> Vec<Ask> {
+pub(super) fn lookups(
+    command: &Command,
+    mode: Mode,
+    header: &QueueHeader,
+    clock: Option<Micros>,
+) -> Vec<Lookup> {
     match command {
         Command::Step(step) => {
             let until = header.now(clock) + LATER;
-            of_step(step, header, until, mode != Mode::Beside && until >= header.sweeps)
+            of_step(step, header, until, mode != Mode::Shared && until >= header.sweeps)
         }
         Command::Add(add) => {
             let ups = add.tasks.iter().flat_map(|task| task.edges.iter().map(|edge| edge.up));
             let names = add.tasks.iter().filter_map(|task| task.unique.as_ref());
-            let names = names.map(|unique| Ask::one(Look::ByName(unique.name.clone())));
+            let names = names.map(|unique| Lookup::one(Target::ByName(unique.name.clone())));
             each(add.tasks.iter().map(|task| task.id).chain(ups)).chain(distinct(names)).collect()
         }
         Command::Read(Read::Tasks(ids)) => {
-            let of = |look: fn(TaskId) -> Look, most| ids.iter().map(move |&id| Ask::some(look(id), most));
-            let all = each(ids.iter().copied()).chain(of(Look::Payload, 1)).chain(of(Look::Result, 1));
-            let edges = of(|id| Look::To(id, None, None), SOME).chain(of(|id| Look::From(id, None), SOME));
-            distinct(all.chain(edges)).chain([Ask::some(Look::Kinds, u32::MAX)]).collect()
+            let of = |target: fn(TaskId) -> Target, limit| {
+                ids.iter().map(move |&id| Lookup::some(target(id), limit))
+            };
+            let all = each(ids.iter().copied()).chain(of(Target::Payload, 1)).chain(of(Target::Result, 1));
+            let edges =
+                of(|id| Target::To(id, None, None), SOME).chain(of(|id| Target::From(id, None), SOME));
+            distinct(all.chain(edges)).chain([Lookup::some(Target::Kinds, u32::MAX)]).collect()
         }
         Command::Read(Read::Page { selector, after, limit, .. }) => {
-            let chosen = Chosen { selector: selector.clone(), after: *after };
-            vec![Ask::some(Look::Select(Box::new(chosen)), *limit)]
+            let selection = Selection { selector: selector.clone(), after: *after };
+            vec![Lookup::some(Target::Select(Box::new(selection)), *limit)]
         }
         Command::Read(Read::Overview) => {
-            let all = [Look::Counts, Look::Kinds, Look::Presences].map(|look| Ask::some(look, u32::MAX));
-            let some = [Ask::some(Look::NextScheduled, 10), Ask::some(Look::PausedKeys, MAX_LISTED)];
+            let all = [Target::Counts, Target::Kinds, Target::Presences]
+                .map(|target| Lookup::some(target, u32::MAX));
+            let some =
+                [Lookup::some(Target::NextScheduled, 10), Lookup::some(Target::PausedKeys, MAX_LISTED)];
             all.into_iter().chain(some).collect()
         }
-        Command::Read(Read::Line(_)) => vec![Ask::some(Look::Counts, u32::MAX)],
-        Command::Read(Read::Workers) => vec![Ask::some(Look::Presences, u32::MAX)],
-        Command::Read(Read::Schedules) => vec![Ask::some(Look::Schedules, u32::MAX)],
-        Command::Read(Read::KeyLimit(key)) => vec![Ask::one(Look::Key(key.clone()))],
-        Command::Read(Read::Ready(kinds)) => vec![Ask::one(Look::Ready(kinds.clone(), None))],
+        Command::Read(Read::Line(_)) => vec![Lookup::some(Target::Counts, u32::MAX)],
+        Command::Read(Read::Workers) => vec![Lookup::some(Target::Presences, u32::MAX)],
+        Command::Read(Read::Schedules) => vec![Lookup::some(Target::Schedules, u32::MAX)],
+        Command::Read(Read::KeyLimit(key)) => vec![Lookup::one(Target::Key(key.clone()))],
+        Command::Read(Read::Ready(kinds)) => vec![Lookup::one(Target::Ready(kinds.clone(), None))],
         _ => Vec::new(),
     }
 }
 
-fn each(ids: impl IntoIterator<Item = TaskId>) -> impl Iterator<Item = Ask> {
-    distinct(ids.into_iter().map(|id| Ask::one(Look::Task(id))))
+fn each(ids: impl IntoIterator<Item = TaskId>) -> impl Iterator<Item = Lookup> {
+    distinct(ids.into_iter().map(|id| Lookup::one(Target::Task(id))))
 }
 
-fn distinct(asks: impl Iterator<Item = Ask>) -> impl Iterator<Item = Ask> {
-    let mut known = std::collections::HashSet::new();
-    asks.filter(move |ask| known.insert(ask.look.clone()))
+fn distinct(lookups: impl Iterator<Item = Lookup>) -> impl Iterator<Item = Lookup> {
+    let mut seen = std::collections::HashSet::new();
+    lookups.filter(move |lookup| seen.insert(lookup.target.clone()))
 }
 
-fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Vec<Ask> {
+fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Vec<Lookup> {
     let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
     let holding = step.holding.iter().flatten().map(|(id, _)| *id);
     // The worker first, then its tasks, then those that are ready: all lock in this order.
-    let mut asks = vec![Ask::one(Look::Presence(step.worker))];
-    asks.extend(each(completed.clone().chain(progress).chain(holding)));
-    asks.extend(distinct(completed.map(|id| Ask::one(Look::UnnotifiedFrom(id, 0)))));
-    asks.push(Ask::some(Look::Unnotified, SHARE));
+    let mut lookups = vec![Lookup::one(Target::Presence(step.worker))];
+    lookups.extend(each(completed.clone().chain(progress).chain(holding)));
+    lookups.extend(distinct(completed.map(|id| Lookup::one(Target::UnnotifiedFrom(id, 0)))));
+    lookups.push(Lookup::some(Target::Unnotified, SHARE));
     // Any other step finds as many ready tasks as it may lease, and admits none.
     if sweeps || header.is_idle || step.want == 0 && step.complete.is_empty() {
-        let most = step.want.clamp(ADMITTED, SHARE);
-        asks.push(Ask::until(Look::Scheduled, most, until));
-        asks.push(Ask::some(Look::Added, most));
-        asks.push(Ask::some(Look::Leases, u32::MAX));
+        let limit = step.want.clamp(ADMITTED, SHARE);
+        lookups.push(Lookup::until(Target::Scheduled, limit, until));
+        lookups.push(Lookup::some(Target::Added, limit));
+        lookups.push(Lookup::some(Target::Leases, u32::MAX));
     }
     if step.want > 0 {
-        asks.push(Ask::some(Look::Ready(step.kinds.clone(), step.at_least), step.want));
+        lookups.push(Lookup::some(Target::Ready(step.kinds.clone(), step.at_least), step.want));
     }
-    asks.push(Ask::some(Look::ToStop(step.worker), MAX_HELD));
+    lookups.push(Lookup::some(Target::ToStop(step.worker), MAX_HELD));
     let held = match &step.holding {
         Some(_) => MAX_HELD,
         None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
     // What one has that is given something is asked for by nobody.
     if step.want == 0 || step.holding.is_some() || header.is_idle {
-        asks.push(Ask::some(Look::HeldBy(step.worker), held));
+        lookups.push(Lookup::some(Target::HeldBy(step.worker), held));
     }
     if !sweeps {
-        asks.extend(step.kinds.iter().map(|kind| Ask::one(Look::Kind(kind.clone()))));
+        lookups.extend(step.kinds.iter().map(|kind| Lookup::one(Target::Kind(kind.clone()))));
     } else {
-        asks.push(Ask::some(Look::Kinds, u32::MAX));
-        asks.push(Ask::until(Look::Overdue, SHARE, until));
-        asks.push(Ask::some(Look::UnevenKeys, SHARE));
+        lookups.push(Lookup::some(Target::Kinds, u32::MAX));
+        lookups.push(Lookup::until(Target::Overdue, SHARE, until));
+        lookups.push(Lookup::some(Target::KeysToRebalance, SHARE));
         let ends = [State::Done, State::Failed, State::Cancelled, State::Purged];
-        asks.extend(ends.map(|end| Ask::until(Look::Ended(end), SHARE, until - header.keep.of(end))));
+        lookups.extend(ends.map(|end| Lookup::until(Target::Ended(end), SHARE, until - header.keep.of(end))));
     }
     if sweeps || header.is_idle {
-        asks.push(Ask::some(Look::Schedules, u32::MAX));
+        lookups.push(Lookup::some(Target::Schedules, u32::MAX));
     }
     if header.is_idle {
-        asks.extend([Look::NextScheduled, Look::NextDeadline].map(|look| Ask::some(look, 10)));
+        lookups.extend([Target::NextScheduled, Target::NextDeadline].map(|target| Lookup::some(target, 10)));
     }
-    asks
+    lookups
 }

@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
     Task, TaskId, Took, WorkerId,
 };
 
-use super::Look;
+use super::Target;
 
 /// A row before and after a command; none: there is no such row.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Written {
     /// The entries of the tasks as they are to be stored.
     entries: BTreeSet<Entry>,
     /// By the lookup of a number of tasks: how many more there are than were stored.
-    more: HashMap<Look, i64>,
+    more: HashMap<Target, i64>,
     /// Edges by downstream and upstream.
     upstreams: BTreeSet<(TaskId, TaskId)>,
     /// How many rows the lookups have visited.
@@ -57,11 +57,11 @@ impl Written {
     pub(super) fn put_task(&mut self, before: Option<&Task>, id: TaskId, after: Option<&Task>) {
         let written = self.tasks.remove(&id);
         let replaced = written.as_ref().map_or(before, |change| change.after.as_ref());
-        for look in replaced.into_iter().flat_map(numbers_of) {
-            *self.more.entry(look).or_default() -= 1;
+        for target in replaced.into_iter().flat_map(numbers_of) {
+            *self.more.entry(target).or_default() -= 1;
         }
-        for look in after.into_iter().flat_map(numbers_of) {
-            *self.more.entry(look).or_default() += 1;
+        for target in after.into_iter().flat_map(numbers_of) {
+            *self.more.entry(target).or_default() += 1;
         }
         for entry in written.iter().filter_map(|change| change.after.as_ref()).flat_map(Entry::of) {
             self.entries.remove(&entry);
@@ -139,8 +139,8 @@ impl Written {
     }
 
     /// How much what was written adds to a number of tasks.
-    pub(super) fn more(&self, look: &Look) -> i64 {
-        self.more.get(look).copied().unwrap_or(0)
+    pub(super) fn more(&self, target: &Target) -> i64 {
+        self.more.get(target).copied().unwrap_or(0)
     }
 
     /// Edges from a task to those behind a downstream, by downstream.
@@ -168,27 +168,27 @@ impl Written {
 }
 
 /// The numbers of tasks in which a task is counted, by their lookups.
-fn numbers_of(x: &Task) -> Vec<Look> {
+fn numbers_of(x: &Task) -> Vec<Target> {
     let is_leased = x.state == State::Leased;
-    let mut looks = Vec::new();
+    let mut targets = Vec::new();
     if is_leased {
-        looks.push(Look::Leased);
+        targets.push(Target::Leased);
     }
     if let Some(key) = &x.key {
         if is_leased {
-            looks.push(Look::LeasedOfKey(key.clone()));
+            targets.push(Target::LeasedOfKey(key.clone()));
         }
         if x.holds_key {
-            looks.push(Look::Holders(key.clone()));
+            targets.push(Target::Holders(key.clone()));
         }
         if x.holds_key && x.ordered {
-            looks.push(Look::OrderedHolders(key.clone()));
+            targets.push(Target::OrderedHolders(key.clone()));
         }
         if x.state == State::Blocked {
-            looks.push(Look::Blocked(key.clone()));
+            targets.push(Target::Blocked(key.clone()));
         }
     }
-    looks
+    targets
 }
 
 /// The pairs of this one with all those behind another.

@@ -36,10 +36,10 @@ impl std::fmt::Debug for Ahead {
 #[async_trait]
 impl TaskStore for Ahead {
     async fn apply(&self, _: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let (mut tables, mut known) = (self.tables.lock().unwrap(), Known::default());
+        let (mut tables, mut read_set) = (self.tables.lock().unwrap(), ReadSet::default());
         for round in 0.. {
             assert!(round < 2_000, "{command:?} is never decided");
-            match decide(&known, self.clock.now(), &command) {
+            match decide(&read_set, self.clock.now(), &command) {
                 Outcome::Decided(reply, written) => {
                     if reply.is_ok() {
                         write(&mut tables, *written);
@@ -47,14 +47,14 @@ impl TaskStore for Ahead {
                     tables.finish(true);
                     return reply;
                 }
-                Outcome::Lacks(asks) => {
-                    for ask in asks {
-                        let is_again = known.has(&ask.look);
+                Outcome::Missing(lookups) => {
+                    for lookup in lookups {
+                        let is_again = read_set.has(&lookup.target);
                         self.again.fetch_add(is_again.into(), Ordering::Relaxed);
-                        let most = if is_again { ask.most } else { ask.most.min(self.at_first) };
-                        let ask = Ask { most, ..ask };
-                        let found = find(&mut tables, &ask).unwrap();
-                        known.learn(ask, found);
+                        let limit = if is_again { lookup.limit } else { lookup.limit.min(self.at_first) };
+                        let lookup = Lookup { limit, ..lookup };
+                        let result = find(&mut tables, &lookup).unwrap();
+                        read_set.insert(lookup, result);
                     }
                 }
             }
@@ -71,90 +71,92 @@ impl TaskStore for Ahead {
     }
 }
 
-fn of_key<'t>(tables: &'t Tables, key: &Key, is_retained: impl Fn(&Task) -> bool) -> Vec<&'t Task> {
-    tables.tasks.values().filter(|x| x.key.as_ref() == Some(key) && is_retained(x)).collect()
+fn of_key<'t>(tables: &'t Tables, key: &Key, is_included: impl Fn(&Task) -> bool) -> Vec<&'t Task> {
+    tables.tasks.values().filter(|x| x.key.as_ref() == Some(key) && is_included(x)).collect()
 }
 
-fn instants(tables: &Tables, most: u32, at: impl Fn(&Task) -> Option<Micros>) -> Found {
+fn instants(tables: &Tables, limit: u32, at: impl Fn(&Task) -> Option<Micros>) -> LookupResult {
     let mut all: Vec<(Micros, TaskId)> = tables.tasks.values().filter_map(|x| Some((at(x)?, x.id))).collect();
     all.sort();
-    all.truncate(most as usize);
-    Found::Instants(all)
+    all.truncate(limit as usize);
+    LookupResult::Instants(all)
 }
 
-fn first(mut tasks: Vec<&Task>, most: u32) -> Found {
-    tasks.truncate(most as usize);
-    Found::Tasks(tasks.into_iter().cloned().collect())
+fn first(mut tasks: Vec<&Task>, limit: u32) -> LookupResult {
+    tasks.truncate(limit as usize);
+    LookupResult::Tasks(tasks.into_iter().cloned().collect())
 }
 
-fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
-    let Ask { look, most, until } = ask;
-    let (most, until) = (*most, *until);
-    Ok(match look {
-        Look::Queue => Found::Queue(tables.queue()?.map(Box::new)),
-        Look::Task(id) => Found::Task(tables.task(*id)?.map(Box::new)),
-        Look::Payload(id) => Found::Json(tables.payload(*id)?),
-        Look::Result(id) => Found::Json(tables.result(*id)?),
-        Look::ByName(name) => Found::Task(tables.by_name(name)?.map(Box::new)),
-        Look::Added => Found::Tasks(tables.added(most)?),
-        Look::Miscounted => Found::Miscounted(tables.miscounted()?),
-        Look::Scheduled => Found::Tasks(tables.scheduled(until, most)?),
-        Look::NextScheduled => {
-            instants(tables, most, |x| (x.state == State::Scheduled).then_some(x.not_before))
+fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError> {
+    let Lookup { target, limit, until } = lookup;
+    let (limit, until) = (*limit, *until);
+    Ok(match target {
+        Target::Queue => LookupResult::Queue(tables.queue()?.map(Box::new)),
+        Target::Task(id) => LookupResult::Task(tables.task(*id)?.map(Box::new)),
+        Target::Payload(id) => LookupResult::Json(tables.payload(*id)?),
+        Target::Result(id) => LookupResult::Json(tables.result(*id)?),
+        Target::ByName(name) => LookupResult::Task(tables.by_name(name)?.map(Box::new)),
+        Target::Added => LookupResult::Tasks(tables.added(limit)?),
+        Target::Miscounted => LookupResult::Miscounted(tables.miscounted()?),
+        Target::Scheduled => LookupResult::Tasks(tables.scheduled(until, limit)?),
+        Target::NextScheduled => {
+            instants(tables, limit, |x| (x.state == State::Scheduled).then_some(x.not_before))
         }
-        Look::Ready(kinds, at_least) => Found::Tasks(tables.ready(kinds, *at_least, most)?),
-        Look::Leased => Found::Number(tables.leased()?),
-        Look::LeasedOfKey(key) => Found::Number(tables.leased_of_key(key)?),
-        Look::HeldBy(worker) => Found::Tasks(tables.held_by(*worker, most)?),
-        Look::ToStop(worker) => Found::Tasks(tables.to_stop(*worker, most)?),
-        Look::Holders(key) => Found::Number(tables.holders(key)?),
-        Look::OrderedHolders(key) => {
-            Found::Number(of_key(tables, key, |x| x.holds_key && x.ordered).len() as u64)
+        Target::Ready(kinds, at_least) => LookupResult::Tasks(tables.ready(kinds, *at_least, limit)?),
+        Target::Leased => LookupResult::Number(tables.leased()?),
+        Target::LeasedOfKey(key) => LookupResult::Number(tables.leased_of_key(key)?),
+        Target::HeldBy(worker) => LookupResult::Tasks(tables.held_by(*worker, limit)?),
+        Target::ToStop(worker) => LookupResult::Tasks(tables.to_stop(*worker, limit)?),
+        Target::Holders(key) => LookupResult::Number(tables.holders(key)?),
+        Target::OrderedHolders(key) => {
+            LookupResult::Number(of_key(tables, key, |x| x.holds_key && x.ordered).len() as u64)
         }
-        Look::LastReadyHolder(key) => {
+        Target::LastReadyHolder(key) => {
             let mut holders = of_key(tables, key, |x| x.holds_key && x.state == State::Ready);
             holders.sort_by_key(|x| std::cmp::Reverse(x.line()));
-            first(holders, most)
+            first(holders, limit)
         }
-        Look::Line(key) => {
+        Target::Line(key) => {
             let mut line = of_key(tables, key, |x| x.state == State::Blocked && !x.unserved);
             line.sort_by_key(|x| x.line());
-            first(line, most)
+            first(line, limit)
         }
-        Look::Blocked(key) => Found::Number(tables.blocked(key, most)?),
-        Look::NextKey(after) => Found::NextKey(tables.next_key(after.as_ref())?),
-        Look::Unserved(kind) => Found::Tasks(tables.unserved(kind, most)?),
-        Look::ReadyHolders(kind) => Found::Tasks(tables.ready_holders(kind, most)?),
-        Look::Overdue => Found::Tasks(tables.overdue(until, most)?),
-        Look::NextDeadline => {
-            instants(tables, most, |x| x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended()))
+        Target::Blocked(key) => LookupResult::Number(tables.blocked(key, limit)?),
+        Target::NextKey(after) => LookupResult::NextKey(tables.next_key(after.as_ref())?),
+        Target::Unserved(kind) => LookupResult::Tasks(tables.unserved(kind, limit)?),
+        Target::ReadyHolders(kind) => LookupResult::Tasks(tables.ready_holders(kind, limit)?),
+        Target::Overdue => LookupResult::Tasks(tables.overdue(until, limit)?),
+        Target::NextDeadline => {
+            instants(tables, limit, |x| x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended()))
         }
-        Look::Unnotified => Found::Tasks(tables.unnotified(most)?),
-        Look::Ended(state) => Found::Tasks(tables.ended(*state, until, most)?),
-        Look::Select(chosen) => Found::Tasks(tables.select(&chosen.selector, chosen.after, most)?),
-        Look::From(up, after) => Found::Edges(tables.edges_from(*up, *after, most)?),
-        Look::UnnotifiedFrom(up, generation) => {
-            Found::Edges(tables.unnotified_from(*up, *generation, most)?)
+        Target::Unnotified => LookupResult::Tasks(tables.unnotified(limit)?),
+        Target::Ended(state) => LookupResult::Tasks(tables.ended(*state, until, limit)?),
+        Target::Select(selection) => {
+            LookupResult::Tasks(tables.select(&selection.selector, selection.after, limit)?)
         }
-        Look::To(down, state, after) => Found::Edges(tables.edges_to(*down, *state, *after, most)?),
-        Look::Pending(down) => {
+        Target::From(up, after) => LookupResult::Edges(tables.edges_from(*up, *after, limit)?),
+        Target::UnnotifiedFrom(up, generation) => {
+            LookupResult::Edges(tables.unnotified_from(*up, *generation, limit)?)
+        }
+        Target::To(down, state, after) => LookupResult::Edges(tables.edges_to(*down, *state, *after, limit)?),
+        Target::Pending(down) => {
             let edges = tables.edges_to(*down, None, None, u32::MAX)?.into_iter();
-            Found::Edges(edges.filter(|edge| edge.state.is_pending()).take(most as usize).collect())
+            LookupResult::Edges(edges.filter(|edge| edge.state.is_pending()).take(limit as usize).collect())
         }
-        Look::Presence(worker) => Found::Presence(tables.presence(*worker)?.map(Box::new)),
-        Look::Presences => Found::Presences(tables.presences()?),
-        Look::Leases => Found::Leases(tables.presences()?.iter().map(Lease::of).collect()),
-        Look::Kind(kind) => Found::Kind(tables.kind(kind)?),
-        Look::Kinds => Found::Kinds(tables.kinds()?),
-        Look::Key(key) => Found::Key(tables.key(key)?),
-        Look::PausedKeys => Found::Keys(tables.paused_keys(most)?),
-        Look::UnevenKeys => Found::Keys(tables.keys_to_rebalance(most)?),
-        Look::Schedule(name) => Found::Schedule(tables.schedule(name)?.map(Box::new)),
-        Look::Schedules => Found::Schedules(tables.schedules()?),
-        Look::Counts => Found::Counts(tables.counts()?),
-        Look::Times(kind, from) => Found::Times(tables.times(kind, *from)?),
-        Look::Events(after) => Found::Events(tables.events(*after, most)?),
-        Look::LastEvent => Found::Number(tables.last_event()?),
+        Target::Presence(worker) => LookupResult::Presence(tables.presence(*worker)?.map(Box::new)),
+        Target::Presences => LookupResult::Presences(tables.presences()?),
+        Target::Leases => LookupResult::Leases(tables.presences()?.iter().map(Lease::of).collect()),
+        Target::Kind(kind) => LookupResult::Kind(tables.kind(kind)?),
+        Target::Kinds => LookupResult::Kinds(tables.kinds()?),
+        Target::Key(key) => LookupResult::Key(tables.key(key)?),
+        Target::PausedKeys => LookupResult::Keys(tables.paused_keys(limit)?),
+        Target::KeysToRebalance => LookupResult::Keys(tables.keys_to_rebalance(limit)?),
+        Target::Schedule(name) => LookupResult::Schedule(tables.schedule(name)?.map(Box::new)),
+        Target::Schedules => LookupResult::Schedules(tables.schedules()?),
+        Target::Counts => LookupResult::Counts(tables.counts()?),
+        Target::Times(kind, from) => LookupResult::Times(tables.times(kind, *from)?),
+        Target::Events(after) => LookupResult::Events(tables.events(*after, limit)?),
+        Target::LastEvent => LookupResult::Number(tables.last_event()?),
     })
 }
 
@@ -213,7 +215,7 @@ fn write(tables: &mut Tables, written: Written) {
     }
     written.first_hour.into_iter().for_each(|first| tables.forget_times(first).unwrap());
     written.events.iter().for_each(|event| tables.put_event(event).unwrap());
-    written.first_event.into_iter().for_each(|(before, most)| tables.forget_events(before, most).unwrap());
+    written.first_event.into_iter().for_each(|(before, limit)| tables.forget_events(before, limit).unwrap());
 }
 
 #[tokio::test]
@@ -234,17 +236,17 @@ async fn random_commands_do_the_same_on_what_was_found_ahead() {
 
 /// What is found ahead costs as well, but is no matter of the rules.
 fn visited(tables: &mut Tables, command: &Command) -> u64 {
-    let mut known = Known::default();
+    let mut read_set = ReadSet::default();
     loop {
-        match decide(&known, Micros::new(1), command) {
+        match decide(&read_set, Micros::new(1), command) {
             Outcome::Decided(reply, written) => {
                 reply.unwrap();
                 return written.visited();
             }
-            Outcome::Lacks(asks) => {
-                for ask in asks {
-                    let found = find(tables, &ask).unwrap();
-                    known.learn(ask, found);
+            Outcome::Missing(lookups) => {
+                for lookup in lookups {
+                    let result = find(tables, &lookup).unwrap();
+                    read_set.insert(lookup, result);
                 }
             }
         }

@@ -6,7 +6,7 @@ use interval_queue_task_contract::{
     Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
-use super::{Ask, Chosen, Found, Lease, Look, Overlay, merge::Ordered};
+use super::{Lease, Lookup, LookupResult, Selection, Target, TransactionView, merge::Ordered};
 
 const FIRST: TaskId = TaskId::FIRST;
 const LAST: TaskId = TaskId::LAST;
@@ -14,13 +14,13 @@ const LOWEST: Rank = Rank::first(i64::MIN);
 const HIGHEST: Rank = Rank::last(i64::MAX);
 
 /// So many are found where the first one is asked for: it may be written, and the next one is asked for then.
-const AHEAD: u32 = 10;
+const READ_AHEAD_ROWS: u32 = 10;
 
 /// A look that gives one row.
 macro_rules! one {
-    ($self:ident, $look:expr, $variant:ident) => {
-        match $self.found(&Ask::one($look)) {
-            Some(Found::$variant(found)) => found.clone(),
+    ($self:ident, $target:expr, $variant:ident) => {
+        match $self.look_up(&Lookup::one($target)) {
+            Some(LookupResult::$variant(result)) => result.clone(),
             _ => Default::default(),
         }
     };
@@ -28,9 +28,9 @@ macro_rules! one {
 
 /// Rows by a name, with those that were written in place of what was found.
 macro_rules! all {
-    ($self:ident, $look:expr, $variant:ident, $written:expr, $name:expr) => {{
-        let mut all = match $self.found(&Ask::some($look, u32::MAX)) {
-            Some(Found::$variant(found)) => found.clone(),
+    ($self:ident, $target:expr, $variant:ident, $written:expr, $name:expr) => {{
+        let mut all = match $self.look_up(&Lookup::some($target, u32::MAX)) {
+            Some(LookupResult::$variant(result)) => result.clone(),
             _ => Default::default(),
         };
         all.retain(|row| !$written.contains_key(&$name(row)));
@@ -38,54 +38,54 @@ macro_rules! all {
     }};
 }
 
-impl Overlay<'_> {
-    fn number(&mut self, look: Look) -> u64 {
-        let more = self.written.more(&look);
-        let found = match self.found(&Ask::one(look)) {
-            Some(&Found::Number(number)) => number,
+impl TransactionView<'_> {
+    fn number(&mut self, target: Target) -> u64 {
+        let more = self.written.more(&target);
+        let result = match self.look_up(&Lookup::one(target)) {
+            Some(&LookupResult::Number(number)) => number,
             _ => 0,
         };
-        found.saturating_add_signed(more)
+        result.saturating_add_signed(more)
     }
 
     /// The leases of all workers, as they were written.
     fn leases(&mut self) -> Vec<Lease> {
         let mut leases =
-            all!(self, Look::Leases, Leases, self.written.presences, |lease: &Lease| lease.worker);
+            all!(self, Target::Leases, Leases, self.written.presences, |lease: &Lease| lease.worker);
         leases.extend(self.written.presences.values().flatten().map(Lease::of));
         leases
     }
 
     /// The first of the keys of which this is said.
-    fn some_keys(&mut self, look: Look, most: u32, is_one: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
+    fn some_keys(&mut self, target: Target, limit: u32, matches: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
         // As many more as may have been written since.
         let written = u32::try_from(self.written.keys.len()).unwrap_or(u32::MAX);
-        let ask = Ask::some(look, most.saturating_add(written));
-        let mut rows = match self.page(&ask) {
-            Some((_, asked, Found::Keys(rows))) => {
-                if asked < ask.most && rows.len() >= asked as usize {
-                    self.miss(ask);
+        let lookup = Lookup::some(target, limit.saturating_add(written));
+        let mut rows = match self.page(&lookup) {
+            Some((_, page_limit, LookupResult::Keys(rows))) => {
+                if page_limit < lookup.limit && rows.len() >= page_limit as usize {
+                    self.miss(lookup);
                 }
                 rows.clone()
             }
             _ => Vec::new(),
         };
         rows.retain(|row| !self.written.keys.contains_key(&row.key));
-        rows.extend(self.written.keys.values().flatten().filter(|&row| is_one(row)).cloned());
+        rows.extend(self.written.keys.values().flatten().filter(|&row| matches(row)).cloned());
         rows.sort_by(|one, other| one.key.cmp(&other.key));
-        rows.truncate(most as usize);
+        rows.truncate(limit as usize);
         rows
     }
 }
 
-impl Rows for Overlay<'_> {
+impl Rows for TransactionView<'_> {
     type Error = StateError;
 
     fn queue(&mut self) -> Result<Option<Queue>, StateError> {
         if self.written.queue.is_some() {
             return Ok(self.written.queue.clone());
         }
-        let queue: Option<Box<Queue>> = one!(self, Look::Queue, Queue);
+        let queue: Option<Box<Queue>> = one!(self, Target::Queue, Queue);
         Ok(queue.map(|queue| *queue))
     }
 
@@ -98,7 +98,7 @@ impl Rows for Overlay<'_> {
         if let Some(change) = self.written.task(id) {
             return Ok(change.after.clone());
         }
-        let task: Option<Box<Task>> = one!(self, Look::Task(id), Task);
+        let task: Option<Box<Task>> = one!(self, Target::Task(id), Task);
         Ok(task.map(|task| *task))
     }
 
@@ -123,7 +123,7 @@ impl Rows for Overlay<'_> {
     fn payload(&mut self, id: TaskId) -> Result<Option<Json>, StateError> {
         match self.written.payloads.get(&id) {
             Some(payload) => Ok(payload.clone()),
-            None => Ok(one!(self, Look::Payload(id), Json)),
+            None => Ok(one!(self, Target::Payload(id), Json)),
         }
     }
 
@@ -135,7 +135,7 @@ impl Rows for Overlay<'_> {
     fn result(&mut self, id: TaskId) -> Result<Option<Json>, StateError> {
         match self.written.results.get(&id) {
             Some(result) => Ok(result.clone()),
-            None => Ok(one!(self, Look::Result(id), Json)),
+            None => Ok(one!(self, Target::Result(id), Json)),
         }
     }
 
@@ -149,162 +149,170 @@ impl Rows for Overlay<'_> {
         if let Some(task) = self.written.range(named).next() {
             return Ok(Some(task.clone()));
         }
-        let task: Option<Box<Task>> = one!(self, Look::ByName(name.clone()), Task);
+        let task: Option<Box<Task>> = one!(self, Target::ByName(name.clone()), Task);
         Ok(task.map(|task| *task).filter(|x| self.written.task(x.id).is_none()))
     }
 
-    fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+    fn added(&mut self, limit: u32) -> Result<Vec<Task>, StateError> {
         let all = Entry::Added(LOWEST)..=Entry::Added(HIGHEST);
-        let is_retained = |x: &Task| x.state == State::Added;
-        let ask = Ask::some(Look::Added, most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_retained, Task::order))
+        let is_included = |x: &Task| x.state == State::Added;
+        let lookup = Lookup::some(Target::Added, limit);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_included, Task::order))
     }
 
-    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+    fn scheduled(&mut self, until: Micros, limit: u32) -> Result<Vec<Task>, StateError> {
         let is_due = |x: &Task| x.state == State::Scheduled && x.not_before <= until;
         let until_rank = Rank::last(i64::try_from(until.get()).unwrap_or(i64::MAX));
         let all = Entry::Scheduled(LOWEST)..=Entry::Scheduled(until_rank);
-        let ask = Ask::until(Look::Scheduled, most, until);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_due, Task::start_order))
+        let lookup = Lookup::until(Target::Scheduled, limit, until);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_due, Task::start_order))
     }
 
     fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
         let all = Entry::Scheduled(LOWEST)..=Entry::Scheduled(HIGHEST);
         let written = self.written.range(all).next().map(|x| (x.not_before, x.id));
-        Ok(self.instant(Ask::some(Look::NextScheduled, AHEAD), written))
+        Ok(self.instant(Lookup::some(Target::NextScheduled, READ_AHEAD_ROWS), written))
     }
 
-    fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
-        let is_retained = |x: &Task| {
+    fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, limit: u32) -> Result<Vec<Task>, StateError> {
+        let is_included = |x: &Task| {
             x.state == State::Ready
                 && kinds.contains(&x.kind)
                 && at_least.is_none_or(|least| x.priority >= least)
         };
-        let ask = Ask::some(Look::Ready(kinds.to_vec(), at_least), most);
-        let written = Ordered::These(self.written.ready(kinds, at_least));
-        Ok(self.tasks(ask, most, written, is_retained, Task::order))
+        let lookup = Lookup::some(Target::Ready(kinds.to_vec(), at_least), limit);
+        let written = Ordered::Listed(self.written.ready(kinds, at_least));
+        Ok(self.tasks(lookup, limit, written, is_included, Task::order))
     }
 
     fn leased(&mut self) -> Result<u64, StateError> {
-        Ok(self.number(Look::Leased))
+        Ok(self.number(Target::Leased))
     }
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
-        Ok(self.number(Look::LeasedOfKey(key.clone())))
+        Ok(self.number(Target::LeasedOfKey(key.clone())))
     }
 
-    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
+    fn held_by(&mut self, worker: WorkerId, limit: u32) -> Result<Vec<Task>, StateError> {
         let is_held = |x: &Task| x.state == State::Leased && x.worker == Some(worker);
         let all = Entry::Leased(worker, FIRST)..=Entry::Leased(worker, LAST);
-        let ask = Ask::some(Look::HeldBy(worker), most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_held, |x| x.id))
+        let lookup = Lookup::some(Target::HeldBy(worker), limit);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_held, |x| x.id))
     }
 
-    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
+    fn to_stop(&mut self, worker: WorkerId, limit: u32) -> Result<Vec<Task>, StateError> {
         let stops = |x: &Task| x.state == State::Leased && x.stop.is_some() && x.worker == Some(worker);
         let all = Entry::ToStop(worker, FIRST)..=Entry::ToStop(worker, LAST);
-        let ask = Ask::some(Look::ToStop(worker), most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), stops, |x| x.id))
+        let lookup = Lookup::some(Target::ToStop(worker), limit);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), stops, |x| x.id))
     }
 
     fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
-        Ok(self.number(Look::Holders(key.clone())))
+        Ok(self.number(Target::Holders(key.clone())))
     }
 
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, StateError> {
-        Ok(self.number(Look::OrderedHolders(key.clone())) > 0)
+        Ok(self.number(Target::OrderedHolders(key.clone())) > 0)
     }
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.key.as_ref() == Some(key);
         let all = Entry::ReadyHolder(key.clone(), LOWEST)..=Entry::ReadyHolder(key.clone(), HIGHEST);
-        let ask = Ask::some(Look::LastReadyHolder(key.clone()), AHEAD);
+        let lookup = Lookup::some(Target::LastReadyHolder(key.clone()), READ_AHEAD_ROWS);
         let line = |x: &Task| std::cmp::Reverse(x.line());
-        Ok(self.tasks(ask, 1, Ordered::Down(all), holds, line).into_iter().next())
+        Ok(self.tasks(lookup, 1, Ordered::Down(all), holds, line).into_iter().next())
     }
 
     fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let waits = |x: &Task| x.state == State::Blocked && !x.unserved && x.key.as_ref() == Some(key);
         let all = Entry::Line(key.clone(), LOWEST)..=Entry::Line(key.clone(), HIGHEST);
-        let ask = Ask::some(Look::Line(key.clone()), AHEAD);
-        let first = self.tasks(ask, 1, Ordered::Up(all), waits, Task::line);
+        let lookup = Lookup::some(Target::Line(key.clone()), READ_AHEAD_ROWS);
+        let first = self.tasks(lookup, 1, Ordered::Up(all), waits, Task::line);
         Ok(first.into_iter().next())
     }
 
-    fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
-        let ask = Ask::some(Look::Blocked(key.clone()), most);
-        let more = self.written.more(&ask.look);
-        let found = match self.known.0.get(&ask.look) {
+    fn blocked(&mut self, key: &Key, limit: u32) -> Result<u64, StateError> {
+        let lookup = Lookup::some(Target::Blocked(key.clone()), limit);
+        let more = self.written.more(&lookup.target);
+        let result = match self.read_set.0.get(&lookup.target) {
             // A number that reaches the limit of its lookup may be too low for a higher limit.
-            Some((asked, Found::Number(number))) if *number < asked.most.into() || most <= asked.most => {
+            Some((earlier, LookupResult::Number(number)))
+                if *number < earlier.limit.into() || limit <= earlier.limit =>
+            {
                 *number
             }
             _ => {
-                self.miss(ask);
+                self.miss(lookup);
                 0
             }
         };
-        Ok(found.saturating_add_signed(more).min(most.into()))
+        Ok(result.saturating_add_signed(more).min(limit.into()))
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
-        let found: Option<Key> = one!(self, Look::NextKey(after.cloned()), NextKey);
-        Ok(found.into_iter().chain(self.written.next_key(after)?).min())
+        let result: Option<Key> = one!(self, Target::NextKey(after.cloned()), NextKey);
+        Ok(result.into_iter().chain(self.written.next_key(after)?).min())
     }
 
-    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+    fn unserved(&mut self, kind: &Kind, limit: u32) -> Result<Vec<Task>, StateError> {
         let is_unserved = |x: &Task| x.unserved && x.kind == *kind;
         let all = Entry::Unserved(kind.clone(), FIRST)..=Entry::Unserved(kind.clone(), LAST);
-        let ask = Ask::some(Look::Unserved(kind.clone()), most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_unserved, |x| x.id))
+        let lookup = Lookup::some(Target::Unserved(kind.clone()), limit);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_unserved, |x| x.id))
     }
 
-    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+    fn ready_holders(&mut self, kind: &Kind, limit: u32) -> Result<Vec<Task>, StateError> {
         let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.kind == *kind;
         let all =
             Entry::ReadyHolderOfKind(kind.clone(), FIRST)..=Entry::ReadyHolderOfKind(kind.clone(), LAST);
-        let ask = Ask::some(Look::ReadyHolders(kind.clone()), most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), holds, |x| x.id))
+        let lookup = Lookup::some(Target::ReadyHolders(kind.clone()), limit);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), holds, |x| x.id))
     }
 
-    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let ask = Ask::until(Look::Overdue, most, until);
+    fn overdue(&mut self, until: Micros, limit: u32) -> Result<Vec<Task>, StateError> {
+        let lookup = Lookup::until(Target::Overdue, limit, until);
         let is_over = |x: &Task| deadline(x).is_some_and(|deadline| deadline <= until);
         let all = Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(until, LAST);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_over, |x| (x.deadline, x.id)))
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_over, |x| (x.deadline, x.id)))
     }
 
     fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
         let all = Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(Micros::MAX, LAST);
         let written = self.written.range(all).next().and_then(|x| Some((x.deadline?, x.id)));
-        Ok(self.instant(Ask::some(Look::NextDeadline, AHEAD), written))
+        Ok(self.instant(Lookup::some(Target::NextDeadline, READ_AHEAD_ROWS), written))
     }
 
-    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+    fn unnotified(&mut self, limit: u32) -> Result<Vec<Task>, StateError> {
         let is_unnotified = |x: &Task| x.state.is_ended() && !x.notified;
         let all = Entry::Unnotified(FIRST)..=Entry::Unnotified(LAST);
-        let ask = Ask::some(Look::Unnotified, most);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_unnotified, |x| x.id))
+        let lookup = Lookup::some(Target::Unnotified, limit);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_unnotified, |x| x.id))
     }
 
-    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+    fn ended(&mut self, state: State, before: Micros, limit: u32) -> Result<Vec<Task>, StateError> {
         let is_old = |x: &Task| x.state == state && x.notified && !x.retained && x.ended < Some(before);
         let all = Entry::Ended(state, Micros::ZERO, FIRST)..=Entry::Ended(state, before, LAST);
-        let ask = Ask::until(Look::Ended(state), most, before);
-        Ok(self.tasks(ask, most, Ordered::Up(all), is_old, |x| (x.ended, x.id)))
+        let lookup = Lookup::until(Target::Ended(state), limit, before);
+        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_old, |x| (x.ended, x.id)))
     }
 
     fn select(
         &mut self,
         selector: &Selector,
         after: Option<TaskId>,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Task>, StateError> {
-        let chosen = Chosen { selector: selector.clone(), after };
-        let is_chosen = |x: &Task| after.is_none_or(|after| x.id > after) && selector.matches(x);
+        let selection = Selection { selector: selector.clone(), after };
+        let is_selected = |x: &Task| after.is_none_or(|after| x.id > after) && selector.matches(x);
         // A command selects once, and has written little before.
-        let written = Ordered::These(self.written.after().filter(|x| is_chosen(x)).cloned().collect());
-        Ok(self.tasks(Ask::some(Look::Select(Box::new(chosen)), most), most, written, is_chosen, |x| x.id))
+        let written = Ordered::Listed(self.written.after().filter(|x| is_selected(x)).cloned().collect());
+        Ok(self.tasks(
+            Lookup::some(Target::Select(Box::new(selection)), limit),
+            limit,
+            written,
+            is_selected,
+            |x| x.id,
+        ))
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
@@ -322,15 +330,17 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
-    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, StateError> {
-        let written = self.written.edges_from(up, after).take(most as usize).cloned().collect();
-        Ok(self.edges(Ask::some(Look::From(up, after), most), most, written, |edge| edge.down))
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, limit: u32) -> Result<Vec<Edge>, StateError> {
+        let written = self.written.edges_from(up, after).take(limit as usize).cloned().collect();
+        Ok(self.edges(Lookup::some(Target::From(up, after), limit), limit, written, |edge| edge.down))
     }
 
-    fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+    fn unnotified_from(&mut self, up: TaskId, generation: u32, limit: u32) -> Result<Vec<Edge>, StateError> {
         let unnotified = self.written.edges_from(up, None).filter(|edge| edge.is_unnotified(generation));
-        let written = unnotified.take(most as usize).cloned().collect();
-        Ok(self.edges(Ask::some(Look::UnnotifiedFrom(up, generation), most), most, written, |edge| edge.down))
+        let written = unnotified.take(limit as usize).cloned().collect();
+        Ok(self.edges(Lookup::some(Target::UnnotifiedFrom(up, generation), limit), limit, written, |edge| {
+            edge.down
+        }))
     }
 
     fn edges_to(
@@ -338,27 +348,27 @@ impl Rows for Overlay<'_> {
         down: TaskId,
         state: Option<EdgeState>,
         after: Option<TaskId>,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Edge>, StateError> {
-        let is_retained = |edge: &&Edge| state.is_none_or(|state| edge.state == state);
-        let written = self.written.edges_to(down, after).filter(is_retained).take(most as usize);
+        let is_included = |edge: &&Edge| state.is_none_or(|state| edge.state == state);
+        let written = self.written.edges_to(down, after).filter(is_included).take(limit as usize);
         let written = written.cloned().collect();
-        Ok(self.edges(Ask::some(Look::To(down, state, after), most), most, written, |edge| edge.up))
+        Ok(self.edges(Lookup::some(Target::To(down, state, after), limit), limit, written, |edge| edge.up))
     }
 
     fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
         if self.written.edges_to(down, None).any(|edge| edge.state.is_pending()) {
             return Ok(true);
         }
-        let ask = Ask::some(Look::Pending(down), AHEAD);
-        Ok(!self.edges(ask, 1, Vec::new(), |edge| edge.up).is_empty())
+        let lookup = Lookup::some(Target::Pending(down), READ_AHEAD_ROWS);
+        Ok(!self.edges(lookup, 1, Vec::new(), |edge| edge.up).is_empty())
     }
 
     fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, StateError> {
         if let Some(presence) = self.written.presences.get(&worker) {
             return Ok(presence.clone());
         }
-        let presence: Option<Box<Presence>> = one!(self, Look::Presence(worker), Presence);
+        let presence: Option<Box<Presence>> = one!(self, Target::Presence(worker), Presence);
         Ok(presence.map(|presence| *presence))
     }
 
@@ -376,12 +386,12 @@ impl Rows for Overlay<'_> {
         &mut self,
         until: Micros,
         cleared: bool,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Presence>, StateError> {
         let mut ended = self.leases();
         ended.retain(|lease| lease.ends <= until && lease.cleared == cleared);
         ended.sort_by_key(|lease| (lease.ends, lease.worker));
-        ended.truncate(most as usize);
+        ended.truncate(limit as usize);
         let mut presences = Vec::with_capacity(ended.len());
         for lease in ended {
             presences.extend(self.presence(lease.worker)?);
@@ -405,7 +415,7 @@ impl Rows for Overlay<'_> {
 
     fn presences(&mut self) -> Result<Vec<Presence>, StateError> {
         let worker = |presence: &Presence| presence.worker;
-        let mut all = all!(self, Look::Presences, Presences, self.written.presences, worker);
+        let mut all = all!(self, Target::Presences, Presences, self.written.presences, worker);
         all.extend(self.written.presences.values().flatten().cloned());
         all.sort_by_key(worker);
         Ok(all)
@@ -414,9 +424,9 @@ impl Rows for Overlay<'_> {
     fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, StateError> {
         match self.written.kinds.get(kind) {
             Some(row) => Ok(Some(row.clone())),
-            None => match self.known.get(&Look::Kinds) {
-                Some(Found::Kinds(rows)) => Ok(rows.iter().find(|row| row.kind == *kind).cloned()),
-                _ => Ok(one!(self, Look::Kind(kind.clone()), Kind)),
+            None => match self.read_set.get(&Target::Kinds) {
+                Some(LookupResult::Kinds(rows)) => Ok(rows.iter().find(|row| row.kind == *kind).cloned()),
+                _ => Ok(one!(self, Target::Kind(kind.clone()), Kind)),
             },
         }
     }
@@ -428,7 +438,7 @@ impl Rows for Overlay<'_> {
 
     fn kinds(&mut self) -> Result<Vec<KindRow>, StateError> {
         let kind = |row: &KindRow| row.kind.clone();
-        let mut all = all!(self, Look::Kinds, Kinds, self.written.kinds, kind);
+        let mut all = all!(self, Target::Kinds, Kinds, self.written.kinds, kind);
         all.extend(self.written.kinds.values().cloned());
         all.sort_by_key(kind);
         Ok(all)
@@ -437,7 +447,7 @@ impl Rows for Overlay<'_> {
     fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, StateError> {
         match self.written.keys.get(key) {
             Some(row) => Ok(row.clone()),
-            None => Ok(one!(self, Look::Key(key.clone()), Key)),
+            None => Ok(one!(self, Target::Key(key.clone()), Key)),
         }
     }
 
@@ -451,19 +461,19 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
-    fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        Ok(self.some_keys(Look::PausedKeys, most, |row| row.limit == Some(0)))
+    fn paused_keys(&mut self, limit: u32) -> Result<Vec<KeyRow>, StateError> {
+        Ok(self.some_keys(Target::PausedKeys, limit, |row| row.limit == Some(0)))
     }
 
-    fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        Ok(self.some_keys(Look::UnevenKeys, most, |row| row.needs_rebalancing))
+    fn keys_to_rebalance(&mut self, limit: u32) -> Result<Vec<KeyRow>, StateError> {
+        Ok(self.some_keys(Target::KeysToRebalance, limit, |row| row.needs_rebalancing))
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, StateError> {
         if let Some(schedule) = self.written.schedules.get(name) {
             return Ok(schedule.clone());
         }
-        let schedule: Option<Box<Schedule>> = one!(self, Look::Schedule(name.clone()), Schedule);
+        let schedule: Option<Box<Schedule>> = one!(self, Target::Schedule(name.clone()), Schedule);
         Ok(schedule.map(|schedule| *schedule))
     }
 
@@ -479,7 +489,7 @@ impl Rows for Overlay<'_> {
 
     fn schedules(&mut self) -> Result<Vec<Schedule>, StateError> {
         let name = |schedule: &Schedule| schedule.name.clone();
-        let mut all = all!(self, Look::Schedules, Schedules, self.written.schedules, name);
+        let mut all = all!(self, Target::Schedules, Schedules, self.written.schedules, name);
         all.extend(self.written.schedules.values().flatten().cloned());
         all.sort_by_key(name);
         Ok(all)
@@ -491,20 +501,20 @@ impl Rows for Overlay<'_> {
     }
 
     fn miscounted(&mut self) -> Result<Vec<Corrected>, StateError> {
-        match self.found(&Ask::some(Look::Miscounted, u32::MAX)) {
-            Some(Found::Miscounted(found)) => Ok(found.clone()),
+        match self.look_up(&Lookup::some(Target::Miscounted, u32::MAX)) {
+            Some(LookupResult::Miscounted(result)) => Ok(result.clone()),
             _ => Ok(Vec::new()),
         }
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
-        let ask = Ask::some(Look::Counts, u32::MAX);
-        let mut counts = match self.found(&ask) {
-            Some(Found::Counts(counts)) => counts.clone(),
+        let lookup = Lookup::some(Target::Counts, u32::MAX);
+        let mut counts = match self.look_up(&lookup) {
+            Some(LookupResult::Counts(counts)) => counts.clone(),
             _ => Vec::new(),
         };
         for ((kind, counted), &more) in &self.written.counts {
-            match counts.iter_mut().find(|(known, what, _)| known == kind && what == counted) {
+            match counts.iter_mut().find(|(of_kind, what, _)| of_kind == kind && what == counted) {
                 Some((.., number)) => *number = number.saturating_add_signed(more),
                 None => counts.push((kind.clone(), *counted, 0u64.saturating_add_signed(more))),
             }
@@ -520,8 +530,8 @@ impl Rows for Overlay<'_> {
     }
 
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, StateError> {
-        match self.found(&Ask::some(Look::Times(kind.clone(), from), u32::MAX)) {
-            Some(Found::Times(times)) => Ok(times.clone()),
+        match self.look_up(&Lookup::some(Target::Times(kind.clone(), from), u32::MAX)) {
+            Some(LookupResult::Times(times)) => Ok(times.clone()),
             _ => Ok(Vec::new()),
         }
     }
@@ -536,24 +546,26 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
-    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, StateError> {
-        let ask = Ask::some(Look::Events(after), most);
-        let Some((_, asked, Found::Events(events))) = self.page(&ask) else { return Ok(Vec::new()) };
-        if asked < most && events.len() >= asked as usize {
-            self.miss(ask);
+    fn events(&mut self, after: u64, limit: u32) -> Result<Vec<(u64, Event)>, StateError> {
+        let lookup = Lookup::some(Target::Events(after), limit);
+        let Some((_, page_limit, LookupResult::Events(events))) = self.page(&lookup) else {
+            return Ok(Vec::new());
+        };
+        if page_limit < limit && events.len() >= page_limit as usize {
+            self.miss(lookup);
         }
-        Ok(events.iter().take(most as usize).cloned().collect())
+        Ok(events.iter().take(limit as usize).cloned().collect())
     }
 
     fn last_event(&mut self) -> Result<u64, StateError> {
-        match self.found(&Ask::one(Look::LastEvent)) {
-            Some(&Found::Number(number)) => Ok(number),
+        match self.look_up(&Lookup::one(Target::LastEvent)) {
+            Some(&LookupResult::Number(number)) => Ok(number),
             _ => Ok(0),
         }
     }
 
-    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), StateError> {
-        self.written.first_event = Some((before, most));
+    fn forget_events(&mut self, before: Micros, limit: u32) -> Result<(), StateError> {
+        self.written.first_event = Some((before, limit));
         Ok(())
     }
 

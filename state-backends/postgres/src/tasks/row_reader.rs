@@ -8,12 +8,12 @@ use tokio_postgres::{Row, types::FromSql};
 use uuid::Uuid;
 
 /// Reads a row from its first column on.
-pub(super) struct Cells<'r> {
+pub(super) struct RowReader<'r> {
     row: &'r Row,
     next: usize,
 }
 
-impl<'r> Cells<'r> {
+impl<'r> RowReader<'r> {
     pub(super) fn of(row: &'r Row) -> Self {
         Self { row, next: 0 }
     }

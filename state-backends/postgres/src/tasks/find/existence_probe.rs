@@ -1,0 +1,83 @@
+//! Looks of a step that goes beside others, which find something so seldom that one statement for all of them tells
+//! whether they would.
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::TaskId;
+use tokio_postgres::{Row, types::Type};
+use uuid::Uuid;
+
+use super::{LookupQuery, RowShape, Scope, query};
+use crate::tasks::{
+    row_reader::RowReader,
+    view::{Lookup, LookupResult, ReadSet, Target},
+};
+
+/// Ends that are to be told, tasks that wait for their time and tasks that were added if the step may admit some, tasks
+/// of this worker that are to be stopped, and edges from tasks: the first one of each.
+const FIRST_ROWS: &str = "SELECT \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
+    CASE WHEN $4 THEN (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \
+    ORDER BY t.not_before LIMIT 1) END, \
+    CASE WHEN $4 THEN (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' \
+    ORDER BY t.due LIMIT 1) END, \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $2 AND t.stop IS NOT NULL \
+    AND t.state = 'leased' ORDER BY t.id LIMIT 1), \
+    (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
+    AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
+
+/// Which of the five it is.
+fn column_of(target: &Target) -> Option<usize> {
+    match target {
+        Target::Unnotified => Some(0),
+        Target::Scheduled => Some(1),
+        Target::Added => Some(2),
+        Target::ToStop(_) => Some(3),
+        Target::UnnotifiedFrom(_, 0) => Some(4),
+        _ => None,
+    }
+}
+
+pub(in crate::tasks) fn has_probe(lookup: &Lookup) -> bool {
+    column_of(&lookup.target).is_some()
+}
+
+/// Learns of each that it finds nothing, if it does. The others are left to be asked for.
+pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
+    let worker = lookups.iter().find_map(|lookup| match lookup.target {
+        Target::ToStop(worker) => Some(worker.uuid()),
+        _ => None,
+    });
+    let ups = lookups.iter().filter_map(|lookup| match lookup.target {
+        Target::UnnotifiedFrom(up, _) => Some(up),
+        _ => None,
+    });
+    let ups: Vec<Uuid> = ups.map(TaskId::uuid).collect();
+    let admits = lookups.iter().any(|lookup| lookup.target == Target::Added);
+    let query = query(scope, FIRST_ROWS)
+        .with(worker, Type::UUID)
+        .with(ups, Type::UUID_ARRAY)
+        .with(admits, Type::BOOL);
+    let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
+        for row in rows {
+            let mut reader = RowReader::of(row);
+            for column in 0..5 {
+                // None is scheduled before the first one.
+                let until = match column {
+                    1 => reader.some_micros()?.map_or(Micros::MAX, |first| first - Micros::new(1)),
+                    _ if reader.some_id()?.is_some() => continue,
+                    _ => Micros::MAX,
+                };
+                for lookup in lookups.iter().filter(|lookup| column_of(&lookup.target) == Some(column)) {
+                    let result = if column == 4 {
+                        LookupResult::Edges(Vec::new())
+                    } else {
+                        LookupResult::Tasks(Vec::new())
+                    };
+                    read_set.insert(Lookup { until, ..lookup.clone() }, result);
+                }
+            }
+        }
+        Ok(())
+    };
+    LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
+}
