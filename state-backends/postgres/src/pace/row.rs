@@ -6,7 +6,7 @@ use interval_queue_contract::{Micros, QueueName, Reading, Record, StateError, St
 use tokio_postgres::Row;
 
 /// The record in it, and what the server's clock and name were.
-pub(super) fn found(row: &Row, queue: &QueueName) -> Result<(Option<Record>, Reading), StateError> {
+pub(super) fn read_record(row: &Row, queue: &QueueName) -> Result<(Option<Record>, Reading), StateError> {
     let unreadable = |error: tokio_postgres::Error| {
         StateError::new(StateErrorKind::Unsupported, "postgres answers with something else")
             .with_source(error)

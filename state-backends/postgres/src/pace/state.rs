@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError, rules};
 
 use super::{
-    row::found,
+    row::read_record,
     statements::{PACE, Statements},
 };
 use crate::store::{PostgresStore, Statement, Tables};
@@ -61,14 +61,14 @@ impl SharedState for PostgresState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let (name, sql) = (queue.as_str(), &*self.statements);
         if command == Command::Read {
-            let rows = self.tables.look(&Statement::new(&sql.read).with(name)).await?.unwrap_or_default();
+            let rows = self.tables.read(&Statement::new(&sql.read).with(name)).await?.unwrap_or_default();
             let Some(row) = rows.first() else { return Ok(Reply::Read(None)) };
-            let (mut record, reading) = found(row, queue)?;
+            let (mut record, reading) = read_record(row, queue)?;
             return rules::apply(&mut record, &reading, &command);
         }
         let lock = Statement::new(&sql.lock).with(name);
         let decide = |row: &_| {
-            let (mut record, reading) = found(row, queue)?;
+            let (mut record, reading) = read_record(row, queue)?;
             let store = if record.is_some() { &sql.update } else { &sql.insert };
             let reply = rules::apply(&mut record, &reading, &command)?;
             let mut statements = vec![match record {
@@ -84,7 +84,7 @@ impl SharedState for PostgresState {
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let rows = self.tables.look(&Statement::new(&self.statements.names)).await?.unwrap_or_default();
+        let rows = self.tables.read(&Statement::new(&self.statements.names)).await?.unwrap_or_default();
         // A name that is none was put there by hand.
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())
     }

@@ -34,8 +34,8 @@ impl Statements {
     pub(super) fn new(schema: &str) -> Self {
         let table = format!("{}.{}", quoted(schema), PACE.name);
         Self {
-            lock: look(&format!("SELECT record FROM {table} WHERE name = $1 FOR UPDATE")),
-            read: look(&format!("SELECT record FROM {table} WHERE name = $1")),
+            lock: with_clock(&format!("SELECT record FROM {table} WHERE name = $1 FOR UPDATE")),
+            read: with_clock(&format!("SELECT record FROM {table} WHERE name = $1")),
             update: format!("UPDATE {table} SET record = $2::json WHERE name = $1"),
             insert: format!(
                 "INSERT INTO {table} (name, record) VALUES ($1, $2::json) ON CONFLICT DO NOTHING"
@@ -48,7 +48,7 @@ impl Statements {
 }
 
 /// The clock stands in the outer select, so it is read when the inner one has its lock.
-fn look(record: &str) -> String {
+fn with_clock(record: &str) -> String {
     format!(
         "SELECT row.record::text, clock_timestamp(), pg_postmaster_start_time() \
          FROM (VALUES (0)) AS one LEFT JOIN ({record}) AS row ON true"

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Parameters of libpq that the client of the server reads.
-const OF_LIBPQ: [&str; 18] = [
+const LIBPQ_PARAMETERS: [&str; 18] = [
     "application_name",
     "channel_binding",
     "connect_timeout",
@@ -49,30 +49,30 @@ pub(super) struct Address {
 impl Address {
     /// Takes it out of a URL. No part of it is repeated in an error: it may be a password.
     pub(super) fn take(url: &mut Url) -> Result<Self, InvalidInput> {
-        let (scheme, place) = (url.scheme().to_owned(), url.place().to_owned());
-        if !["postgres", "postgresql"].contains(&&*scheme) || !place.starts_with("//") {
+        let (scheme, location) = (url.scheme().to_owned(), url.place().to_owned());
+        if !["postgres", "postgresql"].contains(&&*scheme) || !location.starts_with("//") {
             let scheme = if scheme == "postgresql" { "postgresql" } else { "postgres" };
             let text = format!("that is no postgres address: use {scheme}://HOST/DATABASE");
             return Err(InvalidInput::new(text));
         }
         // Clients end the credentials at the first @, and would show the rest of a password as a host.
-        let behind_slash = place.trim_start_matches('/').split_once('/');
-        if place.matches('@').count() > 1 || behind_slash.is_some_and(|(_, behind)| behind.contains('@')) {
+        let after_slash = location.trim_start_matches('/').split_once('/');
+        if location.matches('@').count() > 1 || after_slash.is_some_and(|(_, after)| after.contains('@')) {
             let text = "the postgres address has an @ too many, or a / before it: in user and password write %40 for an @, %2F for a /";
             return Err(InvalidInput::new(text));
         }
         // The client takes what is no escape as it is.
-        decoded(&place, "the postgres address")?;
+        decoded(&location, "the postgres address")?;
         let root = url.text("sslrootcert")?;
         let (mode, trust) = take_mode(url, root.is_some())?;
         let (mut rest, mut hosts) = (Vec::new(), Vec::new());
-        for name in OF_LIBPQ {
+        for name in LIBPQ_PARAMETERS {
             let Some(value) = url.raw(name)? else { continue };
             decoded(&value, &format!("parameter {name:?}"))?;
             rest.push(format!("{name}={value}"));
             hosts.extend(Some(value).filter(|_| name.starts_with("host")));
         }
-        let parsed = format!("{scheme}:{place}?{}", rest.join("&")).parse::<Config>();
+        let parsed = format!("{scheme}:{location}?{}", rest.join("&")).parse::<Config>();
         let mut config = parsed.map_err(|error| {
             // What the parser says names the parameter, not its value.
             let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -93,7 +93,7 @@ impl Address {
             && !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
         config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
         // Without the credentials before it and the database behind it.
-        let named = place[2..].split('/').next().and_then(|named| named.rsplit('@').next());
+        let named = location[2..].split('/').next().and_then(|named| named.rsplit('@').next());
         let named = named.filter(|named| !named.is_empty()).map(str::to_owned);
         let hosts = named.or_else(|| hosts.into_iter().next()).unwrap_or_default();
         Ok(Self { config, hosts: decoded(&hosts, "the host")?.into_owned(), trust, root })
@@ -101,15 +101,21 @@ impl Address {
 
     /// What connects to it in this time.
     pub(super) fn dialer(self, timeout: Duration) -> Result<Dialer, StateError> {
-        let Self { mut config, hosts: place, trust, root } = self;
+        let Self { mut config, hosts: server_name, trust, root } = self;
         // So that there is time left for the others if the first one is a black hole.
         let hosts = u32::try_from(count(&config)).unwrap_or(u32::MAX);
         let share = timeout / hosts;
         // The client's own limit ends with the handshake of TCP: one that says nothing after it has no limit.
-        let patience = config.get_connect_timeout().map_or(share, |limit| share.min(*limit));
-        config.connect_timeout(patience);
+        let host_timeout = config.get_connect_timeout().map_or(share, |limit| share.min(*limit));
+        config.connect_timeout(host_timeout);
         let tls = tls::connector(trust, root.as_deref())?;
-        Ok(Dialer { config, place, patience, limit: timeout.min(patience.saturating_mul(hosts)), tls })
+        Ok(Dialer {
+            config,
+            server_name,
+            host_timeout,
+            limit: timeout.min(host_timeout.saturating_mul(hosts)),
+            tls,
+        })
     }
 }
 
@@ -128,11 +134,11 @@ fn take_mode(url: &mut Url, has_root: bool) -> Result<(SslMode, Trust), InvalidI
         ("verify-full", (SslMode::Require, Trust::ChainAndName)),
     ];
     match url.choice("sslmode", &modes)?.unwrap_or((SslMode::Prefer, Trust::Anybody)) {
-        (SslMode::Require, _) if !tls::IS_THERE => Err(InvalidInput::new(
+        (SslMode::Require, _) if !tls::IS_ENABLED => Err(InvalidInput::new(
             "sslmode=require, verify-ca and verify-full need the feature \"postgres-tls\" of interval-queue, \"tls\" of \
              interval-queue-postgres",
         )),
-        (SslMode::Prefer, trust) if !tls::IS_THERE => Ok((SslMode::Disable, trust)),
+        (SslMode::Prefer, trust) if !tls::IS_ENABLED => Ok((SslMode::Disable, trust)),
         mode => Ok(mode),
     }
 }

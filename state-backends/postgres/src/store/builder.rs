@@ -145,7 +145,7 @@ impl Builder {
     pub async fn connect(self) -> Result<PostgresStore, StateError> {
         self.check()?;
         let Self { source, schema, connections, timeout, durability } = self;
-        let (pool, place, dialer) = match source {
+        let (pool, server_name, dialer) = match source {
             Source::Pool(pool) => (pool, "the place of the pool".to_owned(), None),
             Source::Address(address) => {
                 let dialer = address?.dialer(timeout)?;
@@ -161,7 +161,7 @@ impl Builder {
                     .create_timeout(Some(dialer.limit))
                     .build()
                     .map_err(|error| InvalidInput::new(error.to_string()))?;
-                (pool, dialer.place.clone(), Some(dialer))
+                (pool, dialer.server_name.clone(), Some(dialer))
             }
         };
         let listener = |channel: &str| Some(Listener::new(dialer.clone()?, channel, timeout));
@@ -172,7 +172,7 @@ impl Builder {
         let mut inner = Inner {
             pool,
             sessions,
-            place,
+            server_name,
             server,
             schema,
             timeout,

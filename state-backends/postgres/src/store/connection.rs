@@ -19,30 +19,30 @@ use super::{
 
 impl Inner {
     /// One that was not used by others at the same time, once there is one.
-    pub(super) async fn lend(&self) -> Result<Lent, Failure> {
-        let (place, patience) = (&self.place, self.timeout);
+    pub(super) async fn acquire(&self) -> Result<PooledConnection, Failure> {
+        let (server_name, timeout) = (&self.server_name, self.timeout);
         // The pool of an application may know no time-outs.
-        match tokio::time::timeout(patience * 4, self.pool.get()).await {
-            Ok(Ok(client)) => Ok(Lent { client: Some(client), patience, preparing: None }),
-            Ok(Err(PoolError::Backend(error))) => Err(error::of_connect(error, place)),
-            Ok(Err(error)) => Err(error::no_connection(place, &why_none(&error))),
-            Err(_) => Err(error::no_connection(place, "the pool gave none")),
+        match tokio::time::timeout(timeout * 4, self.pool.get()).await {
+            Ok(Ok(client)) => Ok(PooledConnection { client: Some(client), timeout, preparing: None }),
+            Ok(Err(PoolError::Backend(error))) => Err(error::of_connect(error, server_name)),
+            Ok(Err(error)) => Err(error::no_connection(server_name, &pool_failure(&error))),
+            Err(_) => Err(error::no_connection(server_name, "the pool gave none")),
         }
     }
 
     /// What the server answers to one question, in one round trip: a transaction, so that the server does not
     /// wait longer for a lock on a table than this does for the server.
-    pub(super) async fn look(&self, question: &Statement<'_>) -> Result<Vec<Row>, Failure> {
-        let (on, parameters) = (self.lend().await?, question.parameters());
-        let seen = on.query_typed(question.sql, &parameters);
-        let looked = try_join3(on.batch_execute(&self.begin), seen, on.batch_execute("COMMIT"));
-        let looked = on.round_trip(looked).await.map(|((), rows, ())| rows);
-        on.after(looked)
+    pub(super) async fn read(&self, statement: &Statement<'_>) -> Result<Vec<Row>, Failure> {
+        let (on, parameters) = (self.acquire().await?, statement.parameters());
+        let rows = on.query_typed(statement.sql, &parameters);
+        let read = try_join3(on.batch_execute(&self.begin), rows, on.batch_execute("COMMIT"));
+        let read = on.round_trip(read).await.map(|((), rows, ())| rows);
+        on.finish(read)
     }
 }
 
 /// Why a pool gave no connection, for people.
-fn why_none(error: &PoolError) -> Cow<'static, str> {
+fn pool_failure(error: &PoolError) -> Cow<'static, str> {
     match error {
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => "the server does not answer".into(),
         PoolError::Timeout(TimeoutType::Wait) => "all are in use".into(),
@@ -53,20 +53,20 @@ fn why_none(error: &PoolError) -> Cow<'static, str> {
 /// A connection. If this is dropped in the middle of something, the connection serves others once the server
 /// is done with that and has rolled it back: until then it counts, so that the server never has more of them
 /// than the pool may.
-pub(crate) struct Lent {
+pub(crate) struct PooledConnection {
     client: Option<Client>,
-    patience: Duration,
-    preparing: Option<Preparing>,
+    timeout: Duration,
+    preparing: Option<Preparation>,
 }
 
 /// Where statements are prepared.
-struct Preparing {
+struct Preparation {
     sessions: Arc<Sessions>,
     session: Arc<Session>,
 }
 
-impl Preparing {
-    fn told<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+impl Preparation {
+    fn note_mix_up<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
         answer.inspect_err(|error| {
             if is_mixed(error) {
                 self.sessions.mix();
@@ -75,11 +75,11 @@ impl Preparing {
     }
 }
 
-impl Lent {
+impl PooledConnection {
     /// From now on statements that are said again and again are prepared, unless a pooler is known to mix them up.
     pub(super) fn prepare(&mut self, sessions: &Arc<Sessions>) {
         let session = sessions.of(self);
-        self.preparing = session.map(|session| Preparing { sessions: sessions.clone(), session });
+        self.preparing = session.map(|session| Preparation { sessions: sessions.clone(), session });
     }
 
     /// Asks, by what is prepared if there is something.
@@ -87,20 +87,20 @@ impl Lent {
         if let Some(preparing) = &self.preparing
             && let Some(statement) = preparing.session.statement(query)
         {
-            return preparing.told(self.query(&statement, &query.values()).await);
+            return preparing.note_mix_up(self.query(&statement, &query.values()).await);
         }
         self.query_typed(&query.sql, &query.parameters()).await
     }
 
     /// The process of the server, as the beginning of the transaction has told it, if it is the one that has what was
     /// prepared. If not, the transaction must not go on. None: nothing is prepared, so it may be anywhere.
-    pub(crate) fn found_at(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Failure> {
+    pub(crate) fn check_session(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Failure> {
         let Some(preparing) = &self.preparing else { return Ok(None) };
-        let seen = begun.iter().find_map(|message| match message {
+        let session = begun.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?)),
             _ => None,
         });
-        if let Some((process, mark)) = seen
+        if let Some((process, mark)) = session
             && preparing.session.is_at(process, mark)
         {
             return Ok(Some(process));
@@ -131,7 +131,7 @@ impl Lent {
         }
         // It is committed, whatever becomes of the notification.
         let rest = async { while let Ok(Some(_)) = answers.try_next().await {} };
-        let _ = tokio::time::timeout(self.patience, rest).await;
+        let _ = tokio::time::timeout(self.timeout, rest).await;
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Lent {
     async fn prepare_due(&self) -> Result<(), Error> {
         let Some(preparing) = &self.preparing else { return Ok(()) };
         let due = preparing.session.due().into_iter().map(async |(sql, kinds)| {
-            let statement = preparing.told(self.prepare_typed(&sql, &kinds).await)?;
+            let statement = preparing.note_mix_up(self.prepare_typed(&sql, &kinds).await)?;
             preparing.session.keep(sql, statement);
             Ok(())
         });
@@ -168,8 +168,8 @@ impl Lent {
     }
 
     /// Waits for each answer for this time, at least.
-    pub(crate) fn wait_at_least(&mut self, patience: Duration) {
-        self.patience = self.patience.max(patience);
+    pub(crate) fn extend_timeout(&mut self, timeout: Duration) {
+        self.timeout = self.timeout.max(timeout);
     }
 
     /// What the server answers to one round trip, which stores nothing.
@@ -177,7 +177,7 @@ impl Lent {
         &self,
         trip: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(self.patience, trip).await {
+        match tokio::time::timeout(self.timeout, trip).await {
             Ok(answer) => answer.map_err(error::of_query),
             Err(_) => Err(error::no_answer()),
         }
@@ -185,37 +185,37 @@ impl Lent {
 
     /// What the server answers to a round trip that ends in a commit.
     pub(crate) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
-        match tokio::time::timeout(self.patience, trip).await {
+        match tokio::time::timeout(self.timeout, trip).await {
             Ok(answer) => answer.map_err(error::of_commit),
             Err(_) => Err(error::indeterminate(None).into()),
         }
     }
 
     /// To be called at the end: the connection serves others, or is closed if there was trouble with it.
-    pub(crate) fn after<T>(mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) fn finish<T>(mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         match &outcome {
             Ok(_) => drop(self.client.take()),
-            Err(_) => drop(Closing(self.client.take())),
+            Err(_) => drop(CloseOnDrop(self.client.take())),
         }
         outcome
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
-        let (mut closing, patience) = (Closing(Some(client)), self.patience);
+        let (mut closing, timeout) = (CloseOnDrop(Some(client)), self.timeout);
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             let Some(client) = &closing.0 else { return };
-            if let Ok(Ok(())) = tokio::time::timeout(patience, client.batch_execute("ROLLBACK")).await {
+            if let Ok(Ok(())) = tokio::time::timeout(timeout, client.batch_execute("ROLLBACK")).await {
                 drop(closing.0.take());
             }
         });
     }
 }
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = ClientWrapper;
 
     #[allow(clippy::expect_used, reason = "it is none only in drop and after, which end it")]
@@ -225,9 +225,9 @@ impl Deref for Lent {
 }
 
 /// A connection that is closed when this is dropped, and with it goes whatever transaction it has.
-struct Closing(Option<Client>);
+struct CloseOnDrop(Option<Client>);
 
-impl Drop for Closing {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
             drop(Client::take(client));

@@ -25,9 +25,9 @@ type Dialed = (Client, Connection<Socket, <Connector as MakeTlsConnect<Socket>>:
 pub(super) struct Dialer {
     pub(super) config: Config,
     /// Hosts and ports, for errors.
-    pub(super) place: String,
+    pub(super) server_name: String,
     /// For each host until the next one is tried.
-    pub(super) patience: Duration,
+    pub(super) host_timeout: Duration,
     /// For all of them.
     pub(super) limit: Duration,
     pub(super) tls: Connector,
@@ -49,7 +49,7 @@ impl Dialer {
         // The last one has what is left of the time, and tells what is wrong.
         let last = hosts.pop();
         for host in hosts {
-            if let Ok(Ok(dialed)) = timeout(self.patience, host.connect(self.connector())).await {
+            if let Ok(Ok(dialed)) = timeout(self.host_timeout, host.connect(self.connector())).await {
                 return Ok(dialed);
             }
         }

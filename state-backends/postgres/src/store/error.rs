@@ -51,10 +51,10 @@ impl From<StateError> for Failure {
 }
 
 /// The error of an attempt to connect.
-pub(super) fn of_connect(error: Error, place: &str) -> Failure {
+pub(super) fn of_connect(error: Error, server_name: &str) -> Failure {
     // What the client finds wrong is a text, what the network does to it an I/O error.
     if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
-        let text = format!("the address of postgres at {place} does not fit the server: {what}");
+        let text = format!("the address of postgres at {server_name} does not fit the server: {what}");
         return StateError::new(StateErrorKind::Invalid, text).with_source(error).into();
     }
     let kind = match error.code() {
@@ -63,18 +63,18 @@ pub(super) fn of_connect(error: Error, place: &str) -> Failure {
     };
     let text = match (kind, answer_of(&error)) {
         (StateErrorKind::Denied, _) => {
-            format!("postgres at {place} refuses the user, the password or the connection")
+            format!("postgres at {server_name} refuses the user, the password or the connection")
         }
         (StateErrorKind::NotFound, _) => {
-            format!("postgres at {place} has no such database: create it, or name another")
+            format!("postgres at {server_name} has no such database: create it, or name another")
         }
         (_, Answer::Foreign) => {
-            format!("what answers at {place} does not speak as postgres does: check host and port")
+            format!("what answers at {server_name} does not speak as postgres does: check host and port")
         }
         (_, Answer::Ended) => format!(
-            "what answers at {place} ended the connection at once: postgres starts or stops, or check host and port"
+            "what answers at {server_name} ended the connection at once: postgres starts or stops, or check host and port"
         ),
-        (_, Answer::None) => format!("postgres at {place} cannot be reached"),
+        (_, Answer::None) => format!("postgres at {server_name} cannot be reached"),
     };
     StateError::new(kind, text).with_source(error).without_effect().into()
 }
@@ -111,8 +111,8 @@ fn answer_of(error: &Error) -> Answer {
 }
 
 /// No connection in time.
-pub(super) fn no_connection(place: &str, why: &str) -> Failure {
-    let text = format!("no connection to postgres at {place} in time: {why}; the command was not sent");
+pub(super) fn no_connection(server_name: &str, why: &str) -> Failure {
+    let text = format!("no connection to postgres at {server_name} in time: {why}; the command was not sent");
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 

@@ -7,10 +7,10 @@ use interval_queue_store::{Component, Found};
 
 use super::{
     Durability, Inner, PostgresStore,
-    connection::Lent,
+    connection::PooledConnection,
     error::{Failure, RetryAction, no_answer},
     sql::{Statement, begin, literal, quoted},
-    tables::ATTEMPTS,
+    tables::MAX_ATTEMPTS,
 };
 
 /// The oldest server whose statements these are.
@@ -25,7 +25,7 @@ pub(super) struct Server {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    Look,
+    Check,
     Make,
 }
 
@@ -35,9 +35,9 @@ impl Inner {
         let about = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
                      current_database()::text, current_user::text, pg_is_in_recovery(), \
                      current_setting('transaction_read_only')::bool";
-        let mut left = ATTEMPTS;
+        let mut left = MAX_ATTEMPTS;
         let rows = loop {
-            match self.look(&Statement::new(about)).await {
+            match self.read(&Statement::new(about)).await {
                 Err(failure) => check_retry(failure, &mut left)?,
                 Ok(rows) => break rows,
             }
@@ -68,36 +68,36 @@ impl Inner {
 
     /// Returns the SQL that makes the tables of a component, or brings them up to date; `None`: they are. With
     /// [`Purpose::Make`] it is carried out. An error if the tables can be neither used nor made.
-    pub(super) async fn bring_up(
+    pub(super) async fn upgrade(
         &self,
         component: &Component,
         purpose: Purpose,
     ) -> Result<Option<String>, Failure> {
-        let mut left = ATTEMPTS;
+        let mut left = MAX_ATTEMPTS;
         loop {
-            let on = self.lend().await?;
-            let outcome = self.bring_up_on(&on, component, purpose).await;
-            match on.after(outcome) {
+            let on = self.acquire().await?;
+            let outcome = self.upgrade_on(&on, component, purpose).await;
+            match on.finish(outcome) {
                 Err(failure) => check_retry(failure, &mut left)?,
-                brought => return brought,
+                outcome => return outcome,
             }
         }
     }
 
     /// A transaction, so that no lock is waited for longer than the server is, nor held by one who stopped.
-    async fn bring_up_on(
+    async fn upgrade_on(
         &self,
-        on: &Lent,
+        on: &PooledConnection,
         component: &Component,
         purpose: Purpose,
     ) -> Result<Option<String>, Failure> {
         let (schema, Server { database, user }) = (quoted(&self.schema), &self.server);
-        let place = format!("schema {schema} of database {database}");
+        let location = format!("schema {schema} of database {database}");
         let mut beginning = begin(self.timeout, Durability::Full);
         if purpose == Purpose::Make {
             // One process at a time, whichever component it wants.
-            let turn = literal(&format!("interval_queue {}", &self.schema));
-            beginning += &format!("; SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))");
+            let lock_name = literal(&format!("interval_queue {}", &self.schema));
+            beginning += &format!("; SELECT pg_advisory_xact_lock(hashtextextended({lock_name}, 0))");
         }
         // Not to_regclass: it may remember from before the turn was waited for that there was none.
         let what = "WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname = $1) SELECT EXISTS (SELECT FROM ours), \
@@ -108,26 +108,26 @@ impl Inner {
         let parameters = what.parameters();
         let seen = on.query_typed_one(what.sql, &parameters);
         let ((), row) = on.round_trip(try_join(on.batch_execute(&beginning), seen)).await?;
-        let is_there: bool = row.get(0);
+        let has_schema: bool = row.get(0);
         let versions = match row.get(2) {
             false => None,
             true => {
                 let stored = format!("SELECT version::bigint FROM {schema}.{versions}");
                 let rows = on.round_trip(on.query_typed(&stored, &[])).await;
-                let rows = rows.map_err(|failure| denied(failure, component.may_not_use(user, &place)))?;
+                let rows = rows.map_err(|failure| denied(failure, component.may_not_use(user, &location)))?;
                 // One that is null is no version.
                 Some(rows.iter().map(|row| row.try_get(0).unwrap_or(0)).collect())
             }
         };
         let advice = "choose another schema";
-        let version = component.version(&Found { place: &place, advice, table: row.get(1), versions })?;
+        let version = component.version(&Found { place: &location, advice, table: row.get(1), versions })?;
         // Even to find that a schema is there takes the right to create one.
-        let create = if is_there { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
+        let create = if has_schema { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
         let steps = component.steps(version);
         let steps = steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema};\n{steps}"));
         if let (Some(steps), Purpose::Make) = (&steps, purpose) {
             let made = on.round_trip(on.batch_execute(steps)).await;
-            made.map_err(|failure| denied(failure, component.may_not_migrate(user, &place, version)))?;
+            made.map_err(|failure| denied(failure, component.may_not_migrate(user, &location, version)))?;
         }
         on.commit(on.batch_execute("COMMIT")).await?;
         Ok(steps)
@@ -142,7 +142,7 @@ impl PostgresStore {
     ///
     /// Those of [`Component::version`], and `Denied` if the user may not make or change them.
     pub async fn migrate(&self, component: &Component) -> Result<(), StateError> {
-        let made = self.0.bring_up(component, Purpose::Make).await;
+        let made = self.0.upgrade(component, Purpose::Make).await;
         made.map(drop).map_err(|failure| failure.error)
     }
 
@@ -152,8 +152,8 @@ impl PostgresStore {
         component: &Component,
         makes: bool,
     ) -> Result<Option<String>, StateError> {
-        let purpose = if makes { Purpose::Make } else { Purpose::Look };
-        self.0.bring_up(component, purpose).await.map_err(|failure| failure.error)
+        let purpose = if makes { Purpose::Make } else { Purpose::Check };
+        self.0.upgrade(component, purpose).await.map_err(|failure| failure.error)
     }
 }
 

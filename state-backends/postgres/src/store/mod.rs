@@ -22,10 +22,10 @@ use tokio_postgres::types::Type;
 pub use self::builder::{Builder, Durability};
 use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, watch::Listener};
 pub(crate) use self::{
-    connection::Lent,
+    connection::PooledConnection,
     error::{Failure, RetryAction},
     sql::{Query, Statement, begin_at, literal, quoted},
-    tables::{ATTEMPTS, Tables},
+    tables::{MAX_ATTEMPTS, Tables},
 };
 
 /// Connections to a PostgreSQL, and the schema in it that is used. Cloning gives another handle to the same
@@ -37,7 +37,7 @@ struct Inner {
     pool: Pool,
     sessions: Arc<Sessions>,
     /// Hosts and ports, for errors.
-    place: String,
+    server_name: String,
     server: Server,
     schema: String,
     timeout: Duration,
@@ -106,34 +106,34 @@ impl PostgresStore {
     }
 
     /// Tells these names on that channel.
-    pub(crate) async fn tell_tasks(&self, names: &[String]) -> Result<(), StateError> {
-        let on = self.0.lend().await.map_err(|failure| failure.error)?;
-        let told = on.round_trip(on.batch_execute(&self.telling_tasks(names))).await;
-        on.after(told).map_err(|failure| failure.error)
+    pub(crate) async fn notify_tasks(&self, names: &[String]) -> Result<(), StateError> {
+        let on = self.0.acquire().await.map_err(|failure| failure.error)?;
+        let notified = on.round_trip(on.batch_execute(&self.notification_sql(names))).await;
+        on.finish(notified).map_err(|failure| failure.error)
     }
 
     /// The same in SQL, as a transaction of its own. That it is flushed nobody has to wait for.
-    pub(crate) fn telling_tasks(&self, names: &[String]) -> String {
+    pub(crate) fn notification_sql(&self, names: &[String]) -> String {
         let channel = quoted(&channel_of_tasks(self.schema()));
-        let tell = |name: &String| format!("; NOTIFY {channel}, {}", literal(name));
-        "SET LOCAL synchronous_commit = off".to_owned() + &names.iter().map(tell).collect::<String>()
+        let notify = |name: &String| format!("; NOTIFY {channel}, {}", literal(name));
+        "SET LOCAL synchronous_commit = off".to_owned() + &names.iter().map(notify).collect::<String>()
     }
 
     /// What tells a name on that channel within a transaction.
-    pub(crate) fn notice_of_tasks(&self, name: String) -> Query {
+    pub(crate) fn notification_query(&self, name: String) -> Query {
         Query::new("SELECT pg_notify($1, $2)")
             .with(channel_of_tasks(self.schema()), Type::TEXT)
             .with(name, Type::TEXT)
     }
 
     /// How long a transaction waits for what others hold, and for its client.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn lock_timeout(&self) -> Duration {
         self.0.timeout / 2
     }
 
     /// The settings of a transaction with this patience, and these, in one statement.
-    pub(crate) fn settings(&self, patience: Duration, settings: &[(&str, &str)]) -> String {
-        sql::settings(patience, self.0.durability, settings)
+    pub(crate) fn settings(&self, lock_timeout: Duration, settings: &[(&str, &str)]) -> String {
+        sql::settings(lock_timeout, self.0.durability, settings)
     }
 }
 

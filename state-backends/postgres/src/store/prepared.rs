@@ -20,19 +20,19 @@ use tokio_postgres::{Error, Statement, error::SqlState, types::Type};
 use super::sql::Query;
 
 /// A statement is prepared once a connection has said it so often.
-const OFTEN: u32 = 2;
+const MIN_USES: u32 = 2;
 /// So many statements of a connection are counted, and prepared, at most: the server keeps a plan of each.
-const MOST: usize = 200;
+const MAX_STATEMENTS: usize = 200;
 
 /// Asks for the process of the server and the mark that its session has. It is not prepared itself.
-pub(super) const SEEN: &str = "SELECT pg_catalog.pg_backend_pid(), \
+pub(super) const SESSION_QUERY: &str = "SELECT pg_catalog.pg_backend_pid(), \
     coalesce(pg_catalog.current_setting('interval_queue.session', true), '')";
 
 /// The sessions of the connections of a store.
 #[derive(Default)]
 pub(super) struct Sessions {
     are_mixed: AtomicBool,
-    known: Mutex<HashMap<usize, Arc<Session>>>,
+    by_cache: Mutex<HashMap<usize, Arc<Session>>>,
 }
 
 impl Sessions {
@@ -41,14 +41,14 @@ impl Sessions {
         if self.are_mixed() {
             return None;
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = Arc::as_ptr(&client.statement_cache) as usize;
-        if let Some(session) = known.get(&place).filter(|session| session.client.strong_count() > 0) {
+        let mut by_cache = self.by_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = Arc::as_ptr(&client.statement_cache) as usize;
+        if let Some(session) = by_cache.get(&address).filter(|session| session.client.strong_count() > 0) {
             return Some(session.clone());
         }
-        known.retain(|_, session| session.client.strong_count() > 0);
+        by_cache.retain(|_, session| session.client.strong_count() > 0);
         let session = Arc::new(Session::new(&client.statement_cache));
-        drop(known.insert(place, session.clone()));
+        drop(by_cache.insert(address, session.clone()));
         Some(session)
     }
 
@@ -87,7 +87,7 @@ struct State {
 }
 
 enum Use {
-    Said(u32, Vec<Type>),
+    Counted(u32, Vec<Type>),
     Prepared(Statement),
 }
 
@@ -128,9 +128,9 @@ impl Session {
         let count = statements.len();
         match statements.get_mut(query.sql.as_ref()) {
             Some(Use::Prepared(statement)) => return Some(statement.clone()),
-            Some(Use::Said(times, _)) => *times = times.saturating_add(1),
-            None if count < MOST => {
-                drop(statements.insert(query.sql.to_string(), Use::Said(1, query.kinds())));
+            Some(Use::Counted(times, _)) => *times = times.saturating_add(1),
+            None if count < MAX_STATEMENTS => {
+                drop(statements.insert(query.sql.to_string(), Use::Counted(1, query.kinds())));
             }
             None => {}
         }
@@ -145,8 +145,8 @@ impl Session {
         }
         let mut due = Vec::new();
         for (sql, statement) in &mut state.statements {
-            if let Use::Said(times, kinds) = statement
-                && *times >= OFTEN
+            if let Use::Counted(times, kinds) = statement
+                && *times >= MIN_USES
             {
                 *times = 0;
                 due.push((sql.clone(), kinds.clone()));

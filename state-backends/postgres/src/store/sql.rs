@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 
 use tokio_postgres::types::{ToSql, Type};
 
-use super::{Durability, prepared::SEEN};
+use super::{Durability, prepared::SESSION_QUERY};
 
 /// A statement and the texts that stand for `$1`, `$2` and so on.
 pub(crate) struct Statement<'a> {
@@ -32,8 +32,8 @@ impl<'a> Statement<'a> {
 /// Begins a transaction that waits only so long for what others hold, and for its client. Names mean what
 /// they mean to the server, whatever an application calls `clock_timestamp` or `json` in a schema that its
 /// users search first.
-pub(super) fn begin(patience: Duration, durability: Durability) -> String {
-    let millis = patience.as_millis();
+pub(super) fn begin(lock_timeout: Duration, durability: Durability) -> String {
+    let millis = lock_timeout.as_millis();
     let commit = match durability {
         Durability::Full => "",
         Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
@@ -47,13 +47,13 @@ pub(super) fn begin(patience: Duration, durability: Durability) -> String {
 /// Begins a transaction with this isolation, and asks for the process of the server and the [mark](super::prepared) of
 /// its session.
 pub(crate) fn begin_at(isolation: &str) -> String {
-    format!("BEGIN ISOLATION LEVEL {isolation}; {SEEN}")
+    format!("BEGIN ISOLATION LEVEL {isolation}; {SESSION_QUERY}")
 }
 
 /// The settings of [`begin`] and more, of which one may be another search path, for a transaction that has begun: one
 /// statement that can be prepared, since to parse and plan it takes longer than to carry it out.
-pub(super) fn settings(patience: Duration, durability: Durability, more: &[(&str, &str)]) -> String {
-    let millis = patience.as_millis().to_string();
+pub(super) fn settings(lock_timeout: Duration, durability: Durability, more: &[(&str, &str)]) -> String {
+    let millis = lock_timeout.as_millis().to_string();
     let mut settings = vec![("lock_timeout", &*millis), ("idle_in_transaction_session_timeout", &*millis)];
     if durability == Durability::Relaxed {
         settings.push(("synchronous_commit", "off"));

@@ -12,14 +12,14 @@ use tokio_postgres::Row;
 
 use super::{
     PostgresStore,
-    connection::Lent,
+    connection::PooledConnection,
     error::{Failure, RetryAction},
     migrate::Purpose,
     sql::Statement,
 };
 
 /// How often a transaction is tried that certainly stored nothing.
-pub(crate) const ATTEMPTS: u32 = 3;
+pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
 /// The tables of one component in the schema of a store. They are made by the first transaction.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Tables {
     store: PostgresStore,
     component: Component,
     /// Whether they are there and up to date, as far as is known.
-    are_made: Arc<AtomicBool>,
+    is_current: Arc<AtomicBool>,
 }
 
 /// What comes of a transaction, and what is stored before that may be told. The first statement has to find
@@ -37,18 +37,18 @@ pub(crate) type Decided<'a, T> = (T, Vec<Statement<'a>>);
 impl PostgresStore {
     /// The tables of a component. Those that are not there yet are no error, others than its are.
     pub(crate) async fn tables(&self, component: Component) -> Result<Tables, StateError> {
-        let missing = self.0.bring_up(&component, Purpose::Look).await.map_err(|failure| failure.error)?;
-        Ok(Tables { store: self.clone(), component, are_made: Arc::new(missing.is_none().into()) })
+        let missing = self.0.upgrade(&component, Purpose::Check).await.map_err(|failure| failure.error)?;
+        Ok(Tables { store: self.clone(), component, is_current: Arc::new(missing.is_none().into()) })
     }
 }
 
 impl Tables {
     /// Looks, in one round trip and without a lock. None: there are no tables.
-    pub(crate) async fn look(&self, question: &Statement<'_>) -> Result<Option<Vec<Row>>, StateError> {
-        let mut left = ATTEMPTS;
+    pub(crate) async fn read(&self, query: &Statement<'_>) -> Result<Option<Vec<Row>>, StateError> {
+        let mut left = MAX_ATTEMPTS;
         loop {
             left -= 1;
-            match self.store.0.look(question).await {
+            match self.store.0.read(query).await {
                 Ok(rows) => return Ok(Some(rows)),
                 Err(Failure { action: RetryAction::MakeTables, .. }) => return Ok(None),
                 Err(Failure { action: RetryAction::Retry, .. }) if left > 0 => {}
@@ -64,19 +64,19 @@ impl Tables {
     /// whether it was stored; with any other one nothing was. What the server takes back is tried again.
     pub(crate) async fn transact<'a, T>(
         &self,
-        question: &Statement<'_>,
+        query: &Statement<'_>,
         decide: impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
     ) -> Result<T, StateError> {
-        let mut left = ATTEMPTS;
+        let mut left = MAX_ATTEMPTS;
         loop {
             left -= 1;
-            match self.transact_once(question, &decide).await {
+            match self.transact_once(query, &decide).await {
                 Ok(answer) => return answer,
                 Err(failure) if left == 0 || failure.action == RetryAction::GiveUp => {
                     return Err(failure.error);
                 }
                 Err(Failure { action: RetryAction::MakeTables, .. }) => {
-                    self.are_made.store(false, Ordering::Relaxed)
+                    self.is_current.store(false, Ordering::Relaxed)
                 }
                 Err(_) => {}
             }
@@ -85,30 +85,30 @@ impl Tables {
 
     async fn transact_once<'a, T>(
         &self,
-        question: &Statement<'_>,
+        query: &Statement<'_>,
         decide: &impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
     ) -> Result<Result<T, StateError>, Failure> {
         self.make().await?;
-        let on = self.store.0.lend().await?;
-        let answer = self.two_trips(&on, question, decide).await;
-        on.after(answer)
+        let on = self.store.0.acquire().await?;
+        let answer = self.two_trips(&on, query, decide).await;
+        on.finish(answer)
     }
 
     /// A connection for one transaction.
-    pub(crate) async fn lend(&self) -> Result<Lent, Failure> {
-        self.store.0.lend().await
+    pub(crate) async fn acquire(&self) -> Result<PooledConnection, Failure> {
+        self.store.0.acquire().await
     }
 
     /// The same, where statements that are said again and again are prepared.
-    pub(crate) async fn lend_preparing(&self) -> Result<Lent, Failure> {
-        let mut on = self.lend().await?;
+    pub(crate) async fn acquire_preparing(&self) -> Result<PooledConnection, Failure> {
+        let mut on = self.acquire().await?;
         on.prepare(&self.store.0.sessions);
         Ok(on)
     }
 
     /// Whether there are tables, and such as this program knows.
-    pub(crate) async fn are_there(&self) -> Result<bool, StateError> {
-        let found = self.store.0.bring_up(&self.component, Purpose::Look).await;
+    pub(crate) async fn are_current(&self) -> Result<bool, StateError> {
+        let found = self.store.0.upgrade(&self.component, Purpose::Check).await;
         found.map(|missing| missing.is_none()).map_err(|failure| failure.error)
     }
 
@@ -122,7 +122,7 @@ impl Tables {
         match failure.action {
             _ if *left == 0 => return Err(failure.error),
             RetryAction::GiveUp => return Err(failure.error),
-            RetryAction::MakeTables => self.are_made.store(false, Ordering::Relaxed),
+            RetryAction::MakeTables => self.is_current.store(false, Ordering::Relaxed),
             RetryAction::Retry => {}
         }
         Ok(())
@@ -130,23 +130,23 @@ impl Tables {
 
     /// Makes the tables, if they are not there as far as is known.
     pub(crate) async fn make(&self) -> Result<(), Failure> {
-        if !self.are_made.load(Ordering::Relaxed) {
-            self.store.0.bring_up(&self.component, Purpose::Make).await?;
-            self.are_made.store(true, Ordering::Relaxed);
+        if !self.is_current.load(Ordering::Relaxed) {
+            self.store.0.upgrade(&self.component, Purpose::Make).await?;
+            self.is_current.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
     async fn two_trips<'a, T>(
         &self,
-        on: &Lent,
-        question: &Statement<'_>,
+        on: &PooledConnection,
+        query: &Statement<'_>,
         decide: &impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
     ) -> Result<Result<T, StateError>, Failure> {
-        for _ in 0..ATTEMPTS {
-            let parameters = question.parameters();
-            let asked = on.query_typed_one(question.sql, &parameters);
-            let ((), row) = on.round_trip(try_join(on.batch_execute(&self.store.0.begin), asked)).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let parameters = query.parameters();
+            let row = on.query_typed_one(query.sql, &parameters);
+            let ((), row) = on.round_trip(try_join(on.batch_execute(&self.store.0.begin), row)).await?;
             let (answer, statements) = match decide(&row) {
                 Ok((answer, statements)) if !statements.is_empty() => (answer, statements),
                 refused => {

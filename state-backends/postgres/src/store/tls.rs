@@ -11,14 +11,14 @@ pub(super) enum Trust {
 }
 
 #[cfg(feature = "tls")]
-pub(super) use there::{Connector, connector};
+pub(super) use enabled::{Connector, connector};
 #[cfg(feature = "tls")]
-pub(super) const IS_THERE: bool = true;
+pub(super) const IS_ENABLED: bool = true;
 
 #[cfg(not(feature = "tls"))]
 pub(super) use tokio_postgres::NoTls as Connector;
 #[cfg(not(feature = "tls"))]
-pub(super) const IS_THERE: bool = false;
+pub(super) const IS_ENABLED: bool = false;
 
 #[cfg(not(feature = "tls"))]
 pub(super) fn connector(_: Trust, _: Option<&str>) -> Result<Connector, StateError> {
@@ -26,7 +26,7 @@ pub(super) fn connector(_: Trust, _: Option<&str>) -> Result<Connector, StateErr
 }
 
 #[cfg(feature = "tls")]
-mod there {
+mod enabled {
     use std::sync::Arc;
 
     use interval_queue_contract::{InvalidInput, StateErrorKind};
@@ -124,8 +124,8 @@ mod there {
             certificate: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, rustls::Error> {
-            let known = &self.provider.signature_verification_algorithms;
-            rustls::crypto::verify_tls12_signature(message, certificate, signature, known)
+            let algorithms = &self.provider.signature_verification_algorithms;
+            rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
         }
 
         fn verify_tls13_signature(
@@ -134,8 +134,8 @@ mod there {
             certificate: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, rustls::Error> {
-            let known = &self.provider.signature_verification_algorithms;
-            rustls::crypto::verify_tls13_signature(message, certificate, signature, known)
+            let algorithms = &self.provider.signature_verification_algorithms;
+            rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -16,7 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
 use super::{dialing::Dialer, error, sql::quoted};
 
 /// How soon the system asks whether a silent connection is still there, and how often until it gives it up.
-const SILENCE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
 
 /// Where watching begins.
 pub(super) struct Listener {
@@ -24,56 +24,59 @@ pub(super) struct Listener {
     channel: String,
     timeout: Duration,
     /// The connection that there is, as long as a stream holds it.
-    listening: tokio::sync::Mutex<Weak<Listening>>,
+    listening: tokio::sync::Mutex<Weak<ListenerConnection>>,
 }
 
 impl Listener {
     pub(super) fn new(mut dialer: Dialer, channel: &str, timeout: Duration) -> Self {
-        let (idle, interval, retries) = SILENCE;
+        let (idle, interval, retries) = KEEPALIVE;
         dialer.config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(retries);
         Self { dialer, channel: channel.to_owned(), timeout, listening: Default::default() }
     }
 
     pub(super) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
-        let joined = tokio::time::timeout(self.timeout, self.join(name)).await;
+        let joined = tokio::time::timeout(self.timeout, self.subscribe(name)).await;
         // With the last stream the connection goes.
         let joined = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
-        let heard = unfold(joined, |mut joined| async {
+        let changes = unfold(joined, |mut joined| async {
             joined.0.changed().await.ok()?;
             Some(((), joined))
         });
-        Ok(heard.fuse().boxed())
+        Ok(changes.fuse().boxed())
     }
 
     /// Over the connection that there is, or else a new one.
-    async fn join(&self, name: &str) -> Result<(watch::Receiver<()>, Arc<Listening>), StateError> {
+    async fn subscribe(
+        &self,
+        name: &str,
+    ) -> Result<(watch::Receiver<()>, Arc<ListenerConnection>), StateError> {
         let mut current = self.listening.lock().await;
-        let known = current.upgrade().and_then(|listening| Some((listening.join(name)?, listening)));
-        if let Some(known) = known {
-            return Ok(known);
+        let existing = current.upgrade().and_then(|listening| Some((listening.subscribe(name)?, listening)));
+        if let Some(existing) = existing {
+            return Ok(existing);
         }
         let listening = self.listen().await?;
         *current = Arc::downgrade(&listening);
-        let items = listening.join(name);
+        let items = listening.subscribe(name);
         Ok((items.ok_or_else(|| error::no_answer().error)?, listening))
     }
 
-    async fn listen(&self) -> Result<Arc<Listening>, StateError> {
+    async fn listen(&self) -> Result<Arc<ListenerConnection>, StateError> {
         let dialed = self.dialer.dial().await;
         let (client, connection) =
-            dialed.map_err(|error| error::of_connect(error, &self.dialer.place).error)?;
+            dialed.map_err(|error| error::of_connect(error, &self.dialer.server_name).error)?;
         let watchers = Arc::new(Mutex::new(Some(HashMap::new())));
-        let task = tokio::spawn(hear(connection, Hearing(watchers.clone()))).abort_handle();
-        let listening = Arc::new(Listening { watchers, task, client });
+        let task = tokio::spawn(forward(connection, StreamEnd(watchers.clone()))).abort_handle();
+        let listening = Arc::new(ListenerConnection { watchers, task, client });
         let listen = format!("LISTEN {}", quoted(&self.channel));
-        let begun = listening.client.batch_execute(&listen).await;
-        begun.map_err(|error| error::of_query(error).error)?;
+        let started = listening.client.batch_execute(&listen).await;
+        started.map_err(|error| error::of_query(error).error)?;
         Ok(listening)
     }
 }
 
 /// A connection that listens, until this is dropped.
-struct Listening {
+struct ListenerConnection {
     watchers: Watchers,
     task: AbortHandle,
     client: Client,
@@ -82,39 +85,39 @@ struct Listening {
 /// What tells the watchers of each name; none once the connection has ended.
 type Watchers = Arc<Mutex<Option<HashMap<String, watch::Sender<()>>>>>;
 
-impl Listening {
+impl ListenerConnection {
     /// One more who watches; none: the connection has ended.
-    fn join(&self, name: &str) -> Option<watch::Receiver<()>> {
+    fn subscribe(&self, name: &str) -> Option<watch::Receiver<()>> {
         let mut watchers = lock(&self.watchers);
         let watchers = watchers.as_mut()?;
         // Those who have left are forgotten when others come.
-        watchers.retain(|_, told| told.receiver_count() > 0);
+        watchers.retain(|_, sender| sender.receiver_count() > 0);
         Some(watchers.entry(name.to_owned()).or_default().subscribe())
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListenerConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Ends the streams, also if the runtime that their connection belongs to drops it.
-struct Hearing(Watchers);
+struct StreamEnd(Watchers);
 
-impl Drop for Hearing {
+impl Drop for StreamEnd {
     fn drop(&mut self) {
         *lock(&self.0) = None;
     }
 }
 
 /// Passes on what is told. When the connection ends, so do the streams.
-async fn hear<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, hearing: Hearing) {
+async fn forward<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, stream_end: StreamEnd) {
     let ended = loop {
         match poll_fn(|context| connection.poll_message(context)).await {
-            Some(Ok(AsyncMessage::Notification(told))) => {
-                let watchers = lock(&hearing.0);
-                if let Some(watchers) = watchers.as_ref().and_then(|all| all.get(told.payload())) {
+            Some(Ok(AsyncMessage::Notification(notification))) => {
+                let watchers = lock(&stream_end.0);
+                if let Some(watchers) = watchers.as_ref().and_then(|all| all.get(notification.payload())) {
                     watchers.send_replace(());
                 }
             }

@@ -77,24 +77,24 @@ impl PostgresTasks {
             transaction.batch_execute(KEEP),
         )
         .await;
-        saved.map_err(notified)?;
+        saved.map_err(completion_error)?;
         if let Err(error) = completed {
-            transaction.batch_execute(UNDO).await.map_err(notified)?;
-            return Err(notified(error));
+            transaction.batch_execute(UNDO).await.map_err(completion_error)?;
+            return Err(completion_error(error));
         }
-        kept.map_err(notified)?;
+        kept.map_err(completion_error)?;
         Ok(Completed::new(completion, state))
     }
 }
 
-fn notified(error: Error) -> StateError {
-    let said = error.as_db_error().map(|error| error.message().to_owned());
-    let (kind, text) = match (error.code(), said) {
-        (Some(code), Some(said)) if *code == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE => {
-            (StateErrorKind::Superseded, said)
+fn completion_error(error: Error) -> StateError {
+    let message = error.as_db_error().map(|error| error.message().to_owned());
+    let (kind, text) = match (error.code(), message) {
+        (Some(code), Some(message)) if *code == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE => {
+            (StateErrorKind::Superseded, message)
         }
-        (Some(code), Some(said)) if *code == SqlState::INVALID_PARAMETER_VALUE => {
-            (StateErrorKind::Invalid, said)
+        (Some(code), Some(message)) if *code == SqlState::INVALID_PARAMETER_VALUE => {
+            (StateErrorKind::Invalid, message)
         }
         (Some(code), _)
             if *code == SqlState::INVALID_SCHEMA_NAME || *code == SqlState::UNDEFINED_FUNCTION =>
@@ -102,8 +102,8 @@ fn notified(error: Error) -> StateError {
             let text = "there are no tasks in this schema of the database: is it the one of the queue?";
             (StateErrorKind::NotFound, text.to_owned())
         }
-        (_, Some(said)) => {
-            (StateErrorKind::Unreachable, format!("postgres does not complete the run: {said}"))
+        (_, Some(message)) => {
+            (StateErrorKind::Unreachable, format!("postgres does not complete the run: {message}"))
         }
         _ => (
             StateErrorKind::Unreachable,

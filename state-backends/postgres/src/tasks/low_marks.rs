@@ -17,7 +17,7 @@ use tokio_postgres::types::Type;
 
 use super::{
     row_reader::micros,
-    transaction::Begun,
+    transaction::TransactionStart,
     view::{ReadSet, ReadyResult, Target, Written},
 };
 use crate::store::Query;
@@ -67,14 +67,14 @@ impl LowMarks {
 
     /// Lowers floors to what a command has made ready. They are locked in the order of their kinds and priorities,
     /// after all else.
-    pub(super) fn lowered(self, begun: &Begun, written: &Written) -> Option<Query> {
+    pub(super) fn lower(self, start: &TransactionStart, written: &Written) -> Option<Query> {
         if !self.exist() {
             return None;
         }
-        if written.queue.as_ref().is_some_and(|queue| queue.settings.ageing != begun.ageing) {
+        if written.queue.as_ref().is_some_and(|queue| queue.settings.ageing != start.ageing) {
             // What is added from now on may be due before what was ready.
             let sql = "DELETE FROM interval_queue_task_low_mark WHERE queue = $1";
-            return Some(Query::new(sql).with(begun.number, Type::INT8));
+            return Some(Query::new(sql).with(start.number, Type::INT8));
         }
         let first_dues = first_dues(written.after().filter(|task| task.state == State::Ready));
         if first_dues.is_empty() {
@@ -83,13 +83,13 @@ impl LowMarks {
         let sql = "UPDATE interval_queue_task_low_mark AS f SET due = n.due \
                    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
                    WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND f.due > n.due";
-        Some(with_first_dues(Query::new(sql).with(begun.number, Type::INT8), &first_dues))
+        Some(with_first_dues(Query::new(sql).with(start.number, Type::INT8), &first_dues))
     }
 
     /// What a step makes of floors that is alone at the queue.
     pub(super) fn after_step(
         self,
-        begun: &Begun,
+        start: &TransactionStart,
         is_full_scan: bool,
         read_set: &ReadSet,
         written: &Written,
@@ -97,17 +97,17 @@ impl LowMarks {
         let mut all = Vec::new();
         let is_maintenance = written.queue.is_some();
         if self.exist() && (is_maintenance || is_full_scan) {
-            all.extend(read_set.ready().map(|result| raise(begun, is_full_scan, result)));
+            all.extend(read_set.ready().map(|result| raise(start, is_full_scan, result)));
         }
-        all.extend(self.lowered(begun, written));
+        all.extend(self.lower(start, written));
         if is_maintenance {
-            all.extend(create(begun.number, written));
+            all.extend(create(start.number, written));
         }
         if is_full_scan {
             let sql = format!(
                 "DELETE FROM interval_queue_task_low_mark WHERE queue = $1 AND interval_queue_task_dead() < {DEAD_ROWS_TO_DROP}"
             );
-            all.push(Query::new(sql).with(begun.number, Type::INT8));
+            all.push(Query::new(sql).with(start.number, Type::INT8));
         }
         all
     }
@@ -115,7 +115,7 @@ impl LowMarks {
 
 /// Raises floors to what was found, or below the clock where that was all there is. Without floors it is sure, and
 /// may be lower than one.
-fn raise(begun: &Begun, is_full_scan: bool, result: ReadyResult<'_>) -> Query {
+fn raise(start: &TransactionStart, is_full_scan: bool, result: ReadyResult<'_>) -> Query {
     let sql = "UPDATE interval_queue_task_low_mark AS f \
                SET due = CASE WHEN $6 THEN n.due ELSE greatest(f.due, n.due) END, \
                looked = CASE WHEN $6 THEN $7 ELSE f.looked END \
@@ -126,13 +126,13 @@ fn raise(begun: &Begun, is_full_scan: bool, result: ReadyResult<'_>) -> Query {
                WHERE f.queue = $1 AND f.kind = ANY ($10) AND f.priority >= $11 AND ($5 OR n.due IS NOT NULL)) AS n \
                WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND ($6 OR f.due < n.due)";
     let query =
-        with_first_dues(Query::new(sql).with(begun.number, Type::INT8), &first_dues(result.tasks.iter()));
+        with_first_dues(Query::new(sql).with(start.number, Type::INT8), &first_dues(result.tasks.iter()));
     let query = query
         .with(result.is_complete, Type::BOOL)
         .with(is_full_scan, Type::BOOL)
-        .with(micros(begun.now), Type::INT8)
-        .with(micros(begun.now) - micros(IDLE_LAG), Type::INT8)
-        .with(micros(begun.ageing), Type::INT8);
+        .with(micros(start.now), Type::INT8)
+        .with(micros(start.now) - micros(IDLE_LAG), Type::INT8)
+        .with(micros(start.ageing), Type::INT8);
     with_kinds(query, result.kinds, result.at_least)
 }
 

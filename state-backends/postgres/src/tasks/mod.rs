@@ -30,12 +30,12 @@ use self::{
 };
 use crate::{
     PostgresStore,
-    store::{ATTEMPTS, Failure, RetryAction, Tables, quoted},
+    store::{Failure, MAX_ATTEMPTS, RetryAction, Tables, quoted},
 };
 
 /// How often a command is tried that certainly stored nothing. Of many who add a task with one unique name at once, one
 /// is the first; the others may meet a second one.
-const TRIES: u32 = 6;
+const MAX_TRIES: u32 = 6;
 
 /// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
@@ -56,7 +56,7 @@ pub struct PostgresTasks {
     tables: Tables,
     clock: Option<Clock>,
     headers: QueueHeaders,
-    news: News,
+    notifier: Notifier,
 }
 
 impl PostgresTasks {
@@ -83,7 +83,7 @@ impl PostgresTasks {
             tables,
             clock: None,
             headers: QueueHeaders::default(),
-            news: News::new(store),
+            notifier: Notifier::new(store),
         })
     }
 
@@ -121,10 +121,10 @@ impl PostgresTasks {
     /// The settings of a transaction. Without these the server would now and then take a plan that goes through a whole
     /// table; compiling it takes longer than carrying it out.
     fn settings(&self, command: &Command) -> String {
-        let patience = match command {
+        let lock_timeout = match command {
             // So that a step that is held up does not cost its worker the lease.
-            Command::Step(step) => self.store.patience().min(step.lease.to_duration() / 8),
-            _ => self.store.patience(),
+            Command::Step(step) => self.store.lock_timeout().min(step.lease.to_duration() / 8),
+            _ => self.store.lock_timeout(),
         };
         let path = format!("pg_catalog, {}, pg_temp", quoted(self.schema()));
         let mut settings = vec![
@@ -138,16 +138,18 @@ impl PostgresTasks {
         if is_usual(command) {
             settings.push(("plan_cache_mode", "force_generic_plan"));
         }
-        self.store.settings(patience.max(Duration::from_millis(1)), &settings)
+        self.store.settings(lock_timeout.max(Duration::from_millis(1)), &settings)
     }
 
-    async fn look(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
-        let mut left = ATTEMPTS;
+    async fn read(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
+        let mut left = MAX_ATTEMPTS;
         loop {
-            match self.once(Mode::Read, queue, command).await {
+            match self.attempt_once(Mode::Read, queue, command).await {
                 Ok(Attempt::Done(reply, _)) => return reply,
                 Ok(Attempt::NeedsExclusive | Attempt::Retry) => {}
-                Err(Failure { action: RetryAction::MakeTables, .. }) if !self.tables.are_there().await? => {
+                Err(Failure { action: RetryAction::MakeTables, .. })
+                    if !self.tables.are_current().await? =>
+                {
                     return self.read_nothing(command);
                 }
                 Err(failure) => self.tables.check_retry(failure, &mut left)?,
@@ -156,23 +158,23 @@ impl PostgresTasks {
     }
 
     async fn store(&self, mut mode: Mode, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
-        let mut left = TRIES;
+        let mut left = MAX_TRIES;
         loop {
             let made = self.tables.make().await;
             let attempt = match made {
-                Ok(()) => self.once(mode, queue, command).await,
+                Ok(()) => self.attempt_once(mode, queue, command).await,
                 Err(failure) => Err(failure),
             };
             match attempt {
-                Ok(Attempt::Done(reply, is_unnotified)) => {
-                    if is_unnotified {
-                        self.news.tell(queue);
+                Ok(Attempt::Done(reply, is_notification_pending)) => {
+                    if is_notification_pending {
+                        self.notifier.notify_later(queue);
                     }
                     return reply;
                 }
                 Ok(Attempt::NeedsExclusive) => {
                     if mode == Mode::Shared {
-                        self.headers.deter(queue, self.clock());
+                        self.headers.prefer_exclusive(queue, self.clock());
                     }
                     mode = Mode::Exclusive;
                 }
@@ -183,26 +185,31 @@ impl PostgresTasks {
         }
     }
 
-    async fn once(&self, mode: Mode, queue: &QueueName, command: &Command) -> Result<Attempt, Failure> {
+    async fn attempt_once(
+        &self,
+        mode: Mode,
+        queue: &QueueName,
+        command: &Command,
+    ) -> Result<Attempt, Failure> {
         let mut on = match is_usual(command) {
-            true => self.tables.lend_preparing().await?,
-            false => self.tables.lend().await?,
+            true => self.tables.acquire_preparing().await?,
+            false => self.tables.acquire().await?,
         };
         if matches!(command, Command::Change(Change::Recount)) {
-            on.wait_at_least(RECOUNT_TIMEOUT);
+            on.extend_timeout(RECOUNT_TIMEOUT);
         }
         let outcome = self.attempt(&on, mode, queue, command).await;
-        on.after(outcome)
+        on.finish(outcome)
     }
 
     async fn names(&self) -> Result<Vec<Row>, Failure> {
-        let on = self.tables.lend().await?;
+        let on = self.tables.acquire().await?;
         let (begin, settings) = (Mode::Read.beginning(), self.settings(&Command::Read(Read::Overview)));
         let sql = "SELECT name FROM interval_queue_task_queue ORDER BY name";
         let begun = try_join(on.batch_execute(&begin), on.batch_execute(&settings));
         let trip = try_join3(begun, on.query_typed(sql, &[]), on.batch_execute("COMMIT"));
         let names = on.round_trip(trip).await.map(|(_, rows, ())| rows);
-        on.after(names)
+        on.finish(names)
     }
 
     /// What is said of a queue where there are no tables.
@@ -231,17 +238,19 @@ impl TaskStore for PostgresTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         command.check()?;
         match self.mode_of(queue, &command) {
-            Mode::Read => self.look(queue, &command).await,
+            Mode::Read => self.read(queue, &command).await,
             mode => self.store(mode, queue, &command).await,
         }
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let mut left = ATTEMPTS;
+        let mut left = MAX_ATTEMPTS;
         let rows = loop {
             match self.names().await {
                 Ok(rows) => break rows,
-                Err(Failure { action: RetryAction::MakeTables, .. }) if !self.tables.are_there().await? => {
+                Err(Failure { action: RetryAction::MakeTables, .. })
+                    if !self.tables.are_current().await? =>
+                {
                     break Vec::new();
                 }
                 Err(failure) => self.tables.check_retry(failure, &mut left)?,

@@ -13,81 +13,84 @@ use interval_queue_contract::QueueName;
 use crate::PostgresStore;
 
 /// What comes within this time is told together.
-const PAUSE: Duration = Duration::from_millis(10);
+const BATCH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What is to be told.
 #[derive(Clone)]
-pub(super) struct News {
+pub(super) struct Notifier {
     store: PostgresStore,
-    unnotified: Arc<Mutex<Unnotified>>,
+    pending: Arc<Mutex<PendingNotifications>>,
 }
 
 #[derive(Default)]
-struct Unnotified {
+struct PendingNotifications {
     queues: BTreeSet<String>,
     /// Whether somebody tells it after the pause.
-    is_notified: bool,
+    is_scheduled: bool,
 }
 
-impl News {
+impl Notifier {
     pub(super) fn new(store: &PostgresStore) -> Self {
-        Self { store: store.clone(), unnotified: Arc::default() }
+        Self { store: store.clone(), pending: Arc::default() }
     }
 
     /// The notification that follows a commit. `None`: one was sent just now, and this one is to be [sent](Self::tell)
     /// later, once the command is stored. If it gets lost, watchers poll all the same.
-    pub(super) fn notice(&self, queue: &QueueName) -> Option<String> {
-        let is_first = self.begin(&mut self.unnotified());
-        is_first.then(|| self.store.telling_tasks(&[queue.as_str().to_owned()]))
+    pub(super) fn claim_notification(&self, queue: &QueueName) -> Option<String> {
+        let is_first = self.begin(&mut self.pending());
+        is_first.then(|| self.store.notification_sql(&[queue.as_str().to_owned()]))
     }
 
     /// Has it told soon.
-    pub(super) fn tell(&self, queue: &QueueName) {
-        let mut unnotified = self.unnotified();
-        unnotified.queues.insert(queue.as_str().to_owned());
-        self.begin(&mut unnotified);
+    pub(super) fn notify_later(&self, queue: &QueueName) {
+        let mut pending = self.pending();
+        pending.queues.insert(queue.as_str().to_owned());
+        self.begin(&mut pending);
     }
 
     /// Whether there is a pause from now on, and what is untold by then is told.
-    fn begin(&self, unnotified: &mut Unnotified) -> bool {
-        if unnotified.is_notified {
+    fn begin(&self, pending: &mut PendingNotifications) -> bool {
+        if pending.is_scheduled {
             return false;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
-        unnotified.is_notified = true;
-        let news = Telling(self.clone());
-        drop(runtime.spawn(async move { news.run().await }));
+        pending.is_scheduled = true;
+        let task = NotifierTask(self.clone());
+        drop(runtime.spawn(async move { task.run().await }));
         true
     }
 
-    fn unnotified(&self) -> MutexGuard<'_, Unnotified> {
-        self.unnotified.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, PendingNotifications> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Tells until nothing is left, or the runtime ends.
-struct Telling(News);
+struct NotifierTask(Notifier);
 
-impl Telling {
+impl NotifierTask {
     async fn run(&self) {
         loop {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(BATCH_INTERVAL).await;
             let Some(queues) = self.take() else { return };
-            if let Err(error) = self.0.store.tell_tasks(&queues).await {
-                tracing::debug!(error = tracing::field::display(error), "nobody was told of new tasks");
+            if let Err(error) = self.0.store.notify_tasks(&queues).await {
+                tracing::debug!(
+                    error = tracing::field::display(error),
+                    "watchers were not notified of new tasks"
+                );
             }
         }
     }
 
     fn take(&self) -> Option<Vec<String>> {
-        let mut unnotified = self.0.unnotified();
-        unnotified.is_notified = !unnotified.queues.is_empty();
-        unnotified.is_notified.then(|| take(&mut unnotified.queues).into_iter().collect())
+        let mut pending = self.0.pending();
+        pending.is_scheduled = !pending.queues.is_empty();
+        pending.is_scheduled.then(|| take(&mut pending.queues).into_iter().collect())
     }
 }
 
-impl Drop for Telling {
+impl Drop for NotifierTask {
     fn drop(&mut self) {
-        self.0.unnotified().is_notified = false;
+        self.0.pending().is_scheduled = false;
     }
 }

@@ -14,32 +14,32 @@ use super::{
 };
 
 /// So much of the housekeeping a step does at most.
-const SHARE: u32 = 200;
+const MAINTENANCE_BUDGET: u32 = 200;
 /// How many tasks a step admits while a worker holds tasks, unless it lacks more.
-const ADMITTED: u32 = 25;
+const MAX_ADMITTED: u32 = 25;
 /// So many edges of a task a look tells.
-const SOME: u32 = 100;
+const MAX_EDGES: u32 = 100;
 /// The first step after this time sweeps.
 const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
 /// So much later than is thought it may be when a step has what it needs.
-const LATER: Micros = Micros::from_millis(50);
+const CLOCK_MARGIN: Micros = Micros::from_millis(50);
 /// After one that could not, so many steps do not try to go beside others.
-const DETERRED: u32 = 16;
+const EXCLUSIVE_STEPS: u32 = 16;
 
 /// What the last command of this handle has seen of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueHeader {
     pub(super) number: i64,
     /// When the next step is to sweep, and the server's clock when that was read.
-    sweeps: Micros,
+    maintenance_at: Micros,
     now: Micros,
     read: tokio::time::Instant,
     keep: Keep,
     /// Whether steps may go beside one another: there is no limit, and nothing is to be swept.
-    is_plain: bool,
+    is_shareable: bool,
     /// Steps have found less than they wanted.
     is_idle: bool,
-    deterred: u32,
+    exclusive_steps: u32,
     /// It has [floors](super::floors).
     pub(super) has_low_marks: bool,
 }
@@ -51,8 +51,8 @@ impl QueueHeader {
     }
 
     /// Whether the queue as it was seen lets steps go beside one another.
-    fn allows_others(&self, clock: Option<Micros>) -> bool {
-        self.is_plain && self.now(clock) < self.sweeps
+    fn allows_sharing(&self, clock: Option<Micros>) -> bool {
+        self.is_shareable && self.now(clock) < self.maintenance_at
     }
 }
 
@@ -80,13 +80,15 @@ impl QueueHeaders {
             let before = headers.get(name);
             let header = QueueHeader {
                 number,
-                sweeps: queue.seen + MAINTENANCE_INTERVAL,
+                maintenance_at: queue.seen + MAINTENANCE_INTERVAL,
                 now,
                 read: tokio::time::Instant::now(),
                 keep: queue.settings.keep,
-                is_plain: queue.settings.max_running.is_none() && !queue.maintenance_due && queue.seen <= now,
+                is_shareable: queue.settings.max_running.is_none()
+                    && !queue.maintenance_due
+                    && queue.seen <= now,
                 is_idle: before.is_some_and(|before| before.is_idle),
-                deterred: before.map_or(0, |before| before.deterred),
+                exclusive_steps: before.map_or(0, |before| before.exclusive_steps),
                 has_low_marks: before.is_some_and(|before| before.has_low_marks),
             };
             headers.insert(name.clone(), header);
@@ -110,24 +112,24 @@ impl QueueHeaders {
     }
 
     /// A step could not go beside others. If that is since a sweep is due, the next ones may.
-    pub(super) fn deter(&self, name: &QueueName, clock: Option<Micros>) {
+    pub(super) fn prefer_exclusive(&self, name: &QueueName, clock: Option<Micros>) {
         self.with(|headers| {
-            if let Some(header) = headers.get_mut(name).filter(|header| header.allows_others(clock)) {
-                header.deterred = DETERRED;
+            if let Some(header) = headers.get_mut(name).filter(|header| header.allows_sharing(clock)) {
+                header.exclusive_steps = EXCLUSIVE_STEPS;
             }
         });
     }
 
     /// Whether a step may try to go beside others: what it does is nothing that concerns them.
-    pub(super) fn is_plain(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
+    pub(super) fn may_share(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
         self.with(|headers| {
             let Some(header) = headers.get_mut(name) else { return false };
-            if header.deterred > 0 {
-                header.deterred -= 1;
+            if header.exclusive_steps > 0 {
+                header.exclusive_steps -= 1;
                 return false;
             }
             // Of an idle queue it would get less than it wants.
-            step.holding.is_none() && !header.is_idle && header.allows_others(clock)
+            step.holding.is_none() && !header.is_idle && header.allows_sharing(clock)
         })
     }
 }
@@ -141,8 +143,8 @@ pub(super) fn lookups(
 ) -> Vec<Lookup> {
     match command {
         Command::Step(step) => {
-            let until = header.now(clock) + LATER;
-            of_step(step, header, until, mode != Mode::Shared && until >= header.sweeps)
+            let until = header.now(clock) + CLOCK_MARGIN;
+            step_lookups(step, header, until, mode != Mode::Shared && until >= header.maintenance_at)
         }
         Command::Add(add) => {
             let ups = add.tasks.iter().flat_map(|task| task.edges.iter().map(|edge| edge.up));
@@ -155,8 +157,8 @@ pub(super) fn lookups(
                 ids.iter().map(move |&id| Lookup::some(target(id), limit))
             };
             let all = each(ids.iter().copied()).chain(of(Target::Payload, 1)).chain(of(Target::Result, 1));
-            let edges =
-                of(|id| Target::To(id, None, None), SOME).chain(of(|id| Target::From(id, None), SOME));
+            let edges = of(|id| Target::To(id, None, None), MAX_EDGES)
+                .chain(of(|id| Target::From(id, None), MAX_EDGES));
             distinct(all.chain(edges)).chain([Lookup::some(Target::Kinds, u32::MAX)]).collect()
         }
         Command::Read(Read::Page { selector, after, limit, .. }) => {
@@ -188,7 +190,7 @@ fn distinct(lookups: impl Iterator<Item = Lookup>) -> impl Iterator<Item = Looku
     lookups.filter(move |lookup| seen.insert(lookup.target.clone()))
 }
 
-fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Vec<Lookup> {
+fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance_due: bool) -> Vec<Lookup> {
     let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
     let holding = step.holding.iter().flatten().map(|(id, _)| *id);
@@ -196,10 +198,10 @@ fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Ve
     let mut lookups = vec![Lookup::one(Target::Presence(step.worker))];
     lookups.extend(each(completed.clone().chain(progress).chain(holding)));
     lookups.extend(distinct(completed.map(|id| Lookup::one(Target::UnnotifiedFrom(id, 0)))));
-    lookups.push(Lookup::some(Target::Unnotified, SHARE));
+    lookups.push(Lookup::some(Target::Unnotified, MAINTENANCE_BUDGET));
     // Any other step finds as many ready tasks as it may lease, and admits none.
-    if sweeps || header.is_idle || step.want == 0 && step.complete.is_empty() {
-        let limit = step.want.clamp(ADMITTED, SHARE);
+    if is_maintenance_due || header.is_idle || step.want == 0 && step.complete.is_empty() {
+        let limit = step.want.clamp(MAX_ADMITTED, MAINTENANCE_BUDGET);
         lookups.push(Lookup::until(Target::Scheduled, limit, until));
         lookups.push(Lookup::some(Target::Added, limit));
         lookups.push(Lookup::some(Target::Leases, u32::MAX));
@@ -216,16 +218,20 @@ fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Ve
     if step.want == 0 || step.holding.is_some() || header.is_idle {
         lookups.push(Lookup::some(Target::HeldBy(step.worker), held));
     }
-    if !sweeps {
+    if !is_maintenance_due {
         lookups.extend(step.kinds.iter().map(|kind| Lookup::one(Target::Kind(kind.clone()))));
     } else {
         lookups.push(Lookup::some(Target::Kinds, u32::MAX));
-        lookups.push(Lookup::until(Target::Overdue, SHARE, until));
-        lookups.push(Lookup::some(Target::KeysToRebalance, SHARE));
+        lookups.push(Lookup::until(Target::Overdue, MAINTENANCE_BUDGET, until));
+        lookups.push(Lookup::some(Target::KeysToRebalance, MAINTENANCE_BUDGET));
         let ends = [State::Done, State::Failed, State::Cancelled, State::Purged];
-        lookups.extend(ends.map(|end| Lookup::until(Target::Ended(end), SHARE, until - header.keep.of(end))));
+        lookups.extend(
+            ends.map(|end| {
+                Lookup::until(Target::Ended(end), MAINTENANCE_BUDGET, until - header.keep.of(end))
+            }),
+        );
     }
-    if sweeps || header.is_idle {
+    if is_maintenance_due || header.is_idle {
         lookups.push(Lookup::some(Target::Schedules, u32::MAX));
     }
     if header.is_idle {

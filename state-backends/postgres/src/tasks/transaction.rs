@@ -17,10 +17,10 @@ use super::{
     view::{Lookup, LookupResult, Outcome, ReadSet, Target, Written, decide},
     write,
 };
-use crate::store::{Failure, Lent, Query, begin_at, literal};
+use crate::store::{Failure, PooledConnection, Query, begin_at, literal};
 
 /// So often more is found within one command: each time everything that is known to be lacking.
-const ROUNDS: usize = 400;
+const MAX_READ_ROUNDS: usize = 400;
 
 /// What a command needs of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) enum Attempt {
 }
 
 /// The row of the queue, as it was found once it was locked.
-pub(super) struct Begun {
+pub(super) struct TransactionStart {
     pub(super) number: i64,
     pub(super) now: Micros,
     pub(super) ageing: Micros,
@@ -70,7 +70,7 @@ impl PostgresTasks {
         match command {
             Command::Read(_) => Mode::Read,
             Command::Add(_) => Mode::Add,
-            Command::Step(step) if self.headers.is_plain(queue, step, self.clock()) => Mode::Shared,
+            Command::Step(step) if self.headers.may_share(queue, step, self.clock()) => Mode::Shared,
             _ => Mode::Exclusive,
         }
     }
@@ -78,35 +78,35 @@ impl PostgresTasks {
     /// Carries out a command, or finds that it cannot be in this mode.
     pub(super) async fn attempt(
         &self,
-        on: &Lent,
+        on: &PooledConnection,
         mode: Mode,
         queue: &QueueName,
         command: &Command,
     ) -> Result<Attempt, Failure> {
         let mut read_set = ReadSet::default();
-        let begun = self.begin(on, mode, queue, command, &mut read_set).await?;
+        let start = self.begin(on, mode, queue, command, &mut read_set).await?;
         let is_full_scan =
-            mode == Mode::Exclusive && begun.low_marks.need_full_scan(command, begun.now, &mut read_set);
+            mode == Mode::Exclusive && start.low_marks.need_full_scan(command, start.now, &mut read_set);
         let scope = Scope {
-            queue: begun.number,
+            queue: start.number,
             locks: locks(mode, command),
             writes: mode != Mode::Read,
             is_read_ahead: false,
-            has_low_marks: begun.low_marks.exist() && !is_full_scan,
+            has_low_marks: start.low_marks.exist() && !is_full_scan,
         };
-        let decided = self.decide(on, scope, mode, begun.now, command, &mut read_set).await?;
+        let decided = self.decide(on, scope, mode, start.now, command, &mut read_set).await?;
         let (reply, written) = match decided {
             Some((Ok(reply), written)) => (reply, written),
-            Some((Err(refused), _)) => return Ok(undone(on, Attempt::Done(Err(refused), false))),
-            None => return Ok(undone(on, Attempt::NeedsExclusive)),
+            Some((Err(refused), _)) => return Ok(rolled_back(on, Attempt::Done(Err(refused), false))),
+            None => return Ok(rolled_back(on, Attempt::NeedsExclusive)),
         };
-        let fits = match (mode, command) {
+        let is_allowed = match (mode, command) {
             (Mode::Add, _) => written.is_added(),
-            (Mode::Shared, Command::Step(step)) => is_own(step, &reply, &written, &read_set),
+            (Mode::Shared, Command::Step(step)) => writes_only_locked(step, &reply, &written, &read_set),
             _ => true,
         };
-        if !fits {
-            return Ok(undone(on, Attempt::NeedsExclusive));
+        if !is_allowed {
+            return Ok(rolled_back(on, Attempt::NeedsExclusive));
         }
         if mode == Mode::Read {
             on.end("COMMIT");
@@ -115,35 +115,35 @@ impl PostgresTasks {
         let low_marks = match (mode, command) {
             (Mode::Read | Mode::Add, _) => Vec::new(),
             (Mode::Exclusive, Command::Step(_)) => {
-                begun.low_marks.after_step(&begun, is_full_scan, &read_set, &written)
+                start.low_marks.after_step(&start, is_full_scan, &read_set, &written)
             }
-            _ => begun.low_marks.lowered(&begun, &written).into_iter().collect(),
+            _ => start.low_marks.lower(&start, &written).into_iter().collect(),
         };
-        let Some(statements) = self.statements(on, mode, queue, begun.number, &written, low_marks).await?
+        let Some(statements) = self.statements(on, mode, queue, start.number, &written, low_marks).await?
         else {
-            return Ok(undone(on, Attempt::Retry));
+            return Ok(rolled_back(on, Attempt::Retry));
         };
-        let notice = written.notifies.then(|| self.news.notice(queue)).flatten();
-        let is_unnotified = written.notifies && notice.is_none();
-        on.store(begun.process, &statements, notice).await?;
+        let notification = written.notifies.then(|| self.notifier.claim_notification(queue)).flatten();
+        let is_notification_pending = written.notifies && notification.is_none();
+        on.store(start.process, &statements, notification).await?;
         if let Some(row) = &written.queue {
-            self.headers.note(queue, begun.number, row, begun.now);
+            self.headers.note(queue, start.number, row, start.now);
         }
         if let (Command::Step(step), Reply::Stepped(stepped)) = (command, &reply) {
             self.headers.note_idle(queue, stepped.leased.len() < step.want as usize);
         }
-        Ok(Attempt::Done(Ok(reply), is_unnotified))
+        Ok(Attempt::Done(Ok(reply), is_notification_pending))
     }
 
     /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
     async fn begin(
         &self,
-        on: &Lent,
+        on: &PooledConnection,
         mode: Mode,
         queue: &QueueName,
         command: &Command,
         read_set: &mut ReadSet,
-    ) -> Result<Begun, Failure> {
+    ) -> Result<TransactionStart, Failure> {
         let begin = mode.beginning();
         let mut settings = Query::new(self.settings(command));
         let header = self.headers.of(queue);
@@ -190,20 +190,20 @@ impl PostgresTasks {
                 None => Ok(()),
             }
         };
-        let looked = on.fetch(&start_query);
+        let queue_row = on.fetch(&start_query);
         let (begins, set) = (on.simple_query(&begin), on.fetch(&settings));
-        let trip = join5(begins, set, locked, looked, fetch_all(on, &lookup_queries));
-        let (begins, set, locked, looked, results) = on.round_trip(async { Ok(trip.await) }).await?;
+        let trip = join5(begins, set, locked, queue_row, fetch_all(on, &lookup_queries));
+        let (begins, set, locked, queue_row, results) = on.round_trip(async { Ok(trip.await) }).await?;
         // Before that, what was found may be an answer to something else.
-        let process = on.found_at(&begins.map_err(Failure::of_query)?)?;
-        let rows = set.and(locked).and(looked).map_err(Failure::of_query)?;
+        let process = on.check_session(&begins.map_err(Failure::of_query)?)?;
+        let rows = set.and(locked).and(queue_row).map_err(Failure::of_query)?;
         let row = rows.first().ok_or_else(Failure::moved)?;
-        let begun = Begun { process, ..self.begun(queue, row, read_set)? };
+        let start = TransactionStart { process, ..self.read_start(queue, row, read_set)? };
         if !matches!(mode, Mode::Read | Mode::Add) {
-            self.headers.note_low_marks(queue, begun.low_marks.exist());
+            self.headers.note_low_marks(queue, start.low_marks.exist());
         }
         let results = results.map_err(Failure::of_query)?;
-        if begun.number == number {
+        if start.number == number {
             for (lookup_query, rows) in lookup_queries.iter().zip(results) {
                 lookup_query.add_rows(&rows, read_set)?;
             }
@@ -212,7 +212,7 @@ impl PostgresTasks {
             self.headers.forget(queue);
             return Err(Failure::moved());
         }
-        Ok(begun)
+        Ok(start)
     }
 
     /// Looks at the row of a queue, and at the clock, once it is locked.
@@ -228,12 +228,12 @@ impl PostgresTasks {
         })
     }
 
-    pub(super) fn begun(
+    pub(super) fn read_start(
         &self,
         name: &QueueName,
         row: &Row,
         read_set: &mut ReadSet,
-    ) -> Result<Begun, Failure> {
+    ) -> Result<TransactionStart, Failure> {
         let mut reader = RowReader::of(row);
         let version: usize = reader.number()?;
         if version != TASKS.known() {
@@ -253,23 +253,25 @@ impl PostgresTasks {
         };
         let ageing = queue.as_ref().map_or(Micros::ZERO, |queue| queue.settings.ageing);
         read_set.insert(Lookup::one(Target::Queue), LookupResult::Queue(queue));
-        Ok(Begun { number: number.unwrap_or(0), now, ageing, low_marks, process: None })
+        Ok(TransactionStart { number: number.unwrap_or(0), now, ageing, low_marks, process: None })
     }
 
     /// Runs the rules until they lack nothing. None: they lack what cannot be found in this mode.
     async fn decide(
         &self,
-        on: &Lent,
+        on: &PooledConnection,
         scope: Scope,
         mode: Mode,
         now: Micros,
         command: &Command,
         read_set: &mut ReadSet,
     ) -> Result<Option<(Result<Reply, StateError>, Box<Written>)>, Failure> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_READ_ROUNDS {
             match decide(read_set, now, command) {
                 Outcome::Decided(reply, written) => return Ok(Some((reply, written))),
-                Outcome::Missing(lookups) if mode == Mode::Shared && !lookups.iter().all(concerns_nobody) => {
+                Outcome::Missing(lookups)
+                    if mode == Mode::Shared && !lookups.iter().all(is_safe_when_shared) =>
+                {
                     return Ok(None);
                 }
                 Outcome::Missing(lookups) => {
@@ -288,7 +290,7 @@ impl PostgresTasks {
     /// What is to be stored. None: somebody else has made the queue meanwhile.
     async fn statements(
         &self,
-        on: &Lent,
+        on: &PooledConnection,
         mode: Mode,
         queue: &QueueName,
         number: i64,
@@ -319,14 +321,14 @@ impl PostgresTasks {
 }
 
 /// Nothing was written.
-fn undone(on: &Lent, attempt: Attempt) -> Attempt {
+fn rolled_back(on: &PooledConnection, attempt: Attempt) -> Attempt {
     on.end("ROLLBACK");
     attempt
 }
 
 /// Asks all at once, by what is prepared if there is something.
 async fn fetch_all(
-    on: &Lent,
+    on: &PooledConnection,
     lookup_queries: &[LookupQuery],
 ) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
     try_join_all(lookup_queries.iter().map(|lookup_query| on.fetch(&lookup_query.query))).await
@@ -355,7 +357,7 @@ fn locks(mode: Mode, command: &Command) -> Locks {
 }
 
 /// Whether a step that goes beside others may look for this after it has begun. What it locks it has locked by then.
-fn concerns_nobody(lookup: &Lookup) -> bool {
+fn is_safe_when_shared(lookup: &Lookup) -> bool {
     matches!(
         lookup.target,
         Target::Payload(_)
@@ -372,7 +374,7 @@ fn concerns_nobody(lookup: &Lookup) -> bool {
 
 /// Whether a step has written nothing but what it has locked, and nothing that has a key: others may look at those at
 /// the same time. And whether it has got what it wanted: of less than that nobody knows whether others have it locked.
-fn is_own(step: &Step, reply: &Reply, written: &Written, read_set: &ReadSet) -> bool {
+fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &ReadSet) -> bool {
     let Reply::Stepped(stepped) = reply else { return false };
     let mut locked: HashSet<TaskId> = step.complete.iter().map(|completion| completion.id).collect();
     locked.extend(step.progress.iter().map(|(id, ..)| *id));

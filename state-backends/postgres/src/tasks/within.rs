@@ -5,7 +5,7 @@ use interval_queue_task_contract::{Add, Added, Command, NewTask, OnConflict, Rep
 use tokio_postgres::{Transaction, types::Type};
 
 use super::{
-    PostgresTasks, TRIES,
+    MAX_TRIES, PostgresTasks,
     find::{self, Locks, Scope},
     read_ahead,
     transaction::{Mode, fetch_all_typed},
@@ -56,7 +56,7 @@ impl PostgresTasks {
         if self.headers.of(queue).is_none() {
             self.store(Mode::Add, queue, &Command::Add(Add::default())).await?;
         }
-        let mut left = TRIES;
+        let mut left = MAX_TRIES;
         loop {
             run(transaction, SAVE).await?;
             let failed = match self.add_once(transaction, queue, &command).await {
@@ -82,21 +82,24 @@ impl PostgresTasks {
         queue: &QueueName,
         command: &Command,
     ) -> Result<Result<Reply, StateError>, Failure> {
-        let asked = |error| Failure::of_query(error);
-        let searched = on.query_typed_one("SELECT pg_catalog.current_setting('search_path')", &[]).await;
-        let searched: String = searched.and_then(|row| row.try_get(0)).map_err(asked)?;
-        let search = async |path: String| {
-            let search =
+        let failed = |error| Failure::of_query(error);
+        let search_path = on.query_typed_one("SELECT pg_catalog.current_setting('search_path')", &[]).await;
+        let search_path: String = search_path.and_then(|row| row.try_get(0)).map_err(failed)?;
+        let set_search_path = async |path: String| {
+            let set_search_path =
                 Query::new("SELECT pg_catalog.set_config('search_path', $1, true)").with(path, Type::TEXT);
-            on.query_typed(&search.sql, &search.parameters()).await.map(drop).map_err(asked)
+            on.query_typed(&set_search_path.sql, &set_search_path.parameters())
+                .await
+                .map(drop)
+                .map_err(failed)
         };
-        search(format!("pg_catalog, {}, pg_temp", quoted(self.schema()))).await?;
+        set_search_path(format!("pg_catalog, {}, pg_temp", quoted(self.schema()))).await?;
         let mut read_set = ReadSet::default();
         let start_query = Self::start_query(queue, command);
-        let row = on.query_typed_one(&start_query.sql, &start_query.parameters()).await.map_err(asked)?;
-        let begun = self.begun(queue, &row, &mut read_set)?;
+        let row = on.query_typed_one(&start_query.sql, &start_query.parameters()).await.map_err(failed)?;
+        let start = self.read_start(queue, &row, &mut read_set)?;
         let scope = Scope {
-            queue: begun.number,
+            queue: start.number,
             locks: Locks::KeyShare,
             writes: true,
             is_read_ahead: true,
@@ -107,11 +110,11 @@ impl PostgresTasks {
             .map_or_else(Vec::new, |header| read_ahead::lookups(command, Mode::Add, &header, self.clock()));
         let (reply, written) = loop {
             let lookup_queries = find::lookup_queries(scope, lookups);
-            let results = fetch_all_typed(on, &lookup_queries).await.map_err(asked)?;
+            let results = fetch_all_typed(on, &lookup_queries).await.map_err(failed)?;
             for (lookup_query, rows) in lookup_queries.iter().zip(results) {
                 lookup_query.add_rows(&rows, &mut read_set)?;
             }
-            match decide(&read_set, begun.now, command) {
+            match decide(&read_set, start.now, command) {
                 Outcome::Decided(Ok(reply), written) => break (reply, written),
                 Outcome::Decided(Err(refused), _) => return Ok(Err(refused)),
                 Outcome::Missing(missing) => lookups = missing,
@@ -122,16 +125,16 @@ impl PostgresTasks {
                 "the queue is gone since, or something else has to be written: add the tasks by themselves";
             return Err(StateError::new(StateErrorKind::Conflict, text).into());
         }
-        let mut statements = write::statements(begun.number, &written, false);
-        statements.extend(write::events(begun.number, &written, false));
+        let mut statements = write::statements(start.number, &written, false);
+        statements.extend(write::events(start.number, &written, false));
         for query in statements {
-            on.execute_typed(&query.sql, &query.parameters()).await.map_err(asked)?;
+            on.execute_typed(&query.sql, &query.parameters()).await.map_err(failed)?;
         }
         if written.notifies {
-            let tell = self.store.notice_of_tasks(queue.as_str().to_owned());
-            on.query_typed(&tell.sql, &tell.parameters()).await.map_err(asked)?;
+            let notification = self.store.notification_query(queue.as_str().to_owned());
+            on.query_typed(&notification.sql, &notification.parameters()).await.map_err(failed)?;
         }
-        search(searched).await?;
+        set_search_path(search_path).await?;
         Ok(Ok(reply))
     }
 }

@@ -18,7 +18,7 @@ const PAYLOAD: u64 = 1 << 62;
 const RESULT: u64 = 1 << 63;
 
 /// So many rows of counts are added up at once.
-const FOLDED: u32 = 5_000;
+const MAX_FOLDED_ROWS: u32 = 5_000;
 
 /// Some columns of some rows of one table.
 struct Rows {
@@ -90,25 +90,25 @@ impl Rows {
             .skip(keys)
             .map(|(name, value)| format!("{name} = {value}"))
             .collect();
-        let (set, rows) = (set.join(", "), row_of_each(table, names.iter().take(keys)));
-        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows}{OF_EACH}"))
+        let (set, rows) = (set.join(", "), matching_row(table, names.iter().take(keys)));
+        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows}{ROW_CONDITION}"))
     }
 
     /// Rows that go, by these columns.
     fn delete(self, queue: i64, table: &str) -> Query {
         let (from, names) = self.from();
-        let rows = row_of_each(table, names.iter());
-        self.query(queue, format!("DELETE FROM {table} AS t USING {from}, {rows}{OF_EACH}"))
+        let rows = matching_row(table, names.iter());
+        self.query(queue, format!("DELETE FROM {table} AS t USING {from}, {rows}{ROW_CONDITION}"))
     }
 }
 
 /// The end of a statement that writes rows which [`row_of_each`] has found.
-const OF_EACH: &str = " WHERE t.ctid = r.ctid";
+const ROW_CONDITION: &str = " WHERE t.ctid = r.ctid";
 
 /// Finds the row `r` of each `n` by these columns. A join would do the same, but the server may go through
 /// all rows for it as long as there are few, and keep doing so. A row that somebody changes by hand between
 /// this and its use is passed over: unless it was locked before, the rows have to be [`counted`].
-fn row_of_each<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
+fn matching_row<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
     let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
     let same = same.join(" AND ");
     format!("LATERAL (SELECT r.ctid FROM {table} AS r WHERE r.queue = $1 AND {same} OFFSET 0) AS r")
@@ -145,7 +145,7 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
 /// The same, but it fails with a division by zero if one of these rows is not as it was found. The first list
 /// has one value for each row.
 pub(super) fn counted(statement: Query) -> Query {
-    if !statement.sql.ends_with(OF_EACH) {
+    if !statement.sql.ends_with(ROW_CONDITION) {
         return statement;
     }
     let sql = &statement.sql;
@@ -211,8 +211,8 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
             Change { before: None, after: None } => {}
         }
     }
-    let apart = written.payloads.keys().chain(written.results.keys());
-    for &id in apart.filter(|id| written.task(**id).is_none()) {
+    let body_only = written.payloads.keys().chain(written.results.keys());
+    for &id in body_only.filter(|id| written.task(**id).is_none()) {
         let some = changed.entry(bodies(written, id)).or_default();
         if !some.contains(&id) {
             some.push(id);
@@ -409,14 +409,14 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
         let table = if is_locked { "interval_queue_task_event" } else { "interval_queue_task_event_late" };
         all.push(rows.insert(queue, table));
     }
-    if let Some((before, most)) = written.first_event {
+    if let Some((before, limit)) = written.first_event {
         let sql = "DELETE FROM interval_queue_task_event WHERE queue = $1 AND number = ANY (ARRAY(\
                    SELECT number FROM interval_queue_task_event WHERE queue = $1 AND number < coalesce((\
                    SELECT number FROM (SELECT number, at FROM interval_queue_task_event WHERE queue = $1 \
                    ORDER BY number LIMIT $3) AS f WHERE at >= $2 ORDER BY number LIMIT 1), \
                    9223372036854775807) ORDER BY number LIMIT $3))";
         let query = Query::new(sql).with(queue, Type::INT8).with(micros(before), Type::INT8);
-        all.push(query.with(i64::from(most), Type::INT8));
+        all.push(query.with(i64::from(limit), Type::INT8));
     }
     all
 }
@@ -448,7 +448,7 @@ fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
 static FOLD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\
-         SELECT number FROM interval_queue_task_counted WHERE queue = $1 ORDER BY number LIMIT {FOLDED})) \
+         SELECT number FROM interval_queue_task_counted WHERE queue = $1 ORDER BY number LIMIT {MAX_FOLDED_ROWS})) \
          RETURNING c.kinds, c.counted, c.more), \
          sums AS (SELECT d.kind, d.counted, sum(d.more)::bigint AS more FROM gone, \
          unnest(gone.kinds, gone.counted, gone.more) AS d (kind, counted, more) GROUP BY d.kind, d.counted), \
