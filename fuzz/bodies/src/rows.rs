@@ -216,7 +216,7 @@ impl Filled {
 /// A row that cannot be used is told with the file, the row and the column.
 fn is_named(as_made: bool, failed: &Failed, command: &Command) {
     let error = match failed {
-        Failed::Told(error) => error,
+        Failed::Rejected(error) => error,
         // Only in tables that let anything in, and never silently.
         Failed::Sqlite(Error::InvalidColumnType(..)) if !as_made => return,
         // Two rows with one id, or a number that cannot rise any more: SQLite itself refuses to store it.

@@ -17,7 +17,7 @@ impl SqliteStore {
     pub async fn missing_tables(&self) -> Result<String, StateError> {
         let mut missing = String::new();
         for component in COMPONENTS {
-            if self.look(component, |_| Ok(())).await?.is_none() {
+            if self.read(component, |_| Ok(())).await?.is_none() {
                 let steps = component.steps(0).unwrap_or_default();
                 missing += &format!("BEGIN;\n{steps}COMMIT;\n");
             }
@@ -34,7 +34,7 @@ impl SqliteStore {
     pub async fn make_tables(&self) -> Result<bool, StateError> {
         let mut were_missing = false;
         for component in COMPONENTS {
-            were_missing |= self.look(component, |_| Ok(())).await?.is_none();
+            were_missing |= self.read(component, |_| Ok(())).await?.is_none();
             // The connection may have been opened for other tables.
             let store = self.clone();
             self.change(component, move |on| store.upgrade(component, on)).await?;

@@ -15,7 +15,7 @@ use crate::{
 /// Why a command failed: with an error for the caller, or in SQLite itself.
 #[derive(Debug)]
 pub enum Failed {
-    Told(StateError),
+    Rejected(StateError),
     Sqlite(rusqlite::Error),
 }
 
@@ -83,7 +83,7 @@ impl Bench {
         let end = if done.is_ok() { "RELEASE command" } else { "ROLLBACK TO command; RELEASE command" };
         self.connection.execute_batch(end).map_err(Failed::Sqlite)?;
         done.map_err(|fault| match fault {
-            Fault::Refused(error) => Failed::Told(error),
+            Fault::Refused(error) => Failed::Rejected(error),
             Fault::Before(error) | Fault::Commit(error) => Failed::Sqlite(error),
             Fault::Moved => Failed::Sqlite(rusqlite::Error::InvalidQuery),
         })

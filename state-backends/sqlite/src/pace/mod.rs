@@ -82,7 +82,7 @@ impl SqliteState {
     ///
     /// It changes nothing, but what SQLite recovers after a crash.
     pub async fn on(store: &SqliteStore) -> Result<Self, StateError> {
-        store.look(&QUEUES, |_| Ok(())).await?;
+        store.read(&QUEUES, |_| Ok(())).await?;
         Ok(Self { store: store.clone() })
     }
 
@@ -130,7 +130,7 @@ impl SharedState for SqliteState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let load = self.loading(queue);
         if matches!(command, Command::Read) {
-            let mut record = self.store.look(&QUEUES, load).await?.flatten();
+            let mut record = self.store.read(&QUEUES, load).await?.flatten();
             return rules::apply(&mut record, &now(), &command);
         }
         let queue = queue.clone();
@@ -155,7 +155,7 @@ impl SharedState for SqliteState {
             let names = names.query_map([], |row| row.get(0))?;
             Ok(names.collect::<Result<Vec<String>, _>>()?)
         };
-        let names = self.store.look(&QUEUES, names).await?.unwrap_or_default();
+        let names = self.store.read(&QUEUES, names).await?.unwrap_or_default();
         let named = |name| {
             QueueName::new(name).map_err(|error| {
                 let what = "has a queue in table interval_queue whose name is none: remove that row";

@@ -18,7 +18,7 @@ use super::{
 
 /// So often a command finds other files without anybody replacing them all the time: the database is made,
 /// and then its log.
-const SURE_MOVES: u32 = 3;
+const MAX_EXPECTED_MOVES: u32 = 3;
 
 /// Fails if the file of a kept connection was overwritten. The connection itself does not notice that: it has the pages in
 /// memory until another process writes to the log. The check is rare, since the file is written only at a checkpoint.
@@ -26,10 +26,10 @@ fn check_content(
     kept: &Database,
     location: &Location,
     component: &'static Component,
-    patience: &Patience,
+    timeout: &Patience,
 ) -> Result<(), Fault> {
     let Some(written) = location.unchecked().filter(|_| kept.is_at(location)) else { return Ok(()) };
-    let open = || Database::open(location, component, Purpose::Look, patience);
+    let open = || Database::open(location, component, Purpose::Read, timeout);
     match Database::check_header(location).and_then(|()| open()) {
         Ok(open) => {
             location.set_checked(written);
@@ -52,12 +52,12 @@ fn is_unreadable(error: &rusqlite::Error) -> bool {
 
 /// The connection for commands that store, of which a process uses one handle at a time.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct WriteConnection {
     location: Arc<Location>,
     open: Option<Database>,
 }
 
-impl Kept {
+impl WriteConnection {
     /// The first command that stores opens it.
     pub(crate) fn new(location: Arc<Location>) -> Self {
         Self { location, open: None }
@@ -67,7 +67,7 @@ impl Kept {
     pub(crate) fn change<T>(
         &mut self,
         component: &'static Component,
-        patience: &Patience,
+        timeout: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
         let location = self.location.clone();
@@ -75,9 +75,9 @@ impl Kept {
         loop {
             let was_open = self.open.is_some();
             let checked =
-                self.open.as_ref().map_or(Ok(()), |open| check_content(open, &location, component, patience));
-            let open = checked.and_then(|()| self.opened(component, patience));
-            let fault = match open.and_then(|open| open.change(&location, patience, &work)) {
+                self.open.as_ref().map_or(Ok(()), |open| check_content(open, &location, component, timeout));
+            let open = checked.and_then(|()| self.opened(component, timeout));
+            let fault = match open.and_then(|open| open.change(&location, timeout, &work)) {
                 Ok(done) => return Ok(done),
                 // Whatever a file that is not there any more may say.
                 Err(Fault::Before(_))
@@ -92,7 +92,7 @@ impl Kept {
                     // As long as the files of before are open it can be known.
                     self.location.check_not_mixed()?;
                     moves += 1;
-                    moves < SURE_MOVES || !patience.is_over()
+                    moves < MAX_EXPECTED_MOVES || !timeout.is_over()
                 }
                 // A table may be gone, changed or not made yet: opening tells, and makes it.
                 Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),
@@ -105,14 +105,14 @@ impl Kept {
                 _ => self.close(),
             }
             if !again {
-                return Err(fault.tell(&self.location));
+                return Err(fault.into_error(&self.location));
             }
         }
     }
 
-    fn opened(&mut self, component: &'static Component, patience: &Patience) -> Result<&Database, Fault> {
+    fn opened(&mut self, component: &'static Component, timeout: &Patience) -> Result<&Database, Fault> {
         if self.open.is_none() {
-            self.open = Database::open(&self.location, component, Purpose::Change, patience)?;
+            self.open = Database::open(&self.location, component, Purpose::Write, timeout)?;
             self.location.remember(self.open.as_ref().map(Database::files));
         }
         self.open.as_ref().ok_or(Fault::Moved)
@@ -128,7 +128,7 @@ impl Kept {
 }
 
 /// The last one who closes a database writes the log into it, which may take a while.
-impl Drop for Kept {
+impl Drop for WriteConnection {
     fn drop(&mut self) {
         let Some(open) = self.open.take() else { return };
         let location = self.location.clone();
@@ -143,27 +143,27 @@ impl Drop for Kept {
 ///
 /// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one,
 /// which would keep files that were deleted alive for as long as nobody looks.
-pub(crate) fn look<T>(
+pub(crate) fn read<T>(
     location: &Location,
     component: &'static Component,
-    patience: &Patience,
-    look: impl Fn(&Connection) -> Result<T, Fault>,
+    timeout: &Patience,
+    read: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, StateError> {
     loop {
         location.check_not_mixed()?;
-        let open = Database::open(location, component, Purpose::Look, patience);
-        let looked =
-            |open: Option<Database>| open.map(|open| open.look(location, patience, &look)).transpose();
-        match open.and_then(looked) {
-            Err(Fault::Moved) if !patience.is_over() => {}
-            result => return result.map_err(|fault| fault.tell(location)),
+        let open = Database::open(location, component, Purpose::Read, timeout);
+        let read_open =
+            |open: Option<Database>| open.map(|open| open.read(location, timeout, &read)).transpose();
+        match open.and_then(read_open) {
+            Err(Fault::Moved) if !timeout.is_over() => {}
+            result => return result.map_err(|fault| fault.into_error(location)),
         }
     }
 }
 
 /// Connections for looks that are kept, for those who look often.
 #[derive(Debug)]
-pub(crate) struct Looking {
+pub(crate) struct ReadPool {
     location: Arc<Location>,
     idle: Mutex<Vec<Database>>,
     /// Shared by looks under way, exclusive to [`close`](Self::close).
@@ -172,7 +172,7 @@ pub(crate) struct Looking {
     is_closed: AtomicBool,
 }
 
-impl Looking {
+impl ReadPool {
     pub(crate) fn new(location: Arc<Location>) -> Self {
         Self { location, idle: Mutex::default(), under_way: RwLock::default(), is_closed: false.into() }
     }
@@ -184,35 +184,35 @@ impl Looking {
 
     /// Looks at the database that has the path now. None: there is nothing to look at. What finds tables of another
     /// version says that they have [`Moved`](Fault::Moved).
-    pub(crate) fn look<T>(
+    pub(crate) fn read<T>(
         &self,
         component: &'static Component,
-        patience: &Patience,
+        timeout: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
         let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
         self.opened();
-        self.look_on(component, patience, work)
+        self.read_on(component, timeout, work)
     }
 
     /// Looks as [`look`](Self::look) does, unless the store is closed. None: it is.
-    pub(crate) fn look_unless_closed<T>(
+    pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
-        patience: &Patience,
+        timeout: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<Option<T>>, StateError> {
         let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
         if self.is_closed.load(Ordering::Acquire) {
             return Ok(None);
         }
-        self.look_on(component, patience, work).map(Some)
+        self.read_on(component, timeout, work).map(Some)
     }
 
-    fn look_on<T>(
+    fn read_on<T>(
         &self,
         component: &'static Component,
-        patience: &Patience,
+        timeout: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
         let location = &self.location;
@@ -221,15 +221,15 @@ impl Looking {
             let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let was_kept = kept.is_some();
             let opened = match kept {
-                Some(open) => check_content(&open, location, component, patience).map(|()| Some(open)),
-                None => Database::open(location, component, Purpose::Look, patience),
+                Some(open) => check_content(&open, location, component, timeout).map(|()| Some(open)),
+                None => Database::open(location, component, Purpose::Read, timeout),
             };
             let fault = match opened {
                 Ok(None) => return Ok(None),
-                Ok(Some(open)) => match open.look(location, patience, &work) {
-                    Ok(seen) => {
+                Ok(Some(open)) => match open.read(location, timeout, &work) {
+                    Ok(result) => {
                         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(open);
-                        return Ok(Some(seen));
+                        return Ok(Some(result));
                     }
                     Err(fault) => {
                         open.close(location);
@@ -241,15 +241,15 @@ impl Looking {
             match fault {
                 // One that is opened now sees what is there now.
                 Fault::Moved | Fault::Before(_) if was_kept => {}
-                Fault::Moved if !patience.is_over() => {}
-                fault => return Err(fault.tell(location)),
+                Fault::Moved if !timeout.is_over() => {}
+                fault => return Err(fault.into_error(location)),
             }
         }
     }
 
     /// Closes the connections once no look is under way. The next look opens one again.
     pub(crate) fn close(&self) {
-        let _alone = self.under_way.write().unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.under_way.write().unwrap_or_else(PoisonError::into_inner);
         self.is_closed.store(true, Ordering::Release);
         for open in self.idle.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             open.close(&self.location);

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 
 use super::{
     Durability,
-    error::{Fault, code, is_busy, read_only, told},
+    error::{Fault, code, is_busy, path_error, read_only},
     location::{Files, Location},
     schema,
 };
@@ -16,9 +16,9 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Commands that store. It makes what is missing.
-    Change,
+    Write,
     /// Looks. It makes nothing and waits for nobody who writes.
-    Look,
+    Read,
 }
 
 /// A connection, and the files that had the names when it was made.
@@ -34,24 +34,24 @@ impl Database {
         location: &Location,
         component: &'static Component,
         purpose: Purpose,
-        patience: &Patience,
+        timeout: &Patience,
     ) -> Result<Option<Self>, Fault> {
         location.check_mount()?;
         if location.is_there()? {
             let before = location.files();
-            let opened = Self::connect(location, component, purpose, patience, OpenFlags::empty());
+            let opened = Self::connect(location, component, purpose, timeout, OpenFlags::empty());
             // What was opened, or failed, may be what has another file in its place now, or none.
             return if location.still_has(&before) {
-                Self::known(opened?, &before, purpose)
+                Self::checked(opened?, &before, purpose)
             } else {
                 Err(Fault::Moved)
             };
         }
-        if purpose == Purpose::Look {
+        if purpose == Purpose::Read {
             return Ok(None);
         }
-        let Some(making) = location.begin_to_make(patience)? else { return Err(Fault::Moved) };
-        let made = Self::connect(location, component, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
+        let Some(making) = location.begin_to_make(timeout)? else { return Err(Fault::Moved) };
+        let made = Self::connect(location, component, purpose, timeout, OpenFlags::SQLITE_OPEN_CREATE);
         match &made {
             Err(Fault::Before(error))
                 if code(error) == Some(ErrorCode::SystemIoFailure) && !location.is_there()? =>
@@ -63,14 +63,14 @@ impl Database {
             Err(_) => making.undo(),
             Ok(_) => {}
         }
-        Self::known(made?, &Files::default(), purpose)
+        Self::checked(made?, &Files::default(), purpose)
     }
 
     /// SQLite does not tell which log it has opened, of several that had the name meanwhile. So whoever is to
     /// store opens once more if there was another one before, or none.
-    fn known(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
+    fn checked(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
         match opened {
-            Some(open) if purpose == Purpose::Change && open.files != *before => {
+            Some(open) if purpose == Purpose::Write && open.files != *before => {
                 open.leave_the_log();
                 Err(Fault::Moved)
             }
@@ -82,7 +82,7 @@ impl Database {
         location: &Location,
         component: &'static Component,
         purpose: Purpose,
-        patience: &Patience,
+        timeout: &Patience,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
         // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees
@@ -95,29 +95,29 @@ impl Database {
         #[cfg(all(test, unix))]
         let connection = crate::tasks::interleaved::watched(connection);
         connection.busy_timeout(std::time::Duration::ZERO)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.set_prepared_statement_cache_capacity(MAX_PREPARED_STATEMENTS);
         // Else SQLite prepares statements again for every value of some parameters, such as a limit.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // SQLite opens what it may not write to for reading, and would leave a log beside it.
-        if purpose == Purpose::Change && connection.is_readonly("main")? {
+        if purpose == Purpose::Write && connection.is_readonly("main")? {
             return Err(read_only(location).into());
         }
         // What is somebody else's is left as it is, so look first.
-        let version = until_free(patience, || schema::version(component, &connection, location))?;
+        let version = until_free(timeout, || schema::version(component, &connection, location))?;
         let is_current = version == component.known();
         match purpose {
-            Purpose::Change => {
-                keep_a_log(&connection, location, patience)?;
+            Purpose::Write => {
+                use_write_ahead_log(&connection, location, timeout)?;
                 if !is_current {
-                    schema::migrate(component, &connection, location, patience)?;
+                    schema::migrate(component, &connection, location, timeout)?;
                 }
             }
-            Purpose::Look if version == 0 => return Ok(None),
-            Purpose::Look if !is_current => {
+            Purpose::Read if version == 0 => return Ok(None),
+            Purpose::Read if !is_current => {
                 let what = "has older tables: the next command that stores brings them up to date";
-                return Err(told(location, StateErrorKind::Unreachable, what).into());
+                return Err(path_error(location, StateErrorKind::Unreachable, what).into());
             }
-            Purpose::Look => {}
+            Purpose::Read => {}
         }
         Ok(Some(Self { connection, files: location.files() }))
     }
@@ -145,10 +145,10 @@ impl Database {
     pub(crate) fn change<T>(
         &self,
         location: &Location,
-        patience: &Patience,
+        timeout: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let transaction = begin(&self.connection, patience)?;
+        let transaction = begin(&self.connection, timeout)?;
         self.check_files(location)?;
         let done = work(&transaction)?;
         transaction.commit().map_err(Fault::Commit)?;
@@ -156,15 +156,15 @@ impl Database {
     }
 
     /// Does what only looks.
-    pub(crate) fn look<T>(
+    pub(crate) fn read<T>(
         &self,
         location: &Location,
-        patience: &Patience,
-        look: impl Fn(&Connection) -> Result<T, Fault>,
+        timeout: &Patience,
+        read: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        until_free(patience, || {
+        until_free(timeout, || {
             self.check_files(location)?;
-            look(&self.connection)
+            read(&self.connection)
         })
     }
 
@@ -199,8 +199,12 @@ impl Database {
 
 /// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each
 /// other.
-fn keep_a_log(connection: &Connection, location: &Location, patience: &Patience) -> Result<(), Fault> {
-    let journal = until_free(patience, || {
+fn use_write_ahead_log(
+    connection: &Connection,
+    location: &Location,
+    timeout: &Patience,
+) -> Result<(), Fault> {
+    let journal = until_free(timeout, || {
         let now: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if now == "wal" {
             return Ok(now);
@@ -211,7 +215,7 @@ fn keep_a_log(connection: &Connection, location: &Location, patience: &Patience)
         let text = format!(
             "cannot have a write-ahead log, its journal stays {journal:?}: use a local disk, Redis or a JSON file"
         );
-        return Err(told(location, StateErrorKind::Unsupported, &text).into());
+        return Err(path_error(location, StateErrorKind::Unsupported, &text).into());
     }
     let synchronous = match location.durability() {
         Durability::Full => "FULL",
@@ -222,22 +226,22 @@ fn keep_a_log(connection: &Connection, location: &Location, patience: &Patience)
     connection.pragma_update(None, "fullfsync", location.durability() == Durability::Full)?;
     // A log that had to grow, since somebody looked for long, shrinks again. SQLite empties it every 1,000
     // pages.
-    connection.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES)?;
     Ok(())
 }
 
 /// More than there are.
-const STATEMENTS: usize = 256;
+const MAX_PREPARED_STATEMENTS: usize = 256;
 
 /// What the log usually grows to: 1,000 pages, in bytes.
-const LOG_SIZE: i64 = 4 << 20;
+const MAX_IDLE_LOG_BYTES: i64 = 4 << 20;
 
 /// Begins a transaction that may write, once nobody else does.
-pub(crate) fn begin<'c>(connection: &'c Connection, patience: &Patience) -> Result<Transaction<'c>, Fault> {
-    until_free(patience, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
+pub(crate) fn begin<'c>(connection: &'c Connection, timeout: &Patience) -> Result<Transaction<'c>, Fault> {
+    until_free(timeout, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
 }
 
 /// Makes an attempt, and again while somebody else has the database.
-fn until_free<T>(patience: &Patience, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
-    patience.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
+fn until_free<T>(timeout: &Patience, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+    timeout.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
 }

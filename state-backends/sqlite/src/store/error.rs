@@ -39,11 +39,11 @@ impl From<rusqlite::Error> for Fault {
 
 impl Fault {
     /// What the caller of the command is told.
-    pub(crate) fn tell(self, location: &Location) -> StateError {
+    pub(crate) fn into_error(self, location: &Location) -> StateError {
         match self {
             Fault::Refused(error) => error,
             Fault::Moved => {
-                told(location, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
+                path_error(location, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
             }
             Fault::Before(error) => of_sqlite(location, error),
             // A commit that did not get the lock or the room was rolled back. One that was written and could
@@ -53,7 +53,7 @@ impl Fault {
             }
             Fault::Commit(error) => {
                 let text = "could not be flushed: what was written last may be stored or not";
-                told(location, StateErrorKind::TimedOut, text).with_source(error)
+                path_error(location, StateErrorKind::TimedOut, text).with_source(error)
             }
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// An error whose text begins with the path.
-pub(crate) fn told(location: &Location, kind: StateErrorKind, what: &str) -> StateError {
+pub(crate) fn path_error(location: &Location, kind: StateErrorKind, what: &str) -> StateError {
     StateError::new(kind, format!("{} {what}", location.path().display()))
 }
 
@@ -113,7 +113,7 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
         // A value that is no text, or a path with a zero in it.
         None => (Kind::Damaged, "holds what cannot be read as text: put a good copy in its place"),
     };
-    told(location, kind, what).with_source(error)
+    path_error(location, kind, what).with_source(error)
 }
 
 /// The error of a command whose patience is over.
@@ -121,7 +121,7 @@ pub(crate) fn held_too_long(location: &Location) -> StateError {
     let timeout = location.lock_timeout();
     let text =
         format!("was held by another process for {timeout:?}: find it, for example with fuser, and end it");
-    told(location, StateErrorKind::Unreachable, &text)
+    path_error(location, StateErrorKind::Unreachable, &text)
 }
 
 /// SQLite does not say why.
@@ -144,8 +144,12 @@ fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
             return cannot("open", location.path(), io::ErrorKind::StorageFull.into());
         }
     }
-    told(location, StateErrorKind::Unreachable, "or its log cannot be opened: look at what lies beside it")
-        .with_source(error)
+    path_error(
+        location,
+        StateErrorKind::Unreachable,
+        "or its log cannot be opened: look at what lies beside it",
+    )
+    .with_source(error)
 }
 
 /// The error of a database that can only be looked at.
@@ -153,7 +157,7 @@ pub(crate) fn read_only(location: &Location) -> StateError {
     if let Err(why) = location.check_writable() {
         return why;
     }
-    told(
+    path_error(
         location,
         StateErrorKind::Denied,
         "cannot be written to: this user needs the right to, and to its directory",

@@ -12,12 +12,12 @@ use interval_queue_store::files::{
     FileId, Patience, beside, cannot, check_mount, create, directory, lock::try_lock, resolve,
 };
 
-use super::{Builder, Durability, error::told};
+use super::{Builder, Durability, error::path_error};
 
 /// A database of more than one page of the usual size has a table.
-const ONE_PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 /// SQLite's own busy handler waits in steps of up to 100 ms, and is not asked in every case.
-const LONGEST_PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
+const MAX_PAUSE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 
 /// What never changes once a state is open.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl Location {
     }
 
     /// That of a command that begins now.
-    pub(crate) fn patience(&self) -> Patience {
-        Patience::begin(self.lock_timeout, LONGEST_PAUSE)
+    pub(crate) fn begin_timeout(&self) -> Patience {
+        Patience::begin(self.lock_timeout, MAX_PAUSE_BOUNDS)
     }
 
     /// Whether there is a database, in a directory that must be there.
@@ -156,7 +156,7 @@ impl Location {
         if open.is_some_and(|open| open.are_mixed_with(&self.files())) {
             let what = "is another file than before, and the -wal and -shm beside it belong to the one before: remove these \
                 two, then put the file there again";
-            return Err(told(self, StateErrorKind::Damaged, what));
+            return Err(path_error(self, StateErrorKind::Damaged, what));
         }
         Ok(())
     }
@@ -165,11 +165,11 @@ impl Location {
     ///
     /// SQLite by itself needs nobody's leave. But whoever has a deleted database still open has the index of
     /// its log open, too; a new database must not be given that, and only one may take it away.
-    pub(crate) fn begin_to_make(&self, patience: &Patience) -> Result<Option<Making<'_>>, StateError> {
+    pub(crate) fn begin_to_make(&self, timeout: &Patience) -> Result<Option<Making<'_>>, StateError> {
         #[cfg(unix)]
-        let lock = self.lock_directory(patience)?;
+        let lock = self.lock_directory(timeout)?;
         #[cfg(not(unix))]
-        let _ = patience;
+        let _ = timeout;
         if self.is_there()? {
             return Ok(None);
         }
@@ -192,16 +192,16 @@ impl Location {
     }
 
     #[cfg(unix)]
-    fn lock_directory(&self, patience: &Patience) -> Result<fs::File, StateError> {
+    fn lock_directory(&self, timeout: &Patience) -> Result<fs::File, StateError> {
         let failed = |error| cannot("make", &self.path, error);
         let directory = fs::File::open(self.directory()).map_err(failed)?;
-        match patience.until_free(|locked| matches!(locked, Ok(false)), || try_lock(&directory)) {
+        match timeout.until_free(|locked| matches!(locked, Ok(false)), || try_lock(&directory)) {
             Ok(true) => Ok(directory),
             Err(error) => Err(failed(error)),
             Ok(false) => {
                 let timeout = self.lock_timeout;
                 let text = format!("is being made by another process for {timeout:?}: find it and end it");
-                Err(told(self, StateErrorKind::Unreachable, &text))
+                Err(path_error(self, StateErrorKind::Unreachable, &text))
             }
         }
     }
@@ -221,7 +221,7 @@ impl Making<'_> {
         let location = self.location;
         let length = |path| fs::metadata(path).map_or(0, |file| file.len());
         // Nobody has stored anything in it, in the file or in the log.
-        if length(&location.path) <= ONE_PAGE && length(&location.log) == 0 {
+        if length(&location.path) <= PAGE_BYTES && length(&location.log) == 0 {
             for made in [&location.path, &location.log, &location.index] {
                 let _ = fs::remove_file(made);
             }

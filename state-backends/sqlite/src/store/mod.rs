@@ -24,14 +24,14 @@ mod schema;
 pub use self::builder::{Builder, Durability};
 pub(crate) use self::error::{code, is_busy};
 use self::{
-    connection::{Kept, Looking, look},
+    connection::{ReadPool, WriteConnection, read},
     error::held_too_long,
     location::Location,
 };
 pub use self::{error::Fault, gate::Gate};
 
 /// So many look at the same time: each has a connection, of three open files.
-const LOOKS: u32 = 16;
+const MAX_READERS: u32 = 16;
 
 /// One SQLite database that processes share. A clone is another handle to the same connection.
 #[derive(Clone)]
@@ -39,9 +39,9 @@ pub struct SqliteStore {
     location: Arc<Location>,
     /// Keeps the threads of this process apart. An async one, so that commands that wait for each other
     /// occupy no thread.
-    kept: Arc<Mutex<Kept>>,
-    looks: Arc<Semaphore>,
-    looking: Arc<Looking>,
+    write_connection: Arc<Mutex<WriteConnection>>,
+    read_permits: Arc<Semaphore>,
+    read_pool: Arc<ReadPool>,
 }
 
 impl SqliteStore {
@@ -69,13 +69,13 @@ impl SqliteStore {
     ///
     /// Once begun it is carried through.
     pub async fn close(&self) -> Result<(), StateError> {
-        let mut kept = self.kept.clone().lock_owned().await;
-        let looks = self.looks.clone().acquire_many_owned(LOOKS).await;
-        let looking = self.looking.clone();
+        let mut write_connection = self.write_connection.clone().lock_owned().await;
+        let read_permits = self.read_permits.clone().acquire_many_owned(MAX_READERS).await;
+        let read_pool = self.read_pool.clone();
         blocking(move || {
-            let _looks = looks;
-            looking.close();
-            kept.close();
+            let _permits = read_permits;
+            read_pool.close();
+            write_connection.close();
             Ok(())
         })
         .await
@@ -86,9 +86,14 @@ impl SqliteStore {
             let location = Arc::new(Location::find(&options)?);
             // First, since SQLite leaves a log where it may only look.
             location.check_writable()?;
-            let kept = Arc::new(Mutex::new(Kept::new(location.clone())));
-            let looking = Arc::new(Looking::new(location.clone()));
-            Ok(Self { location, kept, looks: Arc::new(Semaphore::new(LOOKS as usize)), looking })
+            let write_connection = Arc::new(Mutex::new(WriteConnection::new(location.clone())));
+            let read_pool = Arc::new(ReadPool::new(location.clone()));
+            Ok(Self {
+                location,
+                write_connection,
+                read_permits: Arc::new(Semaphore::new(MAX_READERS as usize)),
+                read_pool,
+            })
         })
         .await
     }
@@ -103,10 +108,10 @@ impl SqliteStore {
     ) -> Result<T, StateError> {
         // The wait for commands of this process counts too, so that a queue of them does not wait one
         // time-out each.
-        let patience = self.location.patience();
-        let mut kept = self.kept.clone().lock_owned().await;
-        self.looking.opened();
-        blocking(move || kept.change(component, &patience, work)).await
+        let timeout = self.location.begin_timeout();
+        let mut write_connection = self.write_connection.clone().lock_owned().await;
+        self.read_pool.opened();
+        blocking(move || write_connection.change(component, &timeout, work)).await
     }
 
     /// The same on a thread that may block.
@@ -115,44 +120,44 @@ impl SqliteStore {
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
-        let patience = self.location.patience();
-        let mut kept = self.kept.blocking_lock();
-        self.looking.opened();
-        kept.change(component, &patience, work)
+        let timeout = self.location.begin_timeout();
+        let mut write_connection = self.write_connection.blocking_lock();
+        self.read_pool.opened();
+        write_connection.change(component, &timeout, work)
     }
 
     /// Looks at the database on a thread that may block, by a connection that is kept: to open one takes far longer
     /// than a short look.
-    pub(crate) fn look_here<T>(
+    pub(crate) fn read_here<T>(
         &self,
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
-        self.looking.look(component, &self.location.patience(), work)
+        self.read_pool.read(component, &self.location.begin_timeout(), work)
     }
 
     /// The same on a thread of its own, once not too many others of this process do.
-    pub(crate) async fn look_kept<T: Send + 'static>(
+    pub(crate) async fn read_pooled<T: Send + 'static>(
         &self,
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<Option<T>, StateError> {
         let store = self.clone();
-        let turn = self.looks.clone().acquire_owned().await;
+        let permit = self.read_permits.clone().acquire_owned().await;
         blocking(move || {
-            let _turn = turn;
-            store.look_here(component, work)
+            let _permit = permit;
+            store.read_here(component, work)
         })
         .await
     }
 
     /// Looks for those who watch, on a thread that may block, unless the store is closed. None: it is.
-    pub(crate) fn look_unless_closed<T>(
+    pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<Option<T>>, StateError> {
-        self.looking.look_unless_closed(component, &self.location.patience(), work)
+        self.read_pool.read_unless_closed(component, &self.location.begin_timeout(), work)
     }
 
     /// How long a command waits for others.
@@ -171,8 +176,8 @@ impl SqliteStore {
     }
 
     /// The error of a fault.
-    pub(crate) fn tell(&self, fault: Fault) -> StateError {
-        fault.tell(&self.location)
+    pub(crate) fn error_of(&self, fault: Fault) -> StateError {
+        fault.into_error(&self.location)
     }
 
     /// The error of a command that waited too long for others.
@@ -181,16 +186,16 @@ impl SqliteStore {
     }
 
     /// Looks at the database, once not too many others of this process do. None: there are no such tables.
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<Option<T>, StateError> {
-        let (location, patience) = (self.location.clone(), self.location.patience());
-        let turn = self.looks.clone().acquire_owned().await;
+        let (location, timeout) = (self.location.clone(), self.location.begin_timeout());
+        let permit = self.read_permits.clone().acquire_owned().await;
         blocking(move || {
-            let _turn = turn;
-            look(&location, component, &patience, work)
+            let _permit = permit;
+            read(&location, component, &timeout, work)
         })
         .await
     }

@@ -33,9 +33,9 @@ pub(crate) fn migrate(
     component: &Component,
     connection: &Connection,
     location: &Location,
-    patience: &Patience,
+    timeout: &Patience,
 ) -> Result<(), Fault> {
-    let transaction = begin(connection, patience)?;
+    let transaction = begin(connection, timeout)?;
     upgrade(component, &transaction, location)?;
     transaction.commit().map_err(Fault::Commit)
 }

@@ -41,7 +41,7 @@ pub static TASKS: Component = Component {
 };
 
 /// A thread needs so long at most to come to a command that need not wait.
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+const MIN_COMMAND_TIMEOUT: Duration = Duration::from_millis(250);
 
 type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
 
@@ -105,7 +105,7 @@ impl SqliteTasks {
         store: &SqliteStore,
         clock: impl Fn() -> Micros + Send + Sync + 'static,
     ) -> Result<Self, StateError> {
-        store.look(&TASKS, |_| Ok(())).await?;
+        store.read(&TASKS, |_| Ok(())).await?;
         let (updates, watchers) = (Updates::default(), Arc::new(Watchers::new(store)));
         let shared = Arc::new(Shared { store: store.clone(), clock: Arc::new(clock), updates, watchers });
         Ok(Self { writer: Writer::start(shared.clone())?, shared })
@@ -162,8 +162,8 @@ impl TaskStore for SqliteTasks {
         let (reply, mut answer) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         self.writer.send(Request { queue: queue.clone(), command, claimed: claimed.clone(), reply })?;
-        let patience = self.shared.store.lock_timeout().max(LEAST_PATIENCE);
-        let answer = match timeout(patience, &mut answer).await {
+        let wait_timeout = self.shared.store.lock_timeout().max(MIN_COMMAND_TIMEOUT);
+        let answer = match timeout(wait_timeout, &mut answer).await {
             Ok(answer) => answer,
             // Nobody carries it out any more.
             Err(_) if !claimed.swap(true, Ordering::Relaxed) => {
@@ -187,7 +187,7 @@ impl TaskStore for SqliteTasks {
             let names = names.query_map([], |row| row.get(0))?;
             Ok(names.collect::<Result<Vec<String>, _>>()?)
         };
-        let names = self.shared.store.look_kept(&TASKS, names).await?.unwrap_or_default();
+        let names = self.shared.store.read_pooled(&TASKS, names).await?.unwrap_or_default();
         let named = |name: String| {
             QueueName::new(name).map_err(|error| {
                 let what =
@@ -208,13 +208,13 @@ impl SqliteTasks {
     async fn read(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let (shared, queue) = (self.shared.clone(), queue.clone());
         let (of, asked) = (queue.clone(), command.clone());
-        let look = move |on: &Connection| {
+        let read = move |on: &Connection| {
             // All that it looks at is of one instant.
             let _transaction = on.unchecked_transaction()?;
             check_version(on)?;
             Ok(shared.carry_out(on, &of, &asked)?.0)
         };
-        match self.shared.store.look_kept(&TASKS, look).await? {
+        match self.shared.store.read_pooled(&TASKS, read).await? {
             Some(reply) => Ok(reply),
             None => {
                 command.check()?;

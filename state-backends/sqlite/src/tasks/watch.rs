@@ -31,7 +31,7 @@ use super::{TASKS, check_version};
 use crate::{SqliteStore, store::Fault};
 
 /// The least time between two looks: other queues of the database may be busy.
-const GAP: Duration = Duration::from_micros(500);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Those who watch queues of a database.
 pub(super) struct Watchers {
@@ -43,21 +43,21 @@ pub(super) struct Watchers {
 
 struct Watched {
     /// The last that was seen. `None`: nobody has looked yet.
-    news: Option<i64>,
-    notified: Sender<()>,
+    last_seen: Option<i64>,
+    sender: Sender<()>,
 }
 
 impl Watched {
     /// Notifies unless these news are known.
-    fn saw(&mut self, news: i64) {
-        if self.news.replace(news).is_some_and(|before| before != news) {
-            self.notified.send_replace(());
+    fn notify_if_new(&mut self, number: i64) {
+        if self.last_seen.replace(number).is_some_and(|before| before != number) {
+            self.sender.send_replace(());
         }
     }
 }
 
 /// Queues, each with the news that were seen last.
-type Known = Vec<(QueueName, Option<i64>)>;
+type Snapshot = Vec<(QueueName, Option<i64>)>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,43 +73,43 @@ impl Watchers {
         let (watchers, queue) = (self.clone(), queue.clone());
         blocking(move || {
             let log = watchers.listen()?;
-            let notified = {
+            let receiver = {
                 let mut queues = locked(&watchers.queues);
                 // Otherwise queues that nobody watches any more would gather.
-                queues.retain(|_, watched| !watched.notified.is_closed());
-                let new = || Watched { news: None, notified: Sender::new(()) };
-                queues.entry(queue.clone()).or_insert_with(new).notified.subscribe()
+                queues.retain(|_, watched| !watched.sender.is_closed());
+                let new = || Watched { last_seen: None, sender: Sender::new(()) };
+                queues.entry(queue.clone()).or_insert_with(new).sender.subscribe()
             };
             // What is stored from here on differs from this.
-            let known = watchers.known();
-            let all = watchers.store.look_here(&TASKS, news_of(&known))?;
-            watchers.compare(&known, all);
+            let snapshot = watchers.snapshot();
+            let all = watchers.store.read_here(&TASKS, notification_numbers(&snapshot))?;
+            watchers.compare(&snapshot, all);
             let next =
-                async |(mut notified, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
-                    notified.changed().await.ok().map(|()| ((), (notified, log)))
+                async |(mut receiver, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
+                    receiver.changed().await.ok().map(|()| ((), (receiver, log)))
                 };
-            Ok(Box::pin(stream::unfold((notified, log), next)) as Changes)
+            Ok(Box::pin(stream::unfold((receiver, log), next)) as Changes)
         })
         .await
     }
 
     /// A transaction of this process has stored these news of a queue.
-    pub(super) fn saw(&self, queue: &QueueName, news: i64) {
+    pub(super) fn notify_if_new(&self, queue: &QueueName, number: i64) {
         if let Some(watched) = locked(&self.queues).get_mut(queue) {
-            watched.saw(news);
+            watched.notify_if_new(number);
         }
     }
 
     /// The watched queues, with the news that were seen last.
-    fn known(&self) -> Known {
-        locked(&self.queues).iter().map(|(queue, watched)| (queue.clone(), watched.news)).collect()
+    fn snapshot(&self) -> Snapshot {
+        locked(&self.queues).iter().map(|(queue, watched)| (queue.clone(), watched.last_seen)).collect()
     }
 
     /// Looks at all queues that are watched, unless the store is closed.
-    fn look(&self) -> Result<(), StateError> {
-        let known = self.known();
-        if let Some(all) = self.store.look_unless_closed(&TASKS, news_of(&known))? {
-            self.compare(&known, all);
+    fn check(&self) -> Result<(), StateError> {
+        let snapshot = self.snapshot();
+        if let Some(all) = self.store.read_unless_closed(&TASKS, notification_numbers(&snapshot))? {
+            self.compare(&snapshot, all);
         }
         Ok(())
     }
@@ -118,12 +118,12 @@ impl Watchers {
     ///
     /// If this process has stored something meanwhile, what the look has read may be older, and is dropped: that
     /// write causes another look.
-    fn compare(&self, known: &Known, all: Option<Vec<Option<i64>>>) {
-        let all = all.unwrap_or_else(|| vec![None; known.len()]);
+    fn compare(&self, snapshot: &Snapshot, all: Option<Vec<Option<i64>>>) {
+        let all = all.unwrap_or_else(|| vec![None; snapshot.len()]);
         let mut queues = locked(&self.queues);
-        for ((queue, before), news) in known.iter().zip(all) {
-            if let Some(watched) = queues.get_mut(queue).filter(|watched| watched.news == *before) {
-                watched.saw(news.unwrap_or(0));
+        for ((queue, before), number) in snapshot.iter().zip(all) {
+            if let Some(watched) = queues.get_mut(queue).filter(|watched| watched.last_seen == *before) {
+                watched.notify_if_new(number.unwrap_or(0));
             }
         }
     }
@@ -135,13 +135,13 @@ impl Watchers {
             return Ok(watcher);
         }
         // One place: however much is written during a look, there is one more look.
-        let (tell, notified) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let path = self.store.path();
-        let watcher = Arc::new(watcher(path, tell).map_err(|error| cannot_watch(path, error))?);
+        let watcher = Arc::new(watcher(path, sender).map_err(|error| cannot_watch(path, error))?);
         let watchers = Arc::downgrade(self);
         let started = thread::Builder::new()
             .name("interval-queue-watch".into())
-            .spawn(move || listen(&watchers, &notified));
+            .spawn(move || listen(&watchers, &receiver));
         started.map_err(|error| {
             let text = format!("cannot watch {}: no thread can be started", path.display());
             StateError::new(StateErrorKind::Unreachable, text).with_source(error)
@@ -157,19 +157,19 @@ impl Watchers {
     }
 }
 
-fn news_of(queues: &Known) -> impl Fn(&Connection) -> Result<Vec<Option<i64>>, Fault> {
+fn notification_numbers(queues: &Snapshot) -> impl Fn(&Connection) -> Result<Vec<Option<i64>>, Fault> {
     |on| {
         check_version(on)?;
-        let mut news = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
+        let mut select = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
         let of = |(queue, _): &(QueueName, Option<i64>)| {
-            Ok(news.query_row([queue.as_str()], |row| row.get(0)).optional()?)
+            Ok(select.query_row([queue.as_str()], |row| row.get(0)).optional()?)
         };
         queues.iter().map(of).collect()
     }
 }
 
 /// What was told by the operating system.
-enum Told {
+enum LogEvent {
     /// Something may have been written.
     Written,
     /// The directory is gone.
@@ -178,24 +178,24 @@ enum Told {
 
 /// When it is looked again after something was told, in microseconds. The log is written before the commit, which is
 /// seen only when it was flushed, and nothing tells of that.
-const AGAIN: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
+const RECHECK_MICROS: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
 
 /// Looks whenever something was told, and some times after it, until the watcher is dropped.
-fn listen(watchers: &Weak<Watchers>, notified: &Receiver<Told>) {
-    let mut looks = AGAIN.len();
+fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
+    let mut checks = RECHECK_MICROS.len();
     loop {
-        let heard = match AGAIN.get(looks) {
-            Some(micros) => notified.recv_timeout(Duration::from_micros(*micros)),
-            None => notified.recv().map_err(RecvTimeoutError::from),
+        let event = match RECHECK_MICROS.get(checks) {
+            Some(micros) => receiver.recv_timeout(Duration::from_micros(*micros)),
+            None => receiver.recv().map_err(RecvTimeoutError::from),
         };
         let Some(watchers) = watchers.upgrade() else { return };
-        let is_gone = match heard {
-            Ok(Told::Gone) => true,
+        let is_gone = match event {
+            Ok(LogEvent::Gone) => true,
             Err(RecvTimeoutError::Disconnected) => return,
             // A directory whose files are open is gone, and nothing else tells.
-            Ok(Told::Written) | Err(RecvTimeoutError::Timeout) => {
-                looks = if heard.is_ok() { 0 } else { looks + 1 };
-                watchers.look().is_err_and(|error| error.kind() == StateErrorKind::NotFound)
+            Ok(LogEvent::Written) | Err(RecvTimeoutError::Timeout) => {
+                checks = if event.is_ok() { 0 } else { checks + 1 };
+                watchers.check().is_err_and(|error| error.kind() == StateErrorKind::NotFound)
             }
         };
         if is_gone {
@@ -205,21 +205,21 @@ fn listen(watchers: &Weak<Watchers>, notified: &Receiver<Told>) {
 }
 
 /// Watches the directory, since the log may be missing yet, and comes and goes.
-fn watcher(database: &Path, tell: SyncSender<Told>) -> notify::Result<RecommendedWatcher> {
+fn watcher(database: &Path, sender: SyncSender<LogEvent>) -> notify::Result<RecommendedWatcher> {
     // The system tells of the end of a directory once nobody has a file of it open, as all have the gate: that it is
     // removed is told at once.
     let names = [database.to_owned(), beside(database, "-wal"), beside(database, "-gate")];
     let names = names.map(|path| path.file_name().map(OsStr::to_owned));
     let watched = directory(database).to_owned();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| match event {
-        Ok(event) if is_end(&event, &watched) => _ = tell.send(Told::Gone),
+        Ok(event) if is_end(&event, &watched) => _ = sender.send(LogEvent::Gone),
         Ok(event) if !concerns(&event, &names) => {}
         // After an error something may have been missed.
         _ => {
-            let _ = tell.try_send(Told::Written);
+            let _ = sender.try_send(LogEvent::Written);
             // A commit writes many times. The system makes one event of what is written meanwhile, and this thread is
             // not woken for each.
-            thread::sleep(GAP);
+            thread::sleep(MIN_CHECK_INTERVAL);
         }
     })?;
     watcher.watch(directory(database), RecursiveMode::NonRecursive)?;

@@ -90,9 +90,9 @@ impl SqliteTasks {
         work: impl FnOnce(&mut Tables<'_>, Micros) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
         self.check_connection(on)?;
-        let tell = |fault: Fault| self.tell(fault);
+        let to_error = |fault: Fault| self.error_of(fault);
         let run = |sql: &str| Ok(on.execute_batch(sql)?);
-        run("SAVEPOINT interval_queue_within").map_err(tell)?;
+        run("SAVEPOINT interval_queue_within").map_err(to_error)?;
         let done = self.lock(on).and_then(|()| {
             let mut tables = Tables::new(on, self.path(), &self.shared.updates, queue);
             let done = work(&mut tables, (self.shared.clock)())?;
@@ -104,8 +104,8 @@ impl SqliteTasks {
             let _: Result<(), Fault> = run("ROLLBACK TO interval_queue_within");
         }
         let released = run("RELEASE interval_queue_within");
-        let done = done.map_err(tell)?;
-        released.map_err(tell)?;
+        let done = done.map_err(to_error)?;
+        released.map_err(to_error)?;
         Ok(done)
     }
 
@@ -139,7 +139,7 @@ impl SqliteTasks {
         }
     }
 
-    fn tell(&self, fault: Fault) -> StateError {
+    fn error_of(&self, fault: Fault) -> StateError {
         match fault {
             Fault::Before(error) if is_stale(&error) => {
                 let text = format!(
@@ -156,7 +156,7 @@ impl SqliteTasks {
                 );
                 StateError::new(StateErrorKind::Unreachable, text).with_source(error)
             }
-            fault => self.shared.store.tell(fault),
+            fault => self.shared.store.error_of(fault),
         }
     }
 }

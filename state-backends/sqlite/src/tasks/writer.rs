@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// About so many tasks are spoken of in one transaction, so that other processes need not wait for long.
-const MOST: usize = 4_000;
+const MAX_BATCH_TASKS: usize = 4_000;
 
 /// A reply, or what a panic has left.
 type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
@@ -72,14 +72,14 @@ impl Writer {
     }
 
     pub(super) fn send(&self, request: Request) -> Result<(), StateError> {
-        self.0.send(request).map_err(|_| StateError::new(StateErrorKind::Unreachable, GONE))
+        self.0.send(request).map_err(|_| StateError::new(StateErrorKind::Unreachable, THREAD_GONE))
     }
 }
 
-const GONE: &str = "the thread that stores tasks is gone: open the database again";
+const THREAD_GONE: &str = "the thread that stores tasks is gone: open the database again";
 
 pub(super) fn gone(store: &SqliteStore) -> StateError {
-    StateError::new(StateErrorKind::Unreachable, format!("{}: {GONE}", store.path().display()))
+    StateError::new(StateErrorKind::Unreachable, format!("{}: {THREAD_GONE}", store.path().display()))
 }
 
 struct Thread {
@@ -112,44 +112,44 @@ impl Thread {
                 weight += request.weight();
                 batch.push(request);
             }
-            next = if weight < MOST { self.requests.try_recv().ok() } else { None };
+            next = if weight < MAX_BATCH_TASKS { self.requests.try_recv().ok() } else { None };
         }
         batch
     }
 
     fn carry_out(&self, batch: &[Request]) -> Vec<Answer> {
         let answers = match batch {
-            [request] => return vec![self.alone(request)],
-            _ => self.shared.store.change_here(&TASKS, |on| self.together(on, batch)),
+            [request] => return vec![self.carry_out_single(request)],
+            _ => self.shared.store.change_here(&TASKS, |on| self.carry_out_batch(on, batch)),
         };
         match answers {
-            Ok(answers) => answers.into_iter().map(|answer| self.tell(answer)).collect(),
+            Ok(answers) => answers.into_iter().map(|answer| self.notify(answer)).collect(),
             // The commit failed, or nobody gets at the database.
             Err(error) if error.is_retryable() => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
             // One command of them fails in SQLite itself: it is not to take the others with it.
-            Err(_) => batch.iter().map(|request| self.alone(request)).collect(),
+            Err(_) => batch.iter().map(|request| self.carry_out_single(request)).collect(),
         }
     }
 
     /// In a transaction of its own, which is undone as a whole.
-    fn alone(&self, request: &Request) -> Answer {
+    fn carry_out_single(&self, request: &Request) -> Answer {
         let change = |on: &Connection| {
             check_version(on)?;
             self.shared.carry_out(on, &request.queue, &request.command)
         };
         let changed = catch_unwind(AssertUnwindSafe(|| self.shared.store.change_here(&TASKS, change)))?;
-        self.tell(Ok(changed.map(|(reply, news)| (request, reply, news))))
+        self.notify(Ok(changed.map(|(reply, notification)| (request, reply, notification))))
     }
 
     /// One after the other, each of which can be undone alone.
-    fn together<'r>(&self, on: &Connection, batch: &'r [Request]) -> Result<Vec<Unnotified<'r>>, Fault> {
+    fn carry_out_batch<'r>(&self, on: &Connection, batch: &'r [Request]) -> Result<Vec<Executed<'r>>, Fault> {
         check_version(on)?;
         let run = |sql| on.prepare_cached(sql)?.execute([]);
-        let one = |request: &'r Request| {
+        let carry_out_one = |request: &'r Request| {
             run("SAVEPOINT command")?;
             let work = || self.shared.carry_out(on, &request.queue, &request.command);
             let done = match catch_unwind(AssertUnwindSafe(work)) {
-                Ok(Ok((reply, news))) => Ok(Ok((request, reply, news))),
+                Ok(Ok((reply, notification))) => Ok(Ok((request, reply, notification))),
                 Ok(Err(Fault::Refused(error))) => Ok(Err(error)),
                 Ok(Err(fault)) => return Err(fault),
                 Err(panic) => Err(panic),
@@ -160,14 +160,14 @@ impl Thread {
             run("RELEASE command")?;
             Ok(done)
         };
-        batch.iter().map(one).collect()
+        batch.iter().map(carry_out_one).collect()
     }
 
     /// Tells those of this process who watch, now that it is stored.
-    fn tell(&self, unnotified: Unnotified<'_>) -> Answer {
-        Ok(unnotified?.map(|(request, reply, news)| {
-            if let Some(news) = news {
-                self.shared.watchers.saw(&request.queue, news);
+    fn notify(&self, executed: Executed<'_>) -> Answer {
+        Ok(executed?.map(|(request, reply, notification)| {
+            if let Some(notification) = notification {
+                self.shared.watchers.notify_if_new(&request.queue, notification);
             }
             reply
         }))
@@ -175,4 +175,4 @@ impl Thread {
 }
 
 /// A command that is stored, with its reply and its news; or an error; or what a panic has left.
-type Unnotified<'r> = Result<Result<(&'r Request, Reply, Option<i64>), StateError>, Box<dyn Any + Send>>;
+type Executed<'r> = Result<Result<(&'r Request, Reply, Option<i64>), StateError>, Box<dyn Any + Send>>;

@@ -16,9 +16,9 @@ fn a_failed_commit_is_uncertain_only_if_it_was_written() {
         (ffi::SQLITE_IOERR_WRITE, Unreachable, TimedOut),
     ] {
         let error = || rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        assert_eq!(Fault::Before(error()).tell(&location).kind(), before, "{code}");
-        let notified = Fault::Commit(error()).tell(&location);
-        assert_eq!(notified.kind(), at_commit, "{code}");
-        assert!(notified.to_string().contains("queues.db"), "{notified}");
+        assert_eq!(Fault::Before(error()).into_error(&location).kind(), before, "{code}");
+        let error_at_commit = Fault::Commit(error()).into_error(&location);
+        assert_eq!(error_at_commit.kind(), at_commit, "{code}");
+        assert!(error_at_commit.to_string().contains("queues.db"), "{error_at_commit}");
     }
 }

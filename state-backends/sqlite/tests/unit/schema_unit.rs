@@ -24,7 +24,7 @@ fn older_tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let path = directory.path().join("queues.db");
     let location = Location::find(&SqliteStore::builder(&path)).unwrap();
     let connection = Connection::open(&path).unwrap();
-    let migrate = |migrations| migrate(&thing(migrations), &connection, &location, &location.patience());
+    let migrate = |migrations| migrate(&thing(migrations), &connection, &location, &location.begin_timeout());
     let version = |migrations| version(&thing(migrations), &connection, &location);
     migrate(&[FIRST]).unwrap();
     connection.execute("INSERT INTO thing VALUES ('mail')", []).unwrap();
@@ -39,7 +39,7 @@ fn older_tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let row = connection.query_row("SELECT name || colour FROM thing", [], |row| row.get(0));
     assert_eq!(row, Ok("mailred".to_owned()));
 
-    let error = version(&[FIRST]).unwrap_err().tell(&location);
+    let error = version(&[FIRST]).unwrap_err().into_error(&location);
     assert_eq!(error.kind(), StateErrorKind::NewerVersion);
     assert!(error.to_string().contains("upgrade the program"), "{error}");
 }
@@ -53,9 +53,9 @@ async fn several_things_are_kept_in_one_database() {
     let count = "SELECT (SELECT count(*) FROM thing) + (SELECT count(*) FROM interval_queue)";
     let counted = |on: &Connection| Ok(on.query_row(count, [], |row| row.get::<_, i64>(0))?);
     store.change(&crate::pace::QUEUES, |_| Ok(())).await.unwrap();
-    assert_eq!(store.look(&THING, counted).await.unwrap(), None);
+    assert_eq!(store.read(&THING, counted).await.unwrap(), None);
     store.change(&THING, |on| Ok(on.execute("INSERT INTO thing (name) VALUES ('a')", [])?)).await.unwrap();
-    assert_eq!(store.look(&THING, counted).await.unwrap(), Some(1));
+    assert_eq!(store.read(&THING, counted).await.unwrap(), Some(1));
 }
 
 #[tokio::test]
@@ -71,8 +71,8 @@ async fn a_read_leaves_older_tables_and_a_write_upgrades_them() {
     let store = opened().await;
     let colour =
         |on: &Connection| Ok(on.query_row("SELECT colour FROM thing", [], |row| row.get::<_, String>(0))?);
-    let error = store.look(&NEWER, colour).await.unwrap_err();
+    let error = store.read(&NEWER, colour).await.unwrap_err();
     assert!(error.to_string().contains("the next command that stores brings them up to date"), "{error}");
     store.change(&NEWER, |_| Ok(())).await.unwrap();
-    assert_eq!(store.look(&NEWER, colour).await.unwrap().as_deref(), Some("red"));
+    assert_eq!(store.read(&NEWER, colour).await.unwrap().as_deref(), Some("red"));
 }

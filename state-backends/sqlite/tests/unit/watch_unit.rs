@@ -8,21 +8,21 @@ async fn a_late_look_notifies_of_no_older_news() {
     let store = SqliteStore::builder(directory.path().join("tasks.db")).open().await.unwrap();
     let watchers = Watchers::new(&store);
     let queue = QueueName::new("mail").unwrap();
-    let (notified, mut changes) = tokio::sync::watch::channel(());
-    locked(&watchers.queues).insert(queue.clone(), Watched { news: Some(4), notified });
+    let (sender, mut changes) = tokio::sync::watch::channel(());
+    locked(&watchers.queues).insert(queue.clone(), Watched { last_seen: Some(4), sender });
     let mut is_notified = || {
         let is_notified = changes.has_changed().unwrap();
         changes.mark_unchanged();
         is_notified
     };
 
-    let late = watchers.known();
-    watchers.saw(&queue, 5);
+    let late = watchers.snapshot();
+    watchers.notify_if_new(&queue, 5);
     assert!(is_notified());
     watchers.compare(&late, Some(vec![Some(4)]));
     assert!(!is_notified());
-    watchers.compare(&watchers.known(), Some(vec![Some(5)]));
+    watchers.compare(&watchers.snapshot(), Some(vec![Some(5)]));
     assert!(!is_notified());
-    watchers.compare(&watchers.known(), Some(vec![Some(6)]));
+    watchers.compare(&watchers.snapshot(), Some(vec![Some(6)]));
     assert!(is_notified());
 }

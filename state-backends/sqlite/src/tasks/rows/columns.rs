@@ -6,7 +6,7 @@ use interval_queue_contract::Micros;
 use interval_queue_task_contract::{Nominal, State, Task, Token, Unique, Until};
 use rusqlite::{Row, Statement};
 
-use super::cells::{Cells, json, wide};
+use super::row_reader::{RowReader, json, wide};
 use crate::store::Fault;
 
 /// One column of a task.
@@ -146,61 +146,61 @@ fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
 
 /// The number and the task of a row of [`SELECTED`] columns.
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
-    let cells = &mut Cells::of(row);
-    let (number, id) = (cells.int()?, cells.named("no task id")?);
-    let state: State = cells.named("no state")?;
+    let reader = &mut RowReader::of(row);
+    let (number, id) = (reader.int()?, reader.named("no task id")?);
+    let state: State = reader.named("no state")?;
     let task = Task {
         id,
         state,
-        kind: cells.named("no kind")?,
-        priority: cells.number()?,
-        due: cells.int()?,
-        added: cells.micros()?,
-        position: cells.number()?,
-        not_before: cells.micros()?,
-        key: cells.some("no key")?,
-        ordered: cells.truth()?,
-        holds_key: cells.truth()?,
-        unserved: cells.truth()?,
+        kind: reader.named("no kind")?,
+        priority: reader.number()?,
+        due: reader.int()?,
+        added: reader.micros()?,
+        position: reader.number()?,
+        not_before: reader.micros()?,
+        key: reader.some("no key")?,
+        ordered: reader.truth()?,
+        holds_key: reader.truth()?,
+        unserved: reader.truth()?,
         unique: {
-            let name = cells.some("no unique name")?;
-            let until = cells.word()?.unwrap_or_default();
+            let name = reader.some("no unique name")?;
+            let until = reader.word()?.unwrap_or_default();
             name.map(|name| Unique { name, until })
         },
-        holds_name: cells.truth()?,
-        weight: cells.number()?,
-        tags: cells.json()?,
-        deadline: cells.some_micros()?,
-        policy: cells.json()?,
-        has_edges: cells.truth()?,
+        holds_name: reader.truth()?,
+        weight: reader.number()?,
+        tags: reader.json()?,
+        deadline: reader.some_micros()?,
+        policy: reader.json()?,
+        has_edges: reader.truth()?,
         schedule: {
-            let schedule = cells.some("no name of a schedule")?;
-            let at = cells.some_micros()?.unwrap_or_default();
+            let schedule = reader.some("no name of a schedule")?;
+            let at = reader.some_micros()?.unwrap_or_default();
             schedule.map(|schedule| Nominal { schedule, at })
         },
-        token: Token { incarnation: cells.micros()?, attempt: cells.number()? },
-        failures: cells.number()?,
-        retries: cells.number()?,
-        returns: cells.number()?,
-        generation: cells.number()?,
-        worker: cells.some("no worker id")?,
-        admitted: cells.some_micros()?,
-        leased: cells.some_micros()?,
-        stop: cells.word()?,
-        progress: cells.json()?,
+        token: Token { incarnation: reader.micros()?, attempt: reader.number()? },
+        failures: reader.number()?,
+        retries: reader.number()?,
+        returns: reader.number()?,
+        generation: reader.number()?,
+        worker: reader.some("no worker id")?,
+        admitted: reader.some_micros()?,
+        leased: reader.some_micros()?,
+        stop: reader.word()?,
+        progress: reader.json()?,
         ended: {
-            let ended = cells.some_micros()?;
+            let ended = reader.some_micros()?;
             // A row that says both would be told of for ever.
             if ended.is_some() != state.is_ended() {
-                return Err(cells.bad(&format!("not what a task has that is {state}")));
+                return Err(reader.bad(&format!("not what a task has that is {state}")));
             }
             ended
         },
-        ended_lease_clock: cells.some_micros()?,
-        notified: cells.truth()?,
-        retained: cells.truth()?,
-        error: cells.some_text()?.map(Into::into),
-        history: cells.json()?,
+        ended_lease_clock: reader.some_micros()?,
+        notified: reader.truth()?,
+        retained: reader.truth()?,
+        error: reader.some_text()?.map(Into::into),
+        history: reader.json()?,
     };
     Ok((number, task))
 }

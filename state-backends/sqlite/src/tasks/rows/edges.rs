@@ -3,7 +3,7 @@
 use interval_queue_task_contract::{Edge, EdgeState, OnFailure, TaskId};
 use rusqlite::Row;
 
-use super::{cells::Cells, tables::Tables};
+use super::{row_reader::RowReader, tables::Tables};
 use crate::store::Fault;
 
 const STATES: [EdgeState; 6] =
@@ -16,14 +16,14 @@ macro_rules! edges {
 }
 
 fn read(row: &Row<'_>) -> Result<Edge, Fault> {
-    let cells = &mut Cells::of(row);
+    let reader = &mut RowReader::of(row);
     Ok(Edge {
-        up: cells.named("no task id")?,
-        down: cells.named("no task id")?,
-        name: cells.some("no name")?,
-        on_failure: cells.named::<OnFailure>("nothing to do on a failure")?,
-        state: cells.word()?.ok_or_else(|| cells.bad("no state of an edge"))?,
-        generation: cells.number()?,
+        up: reader.named("no task id")?,
+        down: reader.named("no task id")?,
+        name: reader.some("no name")?,
+        on_failure: reader.named::<OnFailure>("nothing to do on a failure")?,
+        state: reader.word()?.ok_or_else(|| reader.bad("no state of an edge"))?,
+        generation: reader.number()?,
     })
 }
 

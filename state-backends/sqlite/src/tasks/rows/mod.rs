@@ -7,11 +7,11 @@ use interval_queue_task_contract::{
     Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
-mod cells;
 mod columns;
 mod edges;
 mod others;
 mod ready;
+mod row_reader;
 mod tables;
 #[cfg(test)]
 #[path = "../../../tests/unit/rows.rs"]
@@ -200,7 +200,7 @@ impl Rows for Tables<'_> {
                     WHERE queue = ?1 AND holds_key = 1 AND key > ?2 ORDER BY key LIMIT 1";
         let waited_for = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_line \
                           WHERE queue = ?1 AND state = 'blocked' AND key > ?2 ORDER BY key LIMIT 1";
-        let read = |row: &rusqlite::Row<'_>| cells::Cells::of(row).named("no key");
+        let read = |row: &rusqlite::Row<'_>| row_reader::RowReader::of(row).named("no key");
         let held = self.first(held, (queue, after), read)?;
         Ok(held.into_iter().chain(self.first(waited_for, (queue, after), read)?).min())
     }
@@ -365,7 +365,7 @@ impl Rows for Tables<'_> {
     }
 
     fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
-        self.uneven_key_rows(most)
+        self.key_rows_to_rebalance(most)
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, Fault> {
@@ -440,7 +440,7 @@ impl Rows for Tables<'_> {
     }
 
     fn notify(&mut self) -> Result<(), Fault> {
-        self.notified = true;
+        self.notifies = true;
         Ok(())
     }
 }

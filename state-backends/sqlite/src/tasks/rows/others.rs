@@ -8,8 +8,8 @@ use interval_queue_task_contract::{
 use rusqlite::Row;
 
 use super::{
-    cells::{Cells, json, wide},
     columns::micros,
+    row_reader::{RowReader, json, wide},
     tables::Tables,
 };
 use crate::store::Fault;
@@ -25,21 +25,21 @@ macro_rules! workers {
 }
 
 fn read_worker(row: &Row<'_>) -> Result<Presence, Fault> {
-    let cells = &mut Cells::of(row);
+    let reader = &mut RowReader::of(row);
     Ok(Presence {
-        worker: cells.named("no worker id")?,
-        label: cells.named("no label")?,
-        sequence: cells.int()? as u64,
-        lease: cells.micros()?,
-        ends: cells.micros()?,
-        kinds: cells.json()?,
-        version: cells.number()?,
-        since: cells.micros()?,
-        seen: cells.micros()?,
-        busy: cells.truth()?,
-        cleared: cells.truth()?,
-        at_least: cells.some_number()?,
-        room: cells.some_number()?,
+        worker: reader.named("no worker id")?,
+        label: reader.named("no label")?,
+        sequence: reader.int()? as u64,
+        lease: reader.micros()?,
+        ends: reader.micros()?,
+        kinds: reader.json()?,
+        version: reader.number()?,
+        since: reader.micros()?,
+        seen: reader.micros()?,
+        busy: reader.truth()?,
+        cleared: reader.truth()?,
+        at_least: reader.some_number()?,
+        room: reader.some_number()?,
     })
 }
 
@@ -53,14 +53,14 @@ macro_rules! kinds {
 }
 
 fn read_kind(row: &Row<'_>) -> Result<KindRow, Fault> {
-    let cells = &mut Cells::of(row);
+    let reader = &mut RowReader::of(row);
     Ok(KindRow {
-        kind: cells.named("no kind")?,
-        paused: cells.truth()?,
-        paused_at: cells.some_micros()?,
-        served_until: cells.micros()?,
-        open: cells.truth()?,
-        needs_rebalancing: cells.truth()?,
+        kind: reader.named("no kind")?,
+        paused: reader.truth()?,
+        paused_at: reader.some_micros()?,
+        served_until: reader.micros()?,
+        open: reader.truth()?,
+        needs_rebalancing: reader.truth()?,
     })
 }
 
@@ -71,12 +71,12 @@ macro_rules! keys {
 }
 
 fn read_key(row: &Row<'_>) -> Result<KeyRow, Fault> {
-    let cells = &mut Cells::of(row);
+    let reader = &mut RowReader::of(row);
     Ok(KeyRow {
-        key: cells.named("no key")?,
-        limit: cells.some_number()?,
-        paused_at: cells.some_micros()?,
-        needs_rebalancing: cells.truth()?,
+        key: reader.named("no key")?,
+        limit: reader.some_number()?,
+        paused_at: reader.some_micros()?,
+        needs_rebalancing: reader.truth()?,
     })
 }
 
@@ -91,18 +91,18 @@ macro_rules! schedules {
 }
 
 fn read_schedule(row: &Row<'_>) -> Result<Schedule, Fault> {
-    let cells = &mut Cells::of(row);
+    let reader = &mut RowReader::of(row);
     Ok(Schedule {
-        name: cells.named("no name")?,
-        revision: cells.int()? as u64,
-        incarnation: cells.micros()?,
-        definition: Json::stored(cells.text()?),
-        next: cells.some_micros()?,
-        paused: cells.truth()?,
-        overlap: cells.word()?.unwrap_or_default(),
-        last: cells.some("no task id")?,
-        kept: cells.some_micros()?,
-        may_follow: cells.truth()?,
+        name: reader.named("no name")?,
+        revision: reader.int()? as u64,
+        incarnation: reader.micros()?,
+        definition: Json::stored(reader.text()?),
+        next: reader.some_micros()?,
+        paused: reader.truth()?,
+        overlap: reader.word()?.unwrap_or_default(),
+        last: reader.some("no task id")?,
+        kept: reader.some_micros()?,
+        may_follow: reader.truth()?,
     })
 }
 
@@ -118,20 +118,20 @@ impl Tables<'_> {
         let sql = "SELECT number, name, settings, paused, paused_at, incarnation, lease_clock, seen, latest, maintenance_due, \
                    rebalance_after, followed FROM interval_queue_task_queue WHERE name = ?1";
         let found = self.first(sql, [self.name.as_str()], |row| {
-            let cells = &mut Cells::of(row);
-            let (number, _name) = (cells.int()?, cells.text()?);
-            let Some(settings) = cells.some_json()? else { return Ok((number, None)) };
+            let reader = &mut RowReader::of(row);
+            let (number, _name) = (reader.int()?, reader.text()?);
+            let Some(settings) = reader.some_json()? else { return Ok((number, None)) };
             let queue = Queue {
                 settings,
-                paused: cells.truth()?,
-                paused_at: cells.some_micros()?,
-                incarnation: cells.micros()?,
-                lease_clock: cells.micros()?,
-                seen: cells.micros()?,
-                latest: cells.micros()?,
-                maintenance_due: cells.truth()?,
-                rebalance_after: cells.some_json()?,
-                followed: cells.some_json()?,
+                paused: reader.truth()?,
+                paused_at: reader.some_micros()?,
+                incarnation: reader.micros()?,
+                lease_clock: reader.micros()?,
+                seen: reader.micros()?,
+                latest: reader.micros()?,
+                maintenance_due: reader.truth()?,
+                rebalance_after: reader.some_json()?,
+                followed: reader.some_json()?,
             };
             Ok((number, Some(queue)))
         })?;
@@ -144,7 +144,7 @@ impl Tables<'_> {
         let number = self.made_number()?;
         let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, lease_clock = ?5, seen = ?6, \
                    latest = ?7, maintenance_due = ?8, rebalance_after = ?9, followed = ?10, paused_at = ?11 WHERE number = ?1";
-        let level = queue.rebalance_after.as_ref().map(json).transpose()?;
+        let rebalance_after = queue.rebalance_after.as_ref().map(json).transpose()?;
         let followed = queue.followed.as_ref().map(json).transpose()?;
         let (settings, incarnation, lease_clock) =
             (json(&queue.settings)?, micros(queue.incarnation), micros(queue.lease_clock));
@@ -160,7 +160,7 @@ impl Tables<'_> {
                 seen,
                 latest,
                 queue.maintenance_due,
-                level,
+                rebalance_after,
                 followed,
                 queue.paused_at.map(micros),
             ),
@@ -280,7 +280,7 @@ impl Tables<'_> {
         self.first(keys!("WHERE queue = ?1 AND key = ?2"), (queue, key.as_str()), read_key)
     }
 
-    pub(super) fn uneven_key_rows(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
+    pub(super) fn key_rows_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
         let queue = self.number()?;
         let sql = keys!(
             "INDEXED BY interval_queue_task_key_needs_rebalancing WHERE queue = ?1 AND needs_rebalancing = 1 ORDER BY key LIMIT ?2"
@@ -371,10 +371,10 @@ impl Tables<'_> {
                    UNION ALL SELECT kind, state, 0, count(*) FROM interval_queue_task WHERE queue = ?1 GROUP BY kind, state) \
                    GROUP BY kind, counted HAVING sum(before) <> sum(stored)";
         let mut all = self.all(sql, [queue], |row| {
-            let cells = &mut Cells::of(row);
-            let kind = cells.named("no kind")?;
-            let state = cells.word()?.ok_or_else(|| cells.bad("no state"))?;
-            Ok(Corrected { kind, state, before: cells.number()?, counted: cells.number()? })
+            let reader = &mut RowReader::of(row);
+            let kind = reader.named("no kind")?;
+            let state = reader.word()?.ok_or_else(|| reader.bad("no state"))?;
+            Ok(Corrected { kind, state, before: reader.number()?, counted: reader.number()? })
         })?;
         all.sort_unstable();
         Ok(all)
@@ -386,10 +386,10 @@ impl Tables<'_> {
         let sql =
             "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number > 0";
         let mut counts = self.all(sql, [queue], |row| {
-            let cells = &mut Cells::of(row);
-            let kind: Kind = cells.named("no kind")?;
-            let counted = Counted::of_str(cells.text()?).ok_or_else(|| cells.bad("not counted"))?;
-            Ok((kind, counted, cells.number()?))
+            let reader = &mut RowReader::of(row);
+            let kind: Kind = reader.named("no kind")?;
+            let counted = Counted::of_str(reader.text()?).ok_or_else(|| reader.bad("not counted"))?;
+            Ok((kind, counted, reader.number()?))
         })?;
         counts.sort_unstable();
         Ok(counts)
@@ -401,8 +401,8 @@ impl Tables<'_> {
         let sql = "SELECT hour, cell, number FROM interval_queue_task_times WHERE queue = ?1 AND kind = ?2 AND hour >= ?3 \
                    ORDER BY hour, cell";
         self.all(sql, (queue, kind.as_str(), from), |row| {
-            let cells = &mut Cells::of(row);
-            Ok((Took { hour: cells.number()?, cell: cells.number()? }, cells.number()?))
+            let reader = &mut RowReader::of(row);
+            Ok((Took { hour: reader.number()?, cell: reader.number()? }, reader.number()?))
         })
     }
 
@@ -426,9 +426,9 @@ impl Tables<'_> {
         let sql = "SELECT number, event FROM interval_queue_task_event INDEXED BY interval_queue_task_event_queue \
                    WHERE queue = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
         self.all(sql, (queue, wide(after), most), |row| {
-            let cells = &mut Cells::of(row);
-            let number = cells.number()?;
-            Ok((number, cells.some_json()?.ok_or_else(|| cells.bad("no event"))?))
+            let reader = &mut RowReader::of(row);
+            let number = reader.number()?;
+            Ok((number, reader.some_json()?.ok_or_else(|| reader.bad("no event"))?))
         })
     }
 }

@@ -3,8 +3,8 @@
 use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
 
 use super::{
-    cells::{Cells, json},
     columns::micros,
+    row_reader::{RowReader, json},
     tables::Tables,
     tasks,
 };
@@ -34,9 +34,9 @@ impl Tables<'_> {
         let mut heads = Vec::new();
         for (kind, priority) in &pairs {
             heads.extend(self.all(sql, (queue, kind, priority, most), |row| {
-                let cells = &mut Cells::of(row);
-                let (number, id) = (cells.int()?, cells.text()?.to_owned());
-                Ok((cells.int()?, cells.int()?, cells.int()?, id, number))
+                let reader = &mut RowReader::of(row);
+                let (number, id) = (reader.int()?, reader.text()?.to_owned());
+                Ok((reader.int()?, reader.int()?, reader.int()?, id, number))
             })?);
         }
         heads.sort_unstable();
@@ -60,12 +60,12 @@ impl Tables<'_> {
         // In front of all, since no kind is empty.
         let mut behind = String::new();
         let pair = |row: &rusqlite::Row<'_>| {
-            let cells = &mut Cells::of(row);
-            Ok((cells.text()?.to_owned(), cells.int()?))
+            let reader = &mut RowReader::of(row);
+            Ok((reader.text()?.to_owned(), reader.int()?))
         };
         while let Some((kind, lowest)) = self.first(next_kind, (queue, &behind), pair)? {
             behind = kind.clone();
-            if !kinds.iter().any(|retained| retained.as_str() == kind) {
+            if !kinds.iter().any(|wanted| wanted.as_str() == kind) {
                 continue;
             }
             let mut priority = Some(lowest);
@@ -74,7 +74,7 @@ impl Tables<'_> {
                     pairs.push((kind.clone(), this));
                 }
                 let from = this.max(least.saturating_sub(1));
-                priority = self.first(next_priority, (queue, &kind, from), |row| Cells::of(row).int())?;
+                priority = self.first(next_priority, (queue, &kind, from), |row| RowReader::of(row).int())?;
             }
         }
         Ok(pairs)
@@ -140,6 +140,6 @@ impl Tables<'_> {
         sql: &str,
         params: impl rusqlite::Params,
     ) -> Result<Option<interval_queue_contract::Micros>, Fault> {
-        Ok(self.first(sql, params, |row| Cells::of(row).some_micros())?.flatten())
+        Ok(self.first(sql, params, |row| RowReader::of(row).some_micros())?.flatten())
     }
 }

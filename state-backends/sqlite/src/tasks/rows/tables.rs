@@ -12,11 +12,11 @@ use interval_queue_contract::{QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Counted, Json, Kind, Task, TaskId, Took};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
-use super::{cells::Cells, columns};
+use super::{columns, row_reader::RowReader};
 use crate::store::Fault;
 
 /// Longer payloads and results are kept apart from the row of their task, which is written several times.
-const INLINE: usize = 500;
+const MAX_INLINE_BYTES: usize = 500;
 
 /// The statements that set some columns of a task, by which.
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ pub struct Updates(Mutex<HashMap<u64, Arc<str>>>);
 
 impl Updates {
     fn of(&self, mask: u64) -> Arc<str> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(mask).or_insert_with(|| columns::update(mask).into()).clone()
+        let mut statements = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        statements.entry(mask).or_insert_with(|| columns::update(mask).into()).clone()
     }
 }
 
@@ -41,7 +41,7 @@ pub struct Tables<'c> {
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) times: BTreeMap<(Kind, Took), u64>,
-    pub(super) notified: bool,
+    pub(super) notifies: bool,
     /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than
     /// two.
     result: Option<(TaskId, Json)>,
@@ -57,7 +57,7 @@ impl<'c> Tables<'c> {
     /// Those of this queue, by this connection.
     pub fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
         let (numbers, counts, times) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { on, path, updates, name, queue: None, numbers, counts, times, notified: false, result: None }
+        Self { on, path, updates, name, queue: None, numbers, counts, times, notifies: false, result: None }
     }
 
     /// Writes what was gathered. The number of the news, if there is some.
@@ -66,14 +66,14 @@ impl<'c> Tables<'c> {
         self.write_result()?;
         self.write_counts()?;
         self.write_times()?;
-        if !self.notified {
+        if !self.notifies {
             return Ok(None);
         }
         let queue = self.made_number()?;
         let sql = "UPDATE interval_queue_task_queue SET news = news + 1 WHERE number = ?1 RETURNING news";
         // A statement that returns rows has happened once it was stepped to its end.
-        let news = self.all(sql, [queue], |row| Ok(row.get(0)?))?;
-        Ok(news.into_iter().next())
+        let numbers = self.all(sql, [queue], |row| Ok(row.get(0)?))?;
+        Ok(numbers.into_iter().next())
     }
 
     pub(super) fn write_counts(&mut self) -> Result<(), Fault> {
@@ -206,11 +206,11 @@ impl<'c> Tables<'c> {
     /// The tasks that a statement gives, and takes their numbers down.
     pub(super) fn tasks(&mut self, sql: &str, params: impl Params) -> Result<Vec<Task>, Fault> {
         let found = self.all(sql, params, columns::read)?;
-        let known = |(number, task): (i64, Task)| {
+        let note = |(number, task): (i64, Task)| {
             self.numbers.insert(task.id, number);
             task
         };
-        Ok(found.into_iter().map(known).collect())
+        Ok(found.into_iter().map(note).collect())
     }
 
     pub(super) fn one(&mut self, sql: &str, params: impl Params) -> Result<Option<Task>, Fault> {
@@ -280,7 +280,7 @@ impl<'c> Tables<'c> {
     pub(super) fn set_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
         self.write_result()?;
         match result {
-            Some(short) if short.as_str().len() <= INLINE => {
+            Some(short) if short.as_str().len() <= MAX_INLINE_BYTES => {
                 self.result = Some((id, short.clone()));
                 Ok(())
             }
@@ -301,9 +301,9 @@ impl<'c> Tables<'c> {
         self.write_result()?;
         let Some(number) = self.number_of(id)? else { return Ok(None) };
         let text = self.first(of.get, [number], |row| {
-            let cells = &mut Cells::of(row);
-            let _number = cells.int()?;
-            Ok(cells.some_text()?.map(Json::stored))
+            let reader = &mut RowReader::of(row);
+            let _number = reader.int()?;
+            Ok(reader.some_text()?.map(Json::stored))
         })?;
         Ok(text.flatten())
     }
@@ -325,7 +325,7 @@ impl<'c> Tables<'c> {
 /// What stays in the row, and what lies apart.
 fn parted(text: Option<&Json>) -> (Option<&str>, Option<&str>) {
     match text.map(Json::as_str) {
-        Some(long) if long.len() > INLINE => (None, Some(long)),
+        Some(long) if long.len() > MAX_INLINE_BYTES => (None, Some(long)),
         short => (short, None),
     }
 }

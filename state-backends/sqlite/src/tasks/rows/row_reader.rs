@@ -9,12 +9,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::store::Fault;
 
 /// Reads a row from its first column on.
-pub(super) struct Cells<'r> {
+pub(super) struct RowReader<'r> {
     row: &'r Row<'r>,
     next: usize,
 }
 
-impl<'r> Cells<'r> {
+impl<'r> RowReader<'r> {
     pub(super) fn of(row: &'r Row<'r>) -> Self {
         Self { row, next: 0 }
     }
