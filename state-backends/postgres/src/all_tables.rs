@@ -1,4 +1,4 @@
-//! The tables of all that is kept on a store: printed, or made before they are used.
+//! Prints or creates the tables of all components of a store.
 
 use interval_queue_contract::StateError;
 use interval_queue_store::Component;
@@ -8,17 +8,18 @@ use crate::{PostgresStore, pace::PACE, tasks::TASKS};
 const COMPONENTS: [&Component; 2] = [&PACE, &TASKS];
 
 impl PostgresStore {
-    /// Returns the SQL that [`make_tables`](Self::make_tables) would carry out, for a user who may make tables. It is
-    /// empty if the tables of queues and of tasks are there.
+    /// Returns the SQL that [`make_tables`](Self::make_tables) would run, for a user with the right
+    /// to create tables. Empty: the tables of queues and of tasks exist.
     ///
     /// # Errors
     ///
-    /// Those of [`Component::version`], and those of a server that does not answer.
+    /// As [`Component::version`], or the server does not answer.
     pub async fn missing_tables(&self) -> Result<String, StateError> {
         let mut missing = String::new();
         for component in COMPONENTS {
             if let Some(sql) = self.tables_made_by(component, false).await? {
-                // Each of them finds no schema; the second one is to find that of the first.
+                // No component finds a schema, so each script creates one. The second script must
+                // accept the schema of the first.
                 let sql = sql.replace("CREATE SCHEMA ", "CREATE SCHEMA IF NOT EXISTS ");
                 missing += &format!("BEGIN;\n{sql}COMMIT;\n");
             }
@@ -26,12 +27,13 @@ impl PostgresStore {
         Ok(missing)
     }
 
-    /// Makes the tables of queues and of tasks that are missing. Returns whether any were. The first command that
-    /// stores makes them, too: this is for a user who may, on behalf of others who may not.
+    /// Creates the missing tables of queues and of tasks. Returns whether any were missing. The
+    /// first command that stores something also creates them; call this as a user with the right to
+    /// create tables if the other users lack it.
     ///
     /// # Errors
     ///
-    /// Those of [`migrate`](Self::migrate).
+    /// As [`migrate`](Self::migrate).
     pub async fn make_tables(&self) -> Result<bool, StateError> {
         let mut were_missing = false;
         for component in COMPONENTS {

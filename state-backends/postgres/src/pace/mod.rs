@@ -1,4 +1,4 @@
-//! The record of a queue on a PostgreSQL.
+//! Rate limits: the record of each queue in a table.
 
 mod row;
 mod state;

@@ -1,4 +1,4 @@
-//! The state backend.
+//! The backend of rate limits.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::store::{PostgresStore, Statement, Tables};
 
-/// State in PostgreSQL. Cloning gives another handle to the same connections.
+/// Rate limits in PostgreSQL. Clones share the connections.
 #[derive(Clone)]
 pub struct PostgresState {
     store: PostgresStore,
@@ -20,8 +20,8 @@ pub struct PostgresState {
 }
 
 impl PostgresState {
-    /// The queues on a store. If the schema and its tables are not there, the first command that stores makes
-    /// them, so that a look leaves nothing behind.
+    /// Opens the queues of a store. If the schema and its tables are missing, the first command
+    /// that stores something creates them; reads create nothing.
     ///
     /// # Errors
     ///
@@ -42,11 +42,11 @@ impl PostgresState {
         Ok(Self { store: store.clone(), tables, statements })
     }
 
-    /// Connects with the settings of the URL. The [crate] says which URLs there are.
+    /// Connects with the settings of the URL. See the [crate](crate) for the URLs.
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::connect`](crate::Builder::connect) and [`on`](Self::on).
+    /// As [`Builder::connect`](crate::Builder::connect) and [`on`](Self::on).
     pub async fn connect(url: &str) -> Result<Self, StateError> {
         Self::on(&PostgresStore::connect(url).await?).await
     }
@@ -54,8 +54,8 @@ impl PostgresState {
 
 /// # Cancel safety
 ///
-/// A dropped future leaves a command that has happened, or has not and is rolled back. Its connection can be
-/// used again after that.
+/// If the future is dropped, the command has happened as a whole, or is rolled back. Its connection
+/// returns to the pool afterwards.
 #[async_trait]
 impl SharedState for PostgresState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -85,11 +85,11 @@ impl SharedState for PostgresState {
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         let rows = self.tables.read(&Statement::new(&self.statements.names)).await?.unwrap_or_default();
-        // A name that is none was put there by hand.
+        // Skips invalid names, which only manual changes can add.
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())
     }
 
-    /// All queues of a store are watched over one connection, which is there only meanwhile.
+    /// All watchers of a store share one connection, open only while somebody watches.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch(queue.as_str()).await
     }

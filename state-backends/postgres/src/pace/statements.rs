@@ -1,10 +1,10 @@
-//! The tables of the pace, and all that is said of them in the course of a command.
+//! The tables and the SQL statements of rate limits.
 
 use interval_queue_store::Component;
 
 use crate::store::{literal, quoted};
 
-/// The tables, with what makes each version of them out of the one before.
+/// The table of rate limits, and its migrations.
 pub(crate) const PACE: Component = Component {
     name: "interval_queue",
     first: 1,
@@ -12,21 +12,21 @@ pub(crate) const PACE: Component = Component {
     grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",
 };
 
-/// The statements of one state, with the names of its tables.
+/// The statements, with the qualified names of the tables.
 pub(super) struct Statements {
-    /// Locks the row of `$1`: its record if there is one, the clock as it is then, and which server this is.
+    /// Locks the row of `$1`, and returns its record if there is one, the time after the lock was
+    /// taken, and the start time of the server.
     pub(super) lock: String,
-    /// The same without a lock.
+    /// As `lock`, without locking.
     pub(super) read: String,
-    /// Replaces the record of `$1`, which is locked, by `$2`.
+    /// Replaces the record of `$1`, which must be locked, by `$2`.
     pub(super) update: String,
-    /// Creates the row of `$1`, unless somebody else has by now.
+    /// Creates the row of `$1`, unless it exists by now.
     pub(super) insert: String,
-    /// Removes the row of `$1`, which is locked.
+    /// Removes the row of `$1`, which must be locked.
     pub(super) delete: String,
-    /// Tells those who watch that the queue `$1` was changed.
+    /// Notifies the watchers of the queue `$1`.
     pub(super) notify: String,
-    /// The names of all queues.
     pub(super) names: String,
 }
 
@@ -47,7 +47,7 @@ impl Statements {
     }
 }
 
-/// The clock stands in the outer select, so it is read when the inner one has its lock.
+/// The outer select reads the clock after the inner select has its lock.
 fn with_clock(record: &str) -> String {
     format!(
         "SELECT row.record::text, clock_timestamp(), pg_postmaster_start_time() \

@@ -1,4 +1,4 @@
-//! Where the server is, read off its URL.
+//! Parses the address of the server from a URL.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     tls::{self, Trust},
 };
 
-/// Parameters of libpq that the client of the server reads.
+/// Parameters of libpq that `tokio-postgres` reads.
 const LIBPQ_PARAMETERS: [&str; 18] = [
     "application_name",
     "channel_binding",
@@ -36,7 +36,7 @@ const LIBPQ_PARAMETERS: [&str; 18] = [
     "user",
 ];
 
-/// What a URL says of the server.
+/// The server and the encryption that a URL names.
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
@@ -47,7 +47,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Takes it out of a URL. No part of it is repeated in an error: it may be a password.
+    /// Takes the address out of a URL. Errors repeat no part of it: it may be a password.
     pub(super) fn take(url: &mut Url) -> Result<Self, InvalidInput> {
         let (scheme, location) = (url.scheme().to_owned(), url.place().to_owned());
         if !["postgres", "postgresql"].contains(&&*scheme) || !location.starts_with("//") {
@@ -55,13 +55,14 @@ impl Address {
             let text = format!("that is no postgres address: use {scheme}://HOST/DATABASE");
             return Err(InvalidInput::new(text));
         }
-        // Clients end the credentials at the first @, and would show the rest of a password as a host.
+        // Clients end the credentials at the first @, and would show the rest of a password as a
+        // host.
         let after_slash = location.trim_start_matches('/').split_once('/');
         if location.matches('@').count() > 1 || after_slash.is_some_and(|(_, after)| after.contains('@')) {
             let text = "the postgres address has an @ too many, or a / before it: in user and password write %40 for an @, %2F for a /";
             return Err(InvalidInput::new(text));
         }
-        // The client takes what is no escape as it is.
+        // Checks the percent-encoding: the client passes invalid escapes on unchanged.
         decoded(&location, "the postgres address")?;
         let root = url.text("sslrootcert")?;
         let (mode, trust) = take_mode(url, root.is_some())?;
@@ -74,7 +75,7 @@ impl Address {
         }
         let parsed = format!("{scheme}:{location}?{}", rest.join("&")).parse::<Config>();
         let mut config = parsed.map_err(|error| {
-            // What the parser says names the parameter, not its value.
+            // The parser's message names the parameter, not its value.
             let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             InvalidInput::new(format!(
                 "the postgres address cannot be used: {why}; it is postgres://user:password@host:port/database?parameter=value with \
@@ -92,20 +93,21 @@ impl Address {
         let only_sockets = config.get_hostaddrs().is_empty()
             && !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
         config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
-        // Without the credentials before it and the database behind it.
+        // The hosts, without the credentials in front and the database at the end.
         let named = location[2..].split('/').next().and_then(|named| named.rsplit('@').next());
         let named = named.filter(|named| !named.is_empty()).map(str::to_owned);
         let hosts = named.or_else(|| hosts.into_iter().next()).unwrap_or_default();
         Ok(Self { config, hosts: decoded(&hosts, "the host")?.into_owned(), trust, root })
     }
 
-    /// What connects to it in this time.
+    /// A dialer that connects within `timeout`.
     pub(super) fn dialer(self, timeout: Duration) -> Result<Dialer, StateError> {
         let Self { mut config, hosts: server_name, trust, root } = self;
-        // So that there is time left for the others if the first one is a black hole.
+        // Leaves time for the other hosts if the first one never answers.
         let hosts = u32::try_from(count(&config)).unwrap_or(u32::MAX);
         let share = timeout / hosts;
-        // The client's own limit ends with the handshake of TCP: one that says nothing after it has no limit.
+        // The client's own limit ends with the TCP handshake. A server that sends nothing
+        // afterwards would be waited for without limit.
         let host_timeout = config.get_connect_timeout().map_or(share, |limit| share.min(*limit));
         config.connect_timeout(host_timeout);
         let tls = tls::connector(trust, root.as_deref())?;
@@ -119,12 +121,12 @@ impl Address {
     }
 }
 
-/// How many hosts there are to try.
+/// Number of hosts to try.
 fn count(config: &Config) -> usize {
     config.get_hosts().len().max(config.get_hostaddrs().len())
 }
 
-/// What the mode of `libpq` means.
+/// The encryption and the trust of each `sslmode`.
 fn take_mode(url: &mut Url, has_root: bool) -> Result<(SslMode, Trust), InvalidInput> {
     let modes = [
         ("disable", (SslMode::Disable, Trust::Anybody)),

@@ -1,4 +1,4 @@
-//! How a [`PostgresStore`] is set up.
+//! The options of a [`PostgresStore`].
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     watch::Listener,
 };
 
-/// The longest name that PostgreSQL tells from others, in bytes.
+/// Maximum length of a PostgreSQL name, in bytes. The server cuts longer names.
 pub(super) const LONGEST_NAME: usize = 63;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -30,23 +30,23 @@ pub struct Builder {
     durability: Durability,
 }
 
-/// Where connections come from.
+/// The source of connections.
 #[derive(Clone)]
 enum Source {
     Address(Result<Box<Address>, InvalidInput>),
     Pool(Pool),
 }
 
-/// What a crash of the server may cost.
+/// What a crash of the server may lose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A command is answered once it is as safe as `synchronous_commit` of the server, the database or the
-    /// user says; that is on the server's disk, unless somebody changed it. The default.
+    /// A command returns once it is as safe as `synchronous_commit` of the server, the database or
+    /// the user demands. By default this is the server's disk. The default.
     #[default]
     Full,
-    /// The server writes a moment later (`synchronous_commit = off`). A command is quicker by a flush, and
-    /// the row is locked for less; a crash of the server may take the last commands back, about half a second
-    /// of them, and damages nothing.
+    /// The server flushes a moment later (`synchronous_commit = off`). A command saves one flush
+    /// and locks the row for a shorter time. A crash of the server may lose the last commands,
+    /// about half a second of them, and damages nothing.
     Relaxed,
 }
 
@@ -57,11 +57,11 @@ impl Builder {
             .unwrap_or_else(|error| Self::from(Source::Address(Err(error))))
     }
 
-    /// The settings of a URL that was taken apart.
+    /// The settings of a parsed URL.
     ///
     /// # Errors
     ///
-    /// The address cannot be used, or the URL has a parameter that is not known.
+    /// The address cannot be used, or a parameter of the URL is unknown.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
         let schema = url.text("schema")?;
         let connections = url.count("connections")?;
@@ -93,35 +93,36 @@ impl Builder {
         }
     }
 
-    /// The schema that has the tables: a name of 1 to 63 bytes, taken as it is, capitals and spaces too.
-    /// Default: `interval_queue`.
+    /// The schema of the tables: a name of 1 to 63 bytes, case-sensitive, spaces allowed. Default:
+    /// `interval_queue`.
     ///
-    /// Queues in different schemas have nothing to do with each other.
+    /// Queues in different schemas are independent.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How many connections there are at most, one for each command under way, from 1 to 1,000. Default: 4.
+    /// Maximum number of connections, one for each running command, from 1 to 1,000. Default: 4.
     ///
-    /// They are made when they are needed, and kept. Watching takes one more, while a shard watches. A pool
-    /// that the application shares has its own size.
+    /// Connections are opened on demand and kept. A watching shard needs one more. A shared pool of
+    /// the application has its own size.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// How long to wait for a connection, and for the answer in each of the two round trips of a command; 100
-    /// ms at least. Default: 2 s.
+    /// Maximum wait for a connection, and for the answer in each of the two round trips of a
+    /// command. At least 100 ms. Default: 2 s.
     ///
-    /// Half as long is waited for others who hold the row of the queue, and for a client that stopped while
-    /// it holds the row. Commands that find all connections busy wait for three times as long.
+    /// A command waits half of this time for a row that another process has locked. The server ends
+    /// the transaction of a client that holds the row and stays silent for as long. If all
+    /// connections are busy, a command waits for up to three times this time.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// What a crash of the server may cost. Default: [`Durability::Full`].
+    /// What a crash of the server may lose. Default: [`Durability::Full`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -211,7 +212,7 @@ impl Builder {
     }
 }
 
-/// Without the address, which may hold a password.
+/// Omits the address, which may contain a password.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if matches!(self, Self::Pool(_)) { "Pool" } else { "Address" })

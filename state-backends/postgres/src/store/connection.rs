@@ -1,4 +1,4 @@
-//! Connections, lent for one transaction each.
+//! Pooled connections, each acquired for one transaction.
 
 use std::{borrow::Cow, ops::Deref, pin::Pin, sync::Arc, time::Duration};
 
@@ -18,10 +18,10 @@ use super::{
 };
 
 impl Inner {
-    /// One that was not used by others at the same time, once there is one.
+    /// Waits for a free connection of the pool, at most four time-outs.
     pub(super) async fn acquire(&self) -> Result<PooledConnection, Failure> {
         let (server_name, timeout) = (&self.server_name, self.timeout);
-        // The pool of an application may know no time-outs.
+        // A pool of the application may have no time-outs of its own.
         match tokio::time::timeout(timeout * 4, self.pool.get()).await {
             Ok(Ok(client)) => Ok(PooledConnection { client: Some(client), timeout, preparing: None }),
             Ok(Err(PoolError::Backend(error))) => Err(error::of_connect(error, server_name)),
@@ -30,8 +30,8 @@ impl Inner {
         }
     }
 
-    /// What the server answers to one question, in one round trip: a transaction, so that the server does not
-    /// wait longer for a lock on a table than this does for the server.
+    /// Runs one query in one round trip. A transaction, so that the server waits for a table lock
+    /// no longer than this client waits for the server.
     pub(super) async fn read(&self, statement: &Statement<'_>) -> Result<Vec<Row>, Failure> {
         let (on, parameters) = (self.acquire().await?, statement.parameters());
         let rows = on.query_typed(statement.sql, &parameters);
@@ -41,7 +41,7 @@ impl Inner {
     }
 }
 
-/// Why a pool gave no connection, for people.
+/// Why a pool returned no connection, for error messages.
 fn pool_failure(error: &PoolError) -> Cow<'static, str> {
     match error {
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => "the server does not answer".into(),
@@ -50,16 +50,16 @@ fn pool_failure(error: &PoolError) -> Cow<'static, str> {
     }
 }
 
-/// A connection. If this is dropped in the middle of something, the connection serves others once the server
-/// is done with that and has rolled it back: until then it counts, so that the server never has more of them
-/// than the pool may.
+/// A connection for exclusive use. If it is dropped during a command, it returns to the pool once
+/// the server has rolled the command back. Until then it counts as used, so the server never has
+/// more connections than the pool allows.
 pub(crate) struct PooledConnection {
     client: Option<Client>,
     timeout: Duration,
     preparing: Option<Preparation>,
 }
 
-/// Where statements are prepared.
+/// The session in which statements are prepared.
 struct Preparation {
     sessions: Arc<Sessions>,
     session: Arc<Session>,
@@ -76,13 +76,13 @@ impl Preparation {
 }
 
 impl PooledConnection {
-    /// From now on statements that are said again and again are prepared, unless a pooler is known to mix them up.
+    /// Prepares repeated statements from now on, unless a pooler is known to move connections.
     pub(super) fn prepare(&mut self, sessions: &Arc<Sessions>) {
         let session = sessions.of(self);
         self.preparing = session.map(|session| Preparation { sessions: sessions.clone(), session });
     }
 
-    /// Asks, by what is prepared if there is something.
+    /// Runs a query, as a prepared statement if there is one.
     pub(crate) async fn fetch(&self, query: &Query) -> Result<Vec<Row>, Error> {
         if let Some(preparing) = &self.preparing
             && let Some(statement) = preparing.session.statement(query)
@@ -92,8 +92,9 @@ impl PooledConnection {
         self.query_typed(&query.sql, &query.parameters()).await
     }
 
-    /// The process of the server, as the beginning of the transaction has told it, if it is the one that has what was
-    /// prepared. If not, the transaction must not go on. None: nothing is prepared, so it may be anywhere.
+    /// Checks that the transaction began in the server process that has the prepared statements,
+    /// and returns the id of the process. After an error the transaction must not go on. `None`:
+    /// nothing is prepared, so any process will do.
     pub(crate) fn check_session(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Failure> {
         let Some(preparing) = &self.preparing else { return Ok(None) };
         let session = begun.iter().find_map(|message| match message {
@@ -109,10 +110,11 @@ impl PooledConnection {
         Err(Failure::mixed())
     }
 
-    /// Carries these out and commits, in one round trip, with which it prepares what is often said. The
-    /// session has to be the one where things were prepared, in this process. The notification follows the commit in
-    /// the same message, so that the server is ready only after both: PgBouncer takes a connection that is ready for
-    /// idle, and if its client leaves then, it gives the connection to others with the answer that is still to come.
+    /// Runs `queries`, commits, and prepares repeated statements, in one round trip. `process` must
+    /// have the prepared statements. The notification follows the commit in the same message, so
+    /// that the server is ready only after both: PgBouncer takes a ready connection for idle. If
+    /// its client leaves then, PgBouncer gives the connection to another client, which receives the
+    /// outstanding answer.
     pub(crate) async fn store(
         &self,
         process: Option<i32>,
@@ -124,18 +126,19 @@ impl PooledConnection {
         let stored = try_join_all(queries.iter().map(|query| self.fetch(query)));
         let notification = notification.map_or_else(String::new, |notification| format!("; {notification}"));
         let committing = self.begin_commit(format!("COMMIT{notification}"));
-        // They are sent in this order.
+        // The futures send their messages in this order.
         let (.., mut answers) = self.commit(try_join4(prepared, marked, stored, committing)).await?;
         if let (Some(preparing), Some(process)) = (&self.preparing, process) {
             preparing.session.mark(process);
         }
-        // It is committed, whatever becomes of the notification.
+        // The transaction is committed, even if the notification fails.
         let rest = async { while let Ok(Some(_)) = answers.try_next().await {} };
         let _ = tokio::time::timeout(self.timeout, rest).await;
         Ok(())
     }
 
-    /// Sends a commit and what follows it, and waits until it is committed. The rest of the answer is to be read.
+    /// Sends a commit and the statement after it, and waits for the commit. The caller reads the
+    /// rest of the answer.
     async fn begin_commit(&self, sql: String) -> Result<Pin<Box<SimpleQueryStream>>, Error> {
         let mut answers = Box::pin(self.simple_query_raw(&sql).await?);
         answers.try_next().await?;
@@ -162,17 +165,18 @@ impl PooledConnection {
         }
     }
 
-    /// Ends a transaction that has stored nothing. The answer is not waited for: what is sent next comes behind it.
+    /// Ends a transaction that has stored nothing, without waiting for the answer: later messages
+    /// queue after it.
     pub(crate) fn end(&self, statement: &str) {
         drop(self.batch_execute(statement).now_or_never());
     }
 
-    /// Waits for each answer for this time, at least.
+    /// Raises the time-out of each answer to at least `timeout`.
     pub(crate) fn extend_timeout(&mut self, timeout: Duration) {
         self.timeout = self.timeout.max(timeout);
     }
 
-    /// What the server answers to one round trip, which stores nothing.
+    /// Waits for the answer to a round trip that stores nothing.
     pub(crate) async fn round_trip<T>(
         &self,
         trip: impl Future<Output = Result<T, Error>>,
@@ -183,7 +187,7 @@ impl PooledConnection {
         }
     }
 
-    /// What the server answers to a round trip that ends in a commit.
+    /// Waits for the answer to a round trip that ends with a commit.
     pub(crate) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         match tokio::time::timeout(self.timeout, trip).await {
             Ok(answer) => answer.map_err(error::of_commit),
@@ -191,7 +195,7 @@ impl PooledConnection {
         }
     }
 
-    /// To be called at the end: the connection serves others, or is closed if there was trouble with it.
+    /// Must be called last: returns the connection to the pool, or closes it after an error.
     pub(crate) fn finish<T>(mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         match &outcome {
             Ok(_) => drop(self.client.take()),
@@ -224,7 +228,7 @@ impl Deref for PooledConnection {
     }
 }
 
-/// A connection that is closed when this is dropped, and with it goes whatever transaction it has.
+/// Closes the connection, and with it any open transaction, when dropped.
 struct CloseOnDrop(Option<Client>);
 
 impl Drop for CloseOnDrop {

@@ -1,5 +1,6 @@
-//! How a server is found among the hosts of an address. Each has its share of the time, so that one that
-//! accepts and says nothing, as a stopped primary does, does not keep the others from being asked.
+//! Finds the server among the hosts of an address. Each host gets a share of the time-out, so that
+//! a host that accepts connections and sends nothing, such as a stopped primary, does not block the
+//! others.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -17,18 +18,18 @@ use tokio_postgres::{
 
 use super::tls::Connector;
 
-/// A connection, and what has to run so that it works.
+/// A connection, and the future that must run to drive it.
 type Dialed = (Client, Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>);
 
-/// How to connect.
+/// The settings of new connections.
 #[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) config: Config,
     /// Hosts and ports, for errors.
     pub(super) server_name: String,
-    /// For each host until the next one is tried.
+    /// Maximum wait for each host but the last.
     pub(super) host_timeout: Duration,
-    /// For all of them.
+    /// Maximum wait for all hosts.
     pub(super) limit: Duration,
     pub(super) tls: Connector,
 }
@@ -39,14 +40,14 @@ impl Dialer {
         self.tls.clone()
     }
 
-    /// Connects to the first host that will do.
+    /// Connects to the first host that accepts.
     pub(super) async fn dial(&self) -> Result<Dialed, Error> {
         let mut hosts = hosts(&self.config);
         if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             let first = RandomState::new().hash_one(()) as usize % hosts.len().max(1);
             hosts.rotate_left(first);
         }
-        // The last one has what is left of the time, and tells what is wrong.
+        // The last host gets the remaining time, and its error is returned.
         let last = hosts.pop();
         for host in hosts {
             if let Ok(Ok(dialed)) = timeout(self.host_timeout, host.connect(self.connector())).await {
@@ -71,8 +72,8 @@ impl Connect for Dialer {
     }
 }
 
-/// The same settings for each host by itself; none if there are not as many of one thing as of the other,
-/// which connecting tells.
+/// One configuration for each host. Empty if the numbers of names, addresses and ports do not
+/// match; connecting then returns the error.
 fn hosts(config: &Config) -> Vec<Config> {
     let (names, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = names.len().max(addresses.len());
@@ -99,7 +100,7 @@ fn hosts(config: &Config) -> Vec<Config> {
     (0..count).map(of_host).collect()
 }
 
-/// All but the hosts, which a [`Config`] does not give up.
+/// Copies everything but the hosts, which cannot be removed from a [`Config`].
 fn settings(of: &Config) -> Config {
     let mut settings = Config::new();
     settings

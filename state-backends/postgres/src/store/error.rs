@@ -1,42 +1,41 @@
-//! What an error of the server or of the connection means for the one who sent a command.
+//! Maps errors of the server and of the connection to errors of a command.
 
 use std::{error::Error as _, io};
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::{Error, error::SqlState};
 
-/// An error, and whether another attempt may go better at once. Only where nothing was stored may there be
-/// one.
+/// An error, and how to retry the command. Only a command that stored nothing is retried.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: StateError,
     pub(crate) action: RetryAction,
 }
 
-/// What may help.
+/// The step that may resolve an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryAction {
     GiveUp,
-    /// The connection was lost, or the server took the transaction back.
+    /// Lost connection, or the server rolled the transaction back.
     Retry,
-    /// The tables are not there.
+    /// Missing tables.
     MakeTables,
 }
 
 impl Failure {
-    /// What an error means that came before anything was to be stored.
+    /// The error of a round trip that stores nothing.
     pub(crate) fn of_query(error: Error) -> Self {
         of_query(error)
     }
 
-    /// Somebody has brought the tables to another version.
+    /// Another process has migrated the tables.
     pub(crate) fn moved() -> Self {
         let text = "the tables have another version by now: try again";
         let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
         Self { error, action: RetryAction::MakeTables }
     }
 
-    /// A pooler has moved the connection away from what it has prepared.
+    /// A pooler has moved the connection away from the server process with its prepared statements.
     pub(super) fn mixed() -> Self {
         let text = "a pooler moves the connection to postgres: nothing was stored";
         let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
@@ -50,9 +49,9 @@ impl From<StateError> for Failure {
     }
 }
 
-/// The error of an attempt to connect.
+/// The error of a failed connection attempt.
 pub(super) fn of_connect(error: Error, server_name: &str) -> Failure {
-    // What the client finds wrong is a text, what the network does to it an I/O error.
+    // The client's own checks have a text as their source, network failures an I/O error.
     if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
         let text = format!("the address of postgres at {server_name} does not fit the server: {what}");
         return StateError::new(StateErrorKind::Invalid, text).with_source(error).into();
@@ -79,12 +78,12 @@ pub(super) fn of_connect(error: Error, server_name: &str) -> Failure {
     StateError::new(kind, text).with_source(error).without_effect().into()
 }
 
-/// What came instead of a connection.
+/// The kind of answer that a connection attempt got.
 enum Answer {
     None,
-    /// Bytes that no PostgreSQL sends.
+    /// Bytes that no PostgreSQL server sends.
     Foreign,
-    /// The end of the connection.
+    /// The connection was closed.
     Ended,
 }
 
@@ -94,7 +93,7 @@ fn answer_of(error: &Error) -> Answer {
     };
     #[cfg(feature = "tls")]
     if let Some(error) = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        // Any other is about certificates, as a rule.
+        // All other TLS errors concern certificates, in practice.
         return if matches!(error, rustls::Error::InvalidMessage(_)) {
             Answer::Foreign
         } else {
@@ -103,20 +102,20 @@ fn answer_of(error: &Error) -> Answer {
     }
     use io::ErrorKind as Os;
     match error.kind() {
-        // Other: the connection was ended in the middle of what is no message.
+        // `Other`: the connection was closed in the middle of an invalid message.
         Os::InvalidData | Os::InvalidInput | Os::Other => Answer::Foreign,
         Os::UnexpectedEof | Os::ConnectionReset | Os::ConnectionAborted | Os::BrokenPipe => Answer::Ended,
         _ => Answer::None,
     }
 }
 
-/// No connection in time.
+/// No connection within the time-out.
 pub(super) fn no_connection(server_name: &str, why: &str) -> Failure {
     let text = format!("no connection to postgres at {server_name} in time: {why}; the command was not sent");
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
-/// No answer in time to what stores nothing.
+/// No answer in time to a round trip that stores nothing.
 pub(super) fn no_answer() -> Failure {
     let text = "postgres did not answer in time: nothing was stored";
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
@@ -135,17 +134,17 @@ pub(super) fn of_query(error: Error) -> Failure {
     Failure { error: of_statement(error), action }
 }
 
-/// The error of a round trip that ends in a commit.
+/// The error of a round trip that ends with a commit.
 pub(super) fn of_commit(error: Error) -> Failure {
     match error.code() {
-        // The server took it back.
+        // The server rolled the transaction back.
         Some(code) if is_refused(code) => of_query(error),
-        // It may have committed before the connection or the server ended.
+        // The commit may have happened before the connection or the server ended.
         _ => indeterminate(Some(error)).into(),
     }
 }
 
-/// Nobody knows whether it was committed.
+/// The outcome of the commit is unknown.
 pub(super) fn indeterminate(cause: Option<Error>) -> StateError {
     let text = "postgres did not say whether it committed: the command may have happened";
     let error = StateError::new(StateErrorKind::TimedOut, text);
@@ -177,13 +176,13 @@ fn of_statement(error: Error) -> StateError {
 
 /// Whether the transaction is over and nothing of it is stored.
 fn is_refused(code: &SqlState) -> bool {
-    // Classes 57 and 58 are about the server itself, 08 about the connection, 40003 says that it does not
-    // know.
+    // Classes 57 and 58 concern the server itself and 08 the connection; 40003 means that the
+    // outcome is unknown.
     let class = code.code().get(..2).unwrap_or_default();
     !matches!(class, "08" | "57" | "58" | "XX" | "F0") && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
 }
 
-/// Whether the same may go well on another connection or a moment later, because the server is there.
+/// Whether a retry on another connection, or a moment later, may succeed.
 fn is_passing(code: &SqlState) -> bool {
     [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -192,18 +191,18 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::CRASH_SHUTDOWN,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         SqlState::READ_ONLY_SQL_TRANSACTION,
-        // Somebody else was quicker to insert it.
+        // Another transaction inserted the same row first.
         SqlState::UNIQUE_VIOLATION,
-        // Somebody has changed rows of tasks by hand in between.
+        // Rows of tasks were changed by hand in between.
         SqlState::DIVISION_BY_ZERO,
-        // A pooler has mixed up what is prepared.
+        // A pooler has mixed up prepared statements.
         SqlState::INVALID_SQL_STATEMENT_NAME,
         SqlState::DUPLICATE_PSTATEMENT,
     ]
     .contains(code)
 }
 
-/// By class and code, never by text. The table is
+/// Decides by class and code, never by the message. The codes are listed in
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn kind_of(code: &SqlState) -> StateErrorKind {
     match code.code() {
@@ -212,7 +211,7 @@ fn kind_of(code: &SqlState) -> StateErrorKind {
         "53100" => StateErrorKind::Full,
         "XX001" | "XX002" => StateErrorKind::Damaged,
         "22021" | "22P05" => StateErrorKind::Invalid,
-        // A replica, a server whose disk is full, rows that somebody changes by hand: that ends.
+        // Temporary: a replica, a full disk, rows that somebody changes by hand.
         "22012" | "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
         code => match code.get(..2).unwrap_or_default() {
             "28" => StateErrorKind::Denied,

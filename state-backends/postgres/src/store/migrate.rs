@@ -1,5 +1,5 @@
-//! The server that is connected to, and the tables there: made by the first transaction that stores
-//! something, and brought up to date by a newer program.
+//! Checks the server and migrates the tables: the first transaction that stores something creates
+//! them, a newer program upgrades them.
 
 use futures::future::try_join;
 use interval_queue_contract::{StateError, StateErrorKind};
@@ -13,10 +13,10 @@ use super::{
     tables::MAX_ATTEMPTS,
 };
 
-/// The oldest server whose statements these are.
+/// The oldest server version that supports all statements: 13.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// What has to be known of the server, as SQL writes it.
+/// The names of the database and the user, quoted for SQL.
 #[derive(Default)]
 pub(super) struct Server {
     database: String,
@@ -30,7 +30,7 @@ pub(super) enum Purpose {
 }
 
 impl Inner {
-    /// Asks whether the server can be used.
+    /// Checks the version, the encoding and the role of the server.
     pub(super) async fn check_server(&self) -> Result<Server, Failure> {
         let about = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
                      current_database()::text, current_user::text, pg_is_in_recovery(), \
@@ -66,8 +66,9 @@ impl Inner {
         unusable(StateErrorKind::Denied, format!("the postgres server of database {database} {what}"))
     }
 
-    /// Returns the SQL that makes the tables of a component, or brings them up to date; `None`: they are. With
-    /// [`Purpose::Make`] it is carried out. An error if the tables can be neither used nor made.
+    /// Returns the SQL that creates or upgrades the tables of a component. `None`: they are
+    /// current. [`Purpose::Make`] also runs it. Returns an error if the tables can be neither used
+    /// nor created.
     pub(super) async fn upgrade(
         &self,
         component: &Component,
@@ -84,7 +85,8 @@ impl Inner {
         }
     }
 
-    /// A transaction, so that no lock is waited for longer than the server is, nor held by one who stopped.
+    /// Runs in a transaction, so that waits for locks have a time-out and a stopped client releases
+    /// its locks.
     async fn upgrade_on(
         &self,
         on: &PooledConnection,
@@ -95,11 +97,11 @@ impl Inner {
         let location = format!("schema {schema} of database {database}");
         let mut beginning = begin(self.timeout, Durability::Full);
         if purpose == Purpose::Make {
-            // One process at a time, whichever component it wants.
+            // One process at a time, for all components.
             let lock_name = literal(&format!("interval_queue {}", &self.schema));
             beginning += &format!("; SELECT pg_advisory_xact_lock(hashtextextended({lock_name}, 0))");
         }
-        // Not to_regclass: it may remember from before the turn was waited for that there was none.
+        // `to_regclass` may return a cached miss from before the wait for the lock.
         let what = "WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname = $1) SELECT EXISTS (SELECT FROM ours), \
                     EXISTS (SELECT FROM pg_class WHERE relname = $2 AND relnamespace IN (SELECT oid FROM ours)), \
                     EXISTS (SELECT FROM pg_class WHERE relname = $3 AND relnamespace IN (SELECT oid FROM ours))";
@@ -115,13 +117,14 @@ impl Inner {
                 let stored = format!("SELECT version::bigint FROM {schema}.{versions}");
                 let rows = on.round_trip(on.query_typed(&stored, &[])).await;
                 let rows = rows.map_err(|failure| denied(failure, component.may_not_use(user, &location)))?;
-                // One that is null is no version.
+                // A version that is NULL counts as unknown.
                 Some(rows.iter().map(|row| row.try_get(0).unwrap_or(0)).collect())
             }
         };
         let advice = "choose another schema";
         let version = component.version(&Found { place: &location, advice, table: row.get(1), versions })?;
-        // Even to find that a schema is there takes the right to create one.
+        // `CREATE SCHEMA IF NOT EXISTS` needs the right to create schemas, even if the schema
+        // exists.
         let create = if has_schema { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
         let steps = component.steps(version);
         let steps = steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema};\n{steps}"));
@@ -135,18 +138,19 @@ impl Inner {
 }
 
 impl PostgresStore {
-    /// Makes the tables of a component in the schema of this store, or brings them to its version: all at once
-    /// or not at all, by one process at a time.
+    /// Creates the tables of a component in the schema of this store, or upgrades them to its
+    /// version: all at once or not at all, one process at a time.
     ///
     /// # Errors
     ///
-    /// Those of [`Component::version`], and `Denied` if the user may not make or change them.
+    /// As [`Component::version`], and `Denied` if the user may not create or change the tables.
     pub async fn migrate(&self, component: &Component) -> Result<(), StateError> {
         let made = self.0.upgrade(component, Purpose::Make).await;
         made.map(drop).map_err(|failure| failure.error)
     }
 
-    /// Returns the SQL that makes the tables of a component; `None`: they are up to date. Carries it out if `makes`.
+    /// Returns the SQL that creates the tables of a component, and runs it if `makes`. `None`: they
+    /// are current.
     pub(crate) async fn tables_made_by(
         &self,
         component: &Component,
@@ -157,13 +161,13 @@ impl PostgresStore {
     }
 }
 
-/// Whether a transaction that certainly stored nothing is tried again, on another connection.
+/// Retries on another connection if the transaction stored nothing and an attempt is left.
 fn check_retry(failure: Failure, left: &mut u32) -> Result<(), Failure> {
     *left -= 1;
     if *left == 0 || failure.action != RetryAction::Retry { Err(failure) } else { Ok(()) }
 }
 
-/// Says what would help, if it is a right that lacks.
+/// Replaces a `Denied` error by one that names the missing right.
 fn denied(failure: Failure, error: StateError) -> Failure {
     match failure.error.kind() {
         StateErrorKind::Denied => error.with_source(failure.error).into(),

@@ -1,5 +1,5 @@
-//! A PostgreSQL and what is done on any: connect, transact in few round trips, make tables, and watch. It
-//! does not know what the tables are for.
+//! Operations on any PostgreSQL server: connect, run transactions in few round trips, migrate
+//! tables, watch. The meaning of the tables is left to the components.
 
 mod address;
 mod builder;
@@ -28,8 +28,7 @@ pub(crate) use self::{
     tables::{MAX_ATTEMPTS, Tables},
 };
 
-/// Connections to a PostgreSQL, and the schema in it that is used. Cloning gives another handle to the same
-/// connections.
+/// Connections to a PostgreSQL server, and the schema in use. Clones share the connections.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<Inner>);
 
@@ -41,33 +40,33 @@ struct Inner {
     server: Server,
     schema: String,
     timeout: Duration,
-    /// Begins a transaction that waits for a row, or for its client, only so long.
+    /// Begins a transaction with time-outs for locks and for a silent client.
     begin: String,
     durability: Durability,
-    /// None where connections are lent.
+    /// `None` over a pool of the application.
     watching: Option<Listener>,
-    /// The same for stored tasks.
+    /// Notifications of stored tasks. `None` over a pool of the application.
     watching_tasks: Option<Listener>,
 }
 
 impl PostgresStore {
-    /// Connects with the settings of the URL. The [crate] says which URLs there are.
+    /// Connects with the settings of the URL. See the [crate](crate) for the URLs.
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::connect`].
+    /// As [`Builder::connect`].
     pub async fn connect(url: &str) -> Result<Self, StateError> {
         Self::builder(url).connect().await
     }
 
-    /// The settings of the URL, to change some before it connects, which is also when a URL that cannot be
-    /// used is an error.
+    /// Returns a builder with the settings of the URL. An invalid URL is reported by
+    /// [`Builder::connect`].
     pub fn builder(url: &str) -> Builder {
         Builder::new(url)
     }
 
-    /// The same over a pool that the application uses for other things, too. A command takes one of its
-    /// connections for two round trips. Nobody can be woken by [`changes`] then, since a lent connection
+    /// Uses a pool that the application also uses for other things. A command takes one of its
+    /// connections for two round trips. [`changes`] is not supported, since a shared connection
     /// cannot listen.
     ///
     /// ```no_run
@@ -89,49 +88,51 @@ impl PostgresStore {
         Builder::over(pool)
     }
 
-    /// The schema that has the tables.
+    /// The schema of the tables.
     pub fn schema(&self) -> &str {
         &self.0.schema
     }
 
-    /// Hears of each name that is told on the channel of the [schema](Self::schema). All who watch share one
-    /// connection, which is there only meanwhile.
+    /// Watches notifications with this name on the channel of the [schema](Self::schema). All
+    /// watchers share one connection, open only while somebody watches.
     pub(crate) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
         self.0.watching.as_ref().ok_or_else(cannot_listen)?.watch(name).await
     }
 
-    /// Hears of each name that is told on the channel of stored tasks.
+    /// Watches notifications with this name on the channel of stored tasks.
     pub(crate) async fn watch_tasks(&self, name: &str) -> Result<Changes, StateError> {
         self.0.watching_tasks.as_ref().ok_or_else(cannot_listen)?.watch(name).await
     }
 
-    /// Tells these names on that channel.
+    /// Notifies the watchers of these names on the channel of stored tasks.
     pub(crate) async fn notify_tasks(&self, names: &[String]) -> Result<(), StateError> {
         let on = self.0.acquire().await.map_err(|failure| failure.error)?;
         let notified = on.round_trip(on.batch_execute(&self.notification_sql(names))).await;
         on.finish(notified).map_err(|failure| failure.error)
     }
 
-    /// The same in SQL, as a transaction of its own. That it is flushed nobody has to wait for.
+    /// SQL that notifies the watchers of stored tasks, for a transaction of its own. The commit
+    /// does not wait for the disk.
     pub(crate) fn notification_sql(&self, names: &[String]) -> String {
         let channel = quoted(&channel_of_tasks(self.schema()));
         let notify = |name: &String| format!("; NOTIFY {channel}, {}", literal(name));
         "SET LOCAL synchronous_commit = off".to_owned() + &names.iter().map(notify).collect::<String>()
     }
 
-    /// What tells a name on that channel within a transaction.
+    /// Notifies the watchers of one name on the channel of stored tasks, within a transaction.
     pub(crate) fn notification_query(&self, name: String) -> Query {
         Query::new("SELECT pg_notify($1, $2)")
             .with(channel_of_tasks(self.schema()), Type::TEXT)
             .with(name, Type::TEXT)
     }
 
-    /// How long a transaction waits for what others hold, and for its client.
+    /// Maximum wait of a transaction for locks, and of the server for a silent client: half of the
+    /// time-out.
     pub(crate) fn lock_timeout(&self) -> Duration {
         self.0.timeout / 2
     }
 
-    /// The settings of a transaction with this patience, and these, in one statement.
+    /// One statement that applies `settings` and the time-outs to a transaction.
     pub(crate) fn settings(&self, lock_timeout: Duration, settings: &[(&str, &str)]) -> String {
         sql::settings(lock_timeout, self.0.durability, settings)
     }
@@ -142,7 +143,7 @@ fn cannot_listen() -> StateError {
     StateError::new(StateErrorKind::Unsupported, text)
 }
 
-/// The channel on which nudges of the tasks in a schema are told, as long as a name may be.
+/// The channel for notifications of stored tasks, cut to the maximum length of a name.
 fn channel_of_tasks(schema: &str) -> String {
     let mut channel = format!("tasks {schema}");
     while channel.len() > LONGEST_NAME {

@@ -1,8 +1,9 @@
-//! Statements that a connection has prepared, and how it is known whether the server still has them.
+//! Prepared statements of a connection, and the check that the server still has them.
 //!
-//! A pooler may give each transaction another process of the server, where the same name is another statement or none.
-//! So a connection marks its process, by a setting of the session, and each transaction looks for the mark before it
-//! writes. Once a mark is not found, the store prepares nothing any more.
+//! A pooler may give each transaction another server process, in which a name stands for another
+//! statement or for none. So a connection marks its process with a setting of the session, and each
+//! transaction checks the mark before it writes. Once a mark is missing, the store stops preparing
+//! statements.
 
 use std::{
     collections::HashMap,
@@ -19,12 +20,13 @@ use tokio_postgres::{Error, Statement, error::SqlState, types::Type};
 
 use super::sql::Query;
 
-/// A statement is prepared once a connection has said it so often.
+/// Number of uses on a connection after which a statement is prepared.
 const MIN_USES: u32 = 2;
-/// So many statements of a connection are counted, and prepared, at most: the server keeps a plan of each.
+/// Maximum number of counted and prepared statements per connection: the server keeps a plan of
+/// each.
 const MAX_STATEMENTS: usize = 200;
 
-/// Asks for the process of the server and the mark that its session has. It is not prepared itself.
+/// Selects the server process and the mark of its session. Never prepared itself.
 pub(super) const SESSION_QUERY: &str = "SELECT pg_catalog.pg_backend_pid(), \
     coalesce(pg_catalog.current_setting('interval_queue.session', true), '')";
 
@@ -36,7 +38,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// That of a connection. None: statements are not prepared.
+    /// The session of a connection. `None`: statements are not prepared.
     pub(super) fn of(&self, client: &ClientWrapper) -> Option<Arc<Session>> {
         if self.are_mixed() {
             return None;
@@ -56,7 +58,7 @@ impl Sessions {
         self.are_mixed.load(Ordering::Relaxed)
     }
 
-    /// Statements are not prepared any more.
+    /// Stops preparing statements.
     pub(super) fn mix(&self) {
         if !self.are_mixed.swap(true, Ordering::Relaxed) {
             tracing::info!("a pooler moves connections to postgres: statements are not prepared from now on");
@@ -64,15 +66,15 @@ impl Sessions {
     }
 }
 
-/// Whether this is the error of a statement that is not there, or of a name that is taken.
+/// Whether the error means that a prepared statement is missing, or its name taken.
 pub(super) fn is_mixed(error: &Error) -> bool {
     [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT]
         .iter()
         .any(|code| error.code() == Some(code))
 }
 
-/// What is known of the session of a connection. It outlives the connection, since a statement that is dropped before
-/// is closed by its name, wherever a pooler sends that.
+/// The session of a connection. It outlives the connection: dropping a statement earlier would
+/// close it by its name, in whichever process the pooler sends that to.
 pub(super) struct Session {
     client: Weak<StatementCache>,
     mark: String,
@@ -81,7 +83,7 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct State {
-    /// The process that has the mark.
+    /// The server process that has the mark.
     process: Option<i32>,
     statements: HashMap<String, Use>,
 }
@@ -102,17 +104,16 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it was marked.
     pub(super) fn is_marked(&self) -> bool {
         self.state().process.is_some()
     }
 
-    /// Whether this is where it was marked, if it was.
+    /// Whether `process` is the marked one. Always true before the first mark.
     pub(super) fn is_at(&self, process: i32, mark: &str) -> bool {
         self.state().process.is_none_or(|marked| marked == process && self.mark == mark)
     }
 
-    /// What marks it, when it is committed.
+    /// Sets the mark, which is valid after the commit.
     pub(super) fn marking(&self) -> Query {
         Query::new("SELECT set_config('interval_queue.session', $1, false)")
             .with(self.mark.clone(), Type::TEXT)
@@ -122,7 +123,7 @@ impl Session {
         self.state().process = Some(process);
     }
 
-    /// What stands for a statement, which is counted if nothing does.
+    /// The prepared statement for `query`. If there is none, the use is counted.
     pub(super) fn statement(&self, query: &Query) -> Option<Statement> {
         let statements = &mut self.state().statements;
         let count = statements.len();
@@ -137,7 +138,8 @@ impl Session {
         None
     }
 
-    /// The statements that it is time to prepare, once the process is marked. They are counted again if that fails.
+    /// Statements to prepare now; empty until the process is marked. If preparing fails, their uses
+    /// are counted again.
     pub(super) fn due(&self) -> Vec<(String, Vec<Type>)> {
         let mut state = self.state();
         if state.process.is_none() {

@@ -1,5 +1,5 @@
-//! SQL as every transaction says it. Statements are not prepared here, since poolers that lend a connection for a
-//! transaction mix prepared ones up; `prepared.rs` says where they are all the same.
+//! SQL common to all transactions. Statements are not prepared here, since transaction poolers mix
+//! prepared statements up; `prepared.rs` checks when preparing is safe.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::{Durability, prepared::SESSION_QUERY};
 
-/// A statement and the texts that stand for `$1`, `$2` and so on.
+/// A statement with text values for `$1`, `$2` and so on.
 pub(crate) struct Statement<'a> {
     pub(super) sql: &'a str,
     texts: Vec<Cow<'a, str>>,
@@ -23,15 +23,15 @@ impl<'a> Statement<'a> {
         self
     }
 
-    /// Values with their types, so that the server need not be asked for those first.
+    /// The values with their types, so that the client need not query the types first.
     pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.texts.iter().map(|text| (text as &(dyn ToSql + Sync), Type::TEXT)).collect()
     }
 }
 
-/// Begins a transaction that waits only so long for what others hold, and for its client. Names mean what
-/// they mean to the server, whatever an application calls `clock_timestamp` or `json` in a schema that its
-/// users search first.
+/// Begins a transaction with `lock_timeout` for locks and for a silent client. The search path
+/// starts with `pg_catalog`: names keep the server's meaning, even if an application defines
+/// `clock_timestamp` or `json` in a schema that its users search first.
 pub(super) fn begin(lock_timeout: Duration, durability: Durability) -> String {
     let millis = lock_timeout.as_millis();
     let commit = match durability {
@@ -44,14 +44,15 @@ pub(super) fn begin(lock_timeout: Duration, durability: Durability) -> String {
     )
 }
 
-/// Begins a transaction with this isolation, and asks for the process of the server and the [mark](super::prepared) of
-/// its session.
+/// Begins a transaction with this isolation, and selects the server process and the
+/// [mark](super::prepared) of its session.
 pub(crate) fn begin_at(isolation: &str) -> String {
     format!("BEGIN ISOLATION LEVEL {isolation}; {SESSION_QUERY}")
 }
 
-/// The settings of [`begin`] and more, of which one may be another search path, for a transaction that has begun: one
-/// statement that can be prepared, since to parse and plan it takes longer than to carry it out.
+/// Applies the settings of [`begin`] and `more` to an open transaction; `more` may set another
+/// search path. One statement that can be prepared, since parsing and planning takes longer than
+/// running it.
 pub(super) fn settings(lock_timeout: Duration, durability: Durability, more: &[(&str, &str)]) -> String {
     let millis = lock_timeout.as_millis().to_string();
     let mut settings = vec![("lock_timeout", &*millis), ("idle_in_transaction_session_timeout", &*millis)];
@@ -65,12 +66,12 @@ pub(super) fn settings(lock_timeout: Duration, durability: Durability, more: &[(
     format!("SELECT {}", settings.join(", "))
 }
 
-/// A name as SQL writes it.
+/// Quotes an identifier.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as SQL writes it, whatever the server takes a backslash for.
+/// Quotes a string, independent of the server's setting for backslashes.
 pub(crate) fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
@@ -95,7 +96,7 @@ impl Query {
         self
     }
 
-    /// One statement out of several of which the first value is the same.
+    /// Combines statements with the same first value into one.
     pub(crate) fn fused(
         queries: impl IntoIterator<Item = Self>,
         fuse: impl FnOnce(Vec<String>) -> String,
@@ -112,7 +113,7 @@ impl Query {
         Self { sql: fuse(texts).into(), values }
     }
 
-    /// Values with their types, so that the server need not be asked for those first.
+    /// The values with their types, so that the client need not query the types first.
     pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
     }
@@ -126,7 +127,7 @@ impl Query {
     }
 }
 
-/// SQL whose values but the first have numbers that are higher by so much.
+/// Adds `by` to the numbers of all parameters but `$1`.
 fn renumbered(sql: &str, by: usize) -> String {
     let mut parts = sql.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();

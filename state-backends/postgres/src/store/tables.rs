@@ -1,4 +1,4 @@
-//! The tables of a component, and the transactions on them.
+//! The tables of a component, and transactions on them.
 
 use std::sync::{
     Arc,
@@ -18,24 +18,24 @@ use super::{
     sql::Statement,
 };
 
-/// How often a transaction is tried that certainly stored nothing.
+/// Maximum attempts for a transaction that stored nothing.
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
-/// The tables of one component in the schema of a store. They are made by the first transaction.
+/// The tables of one component in the schema of a store. The first transaction creates them.
 #[derive(Clone)]
 pub(crate) struct Tables {
     store: PostgresStore,
     component: Component,
-    /// Whether they are there and up to date, as far as is known.
+    /// Whether the tables exist and are up to date, as of the last check.
     is_current: Arc<AtomicBool>,
 }
 
-/// What comes of a transaction, and what is stored before that may be told. The first statement has to find
-/// a row, or else somebody else was quicker and the transaction begins again. None: nothing is stored.
+/// A result, and the statements to store before it is returned. Empty: store nothing. If the first
+/// statement affects no row, another process was faster, and the transaction starts over.
 pub(crate) type Decided<'a, T> = (T, Vec<Statement<'a>>);
 
 impl PostgresStore {
-    /// The tables of a component. Those that are not there yet are no error, others than its are.
+    /// Opens the tables of a component. Missing tables are no error; tables of another owner are.
     pub(crate) async fn tables(&self, component: Component) -> Result<Tables, StateError> {
         let missing = self.0.upgrade(&component, Purpose::Check).await.map_err(|failure| failure.error)?;
         Ok(Tables { store: self.clone(), component, is_current: Arc::new(missing.is_none().into()) })
@@ -43,7 +43,7 @@ impl PostgresStore {
 }
 
 impl Tables {
-    /// Looks, in one round trip and without a lock. None: there are no tables.
+    /// Runs one query in one round trip, without locks. `None`: there are no tables.
     pub(crate) async fn read(&self, query: &Statement<'_>) -> Result<Option<Vec<Row>>, StateError> {
         let mut left = MAX_ATTEMPTS;
         loop {
@@ -57,11 +57,12 @@ impl Tables {
         }
     }
 
-    /// A transaction of two round trips, each of which says all it has to say at once: the first one begins
-    /// it and asks a question that one row answers, the second one stores what that decides, and commits.
+    /// Runs a transaction of two round trips. The first begins it and runs `query`, which returns
+    /// one row. The second stores the statements that `decide` returns, and commits.
     ///
-    /// An error of kind [`TimedOut`](StateErrorKind::TimedOut) comes from the second trip and leaves open
-    /// whether it was stored; with any other one nothing was. What the server takes back is tried again.
+    /// An error of kind [`TimedOut`](StateErrorKind::TimedOut) comes from the second trip: the
+    /// commit may have happened. All other errors mean that nothing was stored. Transactions that
+    /// the server rolls back are retried.
     pub(crate) async fn transact<'a, T>(
         &self,
         query: &Statement<'_>,
@@ -94,29 +95,28 @@ impl Tables {
         on.finish(answer)
     }
 
-    /// A connection for one transaction.
     pub(crate) async fn acquire(&self) -> Result<PooledConnection, Failure> {
         self.store.0.acquire().await
     }
 
-    /// The same, where statements that are said again and again are prepared.
+    /// Acquires a connection that prepares repeated statements, for one transaction.
     pub(crate) async fn acquire_preparing(&self) -> Result<PooledConnection, Failure> {
         let mut on = self.acquire().await?;
         on.prepare(&self.store.0.sessions);
         Ok(on)
     }
 
-    /// Whether there are tables, and such as this program knows.
+    /// Whether the tables exist in the version of this program.
     pub(crate) async fn are_current(&self) -> Result<bool, StateError> {
         let found = self.store.0.upgrade(&self.component, Purpose::Check).await;
         found.map(|missing| missing.is_none()).map_err(|failure| failure.error)
     }
 
-    /// Whether a transaction that certainly stored nothing is tried again after this trouble.
+    /// Whether to retry a transaction that stored nothing.
     ///
     /// # Errors
     ///
-    /// The trouble, if it is not.
+    /// The error of `failure`, if there is no attempt left or a retry cannot help.
     pub(crate) fn check_retry(&self, failure: Failure, left: &mut u32) -> Result<(), StateError> {
         *left = left.saturating_sub(1);
         match failure.action {
@@ -128,7 +128,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Makes the tables, if they are not there as far as is known.
+    /// Creates or upgrades the tables, unless they are known to be current.
     pub(crate) async fn make(&self) -> Result<(), Failure> {
         if !self.is_current.load(Ordering::Relaxed) {
             self.store.0.upgrade(&self.component, Purpose::Make).await?;

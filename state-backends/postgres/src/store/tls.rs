@@ -1,8 +1,8 @@
-//! Encryption, and whom to trust.
+//! Encryption and the trust in certificates.
 
 use interval_queue_contract::StateError;
 
-/// Which certificates will do.
+/// The certificates that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     Anybody,
@@ -92,7 +92,8 @@ mod enabled {
         Ok(roots)
     }
 
-    /// Checks what the mode of `libpq` says and no more; signatures of the handshake always.
+    /// Checks exactly what the `sslmode` of `libpq` demands, and always the signatures of the
+    /// handshake.
     #[derive(Debug)]
     struct Verifier {
         provider: Arc<CryptoProvider>,

@@ -1,5 +1,5 @@
-//! Watching: names that are told on the channel of a schema, heard over one connection for all watchers,
-//! which is there only while somebody watches.
+//! Watches the notifications on the channel of a schema. All watchers share one connection, open
+//! only while somebody watches.
 
 use std::{
     collections::HashMap,
@@ -15,15 +15,16 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
 
 use super::{dialing::Dialer, error, sql::quoted};
 
-/// How soon the system asks whether a silent connection is still there, and how often until it gives it up.
+/// TCP keepalive of a silent connection: time until the first probe, time between probes, number of
+/// probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
 
-/// Where watching begins.
+/// Opens and shares the connection that listens.
 pub(super) struct Listener {
     dialer: Dialer,
     channel: String,
     timeout: Duration,
-    /// The connection that there is, as long as a stream holds it.
+    /// The current connection. The streams keep it open.
     listening: tokio::sync::Mutex<Weak<ListenerConnection>>,
 }
 
@@ -36,7 +37,7 @@ impl Listener {
 
     pub(super) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
         let joined = tokio::time::timeout(self.timeout, self.subscribe(name)).await;
-        // With the last stream the connection goes.
+        // The last stream closes the connection.
         let joined = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
         let changes = unfold(joined, |mut joined| async {
             joined.0.changed().await.ok()?;
@@ -45,7 +46,7 @@ impl Listener {
         Ok(changes.fuse().boxed())
     }
 
-    /// Over the connection that there is, or else a new one.
+    /// Subscribes on the current connection, or on a new one.
     async fn subscribe(
         &self,
         name: &str,
@@ -75,22 +76,22 @@ impl Listener {
     }
 }
 
-/// A connection that listens, until this is dropped.
+/// A connection that listens. Dropping it closes the connection.
 struct ListenerConnection {
     watchers: Watchers,
     task: AbortHandle,
     client: Client,
 }
 
-/// What tells the watchers of each name; none once the connection has ended.
+/// The watchers by name. `None`: the connection has ended.
 type Watchers = Arc<Mutex<Option<HashMap<String, watch::Sender<()>>>>>;
 
 impl ListenerConnection {
-    /// One more who watches; none: the connection has ended.
+    /// Adds a watcher. `None`: the connection has ended.
     fn subscribe(&self, name: &str) -> Option<watch::Receiver<()>> {
         let mut watchers = lock(&self.watchers);
         let watchers = watchers.as_mut()?;
-        // Those who have left are forgotten when others come.
+        // Removes the watchers that have left.
         watchers.retain(|_, sender| sender.receiver_count() > 0);
         Some(watchers.entry(name.to_owned()).or_default().subscribe())
     }
@@ -102,7 +103,7 @@ impl Drop for ListenerConnection {
     }
 }
 
-/// Ends the streams, also if the runtime that their connection belongs to drops it.
+/// Ends the streams when dropped, even if the runtime drops the task of the connection.
 struct StreamEnd(Watchers);
 
 impl Drop for StreamEnd {
@@ -111,7 +112,7 @@ impl Drop for StreamEnd {
     }
 }
 
-/// Passes on what is told. When the connection ends, so do the streams.
+/// Forwards notifications to the watchers until the connection ends, then ends their streams.
 async fn forward<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, stream_end: StreamEnd) {
     let ended = loop {
         match poll_fn(|context| connection.poll_message(context)).await {
