@@ -1,4 +1,5 @@
-//! Shared state and stored tasks of the interval queue in PostgreSQL, for any number of processes and hosts.
+//! Rate limits and stored tasks of the interval queue in PostgreSQL, for any number of processes
+//! and hosts.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), interval_queue_contract::StateError> {
@@ -11,42 +12,43 @@
 //!
 //! # How it works
 //!
-//! A queue is a row of one table: its name, and its record as JSON. A command is a transaction of two round
-//! trips: the first one begins it, locks the row, and reads record and clock; the second stores what
-//! [`rules::apply`] made of it, and commits. A [`Read`] takes one, locks nothing and waits for nobody. The
-//! server's clock (`clock_timestamp()`, read once the row is locked) is the only one that counts. A row is
-//! created when nothing of its queue is locked.
+//! A queue is a row of one table: its name, and its record as JSON. A command is a transaction of
+//! two round trips. The first begins the transaction, locks the row, and reads the record and the
+//! clock. The second stores the result of [`rules::apply`] and commits. A [`Read`] takes one round
+//! trip and no lock. The only clock is the server's (`clock_timestamp()`, read after the row is
+//! locked). The row of a new queue is inserted; of concurrent inserts one succeeds and the others
+//! retry.
 //!
-//! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in
-//! that time. A process that is stopped or cut off in between loses its transaction after half the
-//! [time-out](Builder::timeout); then the others go on.
+//! The row is locked for one round trip and the flush of the commit, so a queue runs one command in
+//! that time. If a process stops or loses its connection in between, the server ends its
+//! transaction after half the [time-out](Builder::timeout), and the other processes continue.
 //!
-//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in
-//! between. (Stored tasks prepare statements until they find that a pooler moves a connection.) A watcher
-//! hears nothing through it then: shards notice a change by their tick, or pool sessions.
+//! Statements have no names and settings are local to a transaction, so PgBouncer may pool
+//! transactions. (Stored tasks prepare statements until they detect that a pooler moves a
+//! connection.) Notifications do not pass such a pooler: shards then notice changes when they poll.
+//! To receive notifications, pool sessions.
 //!
 //! # Where the server is
 //!
-//! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also `postgresql://`.
-//! Characters with a meaning in addresses are percent-encoded; a host that is a path, as
-//! `%2Fvar%2Frun%2Fpostgresql` or `?host=/var/run/postgresql`, is a socket. The parameters are those of
-//! the [`Builder`] (`schema=`, `connections=`, `timeout=`, `durability=`), those of `libpq` that
-//! [`tokio_postgres::Config`] knows, and
+//! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also
+//! `postgresql://`. Percent-encode characters with a meaning in URLs. A host that is a path, as
+//! `%2Fvar%2Frun%2Fpostgresql` or `?host=/var/run/postgresql`, is a socket. The parameters are the
+//! options of the [`Builder`] (`schema=`, `connections=`, `timeout=`, `durability=`), the `libpq`
+//! parameters that [`tokio_postgres::Config`] supports, and:
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|
 //! | `sslmode=` | `disable`; `prefer`, `require`: encrypt, trust any certificate; `verify-ca`, `verify-full`: check it, and the name | `prefer`, without the feature `tls` `disable` |
 //! | `sslrootcert=PATH` | certificates in PEM form to trust instead of those of the system; `require` then is `verify-ca` | |
 //!
-//! Several hosts, listed before the `/`, and `target_session_attrs=read-write` find the server that was
-//! promoted in a failover. Each host is given its share of the [time-out](Builder::timeout) before the next
-//! one is tried.
+//! To find the promoted server after a failover, list several hosts before the `/` and set
+//! `target_session_attrs=read-write`. Each host gets a share of the [time-out](Builder::timeout).
 //!
 //! # What is stored
 //!
-//! Two tables in the schema `interval_queue`, or [another](Builder::schema): `interval_queue` (`name`,
-//! `record`) and `interval_queue_schema` (their version). They are created, in one transaction, by the first
-//! command that stores:
+//! Two tables in the schema `interval_queue`, or [another](Builder::schema): `interval_queue`
+//! (`name`, `record`) and `interval_queue_schema` (their version). The first command that stores
+//! something creates them in one transaction:
 //!
 //! ```sql
 //! CREATE SCHEMA interval_queue;
@@ -64,28 +66,30 @@
 //!
 //! # Stored tasks
 //!
-//! [`PostgresTasks`] keeps tasks in tables `interval_queue_task…` of the same schema, one row each, made by the first
-//! task. The view `interval_queue_tasks` is for people:
+//! [`PostgresTasks`] keeps tasks in tables `interval_queue_task…` of the same schema, one row each.
+//! The first task creates them. Use the view `interval_queue_tasks` to read tasks by hand:
 //!
 //! ```sql
 //! SELECT id, kind, state, added, error FROM interval_queue.interval_queue_tasks WHERE queue = 'mail';
 //! ```
 //!
-//! Look as much as you like, and change tasks by commands: counts are kept with them. After rows were removed by
-//! hand, `interval-queue tasks recount` counts again. A row that cannot be read is an error that names it and its
-//! column, and is left as it is. A zero byte in an error text becomes `\u{fffd}`, since the server's texts have
-//! none.
+//! Reading is always safe. Change tasks only by commands, which also update the counts. After
+//! removing rows by hand, run `interval-queue tasks recount`. A row that cannot be read is kept
+//! unchanged and reported as an error that names the row and the column. A zero byte in an error
+//! text becomes `\u{fffd}`, since PostgreSQL texts cannot contain it.
 //!
-//! A usual step of a worker is a transaction of two round trips, and steps go beside one another: each locks what it
-//! completes and leases, and skips what others have locked. What concerns others (keys, limits, upstreams, verbs, and a
-//! sweep every 100 ms) is done by one transaction of a queue at a time, under an advisory lock. An `add` takes no lock,
-//! so an open transaction of the application with tasks in it holds nobody up, once its queue is there.
+//! A usual poll of a worker is a transaction of two round trips. Polls run concurrently: each locks
+//! the tasks that it completes and leases, and skips tasks that are locked by others. Work on
+//! shared rows (keys, limits, upstreams, commands of an operator, and maintenance every 100 ms)
+//! runs in one transaction of the queue at a time, under an exclusive advisory lock. An `add` takes
+//! no lock, so an open transaction of the application that adds tasks blocks no worker, provided
+//! that the queue exists.
 //!
 //! # Within your transactions
 //!
-//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application: they are there once it commits, and
-//! never were if it does not. From any language, call the SQL function `add_task(queue, kind, payload, options)`. It
-//! returns the id of the task, or of the task that has its unique name:
+//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application. They are stored if
+//! it commits, and only then. From any language, call the SQL function `add_task(queue, kind,
+//! payload, options)`. It returns the id of the task, or of the task that has its unique name:
 //!
 //! ```sql
 //! BEGIN;
@@ -94,42 +98,46 @@
 //! COMMIT;
 //! ```
 //!
-//! - `queue` is made if it does not exist; workers wait for the transaction that makes it.
-//! - `kind` is `'default'` and `payload` is `null` unless they are given.
-//! - `payload` is JSON as `json`, `jsonb` or text. `json` and text keep their text byte for byte. **A `jsonb` payload does
-//!   not**: PostgreSQL sorts its keys, drops repeated ones and changes the white space before the function gets it.
-//! - `options` is an object as `json`, `jsonb` or text. Its names are those of the fields of `interval-queue add --flow`:
+//! - `queue` is created if it does not exist. Workers wait for the transaction that creates it.
+//! - `kind` defaults to `'default'` and `payload` to `null`.
+//! - `payload` is JSON as `json`, `jsonb` or text. `json` and text are stored byte for byte. **A
+//!   `jsonb` payload is not**: PostgreSQL sorts its keys, drops repeated ones and changes the white
+//!   space before it calls the function.
+//! - `options` is an object as `json`, `jsonb` or text. Its names are the fields of `interval-queue
+//!   add --flow`:
 //!
 //! | option | JSON | meaning | default |
 //! |---|---|---|---|
-//! | `id` | UUID | a call with an id that exists adds nothing | one of version 7 |
+//! | `id` | UUID | id of the task; a repeated call with the same id adds nothing | a new UUID of version 7 |
 //! | `priority`, `weight` | number | as in [`NewTask`](interval_queue_task_contract::NewTask) | 0, 1 |
-//! | `key`, `ordered` | text, boolean | what must not run at once, or runs in the order of adding | none, `false` |
-//! | `delay` | duration | do not start before it has passed | none |
-//! | `not_before` | instant | do not start before; not with `delay` | none |
-//! | `deadline` | duration or instant | started by then, or it has failed | none |
-//! | `unique`, `unique_until` | text | a name of one live task, until it has `"ended"` or is `"leased"` | none, `"ended"` |
-//! | `on_conflict` | text | if another task has the name: `"keep"` that one, or `"refuse"` | `"keep"` |
-//! | `tags` | list of texts | words to find it by | none |
+//! | `key`, `ordered` | text, boolean | tasks of a key run one at a time; if ordered, in the order of adding | none, `false` |
+//! | `delay` | duration | earliest start, from now | none |
+//! | `not_before` | instant | earliest start; not with `delay` | none |
+//! | `deadline` | duration or instant | latest start; later the task fails | none |
+//! | `unique`, `unique_until` | text | name of at most one live task, until it has `"ended"` or is `"leased"` | none, `"ended"` |
+//! | `on_conflict` | text | if another task has the name: `"keep"` that task, or `"refuse"` | `"keep"` |
+//! | `tags` | list of texts | labels for filters | none |
 //! | `after` | id, object, or a list | upstreams; an object has `name` (the id), `as` and `on_failure` | none |
-//! | `max_attempts`, `max_retries` | number | what becomes of failures | as the queue says |
-//! | `backoff`, `max_backoff`, `timeout` | duration | the same | as the queue says |
-//! | `notify` | boolean | wake watchers by the commit; a notification makes commits wait for one another | `true` |
+//! | `max_attempts`, `max_retries` | number | limits of the retries | of the queue |
+//! | `backoff`, `max_backoff`, `timeout` | duration | pauses before retries, time-out of a run | of the queue |
+//! | `notify` | boolean | notify workers with the commit; notifications make commits wait for one another | `true` |
 //!
-//! A duration is a text that PostgreSQL reads as an `interval`, such as `"5 min"` or `"1h30m"`; an instant is one that it
-//! reads as a `timestamptz`. `null` is an option that is not given. An unknown option, one of another type or out of
-//! bounds is an error (22023) that names it and what would be right. To replace the task that has a unique name, add by a
-//! program.
+//! A duration is a text that PostgreSQL reads as an `interval`, such as `"5 min"` or `"1h30m"`. An
+//! instant is a text that it reads as a `timestamptz`. `null` means that the option is not set. An
+//! unknown option, or a value of the wrong type or out of range, raises an error (22023) that names
+//! the option and the expected value. `add_task` cannot replace the task that has a unique name;
+//! use the Rust API or the program.
 //!
-//! `complete_task(queue, id, token, result)` ends a run with its result, given like a payload, and
-//! `fail_task(queue, id, token, error)` ends it for good. `token` is that of the run; a command that
-//! `interval-queue work` runs has it in `INTERVAL_QUEUE_TASK_TOKEN`. **The commit fails if the token is not in force.**
+//! `complete_task(queue, id, token, result)` completes a run with its result, in the form of a
+//! payload. `fail_task(queue, id, token, error)` fails it for good. `token` is the token of the
+//! run. A command that `interval-queue work` runs finds it in `INTERVAL_QUEUE_TASK_TOKEN`. **The
+//! commit fails if the token is no longer valid.**
 //!
-//! The schema is made by the first command that stores something. To make it before, run
-//! `interval-queue migrate --store postgres://…`, or let `migrate --print` print the SQL; in Rust, call
-//! [`PostgresStore::make_tables`].
+//! The first command that stores something creates the schema. To create it earlier, run
+//! `interval-queue migrate --store postgres://…`, or print the SQL with `migrate --print`. In Rust,
+//! call [`PostgresStore::make_tables`].
 //!
-//! A user who may not make tables needs, for tasks, these once somebody else has made them:
+//! If another user has created the tables, a user of stored tasks needs these rights:
 //!
 //! ```sql
 //! GRANT USAGE ON SCHEMA interval_queue TO pacer;
@@ -138,18 +146,19 @@
 //!
 //! # What survives what
 //!
-//! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing either; with
-//! [`Durability::Relaxed`], and in a failover to a standby that lags, the last commands may be lost, and shards lift
-//! the record again by what they remember. After a restart or failover the next slot is at least an interval away. A
-//! server that only ends its sessions and starts over, since one of its processes crashed, is not known to have done
-//! so: with `Relaxed` one start may come early then.
+//! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing
+//! either. With [`Durability::Relaxed`], or in a failover to a standby that lags, the last commands
+//! may be lost; shards then restore the record from what they remember. After a restart or failover
+//! the next slot is at least an interval away. If a process of the server crashes, the server ends
+//! all sessions without a visible restart: with `Relaxed` one start may come early then.
 //!
-//! An application's transaction that stays open keeps every version of a row that came after it, and a command has to
-//! pass them: 40,000 commands later one took ten times as long. It is over with the transaction.
+//! An open transaction of the application keeps every later version of a row, and commands must
+//! skip these versions: after 40,000 commands, a command took ten times as long. The end of the
+//! transaction ends the delay.
 //!
 //! [`Read`]: interval_queue_contract::Command::Read
 //! [`rules::apply`]: interval_queue_contract::rules::apply
-// docs.rs says which feature brings what.
+// Shows on docs.rs which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod all_tables;

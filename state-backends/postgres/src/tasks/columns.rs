@@ -1,4 +1,4 @@
-//! The columns of a task: how each is written, and how a row is read.
+//! The columns of a task: how they are written and read.
 
 use std::sync::LazyLock;
 
@@ -18,13 +18,13 @@ pub(super) type Values = Box<dyn ToSql + Sync + Send>;
 /// One column of a task.
 pub(super) struct Column {
     pub(super) name: &'static str,
-    /// The type of a list of its values, and what makes one of them of that.
+    /// The type of the column, which determines how lists of its values are sent.
     pub(super) kind: Kind,
     pub(super) differs: fn(&Task, &Task) -> bool,
     pub(super) values: fn(&[&Task]) -> Values,
 }
 
-/// How values of a column are sent.
+/// How the values of a column are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -36,7 +36,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type of a list of them.
+    /// The SQL type of a list of values.
     pub(super) fn list(self) -> (&'static str, Type) {
         match self {
             Self::Text | Self::Json | Self::Jsonb => ("text[]", Type::TEXT_ARRAY),
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// What is behind a value so that it fits the column.
+    /// The cast that fits a value into the column.
     pub(super) fn cast(self) -> &'static str {
         match self {
             Self::Json => "::json",
@@ -56,10 +56,10 @@ impl Kind {
     }
 }
 
-/// `column, how it is sent: field => what is stored`.
+/// `column, how it is sent: field => stored value`.
 macro_rules! columns {
     ($task:ident; $($name:ident $kind:ident: $($field:ident).+ => $value:expr,)*) => {
-        /// All columns of a task but its queue, its payload and its result, in the order in which they are selected.
+        /// All columns of a task except queue, payload and result, in the order of [`SELECTED`].
         pub(super) static COLUMNS: &[Column] = &[$(Column {
             name: stringify!($name),
             kind: Kind::$kind,
@@ -118,17 +118,17 @@ fn until(until: Until) -> &'static str {
     }
 }
 
-/// The server's texts have no zero byte.
+/// PostgreSQL texts cannot contain zero bytes.
 fn printable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// A list as JSON; none: it is empty.
+/// A list as JSON. `None`: the list is empty.
 fn some<T: serde::Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| json(list))
 }
 
-/// What is selected of a task `t`: all columns.
+/// The select list of a task `t`: all columns.
 pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     let name = |column: &Column| match column.kind {
         Kind::Json | Kind::Jsonb => format!("t.{0}::text AS {0}", column.name),
@@ -137,18 +137,18 @@ pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     COLUMNS.iter().map(name).collect::<Vec<_>>().join(", ")
 });
 
-/// Which columns of two tasks differ, a bit for each.
+/// The columns in which two tasks differ, as a bit mask.
 pub(super) fn differing(before: &Task, after: &Task) -> u64 {
     let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
     COLUMNS.iter().enumerate().map(differs).sum()
 }
 
-/// The columns of these bits.
+/// The columns of a bit mask.
 pub(super) fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
 }
 
-/// The task of [`SELECTED`] columns.
+/// Reads a task from the columns [`SELECTED`].
 pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
     let id = TaskId::new(reader.id()?);
     let state: State = reader.named("no state")?;
@@ -193,7 +193,7 @@ pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
         progress: reader.json()?,
         ended: {
             let ended = reader.some_micros()?;
-            // A row that says both would be told of for ever.
+            // Such a row would be reported as ended forever.
             if ended.is_some() != state.is_ended() {
                 return Err(reader.bad(&ended, &format!("not what a task has that is {state}")));
             }
@@ -207,12 +207,11 @@ pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
     })
 }
 
-/// The ids of tasks.
 pub(super) fn ids<'t>(tasks: impl IntoIterator<Item = &'t TaskId>) -> Vec<Uuid> {
     tasks.into_iter().map(|id| id.uuid()).collect()
 }
 
-/// Which row an error is about, by its id.
+/// Names the row of an error by its id.
 pub(super) fn row_of(row: &Row) -> String {
     let at = row.columns().iter().position(|column| column.name() == "id");
     at.and_then(|at| row.try_get::<_, Uuid>(at).ok()).map_or_else(|| "?".to_owned(), |id| format!("id {id}"))

@@ -1,5 +1,5 @@
-//! The end of a run within a transaction of the application. The database makes it when the transaction commits, by a
-//! deferred trigger: see "Completing runs in SQL" in the migration.
+//! Completes a run within a transaction of the application. A deferred trigger completes the run
+//! when the transaction commits: see "Completing runs in SQL" in the migration.
 
 use futures::future::join3;
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
@@ -18,31 +18,33 @@ const KEEP: &str = "RELEASE SAVEPOINT interval_queue_complete";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_complete; RELEASE SAVEPOINT interval_queue_complete";
 
 impl PostgresTasks {
-    /// Ends the run of a task within a transaction of the application, on a connection to the same database:
-    /// the effects of the run that the transaction stores, and the end, are there together or not at all, so
-    /// that each task has its effects exactly once. The outcome is
+    /// Completes the run of a task within a transaction of the application, on a connection to the
+    /// same database. The effects of the run and its end are stored together or not at all, so each
+    /// task has its effects exactly once. The outcome is
     /// [`Done`](interval_queue_task_contract::Outcome::Done) or
     /// [`Failed`](interval_queue_task_contract::Outcome::Failed).
     ///
-    /// Until the commit nothing is locked that anybody waits for, however long that takes; the task is its
-    /// worker's as long as that is heard of. **The commit fails if the token is not in force any more, or the task was
-    /// cancelled while it ran**, with the SQL state 55000. From programs in other languages the SQL functions
-    /// `complete_task` and `fail_task` do the same.
+    /// Until the commit, no lock is held that another process waits for, even if the transaction
+    /// stays open for long. The task stays leased to the worker while the worker renews its lease.
+    /// **The commit fails if the token is no longer valid, or if the task was cancelled during the
+    /// run**, with the SQL state 55000. The SQL functions `complete_task` and `fail_task` do the
+    /// same for other languages.
     ///
-    /// In a transaction that is `REPEATABLE READ` or stricter the commit may also fail with 40001, if the
-    /// worker has told progress of the task since: try again.
+    /// In a transaction with the isolation `REPEATABLE READ` or stricter, the commit may also fail
+    /// with 40001, if the worker has reported progress in between: retry.
     ///
-    /// What waits for the task or its key goes on with the next step of a worker.
+    /// Tasks that wait for this task or its key continue with the next poll of a worker.
     ///
     /// # Errors
     ///
-    /// [`Superseded`](StateErrorKind::Superseded) if the token of the run is not in force now, or the task was cancelled
-    /// while it ran: roll back. `Invalid` for another outcome, or a result that is too large; `NotFound` if there are no tasks in the schema. After an error
-    /// the transaction is as it was before, unless the connection was lost.
+    /// [`Superseded`](StateErrorKind::Superseded) if the token of the run is not valid, or if the
+    /// task was cancelled during the run: roll back. `Invalid` for another outcome, or a result
+    /// that is too large. `NotFound` if there are no tasks in the schema. After an error the
+    /// transaction is as before, unless the connection was lost.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, roll the transaction back.
+    /// If the future is dropped, roll back the transaction.
     pub async fn complete_within(
         &self,
         transaction: &Transaction<'_>,
@@ -70,7 +72,7 @@ impl PostgresTasks {
             (&result, Type::TEXT),
             (&error, Type::TEXT),
         ];
-        // They are sent at once: one round trip.
+        // Sent together: one round trip.
         let (saved, completed, kept) = join3(
             transaction.batch_execute(SAVE),
             transaction.query_typed(&sql, &parameters),

@@ -1,13 +1,14 @@
-//! Where looks for ready tasks begin.
+//! Low-water marks: the `due` from which lookups of ready tasks begin.
 //!
-//! A task that was leased leaves its entry in the index of ready tasks until the table is vacuumed, and a look passes
-//! all of these. While there are many, each kind and priority has a row that says from which `due` on tasks are ready,
-//! and steps look from there on.
+//! The index of ready tasks keeps the entry of a leased task until the table is vacuumed, and
+//! lookups must skip such entries. While there are many, each kind and priority has a row with its
+//! low-water mark: the lowest `due` of its ready tasks.
 //!
-//! - A sweep raises a floor to the first task that is ready, or to a second ago if there is none.
-//! - A command that makes tasks ready lowers it in its own transaction.
-//! - An add waits for nobody, so it lowers nothing: what it adds is due now, above the floors, unless its transaction
-//!   stays open for longer than a second. So once a second a step looks without floors, and finds what is below.
+//! - Maintenance raises a mark to the first ready task, or to a second ago if there is none.
+//! - A command that makes tasks ready lowers the mark in its own transaction.
+//! - An `add` takes no locks, so it lowers no mark. Its tasks are due now, above the marks, unless
+//!   its transaction stays open for longer than a second. So once a second a poll ignores the marks
+//!   and finds the tasks below them: a full scan.
 
 use std::collections::BTreeMap;
 
@@ -22,20 +23,21 @@ use super::{
 };
 use crate::store::Query;
 
-/// So far behind the clock a floor stays where nothing is ready.
+/// Lag of a mark behind the clock while no task is ready.
 const IDLE_LAG: Micros = Micros::from_millis(1_000);
-/// So often a step looks without floors.
+/// Interval of full scans.
 const FULL_SCAN_INTERVAL: Micros = Micros::from_millis(1_000);
-/// Floors are made when a vacuum would remove more rows than this, and go when it would remove fewer than that.
+/// Marks are created above the first number of dead rows, as far as the server has counted, and
+/// removed below the second.
 const DEAD_ROWS_TO_CREATE: i64 = 10_000;
 const DEAD_ROWS_TO_DROP: i64 = 5_000;
 
-/// When somebody has last looked without floors for these kinds with at least this priority, on the row `q` of the
-/// queue. None: it has no floors.
+/// Selects the instant of the last full scan for the kinds `$2` with at least the priority `$3`, on
+/// the row `q` of the queue. NULL: the queue has no marks.
 const LAST_FULL_SCAN: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
      FROM interval_queue_task_low_mark AS f WHERE f.queue = q.number)";
 
-/// What a transaction has found of the floors of its queue.
+/// The low-water marks of a queue, as read by one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LowMarks {
     last_full_scan: Option<i64>,
@@ -50,11 +52,11 @@ impl LowMarks {
         self.last_full_scan.is_some()
     }
 
-    /// Whether a step that is alone at the queue looks for what it wants without floors, since nobody has for a second.
-    /// It forgets what it has found by them.
+    /// Whether a poll under the exclusive lock must ignore the marks, since the last full scan is a
+    /// second old. Removes the lookups that used them from the read set.
     pub(super) fn need_full_scan(self, command: &Command, now: Micros, read_set: &mut ReadSet) -> bool {
         let now = micros(now);
-        // An instant that is to come is of before the clock was stepped back.
+        // A future instant was stored before the clock was set back.
         let are_old = self
             .last_full_scan
             .is_some_and(|at| at != i64::MAX && (at > now || at <= now - micros(FULL_SCAN_INTERVAL)));
@@ -65,14 +67,14 @@ impl LowMarks {
         is_full_scan
     }
 
-    /// Lowers floors to what a command has made ready. They are locked in the order of their kinds and priorities,
-    /// after all else.
+    /// Lowers the marks to the tasks that a command has made ready. Locks the marks in the order of
+    /// kinds and priorities, after all other rows.
     pub(super) fn lower(self, start: &TransactionStart, written: &Written) -> Option<Query> {
         if !self.exist() {
             return None;
         }
         if written.queue.as_ref().is_some_and(|queue| queue.settings.ageing != start.ageing) {
-            // What is added from now on may be due before what was ready.
+            // New tasks may be due before those that are ready now.
             let sql = "DELETE FROM interval_queue_task_low_mark WHERE queue = $1";
             return Some(Query::new(sql).with(start.number, Type::INT8));
         }
@@ -86,7 +88,7 @@ impl LowMarks {
         Some(with_first_dues(Query::new(sql).with(start.number, Type::INT8), &first_dues))
     }
 
-    /// What a step makes of floors that is alone at the queue.
+    /// Statements that update the marks after a poll under the exclusive lock.
     pub(super) fn after_step(
         self,
         start: &TransactionStart,
@@ -113,8 +115,8 @@ impl LowMarks {
     }
 }
 
-/// Raises floors to what was found, or below the clock where that was all there is. Without floors it is sure, and
-/// may be lower than one.
+/// Raises the marks to the first ready task of a lookup, or near the clock if the lookup found all.
+/// The result of a full scan is exact, and may also lower a mark.
 fn raise(start: &TransactionStart, is_full_scan: bool, result: ReadyResult<'_>) -> Query {
     let sql = "UPDATE interval_queue_task_low_mark AS f \
                SET due = CASE WHEN $6 THEN n.due ELSE greatest(f.due, n.due) END, \
@@ -136,8 +138,8 @@ fn raise(start: &TransactionStart, is_full_scan: bool, result: ReadyResult<'_>) 
     with_kinds(query, result.kinds, result.at_least)
 }
 
-/// Makes a floor for each kind and priority of what a sweep has leased or ended, if it is worth it. It is raised when
-/// somebody has looked without it.
+/// Creates the marks for all kinds and priorities of the tasks that maintenance has leased or
+/// ended, if there are enough dead rows. The next full scan raises them.
 fn create(queue: i64, written: &Written) -> Option<Query> {
     let first_dues =
         first_dues(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
@@ -150,7 +152,7 @@ fn create(queue: i64, written: &Written) -> Option<Query> {
     (!first_dues.is_empty()).then(|| with_first_dues(Query::new(sql).with(queue, Type::INT8), &first_dues))
 }
 
-/// The column of the row of a queue that tells of its floors.
+/// Adds the column with the last full scan to the query of the queue's row.
 pub(super) fn with_column(command: &Command, query: impl FnOnce(&str) -> Query) -> Query {
     match command {
         Command::Add(_) | Command::Read(_) => query("NULL::bigint"),
@@ -164,7 +166,7 @@ fn with_kinds(query: Query, kinds: &[Kind], at_least: Option<i32>) -> Query {
     query.with(kinds, Type::TEXT_ARRAY).with(i64::from(at_least.unwrap_or(i32::MIN)), Type::INT8)
 }
 
-/// Kinds and priorities, each with the first `due` of some tasks.
+/// The first `due` of some tasks, by kind and priority.
 type FirstDues<'t> = BTreeMap<(&'t Kind, i32), i64>;
 
 fn first_dues<'t>(tasks: impl Iterator<Item = &'t Task>) -> FirstDues<'t> {

@@ -1,4 +1,4 @@
-//! Stored tasks on a PostgreSQL.
+//! Stored tasks in PostgreSQL.
 
 mod columns;
 mod completion;
@@ -33,8 +33,8 @@ use crate::{
     store::{Failure, MAX_ATTEMPTS, RetryAction, Tables, quoted},
 };
 
-/// How often a command is tried that certainly stored nothing. Of many who add a task with one unique name at once, one
-/// is the first; the others may meet a second one.
+/// Maximum attempts for a command that stored nothing. If many processes add a task with the same
+/// unique name, one succeeds; a retry of the others may fail a second time.
 const MAX_TRIES: u32 = 6;
 
 /// The tables of tasks.
@@ -48,8 +48,8 @@ pub(crate) const TASKS: Component = Component {
 
 type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
 
-/// Stored tasks in PostgreSQL. Cloning gives another handle to the same connections. See the
-/// [crate's documentation](crate).
+/// Stored tasks in PostgreSQL. Clones share the connections. See the [crate's
+/// documentation](crate).
 #[derive(Clone)]
 pub struct PostgresTasks {
     store: PostgresStore,
@@ -60,8 +60,8 @@ pub struct PostgresTasks {
 }
 
 impl PostgresTasks {
-    /// The tasks on a store. If the schema and its tables are not there, the first command that stores makes them, so
-    /// that a look leaves nothing behind.
+    /// Opens the tasks of a store. If the schema and its tables are missing, the first command that
+    /// stores something creates them; reads create nothing.
     ///
     /// # Errors
     ///
@@ -87,20 +87,20 @@ impl PostgresTasks {
         })
     }
 
-    /// Connects with the settings of the URL. The [crate] says which URLs there are.
+    /// Connects with the settings of the URL. See the [crate](crate) for the URLs.
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::connect`](crate::Builder::connect) and [`on`](Self::on).
+    /// As [`Builder::connect`](crate::Builder::connect) and [`on`](Self::on).
     pub async fn connect(url: &str) -> Result<Self, StateError> {
         Self::on(&PostgresStore::connect(url).await?).await
     }
 
-    /// The same by another clock than the server's, for tests.
+    /// As [`on`](Self::on), with another clock than the server's, for tests.
     ///
     /// # Errors
     ///
-    /// Those of [`on`](Self::on).
+    /// As [`on`](Self::on).
     #[doc(hidden)]
     pub async fn with_clock(
         store: &PostgresStore,
@@ -113,16 +113,16 @@ impl PostgresTasks {
         self.store.schema()
     }
 
-    /// The time by the clock of a test.
+    /// The time of a test's clock. `None`: use the server's clock.
     fn clock(&self) -> Option<Micros> {
         self.clock.as_ref().map(|clock| clock())
     }
 
-    /// The settings of a transaction. Without these the server would now and then take a plan that goes through a whole
-    /// table; compiling it takes longer than carrying it out.
+    /// The settings of a transaction. They disable plans that scan a whole table, which the server
+    /// would choose now and then, and JIT compilation, which takes longer than the query.
     fn settings(&self, command: &Command) -> String {
         let lock_timeout = match command {
-            // So that a step that is held up does not cost its worker the lease.
+            // A poll that waits for a lock must not cost its worker the lease.
             Command::Step(step) => self.store.lock_timeout().min(step.lease.to_duration() / 8),
             _ => self.store.lock_timeout(),
         };
@@ -178,7 +178,7 @@ impl PostgresTasks {
                     }
                     mode = Mode::Exclusive;
                 }
-                // Somebody has made the queue, which happens once.
+                // Another process has created the queue, which happens only once.
                 Ok(Attempt::Retry) => {}
                 Err(failure) => self.tables.check_retry(failure, &mut left)?,
             }
@@ -212,27 +212,27 @@ impl PostgresTasks {
         on.finish(names)
     }
 
-    /// What is said of a queue where there are no tables.
+    /// The reply to a read if there are no tables.
     fn read_nothing(&self, command: &Command) -> Result<Reply, StateError> {
         let mut read_set = ReadSet::default();
         read_set.insert(Lookup::one(Target::Queue), LookupResult::Queue(None));
         match view::decide(&read_set, Micros::ZERO, command) {
             Outcome::Decided(reply, _) => reply,
-            // Nothing is looked for where there is no queue.
+            // The rules read nothing else if there is no queue.
             Outcome::Missing(_) => Err(rules::no_queue()),
         }
     }
 }
 
-/// Whether the statements of a command are the same again and again, with conditions that leave no choice of a plan.
+/// Whether the command repeats the same statements, with conditions that allow only one plan.
 fn is_usual(command: &Command) -> bool {
     matches!(command, Command::Step(_) | Command::Add(_))
 }
 
 /// # Cancel safety
 ///
-/// A dropped future leaves a command that has happened, or has not and is rolled back. Its connection can be used again
-/// after that.
+/// If the future is dropped, the command has happened as a whole, or is rolled back. Its connection
+/// returns to the pool afterwards.
 #[async_trait]
 impl TaskStore for PostgresTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -267,7 +267,7 @@ impl TaskStore for PostgresTasks {
         rows.iter().map(named).collect()
     }
 
-    /// All queues of a store are watched over one connection, which is there only meanwhile.
+    /// All watchers of a store share one connection, open only while somebody watches.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch_tasks(queue.as_str()).await
     }

@@ -1,5 +1,6 @@
-//! Nudges of those who watch: after the commit and apart from it, since a notification makes commits wait for one
-//! another. The first after a quiet while follows its commit in the same message; later ones are sent together.
+//! Notifies watchers after the commit and in a separate transaction, since notifications make
+//! commits wait for one another. After a quiet period, the first notification follows its commit in
+//! the same message. Later notifications are batched.
 
 use std::{
     collections::BTreeSet,
@@ -12,10 +13,10 @@ use interval_queue_contract::QueueName;
 
 use crate::PostgresStore;
 
-/// What comes within this time is told together.
+/// Notifications within this time are sent together.
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What is to be told.
+/// Sends and batches notifications.
 #[derive(Clone)]
 pub(super) struct Notifier {
     store: PostgresStore,
@@ -25,7 +26,7 @@ pub(super) struct Notifier {
 #[derive(Default)]
 struct PendingNotifications {
     queues: BTreeSet<String>,
-    /// Whether somebody tells it after the pause.
+    /// Whether a task will send the pending notifications.
     is_scheduled: bool,
 }
 
@@ -34,21 +35,22 @@ impl Notifier {
         Self { store: store.clone(), pending: Arc::default() }
     }
 
-    /// The notification that follows a commit. `None`: one was sent just now, and this one is to be [sent](Self::tell)
-    /// later, once the command is stored. If it gets lost, watchers poll all the same.
+    /// The notification to send right after a commit. `None`: another was sent just now; call
+    /// [`notify_later`](Self::notify_later) once the command is stored. Watchers also poll, so a
+    /// lost notification only delays them.
     pub(super) fn claim_notification(&self, queue: &QueueName) -> Option<String> {
         let is_first = self.begin(&mut self.pending());
         is_first.then(|| self.store.notification_sql(&[queue.as_str().to_owned()]))
     }
 
-    /// Has it told soon.
+    /// Adds a queue to the next batch.
     pub(super) fn notify_later(&self, queue: &QueueName) {
         let mut pending = self.pending();
         pending.queues.insert(queue.as_str().to_owned());
         self.begin(&mut pending);
     }
 
-    /// Whether there is a pause from now on, and what is untold by then is told.
+    /// Starts a batch, unless there is one. Returns whether it was started.
     fn begin(&self, pending: &mut PendingNotifications) -> bool {
         if pending.is_scheduled {
             return false;
@@ -65,7 +67,7 @@ impl Notifier {
     }
 }
 
-/// Tells until nothing is left, or the runtime ends.
+/// Sends batches until no notification is pending, or until the runtime ends.
 struct NotifierTask(Notifier);
 
 impl NotifierTask {

@@ -1,4 +1,5 @@
-//! What a command is known to need before anything was found, so that most need nothing more.
+//! Read-ahead: the lookups that a command is expected to need, so that most commands need no second
+//! round of reads.
 
 use std::{
     collections::HashMap,
@@ -13,50 +14,50 @@ use super::{
     view::{Lookup, Selection, Target},
 };
 
-/// So much of the housekeeping a step does at most.
+/// Maximum number of tasks that the maintenance of one poll handles, by each kind of maintenance.
 const MAINTENANCE_BUDGET: u32 = 200;
-/// How many tasks a step admits while a worker holds tasks, unless it lacks more.
+/// Number of scheduled and added tasks to read for a poll that wants few tasks.
 const MAX_ADMITTED: u32 = 25;
-/// So many edges of a task a look tells.
+/// Maximum number of edges of a task that a read returns.
 const MAX_EDGES: u32 = 100;
-/// The first step after this time sweeps.
+/// The first poll after this time does maintenance.
 const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
-/// So much later than is thought it may be when a step has what it needs.
+/// Allowance for a delay between the estimated clock and the start of the transaction.
 const CLOCK_MARGIN: Micros = Micros::from_millis(50);
-/// After one that could not, so many steps do not try to go beside others.
+/// After a failed attempt under the shared lock, this many polls use the exclusive lock.
 const EXCLUSIVE_STEPS: u32 = 16;
 
-/// What the last command of this handle has seen of a queue.
+/// A cached row of a queue, as of the last command of this handle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueHeader {
     pub(super) number: i64,
-    /// When the next step is to sweep, and the server's clock when that was read.
+    /// When the next maintenance is due, on the server's clock.
     maintenance_at: Micros,
     now: Micros,
     read: tokio::time::Instant,
     keep: Keep,
-    /// Whether steps may go beside one another: there is no limit, and nothing is to be swept.
+    /// Whether polls may run under the shared lock: there is no limit, and no maintenance is due.
     is_shareable: bool,
-    /// Steps have found less than they wanted.
+    /// Whether the last poll found fewer tasks than it wanted.
     is_idle: bool,
     exclusive_steps: u32,
-    /// It has [floors](super::floors).
+    /// Whether the queue has [low-water marks](super::low_marks).
     pub(super) has_low_marks: bool,
 }
 
 impl QueueHeader {
-    /// About the server's clock.
+    /// Estimate of the server's clock.
     pub(super) fn now(&self, clock: Option<Micros>) -> Micros {
         clock.unwrap_or_else(|| self.now + Micros::from_duration(self.read.elapsed()))
     }
 
-    /// Whether the queue as it was seen lets steps go beside one another.
+    /// Whether the cached row lets polls run under the shared lock.
     fn allows_sharing(&self, clock: Option<Micros>) -> bool {
         self.is_shareable && self.now(clock) < self.maintenance_at
     }
 }
 
-/// What this handle has seen of its queues.
+/// The cached rows of the queues of this handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueueHeaders(Arc<Mutex<HashMap<QueueName, QueueHeader>>>);
 
@@ -73,7 +74,7 @@ impl QueueHeaders {
         _ = self.with(|headers| headers.remove(name));
     }
 
-    /// Takes down the row of a queue.
+    /// Caches the row of a queue.
     #[allow(clippy::disallowed_methods, reason = "it tells how old the reading is of the server's clock")]
     pub(super) fn note(&self, name: &QueueName, number: i64, queue: &Queue, now: Micros) {
         self.with(|headers| {
@@ -111,7 +112,8 @@ impl QueueHeaders {
         });
     }
 
-    /// A step could not go beside others. If that is since a sweep is due, the next ones may.
+    /// A poll failed under the shared lock. Has no effect if maintenance is due: later polls may
+    /// succeed.
     pub(super) fn prefer_exclusive(&self, name: &QueueName, clock: Option<Micros>) {
         self.with(|headers| {
             if let Some(header) = headers.get_mut(name).filter(|header| header.allows_sharing(clock)) {
@@ -120,7 +122,7 @@ impl QueueHeaders {
         });
     }
 
-    /// Whether a step may try to go beside others: what it does is nothing that concerns them.
+    /// Whether a poll may try the shared lock: it probably touches only its own rows.
     pub(super) fn may_share(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
         self.with(|headers| {
             let Some(header) = headers.get_mut(name) else { return false };
@@ -128,13 +130,13 @@ impl QueueHeaders {
                 header.exclusive_steps -= 1;
                 return false;
             }
-            // Of an idle queue it would get less than it wants.
+            // In an idle queue the poll would get less than it wants, and fail.
             step.holding.is_none() && !header.is_idle && header.allows_sharing(clock)
         })
     }
 }
 
-/// The looks that a command is known to make; a step that goes beside others does not sweep.
+/// The expected lookups of a command. A poll under the shared lock does no maintenance.
 pub(super) fn lookups(
     command: &Command,
     mode: Mode,
@@ -194,12 +196,12 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
     let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
     let holding = step.holding.iter().flatten().map(|(id, _)| *id);
-    // The worker first, then its tasks, then those that are ready: all lock in this order.
+    // The worker, then its tasks, then ready tasks: all transactions lock in this order.
     let mut lookups = vec![Lookup::one(Target::Presence(step.worker))];
     lookups.extend(each(completed.clone().chain(progress).chain(holding)));
     lookups.extend(distinct(completed.map(|id| Lookup::one(Target::UnnotifiedFrom(id, 0)))));
     lookups.push(Lookup::some(Target::Unnotified, MAINTENANCE_BUDGET));
-    // Any other step finds as many ready tasks as it may lease, and admits none.
+    // All other polls find enough ready tasks, and admit none.
     if is_maintenance_due || header.is_idle || step.want == 0 && step.complete.is_empty() {
         let limit = step.want.clamp(MAX_ADMITTED, MAINTENANCE_BUDGET);
         lookups.push(Lookup::until(Target::Scheduled, limit, until));
@@ -214,7 +216,7 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
         Some(_) => MAX_HELD,
         None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
-    // What one has that is given something is asked for by nobody.
+    // A worker that is given tasks needs no list of the tasks that it holds.
     if step.want == 0 || step.holding.is_some() || header.is_idle {
         lookups.push(Lookup::some(Target::HeldBy(step.worker), held));
     }

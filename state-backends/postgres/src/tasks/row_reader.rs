@@ -1,4 +1,4 @@
-//! The cells of a row, read one after the other: a value that cannot be used is an error that names row and column.
+//! Reads the values of a row in order. Errors name the row and the column.
 
 use std::{fmt::Debug, str::FromStr};
 
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::{Row, types::FromSql};
 use uuid::Uuid;
 
-/// Reads a row from its first column on.
+/// Reads a row, starting at its first column.
 pub(super) struct RowReader<'r> {
     row: &'r Row,
     next: usize,
@@ -30,10 +30,10 @@ impl<'r> RowReader<'r> {
         self.row.columns().get(self.next - 1).map_or("?", |column| column.name())
     }
 
-    /// The error of the column that was read last.
+    /// An error about the last column that was read.
     pub(super) fn bad(&self, shown: &dyn Debug, what: &str) -> StateError {
         let shown: String = format!("{shown:?}").chars().take(60).collect();
-        // An error of a parser may show all of the value as it is.
+        // The message of a parser may contain the whole value.
         let what: String =
             what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
         let text = format!("column {}: {shown} is {what}", self.column());
@@ -48,7 +48,7 @@ impl<'r> RowReader<'r> {
         self.take()
     }
 
-    /// A number in the range of its type.
+    /// Reads a number, and checks the range of its type.
     pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, StateError> {
         let number = self.int()?;
         T::try_from(number).map_err(|_| self.bad(&number, "out of range"))
@@ -85,13 +85,13 @@ impl<'r> RowReader<'r> {
         self.take()
     }
 
-    /// What a text stands for, by the word for it.
+    /// Reads a text and parses it. `what`: the problem that an error states.
     pub(super) fn some<T: FromStr>(&mut self, what: &str) -> Result<Option<T>, StateError> {
         let Some(text) = self.some_text()? else { return Ok(None) };
         text.parse().map(Some).map_err(|_| self.bad(&text, what))
     }
 
-    /// What a text must stand for.
+    /// Reads a text that must not be NULL, and parses it.
     pub(super) fn named<T: FromStr>(&mut self, what: &str) -> Result<T, StateError> {
         self.some(what)?.ok_or_else(|| self.bad(&(), what))
     }
@@ -102,12 +102,12 @@ impl<'r> RowReader<'r> {
         parsed.map(Some).map_err(|error| self.bad(&text, &format!("not as it should be: {error}")))
     }
 
-    /// JSON; none: the default.
+    /// Reads JSON. NULL: the default.
     pub(super) fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T, StateError> {
         Ok(self.some_json()?.unwrap_or_default())
     }
 
-    /// A word of a small set, as JSON would have it in quotes.
+    /// Reads a text as a JSON string, such as the name of an enum's variant.
     pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
         let Some(text) = self.some_text()? else { return Ok(None) };
         let word: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
@@ -116,13 +116,13 @@ impl<'r> RowReader<'r> {
     }
 }
 
-/// What is stored as JSON.
 pub(super) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    // These are names, numbers and texts, of which JSON can always be made.
+    // Never fails: the values are names, numbers and texts.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A number of 64 bits as the server has it. Those that are too large come back as they were.
+/// Stores an unsigned number as a signed one. Large numbers become negative, and are restored when
+/// read.
 pub(super) fn wide(number: u64) -> i64 {
     number as i64
 }

@@ -1,5 +1,5 @@
-//! One command as a transaction: it is begun and looks are made, the rules decide, and what they have written
-//! is stored.
+//! Runs one command as a transaction: begins it, reads rows, applies the rules, and stores what
+//! they have written.
 
 use std::collections::HashSet;
 
@@ -19,24 +19,25 @@ use super::{
 };
 use crate::store::{Failure, PooledConnection, Query, begin_at, literal};
 
-/// So often more is found within one command: each time everything that is known to be lacking.
+/// Maximum read rounds per command. Each round fetches all rows reported missing.
 const MAX_READ_ROUNDS: usize = 400;
 
-/// What a command needs of the queue.
+/// The kind of transaction that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// To look, at one instant.
+    /// Reads one snapshot.
     Read,
-    /// To insert tasks, which waits for nobody.
+    /// Inserts tasks, without a lock on the queue.
     Add,
-    /// To go beside others: it writes what it has locked, and nothing that others look at.
+    /// Runs concurrently with other shared transactions: writes only rows that it has locked, and
+    /// no row that the others read.
     Shared,
-    /// To be the only one.
+    /// Excludes all shared and exclusive transactions of the queue.
     Exclusive,
 }
 
 impl Mode {
-    /// What begins a transaction.
+    /// SQL that begins the transaction.
     pub(super) fn beginning(self) -> String {
         begin_at(match self {
             Self::Read => "REPEATABLE READ, READ ONLY",
@@ -45,23 +46,23 @@ impl Mode {
     }
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 pub(super) enum Attempt {
-    /// The reply, or the refusal, and whether those who watch are still to be nudged.
+    /// The reply or the rejection, and whether watchers must still be notified.
     Done(Result<Reply, StateError>, bool),
-    /// It needs more of the queue than it has taken. Nothing was written.
+    /// The command needs the exclusive lock. Nothing was written.
     NeedsExclusive,
-    /// Somebody else has made the queue meanwhile. Nothing was written.
+    /// Another process has created the queue in the meantime. Nothing was written.
     Retry,
 }
 
-/// The row of the queue, as it was found once it was locked.
+/// The row of the queue, read after the lock was taken.
 pub(super) struct TransactionStart {
     pub(super) number: i64,
     pub(super) now: Micros,
     pub(super) ageing: Micros,
     low_marks: LowMarks,
-    /// The process of the server that carries the transaction out, if something may be prepared there.
+    /// The server process of the transaction, if statements may be prepared there.
     process: Option<i32>,
 }
 
@@ -75,7 +76,7 @@ impl PostgresTasks {
         }
     }
 
-    /// Carries out a command, or finds that it cannot be in this mode.
+    /// Runs a command, or reports that it needs another mode.
     pub(super) async fn attempt(
         &self,
         on: &PooledConnection,
@@ -135,7 +136,7 @@ impl PostgresTasks {
         Ok(Attempt::Done(Ok(reply), is_notification_pending))
     }
 
-    /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
+    /// Begins a transaction, locks the queue, and reads ahead, in one round trip.
     async fn begin(
         &self,
         on: &PooledConnection,
@@ -153,7 +154,8 @@ impl PostgresTasks {
             Mode::Read | Mode::Add => None,
         };
         let lock = match (lock, header) {
-            // Where its number is known, the settings ask for the lock, too.
+            // If the number of the queue is cached, the statement with the settings also takes the
+            // lock.
             (Some(lock), Some(header)) => {
                 let lock =
                     format!(", pg_catalog.{lock}(pg_catalog.hashtext({}), $1)", literal(self.schema()));
@@ -194,7 +196,7 @@ impl PostgresTasks {
         let (begins, set) = (on.simple_query(&begin), on.fetch(&settings));
         let trip = join5(begins, set, locked, queue_row, fetch_all(on, &lookup_queries));
         let (begins, set, locked, queue_row, results) = on.round_trip(async { Ok(trip.await) }).await?;
-        // Before that, what was found may be an answer to something else.
+        // Must come first: in another session, the rows may answer other statements.
         let process = on.check_session(&begins.map_err(Failure::of_query)?)?;
         let rows = set.and(locked).and(queue_row).map_err(Failure::of_query)?;
         let row = rows.first().ok_or_else(Failure::moved)?;
@@ -208,14 +210,15 @@ impl PostgresTasks {
                 lookup_query.add_rows(&rows, read_set)?;
             }
         } else if header.is_some() && matches!(mode, Mode::Shared | Mode::Exclusive) {
-            // The tables are others than those in which the queue had this number: something else was locked.
+            // The tables were recreated, and the queue has another number: the wrong lock was
+            // taken.
             self.headers.forget(queue);
             return Err(Failure::moved());
         }
         Ok(start)
     }
 
-    /// Looks at the row of a queue, and at the clock, once it is locked.
+    /// Reads the row of a queue and the clock, after the lock was taken.
     pub(super) fn start_query(queue: &QueueName, command: &Command) -> Query {
         low_marks::with_column(command, |low_marks| {
             let sql = format!(
@@ -256,7 +259,8 @@ impl PostgresTasks {
         Ok(TransactionStart { number: number.unwrap_or(0), now, ageing, low_marks, process: None })
     }
 
-    /// Runs the rules until they lack nothing. None: they lack what cannot be found in this mode.
+    /// Applies the rules, and reads missing rows, until nothing is missing. `None`: rows are
+    /// missing that cannot be read in this mode.
     async fn decide(
         &self,
         on: &PooledConnection,
@@ -287,7 +291,7 @@ impl PostgresTasks {
         Err(StateError::new(StateErrorKind::Unsupported, text).into())
     }
 
-    /// What is to be stored. None: somebody else has made the queue meanwhile.
+    /// The statements to store. `None`: another process has created the queue in the meantime.
     async fn statements(
         &self,
         on: &PooledConnection,
@@ -312,7 +316,7 @@ impl PostgresTasks {
         statements.extend(write::statements(number, written, folds));
         statements.extend(write::events(number, written, mode != Mode::Add));
         statements.extend(low_marks);
-        // Of rows that are there each is written once, so that the order is all the same.
+        // Each row is written once, so the order of the statements does not matter.
         Ok(Some(match mode {
             Mode::Shared => vec![write::at_once(statements)],
             _ => statements.into_iter().map(write::counted).collect(),
@@ -320,13 +324,13 @@ impl PostgresTasks {
     }
 }
 
-/// Nothing was written.
+/// Ends the transaction without storing anything.
 fn rolled_back(on: &PooledConnection, attempt: Attempt) -> Attempt {
     on.end("ROLLBACK");
     attempt
 }
 
-/// Asks all at once, by what is prepared if there is something.
+/// Runs all lookups at once, with prepared statements if there are any.
 async fn fetch_all(
     on: &PooledConnection,
     lookup_queries: &[LookupQuery],
@@ -334,7 +338,7 @@ async fn fetch_all(
     try_join_all(lookup_queries.iter().map(|lookup_query| on.fetch(&lookup_query.query))).await
 }
 
-/// Asks all at once.
+/// Runs all lookups at once.
 pub(super) async fn fetch_all_typed(
     on: &impl GenericClient,
     lookup_queries: &[LookupQuery],
@@ -356,7 +360,7 @@ fn locks(mode: Mode, command: &Command) -> Locks {
     }
 }
 
-/// Whether a step that goes beside others may look for this after it has begun. What it locks it has locked by then.
+/// Whether a poll under the shared lock may run this lookup late: it needs no further locks.
 fn is_safe_when_shared(lookup: &Lookup) -> bool {
     matches!(
         lookup.target,
@@ -372,8 +376,9 @@ fn is_safe_when_shared(lookup: &Lookup) -> bool {
     )
 }
 
-/// Whether a step has written nothing but what it has locked, and nothing that has a key: others may look at those at
-/// the same time. And whether it has got what it wanted: of less than that nobody knows whether others have it locked.
+/// Whether a poll may commit under the shared lock. It must have written only rows that it has
+/// locked, and no task with a key, which other transactions may read. It must also have got all
+/// tasks that it wanted: missing tasks may be locked by others.
 fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &ReadSet) -> bool {
     let Reply::Stepped(stepped) = reply else { return false };
     let mut locked: HashSet<TaskId> = step.complete.iter().map(|completion| completion.id).collect();

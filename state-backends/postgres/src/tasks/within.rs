@@ -1,4 +1,4 @@
-//! Tasks that are added within a transaction of the application: kept with it, or taken back with it.
+//! Adds tasks within a transaction of the application: committed or rolled back with it.
 
 use interval_queue_contract::{InvalidInput, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Add, Added, Command, NewTask, OnConflict, Reply};
@@ -14,27 +14,29 @@ use super::{
 };
 use crate::store::{Failure, Query, RetryAction, quoted};
 
-/// What is undone if the application's transaction goes on without the tasks.
+/// Allows the application's transaction to continue if adding fails.
 const SAVE: &str = "SAVEPOINT interval_queue_add";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_add; RELEASE SAVEPOINT interval_queue_add";
 const KEEP: &str = "RELEASE SAVEPOINT interval_queue_add";
 
 impl PostgresTasks {
-    /// Adds tasks within a transaction of the application, on a connection to the same database: they are there once it
-    /// commits, and never were if it does not. No worker waits for it meanwhile. Those who watch hear of it with the
-    /// commit. What became of each task is told in their order.
+    /// Adds tasks within a transaction of the application, on a connection to the same database.
+    /// They are stored if it commits, and only then. Workers do not wait for the transaction.
+    /// Watchers are notified with the commit. Returns the outcome for each task, in the order of
+    /// `add`.
     ///
-    /// The queue itself is made at once if it is not there, and stays. From programs in other languages the
-    /// SQL function `add_task` does the same, see the [crate's documentation](crate).
+    /// A missing queue is created at once, and stays even if the transaction is rolled back. The
+    /// SQL function `add_task` does the same for other languages: see the [crate's
+    /// documentation](crate).
     ///
     /// # Errors
     ///
-    /// Those of an `add`; also `Invalid` for a task that is to replace another one, which would wait for
-    /// workers. After an error the transaction is as it was before, unless the connection was lost.
+    /// As for an `add`, and `Invalid` for a task that replaces another, which would have to wait
+    /// for workers. After an error the transaction is as before, unless the connection was lost.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, roll the transaction back.
+    /// If the future is dropped, roll back the transaction.
     pub async fn add_within(
         &self,
         transaction: &Transaction<'_>,
@@ -52,7 +54,7 @@ impl PostgresTasks {
         }
         let command = Command::Add(add);
         command.check()?;
-        // A queue that is made within the transaction would have every worker of it wait for its end.
+        // If the transaction created the queue, all workers of the queue would wait for its end.
         if self.headers.of(queue).is_none() {
             self.store(Mode::Add, queue, &Command::Add(Add::default())).await?;
         }
@@ -69,7 +71,8 @@ impl PostgresTasks {
             };
             run(transaction, UNDO).await?;
             left -= 1;
-            // Somebody else was quicker to add one of them. What else the server takes back is the whole transaction.
+            // Another process was first to add one of the tasks: retry. After all other errors the
+            // whole transaction is lost.
             if failed.action != RetryAction::Retry || left == 0 {
                 return Err(failed.error);
             }

@@ -1,4 +1,5 @@
-//! What the rules have written, in SQL: one statement for all rows of which the same columns change.
+//! SQL for everything the rules have written: one statement for all rows with the same changed
+//! columns.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -13,11 +14,11 @@ use super::{
 };
 use crate::store::Query;
 
-/// The bits behind those of all columns.
+/// The highest bits of a mask, above the bits of the columns.
 const PAYLOAD: u64 = 1 << 62;
 const RESULT: u64 = 1 << 63;
 
-/// So many rows of counts are added up at once.
+/// Maximum number of rows of counts that are added up at once.
 const MAX_FOLDED_ROWS: u32 = 5_000;
 
 /// Some columns of some rows of one table.
@@ -35,7 +36,7 @@ impl Rows {
         self
     }
 
-    /// `unnest(…) AS n (…)`, and the names of the columns.
+    /// The expression `unnest(…) AS n (…)`, and the names of the columns.
     fn from(&self) -> (String, Vec<&'static str>) {
         let lists: Vec<String> = self
             .columns
@@ -58,7 +59,7 @@ impl Rows {
             .fold(query, |query, (_, kind, values)| query.with_boxed(values, kind.list().1))
     }
 
-    /// New rows.
+    /// Inserts the rows.
     fn insert(self, queue: i64, table: &str) -> Query {
         self.insert_or(queue, table, "")
     }
@@ -72,7 +73,7 @@ impl Rows {
         )
     }
 
-    /// New rows, or other columns of those that are there, by the first column.
+    /// Inserts the rows, or updates existing ones. The first column is the key.
     fn upsert(self, queue: i64, table: &str) -> Query {
         let mut names = self.columns.iter().map(|&(name, ..)| name);
         let key = names.next().unwrap_or_default();
@@ -81,7 +82,7 @@ impl Rows {
         self.insert_or(queue, table, &conflict)
     }
 
-    /// Other columns of rows that are there, by the first `keys` columns.
+    /// Updates rows. The first `keys` columns are the key.
     fn update(self, queue: i64, table: &str, keys: usize) -> Query {
         let (from, names) = self.from();
         let set: Vec<String> = names
@@ -94,7 +95,7 @@ impl Rows {
         self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows}{ROW_CONDITION}"))
     }
 
-    /// Rows that go, by these columns.
+    /// Deletes rows. All columns are the key.
     fn delete(self, queue: i64, table: &str) -> Query {
         let (from, names) = self.from();
         let rows = matching_row(table, names.iter());
@@ -102,19 +103,19 @@ impl Rows {
     }
 }
 
-/// The end of a statement that writes rows which [`row_of_each`] has found.
+/// The end of a statement that writes the rows of [`matching_row`].
 const ROW_CONDITION: &str = " WHERE t.ctid = r.ctid";
 
-/// Finds the row `r` of each `n` by these columns. A join would do the same, but the server may go through
-/// all rows for it as long as there are few, and keep doing so. A row that somebody changes by hand between
-/// this and its use is passed over: unless it was locked before, the rows have to be [`counted`].
+/// Finds the row `r` of each `n` by these columns. The server might run a join as a scan of the
+/// table while it is small, and keep that plan. A row that somebody changes by hand between this
+/// and the write is skipped: unless the rows were locked before, they must be [`counted`].
 fn matching_row<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
     let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
     let same = same.join(" AND ");
     format!("LATERAL (SELECT r.ctid FROM {table} AS r WHERE r.queue = $1 AND {same} OFFSET 0) AS r")
 }
 
-/// All statements, but the one that makes a queue.
+/// All statements except the one that creates a queue.
 pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Query> {
     let mut all = Vec::new();
     tasks(queue, written, &mut all);
@@ -142,8 +143,8 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
     all
 }
 
-/// The same, but it fails with a division by zero if one of these rows is not as it was found. The first list
-/// has one value for each row.
+/// Makes a statement fail with a division by zero if it does not write all rows. The first list
+/// must have one value for each row.
 pub(super) fn counted(statement: Query) -> Query {
     if !statement.sql.ends_with(ROW_CONDITION) {
         return statement;
@@ -154,7 +155,7 @@ pub(super) fn counted(statement: Query) -> Query {
     Query { sql: sql.into(), ..statement }
 }
 
-/// All of these in one statement.
+/// Combines statements into one.
 pub(super) fn at_once(statements: Vec<Query>) -> Query {
     Query::fused(statements, |mut texts| {
         let last = texts.pop().unwrap_or_default();
@@ -164,7 +165,7 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
     })
 }
 
-/// Makes a queue, unless somebody else has by now: its number.
+/// Creates a queue unless it exists, and returns its number.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
     let sql = "INSERT INTO interval_queue_task_queue \
                (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due, rebalance_after, followed, paused_at) \
@@ -225,13 +226,13 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
         all.push(changed_tasks(written, mask, &ids).update(queue, TASK, 1));
     }
     if !new.is_empty() {
-        // As they are leased, so are they read.
+        // Stored in the order in which they are leased and read.
         new.sort_by_key(|task| task.order());
         all.push(new_tasks(written, &new).insert(queue, TASK));
     }
 }
 
-/// Which of payload and result were written.
+/// The bits of the written bodies: payload and result.
 fn bodies(written: &Written, id: TaskId) -> u64 {
     let payload = if written.payloads.contains_key(&id) { PAYLOAD } else { 0 };
     payload | if written.results.contains_key(&id) { RESULT } else { 0 }
@@ -257,10 +258,10 @@ fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
     rows
 }
 
-/// A task of which no column is other than the table has it for a new row.
+/// A task whose columns all have the table's defaults.
 static BLANK: LazyLock<Task> = LazyLock::new(|| Task::bare(TaskId::FIRST));
 
-/// Columns that have no value of their own.
+/// Columns without a default.
 const NEEDED: [&str; 5] = ["id", "state", "kind", "due", "added"];
 
 fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {
@@ -316,7 +317,7 @@ fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
     }
 }
 
-/// A column of rows, by what each has in it.
+/// The values of a column for some rows.
 macro_rules! column {
     ($rows:ident, $row:ident => $value:expr) => {
         $rows.iter().map(|$row| $value).collect::<Vec<_>>()
@@ -395,8 +396,9 @@ fn schedules(queue: i64, written: &Written, all: &mut Vec<Query>) {
     }
 }
 
-/// What becomes of tasks, noted behind that: of one task in the order in which its row was locked. A transaction that
-/// has not the lock of the queue notes it where it is told with the commit.
+/// Stores events after the changes of the tasks: the events of a task are in the order in which its
+/// row was locked. Without the lock of the queue, they are stored in another table, and a trigger
+/// publishes them with the commit.
 pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Query> {
     let mut all = Vec::new();
     let some = &written.events;
@@ -421,7 +423,7 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
     all
 }
 
-/// A row of its own, so that no command waits for another one.
+/// Inserts counts as a row of their own, so that no command waits for another.
 fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let counts = written.counts.iter().filter(|&(_, &more)| more != 0);
     let counts = counts.map(|((kind, counted), &more)| (kind, counted.as_str().to_owned(), more));
@@ -443,8 +445,8 @@ fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     all.push(query);
 }
 
-/// Adds up what commands have counted. One transaction at a time does it; what is not committed yet is left
-/// to the next.
+/// Adds up counts of finished commands. Runs in one transaction at a time. Uncommitted counts are
+/// left to the next.
 static FOLD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\

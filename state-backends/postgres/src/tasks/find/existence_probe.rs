@@ -1,5 +1,5 @@
-//! Looks of a step that goes beside others, which find something so seldom that one statement for all of them tells
-//! whether they would.
+//! Existence probe: one statement that tests whether several lookups of a poll under the shared
+//! lock would return rows, since they seldom do.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::TaskId;
@@ -12,8 +12,9 @@ use crate::tasks::{
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 
-/// Ends that are to be told, tasks that wait for their time and tasks that were added if the step may admit some, tasks
-/// of this worker that are to be stopped, and edges from tasks: the first one of each.
+/// One value for each column: an ended task with pending notifications, a scheduled task and an
+/// added task (if the poll may admit tasks), a task that this worker must stop, and a new or open
+/// edge from the given tasks.
 const FIRST_ROWS: &str = "SELECT \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
     CASE WHEN $4 THEN (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \
@@ -25,7 +26,7 @@ const FIRST_ROWS: &str = "SELECT \
     (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
     AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
 
-/// Which of the five it is.
+/// The column of the probe for a target.
 fn column_of(target: &Target) -> Option<usize> {
     match target {
         Target::Unnotified => Some(0),
@@ -41,7 +42,8 @@ pub(in crate::tasks) fn has_probe(lookup: &Lookup) -> bool {
     column_of(&lookup.target).is_some()
 }
 
-/// Learns of each that it finds nothing, if it does. The others are left to be asked for.
+/// Adds an empty result to the read set for each lookup that would find nothing. The other lookups
+/// remain missing.
 pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let worker = lookups.iter().find_map(|lookup| match lookup.target {
         Target::ToStop(worker) => Some(worker.uuid()),
@@ -61,7 +63,7 @@ pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery
         for row in rows {
             let mut reader = RowReader::of(row);
             for column in 0..5 {
-                // None is scheduled before the first one.
+                // No task is scheduled before the first one.
                 let until = match column {
                     1 => reader.some_micros()?.map_or(Micros::MAX, |first| first - Micros::new(1)),
                     _ if reader.some_id()?.is_some() => continue,

@@ -1,8 +1,8 @@
-//! Looks in SQL: each is one statement, for all that are alike.
+//! Lookups in SQL: one statement for all lookups of a kind.
 //!
-//! The names of tables have no schema: each transaction searches its own first. The settings of a transaction leave the
-//! server no plan without an index, see `transaction.rs`; which index it is follows from the conditions, which are as
-//! those of the index.
+//! Table names have no schema: each transaction sets its search path. Its settings leave the server
+//! only plans with an index, see `tasks/mod.rs`. The conditions repeat those of the index, which
+//! selects the index.
 
 mod edges;
 mod existence_probe;
@@ -22,51 +22,51 @@ use super::{
 };
 use crate::store::Query;
 
-/// What rows are locked that are found.
+/// The rows that a lookup locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Locks {
-    /// None: it is a look, or nobody else may write.
+    /// No rows: the transaction only reads, or excludes other writers.
     None,
-    /// Tasks that others are to wait for must not go.
+    /// Upstreams of added tasks, which must not be deleted.
     KeyShare,
-    /// The worker that steps, the tasks that it names, and those that are ready and that nobody has locked.
+    /// The polling worker, the tasks that it names, and ready tasks that are not locked.
     Own,
-    /// Selected tasks are to go, and none is added behind them.
+    /// Selected tasks that will be deleted. No downstream can be added to them.
     Update,
 }
 
-/// Where is looked.
+/// The queue of a lookup, and its locks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
     /// The number of the queue.
     pub(super) queue: i64,
     pub(super) locks: Locks,
-    /// Whether what is found may be written: not in a transaction that only reads.
+    /// Whether the transaction may write.
     pub(super) writes: bool,
-    /// Whether it is looked for before the rules have asked for it.
+    /// Whether the rules have not asked for the rows yet.
     pub(super) is_read_ahead: bool,
-    /// Whether looks for ready tasks begin at [floors](super::floors).
+    /// Whether lookups of ready tasks begin at [low-water marks](super::low_marks).
     pub(super) has_low_marks: bool,
 }
 
-/// A statement, and what is learned from its rows.
+/// A statement for several lookups, and the function that adds its rows to the read set.
 pub(super) struct LookupQuery {
     pub(super) query: Query,
     shape: RowShape,
     add_rows: Box<AddRows>,
 }
 
-/// What the rows of a statement are.
+/// The shape of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowShape {
-    /// The number of a look and a task.
+    /// The number of the lookup, and a task.
     Tasks,
-    /// The same and its payload.
+    /// The number of the lookup, a task, and its payload.
     Payloads,
     Others,
 }
 
-/// What is learned from the rows of a statement.
+/// Adds the rows of a statement to the read set.
 type AddRows = dyn Fn(&[&Row], &mut ReadSet) -> Result<(), StateError> + Send + Sync;
 
 impl LookupQuery {
@@ -79,8 +79,8 @@ impl LookupQuery {
     }
 }
 
-/// The statements for what is asked. Those of a step that goes beside others tell of some looks only that
-/// they find nothing.
+/// The statements for some lookups. A poll under the shared lock replaces rare lookups by an
+/// existence probe.
 pub(super) fn lookup_queries(scope: Scope, mut lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     let probed: Vec<Lookup> = match scope.is_read_ahead && scope.locks == Locks::Own {
         true => lookups.extract_if(.., |lookup| existence_probe::has_probe(lookup)).collect(),
@@ -110,8 +110,8 @@ pub(super) fn lookup_queries(scope: Scope, mut lookups: Vec<Lookup>) -> Vec<Look
     all
 }
 
-/// All questions for tasks in one statement, since each costs the server more than what it finds: what they
-/// ask is found, and locked, one after the other.
+/// Combines all lookups of tasks into one statement, since the overhead of a statement exceeds the
+/// cost of its rows. Its parts run, and lock rows, in order.
 fn fused(lookup_queries: Vec<LookupQuery>) -> LookupQuery {
     let (mut queries, mut add_rows, mut shape) = (Vec::new(), Vec::new(), Vec::new());
     for lookup_query in lookup_queries {
@@ -141,7 +141,7 @@ fn fused(lookup_queries: Vec<LookupQuery>) -> LookupQuery {
 fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     let Some(first) = lookups.first() else { return Vec::new() };
     match first.target {
-        // It is found with the lock.
+        // Already read with the lock.
         Target::Queue => Vec::new(),
         Target::Task(_) | Target::Payload(_) | Target::Result(_) | Target::ByName(_) => {
             vec![tasks::named(scope, lookups)]
@@ -174,7 +174,7 @@ fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     }
 }
 
-/// A question for several looks, whose rows begin with the number of the look, from 1.
+/// A statement for several lookups. Its rows begin with the number of the lookup, from 1.
 fn lookup_query<T: 'static>(
     lookups: Vec<Lookup>,
     query: Query,
@@ -203,14 +203,14 @@ fn lookup_query<T: 'static>(
     LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
-/// The rules ask for tasks by their ids that they have found by something else.
+/// Also adds the tasks by id: the rules ask for them later.
 fn insert_tasks(tasks: &[Task], read_set: &mut ReadSet) {
     for task in tasks {
         read_set.insert_if_absent(Target::Task(task.id), LookupResult::Task(Some(Box::new(task.clone()))));
     }
 }
 
-/// Says in which row a column cannot be used.
+/// Adds the row to an error about a column.
 fn in_row(row: &Row, error: StateError) -> StateError {
     if error.kind() != StateErrorKind::Damaged {
         return error;

@@ -1,4 +1,5 @@
-//! Looks for the rows of a queue beside its tasks: itself, its workers, kinds, keys, schedules and counts.
+//! Lookups of all other rows of a queue: the queue itself, workers, kinds, keys, schedules and
+//! counts.
 
 use interval_queue_contract::StateError;
 use interval_queue_task_contract::{
@@ -115,11 +116,11 @@ fn read_count(reader: &mut RowReader<'_>) -> Result<(Kind, Counted, u64), StateE
     let kind: Kind = reader.named("no kind")?;
     let text = reader.text()?;
     let counted = Counted::of_str(text).ok_or_else(|| reader.bad(&text, "not counted"))?;
-    // A sum is never less than nothing, whatever one of its parts is.
+    // The sum is never negative, even if one of its parts is.
     Ok((kind, counted, reader.int()?.max(0).unsigned_abs()))
 }
 
-// One statement, and so one instant: a task and what it adds to the counts are stored by one transaction.
+// One statement reads one snapshot: each transaction stores a task together with its counts.
 const MISCOUNTED: &str = "SELECT 1::bigint, c.kind, c.counted, sum(c.before)::bigint, sum(c.stored)::bigint FROM (\
                           SELECT kind, counted, number AS before, 0::bigint AS stored FROM interval_queue_task_count \
                           WHERE queue = $1 \
@@ -165,7 +166,7 @@ fn read_event(reader: &mut RowReader<'_>) -> Result<(u64, Event), StateError> {
 const LAST_EVENT: &str =
     "SELECT 1::bigint, coalesce(max(number), 0) FROM interval_queue_task_event WHERE queue = $1";
 
-/// The rows of one table.
+/// Looks up rows of one table.
 pub(super) fn others(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let Some(first) = lookups.first().cloned() else {
         return lookup_query(

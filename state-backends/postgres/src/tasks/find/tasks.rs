@@ -1,4 +1,4 @@
-//! Looks for tasks.
+//! Lookups of tasks.
 
 use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, State, Task, TaskId};
 use tokio_postgres::{Row, types::Type};
@@ -11,11 +11,11 @@ use crate::tasks::{
     view::{Lookup, LookupResult, ReadSet, Selection, Target},
 };
 
-/// By id or by unique name.
+/// Looks up tasks by id or by unique name.
 pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
     let lock = match scope.locks {
         Locks::KeyShare => "FOR KEY SHARE",
-        // Others may add downstreams to them meanwhile.
+        // Allows other transactions to add downstreams to the tasks.
         Locks::Own => "FOR NO KEY UPDATE",
         _ => "OFFSET 0",
     };
@@ -37,7 +37,7 @@ pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
         Target::Task(id) | Target::Payload(id) | Target::Result(id) => Some(id),
         _ => None,
     };
-    // All lock in this order.
+    // All transactions lock in this order.
     lookups.sort_by_key(named);
     let ids: Vec<Uuid> = lookups.iter().filter_map(named).map(TaskId::uuid).collect();
     let column = match lookups.first().map(|lookup| &lookup.target) {
@@ -60,7 +60,8 @@ fn one_task(tasks: Vec<Task>) -> LookupResult {
     LookupResult::Task(tasks.into_iter().next().map(Box::new))
 }
 
-/// Payloads or results, about as many as a reply may have: the others are asked for again if they are still wanted.
+/// Looks up payloads or results, up to about the size of a reply. The rules ask again for the rest
+/// if they need it.
 fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static str) -> LookupQuery {
     let sql = format!(
         "SELECT s.n, s.body::text FROM (SELECT a.n, t.{column} AS body, \
@@ -85,7 +86,7 @@ fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static s
     LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
-/// What depends on keys.
+/// Looks up tasks of keys, or their number.
 pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let keys = lookups.iter().filter_map(|lookup| match &lookup.target {
         Target::LeasedOfKey(key)
@@ -135,7 +136,7 @@ fn number(numbers: Vec<u64>) -> LookupResult {
     LookupResult::Number(numbers.into_iter().next().unwrap_or(0))
 }
 
-/// One look for several tasks, or for one thing about all.
+/// A single lookup that returns several tasks, or one fact about all.
 pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
     let until = micros(lookup.until);
     let limited = |condition: &str| {
@@ -179,7 +180,7 @@ pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
         .with(until, Type::INT8),
         Target::Unnotified => limited("NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id"),
         Target::Ended(state) => {
-            // One that an open transaction adds a downstream to stays until that has ended.
+            // A task stays while an open transaction adds a downstream to it.
             let lock = if scope.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
             let sql = format!(
                 "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = $4 AND t.notified \
@@ -217,7 +218,7 @@ fn next_key(scope: Scope, lookup: &Lookup, after: Option<&Key>) -> LookupQuery {
     lookup_query(vec![lookup.clone()], query, |reader| reader.some("no key"), to_result)
 }
 
-/// The pairs of a kind and a priority that have ready tasks, one found behind the other.
+/// The pairs of kind and priority with ready tasks, found one after the other.
 const PAIRS: &str = "pair AS (\
      (SELECT t.kind, t.priority, '-9223372036854775808'::bigint AS due FROM interval_queue_task AS t \
      WHERE t.queue = $1 AND t.state = 'ready' ORDER BY t.kind, t.priority LIMIT 1) \
@@ -226,8 +227,9 @@ const PAIRS: &str = "pair AS (\
      WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
      ORDER BY t.kind, t.priority LIMIT 1) AS n)";
 
-/// The same where there are floors, for each kind that is asked for: behind a priority comes the next one that has a
-/// floor, or one that has none and lies in front of it. So no entries of those with a floor are passed.
+/// The pairs of kind and priority with ready tasks or a low-water mark, for each kind of the
+/// lookup. The pair after a priority is the next one with a mark, or a lower one without a mark. So
+/// entries of pairs with a mark are not scanned.
 const PAIRS_WITH_LOW_MARKS: &str = "low_mark AS MATERIALIZED (\
      SELECT f.kind, f.priority, f.due FROM interval_queue_task_low_mark AS f WHERE f.queue = $1), \
      pair AS (\
@@ -240,17 +242,17 @@ const PAIRS_WITH_LOW_MARKS: &str = "low_mark AS MATERIALIZED (\
      AND t.priority < coalesce(f.priority, 9223372036854775807) ORDER BY t.priority LIMIT 1) \
      UNION ALL SELECT f.priority, f.due WHERE f.priority IS NOT NULL LIMIT 1) AS n)";
 
-/// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
-/// found one behind the other, and their tasks are merged. Their payloads come with them, but for those that are larger
-/// than their share of a reply.
+/// Looks up the first ready tasks. The index orders the tasks of each kind and priority. There are
+/// few such pairs: they are found one after the other, and their tasks are merged. Payloads are
+/// included unless they exceed their share of a reply.
 fn ready(scope: Scope, lookup: &Lookup, kinds: &[Kind], at_least: Option<i32>) -> LookupQuery {
-    // Some more than are wanted, of which others have locked some: those are not waited for.
+    // Reads more tasks than requested, since locked ones are skipped.
     let (ahead, lock) = match scope.locks {
         Locks::Own => ("$2 * 5 + 20", "FOR NO KEY UPDATE SKIP LOCKED"),
         _ => ("$2", "OFFSET 0"),
     };
     let pairs = if scope.has_low_marks { PAIRS_WITH_LOW_MARKS } else { PAIRS };
-    // A look shows none.
+    // Reads show no payloads.
     let payload = match scope.writes {
         true => format!(
             "CASE WHEN pg_column_size(t.payload) <= {MAX_REPLY} / greatest($2, 1) THEN t.payload::text END"
@@ -295,7 +297,7 @@ fn ready(scope: Scope, lookup: &Lookup, kinds: &[Kind], at_least: Option<i32>) -
     LookupQuery { query, shape: RowShape::Payloads, add_rows: Box::new(add_rows) }
 }
 
-/// Goes through the tasks by id, or to the ids that are given.
+/// Looks up tasks by a selector, in the order of ids.
 fn select(scope: Scope, lookup: &Lookup, selection: &Selection) -> LookupQuery {
     let Selection { selector, after } = selection;
     let lock = if scope.locks == Locks::Update { " FOR UPDATE OF t" } else { "" };

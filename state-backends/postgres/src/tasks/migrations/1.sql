@@ -24,13 +24,13 @@ CREATE TABLE interval_queue_task_queue (
     paused boolean NOT NULL,
     paused_at bigint,
     incarnation bigint NOT NULL,
-    -- The clock of leases, and the server's clock when it was read.
+    -- Lease clock, and the server's clock when it was read.
     lease_clock bigint NOT NULL,
     seen bigint NOT NULL,
     latest bigint NOT NULL,
     maintenance_due boolean NOT NULL,
     rebalance_after json,
-    -- Since when and until when events are recorded.
+    -- Start and end of the recording of events.
     followed json
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
@@ -65,7 +65,7 @@ CREATE TABLE interval_queue_task (
     has_edges boolean NOT NULL DEFAULT false,
     schedule text COLLATE "C",
     scheduled_at bigint,
-    -- The token of the last lease: these two.
+    -- Token of the last lease: these two columns.
     incarnation bigint NOT NULL DEFAULT 0,
     attempt bigint NOT NULL DEFAULT 0,
     failures bigint NOT NULL DEFAULT 0,
@@ -85,7 +85,7 @@ CREATE TABLE interval_queue_task (
     history json,
     payload json,
     result json,
-    -- Where it stands in the line of its key.
+    -- Order of tasks that wait for the same key.
     line bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN ordered THEN added ELSE due END) STORED,
     PRIMARY KEY (queue, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
@@ -104,7 +104,7 @@ CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadlin
     WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
 CREATE INDEX interval_queue_task_unnotified ON interval_queue_task (queue, id) WHERE NOT notified AND ended IS NOT NULL;
 CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE notified AND NOT retained;
--- Without statistics a plan depends on which indexes there are, and not on what was stored when somebody last looked.
+-- Without statistics, plans depend only on the indexes, not on the data at the last ANALYZE.
 DO $$
 DECLARE
     name text;
@@ -115,17 +115,18 @@ BEGIN
 END
 $$;
 
--- From which due on tasks of a kind and priority are ready, while the index has many entries of tasks that are not any more.
+-- Low-water marks: the lowest due of the ready tasks of a kind and priority. Present while the
+-- index has many entries of tasks that are no longer ready.
 CREATE TABLE interval_queue_task_low_mark (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
     priority bigint NOT NULL,
     due bigint NOT NULL,
-    -- When somebody has last looked below it.
+    -- Last full scan, which ignores the mark.
     looked bigint NOT NULL,
     PRIMARY KEY (queue, kind, priority)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
--- How many rows a vacuum would remove, as far as the server has counted.
+-- Number of rows that a vacuum would remove, as counted by the server.
 CREATE FUNCTION interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT
     AS 'SELECT pg_stat_get_dead_tuples(''interval_queue_task''::regclass)';
 
@@ -156,14 +157,15 @@ $$;
 
 -- # Workers, kinds and keys
 
--- Written with each step: no index but that of the worker, so that a new version of a row stays on its page.
+-- Written with each poll. Has only the index of the worker, so that new versions of a row stay on
+-- the same page.
 CREATE TABLE interval_queue_task_worker (
     queue bigint NOT NULL,
     worker uuid NOT NULL,
     label text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
     lease bigint NOT NULL,
-    -- On the clock of leases, the ticks of its queue.
+    -- On the lease clock of the queue.
     ends bigint NOT NULL,
     kinds json NOT NULL,
     version bigint NOT NULL,
@@ -171,7 +173,8 @@ CREATE TABLE interval_queue_task_worker (
     seen bigint NOT NULL,
     busy boolean NOT NULL,
     cleared boolean NOT NULL,
-    -- The least priority of the tasks that the worker takes, and the largest weight. NULL in both: any task.
+    -- Minimum priority and maximum weight of the tasks that the worker takes. NULL in both: any
+    -- task.
     at_least bigint,
     room bigint,
     PRIMARY KEY (queue, worker)
@@ -182,7 +185,7 @@ CREATE TABLE interval_queue_task_kind (
     kind text COLLATE "C" NOT NULL,
     paused boolean NOT NULL,
     paused_at bigint,
-    -- On the clock of leases.
+    -- On the lease clock.
     served_until bigint NOT NULL,
     open boolean NOT NULL,
     needs_rebalancing boolean NOT NULL,
@@ -192,7 +195,7 @@ CREATE TABLE interval_queue_task_kind (
 CREATE TABLE interval_queue_task_key (
     queue bigint NOT NULL,
     key text COLLATE "C" NOT NULL,
-    -- 0: it is paused.
+    -- 0: paused.
     max_running bigint,
     paused_at bigint,
     needs_rebalancing boolean NOT NULL,
@@ -220,8 +223,9 @@ CREATE TABLE interval_queue_task_schedule (
 
 -- # Counts and durations
 
--- How many there are in a state, and how many there ever were: the sum of both tables is always what the tasks say. A
--- command adds a row to the second one, so that none waits for another one; a sweep moves these rows to the first one.
+-- Number of tasks in each state, and in all of history. The sum of both tables always equals what
+-- the tasks have. Commands insert into the second table, so that none waits for another;
+-- maintenance moves these rows to the first table.
 CREATE TABLE interval_queue_task_count (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -238,8 +242,8 @@ CREATE TABLE interval_queue_task_counted (
     PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- How long the runs of a kind waited and took in an hour, counted from 1970: of each length how many, and the sum. What
--- is not added up yet is in interval_queue_task_counted, as 'took HOUR CELL'.
+-- Waiting times and durations of the runs of a kind within an hour, counted from 1970: a histogram
+-- and the sum. Rows not added up yet are in interval_queue_task_counted, as 'took HOUR CELL'.
 CREATE TABLE interval_queue_task_times (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -252,8 +256,9 @@ CREATE INDEX interval_queue_task_times_hour ON interval_queue_task_times (queue,
 
 -- # Events
 
--- Tasks that came into another state while somebody followed. A row is written with the lock of the queue, so that a
--- command that has it alone sees all rows that come before those still to come.
+-- Changes of a task's state, recorded while a follower is subscribed. Rows are written under the
+-- lock of the queue, so that a command with the exclusive lock sees all rows before those still to
+-- come.
 CREATE TABLE interval_queue_task_event (
     number bigint GENERATED ALWAYS AS IDENTITY,
     queue bigint NOT NULL,
@@ -262,13 +267,14 @@ CREATE TABLE interval_queue_task_event (
     PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- Those of tasks that are added, which is done without the lock: it is taken when the transaction commits.
+-- Events of added tasks, which are stored without the lock. A trigger takes the lock when the
+-- transaction commits.
 CREATE TABLE interval_queue_task_event_late (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
     at bigint NOT NULL,
     event json NOT NULL,
-    -- When it was noted. Its age is counted from the commit, when others can see it first.
+    -- When the event was recorded. Its age counts from the commit, when others can see it.
     noted bigint NOT NULL DEFAULT interval_queue_task_micros(clock_timestamp())
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql
@@ -316,8 +322,8 @@ BEGIN
 END
 $$;
 
--- The options of add_task: their types in JSON and in SQL, and what an error says would be right. The names are those of
--- the fields of `interval-queue add --flow`.
+-- The options of add_task: their types in JSON and in SQL, and the value that an error suggests.
+-- The names are the fields of `interval-queue add --flow`.
 CREATE FUNCTION interval_queue_task_options() RETURNS TABLE (name text, json text, sql text, retained text)
     LANGUAGE sql IMMUTABLE AS $$
 VALUES
@@ -358,7 +364,7 @@ EXCEPTION
 END
 $$;
 
--- Rejects an unknown option, or one of another type. NULL is an option that is not given.
+-- Rejects unknown options and wrong types. NULL: the option is not set.
 CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE
     SET search_path FROM CURRENT AS $$
 DECLARE
@@ -396,7 +402,7 @@ BEGIN
 END
 $$;
 
--- The edges that the option `after` names. `up` is NULL in one that cannot be used.
+-- The edges of the option `after`. `up` is NULL in an invalid edge.
 CREATE FUNCTION interval_queue_task_after(after jsonb) RETURNS TABLE (up text, input text, on_failure text)
     LANGUAGE sql IMMUTABLE AS $$
 SELECT
@@ -411,8 +417,8 @@ SELECT
 FROM jsonb_array_elements(CASE jsonb_typeof(after) WHEN 'array' THEN after ELSE jsonb_build_array(after) END) AS one
 $$;
 
--- Adds a task to a queue, in the transaction that calls it: kept with it, or rolled back with it. Returns the id of the
--- task, or of the task that has its unique name. A repeated call with the same id adds nothing.
+-- Adds a task to a queue within the calling transaction. Returns the id of the task, or of the task
+-- that has its unique name. A repeated call with the same id adds nothing.
 CREATE FUNCTION interval_queue_task_add(queue text, kind text, payload json, options jsonb) RETURNS uuid LANGUAGE plpgsql
     SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -541,7 +547,7 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- What is not given is absent: it is the queue's.
+    -- Absent options are those of the queue.
     policy := nullif(json_strip_nulls(json_build_object(
         'max_attempts', task.max_attempts, 'max_retries', task.max_retries,
         'backoff', interval_queue_task_micros(task.backoff), 'max_backoff', interval_queue_task_micros(task.max_backoff),
@@ -580,7 +586,7 @@ BEGIN
                 RETURN holder.id;
             END IF;
         END IF;
-        -- One that is waited for cannot go until this is committed.
+        -- An upstream cannot be deleted until this is committed.
         SELECT up INTO holder FROM unnest(task.after) AS up WHERE up <> ALL (ARRAY(
             SELECT t.id FROM interval_queue_task AS t
             WHERE t.queue = q.number AND t.id = ANY (task.after) AND t.state <> 'purged' FOR KEY SHARE
@@ -639,8 +645,9 @@ BEGIN
 END
 $$;
 
--- The functions to call: payload and options as json, jsonb, or as text, which a literal without a type is. A jsonb
--- payload has the text that PostgreSQL gives it; json and text keep theirs.
+-- The public functions. Payload and options are json, jsonb, or text, which is the type of an
+-- untyped literal. A jsonb payload has the text that PostgreSQL gives it; json and text are stored
+-- unchanged.
 DO $$
 DECLARE
     payload text;
@@ -662,7 +669,7 @@ $$;
 
 -- # Completing runs in SQL
 
--- Ends of runs that transactions have completed which are not committed yet: each is gone with the commit.
+-- Completed runs of transactions that are not committed yet. Each row is removed with the commit.
 CREATE TABLE interval_queue_task_completed (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
@@ -674,8 +681,9 @@ CREATE TABLE interval_queue_task_completed (
     error text COLLATE "C"
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- The end itself, when the transaction commits: until then it has locked nothing that a worker waits for. From here to the
--- end of the commit it is the only one at the queue, as each command of a worker is.
+-- Completes the run when the transaction commits. Until then the transaction holds no lock that a
+-- worker waits for. From here to the end of the commit it holds the shared lock of the queue, as a
+-- usual poll does.
 CREATE FUNCTION interval_queue_task_end() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
@@ -745,7 +753,7 @@ $$;
 CREATE CONSTRAINT TRIGGER interval_queue_task_completed AFTER INSERT ON interval_queue_task_completed
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_end();
 
--- Ends a run: done with this result, or failed for good with this error.
+-- Completes a run: done with this result, or failed for good with this error.
 CREATE FUNCTION interval_queue_task_complete(
     queue text, id uuid, worker uuid, incarnation bigint, attempt bigint, result json, error text
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -781,7 +789,7 @@ BEGIN
 END
 $$;
 
--- Ends a run by its token.
+-- Completes a run by its token.
 CREATE FUNCTION interval_queue_task_end_run(queue text, id uuid, token text, result json, error text) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -802,8 +810,9 @@ BEGIN
 END
 $$;
 
--- The functions to call, in a transaction: its effects and the end of the run are kept together, or not at all. The
--- commit fails if the token of the run is not in force any more. A result is given as a payload is in add_task.
+-- The public functions. The effects of the transaction and the end of the run are stored together
+-- or not at all. The commit fails if the token of the run is no longer valid. Pass a result like
+-- the payload of add_task.
 CREATE FUNCTION complete_task(queue text, id uuid, token text, result text DEFAULT 'null') RETURNS void LANGUAGE sql
     SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4::json, NULL)';
 CREATE FUNCTION complete_task(queue text, id uuid, token text, result json) RETURNS void LANGUAGE sql

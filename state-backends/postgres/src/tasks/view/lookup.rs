@@ -1,4 +1,4 @@
-//! What the rules look for, and what was found.
+//! Lookups of the rules, and their results.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,8 +8,7 @@ use interval_queue_task_contract::{
     Selector, State, Task, TaskId, Took, WorkerId,
 };
 
-/// One thing to be looked for. Those that give several rows say nothing of how many, nor up to which instant: an
-/// [`Ask`] does.
+/// The rows that a lookup reads. Limit and upper bound are part of [`Lookup`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     /// The row of the queue.
@@ -22,55 +21,56 @@ pub(crate) enum Target {
     Result(TaskId),
     /// The task with this unique name.
     ByName(Key),
-    /// By [`Task::order`](interval_queue_task_contract::Task::order).
+    /// Added tasks, by [`Task::order`](interval_queue_task_contract::Task::order).
     Added,
-    /// By time and id, up to an instant.
+    /// Scheduled tasks up to an instant, by time and id.
     Scheduled,
-    /// The instants of the first ones.
+    /// The start times of the first scheduled tasks.
     NextScheduled,
-    /// By the same, of these kinds and with at least this priority.
+    /// Ready tasks of these kinds with at least this priority, by
+    /// [`Task::order`](interval_queue_task_contract::Task::order).
     Ready(Vec<Kind>, Option<i32>),
-    /// How many are leased.
+    /// Number of leased tasks.
     Leased,
-    /// How many of this key are.
+    /// Number of leased tasks of a key.
     LeasedOfKey(Key),
-    /// Those of a worker, by id.
+    /// Leased tasks of a worker, by id.
     HeldBy(WorkerId),
-    /// Of those, the ones to be stopped.
+    /// Leased tasks of a worker that must stop, by id.
     ToStop(WorkerId),
-    /// How many hold a place of this key.
+    /// Number of tasks that hold a key.
     Holders(Key),
-    /// How many of those are ordered.
+    /// Number of ordered tasks that hold a key.
     OrderedHolders(Key),
-    /// Of those that hold a place, the ready ones, the last first.
+    /// Ready tasks that hold a key, the last first.
     LastReadyHolder(Key),
-    /// By line and id.
+    /// Tasks blocked by a key, in the order of their start.
     Line(Key),
-    /// How many wait for this key.
+    /// Number of tasks blocked by a key.
     Blocked(Key),
-    /// The first key behind this one that is in use.
+    /// The first key in use after this one.
     NextKey(Option<Key>),
-    /// Of this kind, by id.
+    /// Unserved tasks of a kind, by id.
     Unserved(Kind),
-    /// Of this kind, by id.
+    /// Ready tasks of a kind that hold a key, by id.
     ReadyHolders(Kind),
-    /// By deadline and id, up to an instant.
+    /// Tasks whose deadline has passed at an instant, by deadline and id.
     Overdue,
-    /// The instants of the first ones.
+    /// The first deadlines.
     NextDeadline,
-    /// By id.
+    /// Ended tasks with pending notifications, by id.
     Unnotified,
-    /// Those that ended so, by end and id, before an instant.
+    /// Tasks that ended in this state before an instant, by end and id.
     Ended(State),
-    /// By id.
+    /// Tasks of a selector, by id.
     Select(Box<Selection>),
-    /// Edges from a task to those behind a downstream, by downstream.
+    /// Edges from a task, by downstream, after this downstream.
     From(TaskId, Option<TaskId>),
-    /// The untold ones of those, in this life.
+    /// Edges from a task with pending notifications in this generation, by downstream.
     UnnotifiedFrom(TaskId, u32),
-    /// Edges to a task in this state behind an upstream, by upstream.
+    /// Edges to a task, by upstream, in this state and after this upstream.
     To(TaskId, Option<EdgeState>, Option<TaskId>),
-    /// The pending edges to a task, by upstream.
+    /// Pending edges to a task, by upstream.
     Pending(TaskId),
     /// A worker.
     Presence(WorkerId),
@@ -82,49 +82,49 @@ pub(crate) enum Target {
     Kind(Kind),
     /// All kinds.
     Kinds,
-    /// What is said of a key.
+    /// The row of a key.
     Key(Key),
-    /// By key.
+    /// Keys that need rebalancing, by name.
     KeysToRebalance,
-    /// By key.
+    /// Paused keys, by name.
     PausedKeys,
     /// A schedule.
     Schedule(Key),
     /// All schedules.
     Schedules,
-    /// All that is counted.
+    /// All counts.
     Counts,
     /// The counts that are wrong.
     Miscounted,
-    /// How long the runs of a kind waited and took, from this hour on.
+    /// Waiting times and durations of the runs of a kind, from this hour on.
     Times(Kind, u32),
     /// Events with higher numbers.
     Events(u64),
-    /// The highest number of one.
+    /// The highest number of an event.
     LastEvent,
 }
 
-/// A selector, and behind which task it selects.
+/// A selector, and the task after which it selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) selector: Selector,
     pub(crate) after: Option<TaskId>,
 }
 
-/// There is one of it in a command.
+/// A command has only one selection, so the hash omits the selector.
 impl Hash for Selection {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.after.hash(state);
     }
 }
 
-/// A look, and how much it is to give.
+/// The rows to read, and how many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lookup {
     pub(crate) target: Target,
-    /// So many rows at most.
+    /// Maximum number of rows.
     pub(crate) limit: u32,
-    /// Up to this instant, where a look has one.
+    /// The upper bound of targets up to an instant, else zero.
     pub(crate) until: Micros,
 }
 
@@ -141,13 +141,13 @@ impl Lookup {
         Self { target, limit, until }
     }
 
-    /// Whether what was found for another one answers this one, too.
+    /// Whether the result of `other` also answers this lookup.
     pub(super) fn is_covered_by(&self, other: &Self) -> bool {
         self.until <= other.until
     }
 }
 
-/// When the lease of a worker ends.
+/// The lease of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,
@@ -164,7 +164,7 @@ impl Lease {
     }
 }
 
-/// What a look has found.
+/// The rows that a lookup returned.
 #[derive(Clone, Debug)]
 pub(crate) enum LookupResult {
     Queue(Option<Box<Queue>>),

@@ -1,4 +1,4 @@
-//! Ordered looks: what was found and not written since, merged with what was written.
+//! Ordered lookups: stored rows that were not written since, merged with written rows.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use interval_queue_task_contract::{Edge, Entry, Task, TaskId};
 
 use super::{Lookup, LookupResult, Target, TransactionView};
 
-/// At most `want` rows of both, in their order. Both are sorted.
+/// The first `want` rows of two sorted lists.
 fn merge<T, K: Ord>(
     stored: impl Iterator<Item = T>,
     written: impl Iterator<Item = T>,
@@ -27,17 +27,18 @@ fn merge<T, K: Ord>(
     rows
 }
 
-/// The tasks that were written and belong to an ordered look, in its order.
+/// Written tasks that may belong to an ordered lookup, in its order.
 pub(super) enum Ordered {
-    /// Those that have these entries.
+    /// Tasks with these entries, in the order of the index.
     Up(RangeInclusive<Entry>),
-    /// Those that have these entries, the last one first.
+    /// Tasks with these entries, in reverse order.
     Down(RangeInclusive<Entry>),
     Listed(Vec<Task>),
 }
 
 impl<'k> TransactionView<'k> {
-    /// The tasks of an ordered look. `is_retained` says which tasks are among them, and up to where the look goes.
+    /// The first tasks of an ordered lookup. `is_included` selects its tasks; a task that is not
+    /// included ends the lookup.
     pub(super) fn tasks<K: Ord>(
         &mut self,
         lookup: Lookup,
@@ -70,7 +71,7 @@ impl<'k> TransactionView<'k> {
         rows
     }
 
-    /// The first instant of an ordered look.
+    /// The first instant of an ordered lookup.
     pub(super) fn instant(&mut self, lookup: Lookup, written: Option<(Micros, TaskId)>) -> Option<Micros> {
         let page = self.page(&lookup).and_then(|(target, limit, fetched)| match fetched {
             LookupResult::Instants(instants) => Some((target, limit, instants.as_slice())),
@@ -87,7 +88,7 @@ impl<'k> TransactionView<'k> {
         first.map(|(at, _)| at)
     }
 
-    /// The edges of an ordered look. Those that were written are sorted.
+    /// The first edges of an ordered lookup. `written` is sorted.
     pub(super) fn edges(
         &mut self,
         lookup: Lookup,
@@ -101,7 +102,7 @@ impl<'k> TransactionView<'k> {
         });
         let (page_limit, mut fetched) =
             page.map_or((u32::MAX, Vec::new()), |(limit, fetched)| (limit, fetched.clone()));
-        // They were found state by state.
+        // The rows are grouped by state.
         fetched.sort_by_key(&end);
         let sure_until = last_sure(page_limit, &fetched, |_| true).map(&end);
         let many = fetched.len();
@@ -115,14 +116,16 @@ impl<'k> TransactionView<'k> {
         rows
     }
 
-    /// Behind the last row of a page that is full there may be others, which come before what was written.
+    /// A full page may be followed by rows that precede the written ones: repeats the lookup with a
+    /// higher limit.
     fn miss_more(&mut self, lookup: Lookup, page_limit: u32, want: u32, passed: usize) {
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
         let limit = page_limit.saturating_mul(2).max(want.saturating_add(passed));
         self.miss(Lookup { limit, ..lookup });
     }
 
-    /// How many rows at the beginning of a page were written since: they stay so, and are passed once in a command.
+    /// Number of rows at the start of a page that were written since. It never decreases within a
+    /// command, so each row is passed only once.
     fn passed<T>(&mut self, target: &'k Target, fetched: &[T], id: impl Fn(&T) -> TaskId) -> usize {
         let Self { passed, written, .. } = self;
         let passed = passed.entry(target).or_default();
@@ -132,7 +135,7 @@ impl<'k> TransactionView<'k> {
         *passed
     }
 
-    /// What was found for a look that gives several rows, and how many it was to give.
+    /// The result of a lookup of several rows, and the limit with which it was read.
     pub(super) fn page(&mut self, lookup: &Lookup) -> Option<(&'k Target, u32, &'k LookupResult)> {
         let read_set = self.read_set;
         match read_set.0.get_key_value(&lookup.target) {
@@ -147,9 +150,9 @@ impl<'k> TransactionView<'k> {
     }
 }
 
-/// The row up to which a page is sure, if there may be others behind it. None: there are none that are wanted.
+/// The last row of a page if more rows may follow. `None`: no more rows that are included.
 fn last_sure<T>(page_limit: u32, fetched: &[T], is_included: impl Fn(&T) -> bool) -> Option<&T> {
     let is_full = fetched.len() >= page_limit as usize;
-    // What lies behind a row that is not wanted any more is not wanted, either.
+    // Rows after one that is no longer included are not included either.
     fetched.last().filter(|last| is_full && is_included(last))
 }

@@ -1,9 +1,9 @@
-//! The rows of a queue as a command sees them that has to find rows ahead: what was found, and over it what the rules
-//! have written.
+//! Transaction view: the rows of a queue as a command sees them, which are the rows read so far
+//! and, above them, the rows that the rules have written.
 //!
-//! The rules are run on it from the start until they lack nothing. A look that was not found ahead gives what
-//! is likely, nothing, and is noted: so one run tells about all that the next one needs, and what came of it
-//! is thrown away. There is no store in here.
+//! The rules run on the view from the start until nothing is missing. A lookup outside the read set
+//! returns no rows and is recorded as missing, so one run collects the reads for the next, and its
+//! result is dropped. The module does no I/O.
 
 mod lookup;
 mod merge;
@@ -23,17 +23,17 @@ pub(crate) use self::{
     written::{Change, Written},
 };
 
-/// What was found in the course of a command.
+/// Read set: the results of all lookups of a command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadSet(HashMap<Target, (Lookup, LookupResult)>);
 
 impl ReadSet {
-    /// Takes down what a look has found.
+    /// Adds the result of a lookup.
     pub(crate) fn insert(&mut self, lookup: Lookup, result: LookupResult) {
         self.0.insert(lookup.target.clone(), (lookup, result));
     }
 
-    /// The same, unless it is known.
+    /// Adds a result, unless there is one for the same target.
     pub(crate) fn insert_if_absent(&mut self, target: Target, result: LookupResult) {
         self.0.entry(target.clone()).or_insert_with(|| (Lookup::one(target), result));
     }
@@ -42,12 +42,12 @@ impl ReadSet {
         self.0.get(target).map(|(_, result)| result)
     }
 
-    /// Forgets what these looks have found.
+    /// Removes the results of some lookups.
     pub(crate) fn forget(&mut self, matches: impl Fn(&Target) -> bool) {
         self.0.retain(|target, _| !matches(target));
     }
 
-    /// What the looks for ready tasks have found.
+    /// The results of all lookups of ready tasks.
     pub(crate) fn ready(&self) -> impl Iterator<Item = ReadyResult<'_>> {
         self.0.iter().filter_map(|(target, entry)| match (target, entry) {
             (Target::Ready(kinds, at_least), (lookup, LookupResult::Tasks(tasks))) => {
@@ -64,27 +64,27 @@ impl ReadSet {
     }
 }
 
-/// What a look for ready tasks has found.
+/// The result of a lookup of ready tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadyResult<'k> {
     pub(crate) kinds: &'k [Kind],
     pub(crate) at_least: Option<i32>,
-    /// In their order.
+    /// In the order of the lookup.
     pub(crate) tasks: &'k [Task],
-    /// Whether there are no others.
+    /// Whether there are no further tasks.
     pub(crate) is_complete: bool,
 }
 
-/// What comes of a run of the rules.
+/// The outcome of one run of the rules.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The reply, or why the command is refused, and what is to be stored before that may be told.
+    /// The reply or the rejection, and the rows to store before it is returned.
     Decided(Result<Reply, StateError>, Box<Written>),
-    /// More has to be found.
+    /// The run needs these rows.
     Missing(Vec<Lookup>),
 }
 
-/// Runs the rules on what is known.
+/// Runs the rules on a read set.
 pub(crate) fn decide(read_set: &ReadSet, now: Micros, command: &Command) -> Outcome {
     let (written, missing, passed) = Default::default();
     let mut view = TransactionView { read_set, written, missing, passed };
@@ -95,24 +95,24 @@ pub(crate) fn decide(read_set: &ReadSet, now: Micros, command: &Command) -> Outc
     Outcome::Missing(view.missing.into_values().collect())
 }
 
-/// One run of the rules.
+/// The view of one run of the rules.
 struct TransactionView<'k> {
     read_set: &'k ReadSet,
     written: Written,
     missing: HashMap<Target, Lookup>,
-    /// By look, how many rows at the beginning of its page were written since.
+    /// By lookup: number of rows at the start of its page that were written since.
     passed: HashMap<&'k Target, usize>,
 }
 
 impl<'k> TransactionView<'k> {
-    /// Notes what was not found ahead, or not enough of it.
+    /// Records a lookup as missing.
     fn miss(&mut self, lookup: Lookup) {
         let noted = self.missing.entry(lookup.target.clone()).or_insert_with(|| lookup.clone());
         noted.limit = noted.limit.max(lookup.limit);
         noted.until = noted.until.max(lookup.until);
     }
 
-    /// What was found, if it answers this.
+    /// The result of a lookup. `None`: it is missing.
     fn look_up(&mut self, lookup: &Lookup) -> Option<&'k LookupResult> {
         let read_set = self.read_set;
         match read_set.0.get(&lookup.target) {

@@ -1,4 +1,4 @@
-//! What the rules ask of a command's view.
+//! Implements the reads and writes of the rules on the view.
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
@@ -13,10 +13,11 @@ const LAST: TaskId = TaskId::LAST;
 const LOWEST: Rank = Rank::first(i64::MIN);
 const HIGHEST: Rank = Rank::last(i64::MAX);
 
-/// So many are found where the first one is asked for: it may be written, and the next one is asked for then.
+/// Number of rows to read if one is needed: the first one may be written, and then the next one is
+/// needed.
 const READ_AHEAD_ROWS: u32 = 10;
 
-/// A look that gives one row.
+/// Looks up one row.
 macro_rules! one {
     ($self:ident, $target:expr, $variant:ident) => {
         match $self.look_up(&Lookup::one($target)) {
@@ -26,7 +27,7 @@ macro_rules! one {
     };
 }
 
-/// Rows by a name, with those that were written in place of what was found.
+/// Looks up all stored rows of a table, without those that were written since.
 macro_rules! all {
     ($self:ident, $target:expr, $variant:ident, $written:expr, $name:expr) => {{
         let mut all = match $self.look_up(&Lookup::some($target, u32::MAX)) {
@@ -48,7 +49,7 @@ impl TransactionView<'_> {
         result.saturating_add_signed(more)
     }
 
-    /// The leases of all workers, as they were written.
+    /// The leases of all workers, including written ones.
     fn leases(&mut self) -> Vec<Lease> {
         let mut leases =
             all!(self, Target::Leases, Leases, self.written.presences, |lease: &Lease| lease.worker);
@@ -56,9 +57,9 @@ impl TransactionView<'_> {
         leases
     }
 
-    /// The first of the keys of which this is said.
+    /// The first keys that match.
     fn some_keys(&mut self, target: Target, limit: u32, matches: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
-        // As many more as may have been written since.
+        // Written keys may replace stored ones, so that many more are read.
         let written = u32::try_from(self.written.keys.len()).unwrap_or(u32::MAX);
         let lookup = Lookup::some(target, limit.saturating_add(written));
         let mut rows = match self.page(&lookup) {
@@ -304,7 +305,7 @@ impl Rows for TransactionView<'_> {
     ) -> Result<Vec<Task>, StateError> {
         let selection = Selection { selector: selector.clone(), after };
         let is_selected = |x: &Task| after.is_none_or(|after| x.id > after) && selector.matches(x);
-        // A command selects once, and has written little before.
+        // A command selects only once, and has written few rows before.
         let written = Ordered::Listed(self.written.after().filter(|x| is_selected(x)).cloned().collect());
         Ok(self.tasks(
             Lookup::some(Target::Select(Box::new(selection)), limit),
@@ -575,7 +576,7 @@ impl Rows for TransactionView<'_> {
     }
 }
 
-/// When a task is to be ended or stopped, if nobody has asked for it.
+/// The deadline of a task, unless the task has ended or must stop anyway.
 fn deadline(x: &Task) -> Option<Micros> {
     x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended())
 }

@@ -1,4 +1,4 @@
-//! What the rules have written: of each row what was stored before, and what is to be stored.
+//! Everything that the rules have written: for each row, the stored and the new version.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -14,15 +14,15 @@ use interval_queue_task_contract::{
 
 use super::Target;
 
-/// A row before and after a command; none: there is no such row.
+/// A row before and after a command. `None`: there is no such row.
 #[derive(Clone, Debug)]
 pub(crate) struct Change<T> {
     pub(crate) before: Option<T>,
     pub(crate) after: Option<T>,
 }
 
-/// All that a command has written. Lookups over it cost what they find: its tasks have their entries in the same indexes
-/// as those that are stored, and numbers of tasks are kept as they change.
+/// Everything that a command has written. The cost of lookups is proportional to their results:
+/// written tasks are indexed like stored ones, and numbers of tasks are maintained.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) queue: Option<Queue>,
@@ -37,19 +37,19 @@ pub(crate) struct Written {
     pub(crate) schedules: BTreeMap<Key, Option<Schedule>>,
     pub(crate) counts: BTreeMap<(Kind, Counted), i64>,
     pub(crate) times: BTreeMap<(Kind, Took), u64>,
-    /// Times before this hour are forgotten.
+    /// Times before this hour are deleted.
     pub(crate) first_hour: Option<u32>,
     pub(crate) events: Vec<Event>,
-    /// So many of the events before this instant are forgotten.
+    /// Events before this instant are deleted, at most this number.
     pub(crate) first_event: Option<(Micros, u32)>,
     pub(crate) notifies: bool,
-    /// The entries of the tasks as they are to be stored.
+    /// The index entries of the written tasks, in their new versions.
     entries: BTreeSet<Entry>,
-    /// By the lookup of a number of tasks: how many more there are than were stored.
+    /// The change of each number of tasks, by lookup.
     more: HashMap<Target, i64>,
     /// Edges by downstream and upstream.
     upstreams: BTreeSet<(TaskId, TaskId)>,
-    /// How many rows the lookups have visited.
+    /// Number of rows that lookups have visited.
     visited: AtomicU64,
 }
 
@@ -86,50 +86,49 @@ impl Written {
         row
     }
 
-    /// How many rows the lookups have visited.
     #[cfg(test)]
     pub(super) fn visited(&self) -> u64 {
         self.visited.load(Ordering::Relaxed)
     }
 
-    /// What was written of a task.
+    /// The versions of a written task.
     pub(crate) fn task(&self, id: TaskId) -> Option<&Change<Task>> {
         self.visit(self.tasks.get(&id))
     }
 
-    /// What was written of each task, by id.
+    /// The versions of all written tasks, by id.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskId, &Change<Task>)> {
         self.tasks.iter().map(|(&id, change)| self.visit((id, change)))
     }
 
-    /// The tasks that were written, as they are to be stored.
+    /// The new versions of all written tasks.
     pub(crate) fn after(&self) -> impl Iterator<Item = &Task> {
         self.tasks().filter_map(|(_, change)| change.after.as_ref())
     }
 
-    /// The tasks that have these entries, in the order of the index.
+    /// Written tasks with these entries, in the order of the index.
     pub(super) fn range(&self, range: RangeInclusive<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
         let entries = self.entries.range(range).map(|entry| self.visit(entry));
         entries.filter_map(|entry| self.tasks.get(&entry.id())?.after.as_ref())
     }
 
-    /// The ready tasks of these kinds and with at least this priority, in their order.
+    /// Written ready tasks of these kinds with at least this priority, in order.
     pub(super) fn ready(&self, kinds: &[Kind], at_least: Option<i32>) -> Vec<Task> {
         let of_kind = |kind: &Kind| {
             let first = Entry::Ready(kind.clone(), at_least.unwrap_or(i32::MIN), Rank::first(i64::MIN));
             self.range(first..=Entry::Ready(kind.clone(), i32::MAX, Rank::last(i64::MAX)))
         };
-        // It is asked once in a command, of what its housekeeping has readied.
+        // Called once per command, after maintenance has made tasks ready.
         let mut ready: Vec<Task> = kinds.iter().flat_map(of_kind).cloned().collect();
         ready.sort_by_key(Task::order);
         ready
     }
 
-    /// The first key in use behind this one.
+    /// The first key in use after this one.
     pub(super) fn next_key(&self, after: Option<&Key>) -> Result<Option<Key>, InvalidInput> {
         let behind = match after {
             Some(after) => Entry::KeyInUse(after.clone(), TaskId::LAST),
-            // No key comes before this one.
+            // All keys sort after this one.
             None => Entry::KeyInUse(Key::new("!")?, TaskId::FIRST),
         };
         Ok(self.entries.range(behind..).find_map(|entry| match self.visit(entry) {
@@ -138,24 +137,24 @@ impl Written {
         }))
     }
 
-    /// How much what was written adds to a number of tasks.
+    /// The change of a number of tasks.
     pub(super) fn more(&self, target: &Target) -> i64 {
         self.more.get(target).copied().unwrap_or(0)
     }
 
-    /// Edges from a task to those behind a downstream, by downstream.
+    /// Written edges from a task, by downstream, after this downstream.
     pub(super) fn edges_from(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let all = self.edges.range(behind(up, after));
         all.filter_map(|(_, change)| self.visit(change).after.as_ref())
     }
 
-    /// Edges to a task from those behind an upstream, by upstream.
+    /// Written edges to a task, by upstream, after this upstream.
     pub(super) fn edges_to(&self, down: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let all = self.upstreams.range(behind(down, after));
         all.filter_map(|&(down, up)| self.visit(self.edges.get(&(up, down))?).after.as_ref())
     }
 
-    /// Whether it is new tasks and their edges alone, in a queue that may be new.
+    /// Whether only new tasks and their edges were written, and possibly a new queue.
     pub(crate) fn is_added(&self) -> bool {
         self.tasks().all(|(_, change)| change.before.is_none())
             && self.edges.values().all(|change| change.before.is_none())
@@ -167,7 +166,7 @@ impl Written {
     }
 }
 
-/// The numbers of tasks in which a task is counted, by their lookups.
+/// The lookups that count a task.
 fn numbers_of(x: &Task) -> Vec<Target> {
     let is_leased = x.state == State::Leased;
     let mut targets = Vec::new();
@@ -191,7 +190,7 @@ fn numbers_of(x: &Task) -> Vec<Target> {
     targets
 }
 
-/// The pairs of this one with all those behind another.
+/// The range of pairs that begin with `one`, after a second element.
 fn behind(one: TaskId, after: Option<TaskId>) -> impl RangeBounds<(TaskId, TaskId)> {
     let from = after.map_or(Bound::Included((one, TaskId::FIRST)), |after| Bound::Excluded((one, after)));
     (from, Bound::Included((one, TaskId::LAST)))
