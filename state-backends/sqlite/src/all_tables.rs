@@ -1,4 +1,4 @@
-//! The tables of all that is kept in a database: printed, or made before they are used.
+//! Prints or creates the tables of all components of a database.
 
 use interval_queue_contract::StateError;
 use interval_queue_store::Component;
@@ -8,12 +8,12 @@ use crate::{SqliteStore, pace::QUEUES, tasks::TASKS};
 static COMPONENTS: [&Component; 2] = [&QUEUES, &TASKS];
 
 impl SqliteStore {
-    /// Returns the SQL that [`make_tables`](Self::make_tables) would carry out. It is empty if the tables of queues and
-    /// of tasks are there.
+    /// Returns the SQL that [`make_tables`](Self::make_tables) would run. Empty: the tables of
+    /// queues and of tasks exist.
     ///
     /// # Errors
     ///
-    /// Those of [`SqliteTasks::on`](crate::SqliteTasks::on).
+    /// As [`SqliteTasks::on`](crate::SqliteTasks::on).
     pub async fn missing_tables(&self) -> Result<String, StateError> {
         let mut missing = String::new();
         for component in COMPONENTS {
@@ -25,12 +25,13 @@ impl SqliteStore {
         Ok(missing)
     }
 
-    /// Makes the tables of queues and of tasks that are missing, and the database if there is none. Returns whether any
-    /// were missing. The first command that stores makes them, too.
+    /// Creates the missing tables of queues and of tasks, and the database if there is none.
+    /// Returns whether any tables were missing. The first command that stores something also
+    /// creates them.
     ///
     /// # Errors
     ///
-    /// Those of [`SqliteTasks::on`](crate::SqliteTasks::on).
+    /// As [`SqliteTasks::on`](crate::SqliteTasks::on).
     pub async fn make_tables(&self) -> Result<bool, StateError> {
         let mut were_missing = false;
         for component in COMPONENTS {

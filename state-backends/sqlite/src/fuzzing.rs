@@ -1,4 +1,5 @@
-//! The tables of stored tasks for the fuzz targets in `fuzz/`, in memory. No part of the public API.
+//! The tables of stored tasks in memory, for the fuzz targets in `fuzz/`. Not part of the public
+//! API.
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "each does what its name says")]
 
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::{
     tasks::{TASKS, Tables, Updates},
 };
 
-/// Why a command failed: with an error for the caller, or in SQLite itself.
+/// The reason of a failed command: an error for the caller, or a failure of SQLite.
 #[derive(Debug)]
 pub enum Failed {
     Rejected(StateError),
@@ -25,11 +26,11 @@ pub struct Bench {
     updates: Updates,
 }
 
-/// The path that errors name.
+/// The path in error messages.
 pub const PATH: &str = "/tasks.db";
 
 impl Bench {
-    /// The tables as they are made; or such as let anything into any cell.
+    /// Creates the tables, with their constraints if `as_made`, or else without constraints.
     pub fn new(as_made: bool) -> rusqlite::Result<Self> {
         let connection = Connection::open_in_memory()?;
         let made = TASKS.steps(0).unwrap_or_default();
@@ -57,7 +58,7 @@ impl Bench {
         self.whole(queue, |tables| rules::apply(tables, now, command))
     }
 
-    /// Reads a task and writes it into another queue. What was read, and what is read there.
+    /// Reads a task and copies it into another queue. Returns the task as read from both.
     pub fn copy(
         &self,
         from: &QueueName,
@@ -71,7 +72,7 @@ impl Bench {
         Ok(Some([Some(task), written]))
     }
 
-    /// All of it, or nothing if it fails.
+    /// Runs `work` as a whole, or undoes it if it fails.
     fn whole<T>(
         &self,
         queue: &QueueName,

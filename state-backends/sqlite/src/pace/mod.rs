@@ -1,4 +1,4 @@
-//! The record of each queue in a table: one transaction a command.
+//! Rate limits: the record of each queue in a table. One transaction per command.
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,9 @@ pub(crate) static QUEUES: Component = Component {
     grants: "the right to write to the file",
 };
 
-/// Queues in one SQLite database that processes share. See the [crate's documentation](crate).
+/// Rate limits in one SQLite database that processes share. See the [crate's documentation](crate).
 ///
-/// Cloning gives another handle to the same connection. One per process and database is enough; several are
-/// as safe.
+/// Clones share the connection. One per process and database is enough; several are equally safe.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -58,35 +57,35 @@ impl SqliteState {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
+    /// As [`Builder::open`](crate::Builder::open) and [`on`](Self::on).
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::on(&SqliteStore::builder(path).open().await?).await
     }
 
-    /// The queues in a database. If it is not there, or has no tables of queues, the first command that
-    /// stores makes them, so that a look leaves nothing behind.
+    /// Opens the queues of a database. If the database or its tables of queues are missing, the
+    /// first command that stores something creates them; reads create nothing.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out.
+    /// Each error names the path and a remedy.
     ///
     /// | kind | why |
     /// |---|---|
     /// | `Damaged` | the database is corrupt |
-    /// | `Foreign` | the file is no SQLite database, or a table `interval_queue` in it is somebody else's |
+    /// | `Foreign` | the file is no SQLite database, or its table `interval_queue` has another owner |
     /// | `NewerVersion` | a newer version of this software made the tables |
     /// | `Unsupported` | a network mount, or a file mounted by itself |
-    /// | `Unreachable` | somebody else held the database too long, or the file system failed |
+    /// | `Unreachable` | another process held the database too long, or the file system failed |
     ///
     /// # Cancel safety
     ///
-    /// It changes nothing, but what SQLite recovers after a crash.
+    /// It changes nothing, except what SQLite recovers after a crash.
     pub async fn on(store: &SqliteStore) -> Result<Self, StateError> {
         store.read(&QUEUES, |_| Ok(())).await?;
         Ok(Self { store: store.clone() })
     }
 
-    /// Where the database really is: absolute and without symbolic links.
+    /// The path of the database: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
         self.store.path()
     }
@@ -95,12 +94,12 @@ impl SqliteState {
     ///
     /// # Errors
     ///
-    /// Those of [`SqliteStore::close`].
+    /// As [`SqliteStore::close`].
     pub async fn close(&self) -> Result<(), StateError> {
         self.store.close().await
     }
 
-    /// What is stored of a queue, in tables that are still those that were opened.
+    /// Loads the record of a queue. Fails if the tables are no longer those that were opened.
     fn loading(&self, queue: &QueueName) -> impl Fn(&Connection) -> Result<Option<Record>, Fault> + 'static {
         let (path, queue) = (self.path().to_owned(), queue.clone());
         move |on| {
@@ -114,7 +113,8 @@ impl SqliteState {
                     let record = text.map(|text| Record::from_json(&text)).transpose();
                     Ok(record.map_err(|error| unusable(&path, &queue, error))?)
                 }
-                // Another version of this software has changed them, or they were made again.
+                // Another version of this software has migrated the tables, or they were created
+                // again.
                 _ => Err(Fault::Moved),
             }
         }
@@ -123,8 +123,8 @@ impl SqliteState {
 
 /// # Cancel safety
 ///
-/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
-/// waits for others of this process is not begun.
+/// A command that has begun is completed, even if its future is dropped. A command that still waits
+/// for others of this process is not begun.
 #[async_trait]
 impl SharedState for SqliteState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -176,7 +176,6 @@ impl SharedState for SqliteState {
     }
 }
 
-/// What the host's clock says.
 fn now() -> Reading {
     Reading::of_clock(Micros::new(clock::host()))
 }

@@ -1,4 +1,4 @@
-//! The options of a database, and the step that opens it.
+//! The options of a database.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use interval_queue_store::Url;
 
 use super::SqliteStore;
 
-/// How an [`SqliteStore`] is opened. Made by [`SqliteStore::builder`] or from a URL.
+/// Options of an [`SqliteStore`], created by [`SqliteStore::builder`] or from a URL.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened before `open`"]
 pub struct Builder {
@@ -19,18 +19,18 @@ pub struct Builder {
     pub(crate) lock_timeout: Duration,
 }
 
-/// What a crash of the host may cost. A killed process loses nothing either way.
+/// What a crash of the host may lose. A killed process loses nothing in either mode.
 ///
-/// Processes that share a database may choose differently; each answers for its own commands. The
-/// [crate's documentation](crate#what-survives-what) compares the two.
+/// Processes that share a database may choose differently; each setting covers the commands of its
+/// process. The [crate's documentation](crate#what-survives-what) compares both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A command is answered once it is on the disk: `PRAGMA synchronous = FULL`, one flush a command. The
-    /// default.
+    /// A command returns once it is on the disk: `PRAGMA synchronous = FULL`, one flush per
+    /// command. The default.
     #[default]
     Full,
-    /// The operating system writes when it likes: `PRAGMA synchronous = NORMAL`. A crash of the host may take
-    /// the last commands back; it never damages the database.
+    /// The operating system writes at a time of its choice: `PRAGMA synchronous = NORMAL`. A crash
+    /// of the host may lose the last commands; it never damages the database.
     Relaxed,
 }
 
@@ -39,11 +39,12 @@ impl Builder {
         Self { path, durability: Durability::default(), lock_timeout: Duration::from_secs(5) }
     }
 
-    /// What `sqlite:PATH` says, with the parameters `durability` (`full` or `relaxed`) and `lock_timeout`.
+    /// Reads the URL `sqlite:PATH`, with the parameters `durability` (`full` or `relaxed`) and
+    /// `lock_timeout`.
     ///
     /// # Errors
     ///
-    /// There is no path, or a parameter is unknown or cannot be used.
+    /// The path is missing, or a parameter is unknown or invalid.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
         let mut builder =
             Self::new(url.path("sqlite:PATH, as in sqlite:pace.db, or memory: for one process")?.into());
@@ -58,34 +59,34 @@ impl Builder {
         Ok(builder)
     }
 
-    /// What a crash of the host may cost. Default: [`Durability::Full`].
+    /// What a crash of the host may lose. Default: [`Durability::Full`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How long a command waits for the other users of the database, before it ends as
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy one holds it for a
-    /// fraction of a millisecond and the time of one flush. Default: 5 s.
+    /// Maximum wait of a command for other users of the database, before it fails as
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy user holds
+    /// the database for a fraction of a millisecond plus one flush. Default: 5 s.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// Finds the database, and checks that this user may write to it or make it. What is in it is looked at
-    /// by those who keep something there.
+    /// Locates the database, and checks that this user may write to it or create it. Its contents
+    /// are not read.
     ///
-    /// A relative path is taken from the current directory of this moment.
+    /// A relative path is resolved against the current directory now.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out.
+    /// Each error names the path and a remedy.
     ///
     /// | kind | why |
     /// |---|---|
     /// | `NotFound` | the directory is missing |
     /// | `Invalid` | the path is empty, `:memory:`, a directory or anything else than a file |
-    /// | `Denied` | a read-only place, or no right to write to the file and to its directory |
+    /// | `Denied` | a read-only file system, or no right to write to the file and to its directory |
     /// | `Unreachable` | the file system failed |
     ///
     /// # Cancel safety

@@ -1,4 +1,4 @@
-//! The connection that is kept, and made again whenever it may not be the right one any more.
+//! Kept connections, reopened whenever the files of the database may have been replaced.
 
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock,
@@ -16,12 +16,13 @@ use super::{
     location::Location,
 };
 
-/// So often a command finds other files without anybody replacing them all the time: the database is made,
-/// and then its log.
+/// Number of times a command may find other files without any replacement by a third party: the
+/// database is created, and then its log.
 const MAX_EXPECTED_MOVES: u32 = 3;
 
-/// Fails if the file of a kept connection was overwritten. The connection itself does not notice that: it has the pages in
-/// memory until another process writes to the log. The check is rare, since the file is written only at a checkpoint.
+/// Fails if the file of a kept connection was overwritten. The connection itself does not notice,
+/// since it caches the pages until another process writes to the log. The check rarely runs, since
+/// the file is written only at a checkpoint.
 fn check_content(
     kept: &Database,
     location: &Location,
@@ -36,11 +37,11 @@ fn check_content(
             open.into_iter().for_each(|open| open.close(location));
         }
         Err(Fault::Before(error)) if is_unreadable(&error) => {
-            // The log belongs to the file that was overwritten.
+            // The log belongs to the overwritten file.
             kept.leave_the_log();
             return Err(Fault::Before(error));
         }
-        // The command itself finds out what is there instead.
+        // The command itself reports other errors.
         Err(_) => {}
     }
     Ok(())
@@ -50,7 +51,7 @@ fn is_unreadable(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
 }
 
-/// The connection for commands that store, of which a process uses one handle at a time.
+/// The connection for commands that store. One command of a process uses it at a time.
 #[derive(Debug)]
 pub(crate) struct WriteConnection {
     location: Arc<Location>,
@@ -58,12 +59,12 @@ pub(crate) struct WriteConnection {
 }
 
 impl WriteConnection {
-    /// The first command that stores opens it.
+    /// The first command that stores something opens the connection.
     pub(crate) fn new(location: Arc<Location>) -> Self {
         Self { location, open: None }
     }
 
-    /// Does the work in a transaction on the database that has the path now.
+    /// Runs `work` in a transaction on the database that currently has the path.
     pub(crate) fn change<T>(
         &mut self,
         component: &'static Component,
@@ -79,7 +80,7 @@ impl WriteConnection {
             let open = checked.and_then(|()| self.opened(component, timeout));
             let fault = match open.and_then(|open| open.change(&location, timeout, &work)) {
                 Ok(done) => return Ok(done),
-                // Whatever a file that is not there any more may say.
+                // The file is no longer there: its errors do not matter.
                 Err(Fault::Before(_))
                     if self.open.as_ref().is_some_and(|open| !open.is_at(&self.location)) =>
                 {
@@ -89,16 +90,16 @@ impl WriteConnection {
             };
             let again = match &fault {
                 Fault::Moved => {
-                    // As long as the files of before are open it can be known.
+                    // Can be detected only while the old files are open.
                     self.location.check_not_mixed()?;
                     moves += 1;
                     moves < MAX_EXPECTED_MOVES || !timeout.is_over()
                 }
-                // A table may be gone, changed or not made yet: opening tells, and makes it.
+                // A table may be missing or changed: reopening reports that, or creates the table.
                 Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),
                 Fault::Refused(_) | Fault::Commit(_) => false,
             };
-            // After any other failure the next command begins with a connection that has seen none.
+            // After all other failures the next command opens a new connection.
             match &fault {
                 Fault::Refused(_) => {}
                 Fault::Before(error) | Fault::Commit(error) if is_busy(error) => {}
@@ -118,7 +119,7 @@ impl WriteConnection {
         self.open.as_ref().ok_or(Fault::Moved)
     }
 
-    /// Closes the connection, if it is open. The next command opens it again.
+    /// Closes the connection if it is open. The next command opens it again.
     pub(crate) fn close(&mut self) {
         self.location.remember(None);
         if let Some(open) = self.open.take() {
@@ -127,7 +128,7 @@ impl WriteConnection {
     }
 }
 
-/// The last one who closes a database writes the log into it, which may take a while.
+/// May take a while: the last connection to close writes the log into the database.
 impl Drop for WriteConnection {
     fn drop(&mut self) {
         let Some(open) = self.open.take() else { return };
@@ -139,10 +140,11 @@ impl Drop for WriteConnection {
     }
 }
 
-/// Looks at the database that has the path now. None: there is nothing to look at.
+/// Reads the database that currently has the path. `None`: there is no database, or it has no
+/// tables of the component.
 ///
-/// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one,
-/// which would keep files that were deleted alive for as long as nobody looks.
+/// Opens a new connection: readers must not wait for writers, and a kept connection would keep
+/// deleted files alive until the next read.
 pub(crate) fn read<T>(
     location: &Location,
     component: &'static Component,
@@ -161,14 +163,14 @@ pub(crate) fn read<T>(
     }
 }
 
-/// Connections for looks that are kept, for those who look often.
+/// Kept connections for frequent reads.
 #[derive(Debug)]
 pub(crate) struct ReadPool {
     location: Arc<Location>,
     idle: Mutex<Vec<Database>>,
-    /// Shared by looks under way, exclusive to [`close`](Self::close).
+    /// Shared by running reads, exclusive to [`close`](Self::close).
     under_way: RwLock<()>,
-    /// Whether it was closed and no command has come since.
+    /// Whether the store was closed, and no command has reopened it since.
     is_closed: AtomicBool,
 }
 
@@ -177,13 +179,14 @@ impl ReadPool {
         Self { location, idle: Mutex::default(), under_way: RwLock::default(), is_closed: false.into() }
     }
 
-    /// After a command that has opened the store again.
+    /// Must be called by commands that reopen the store.
     pub(crate) fn opened(&self) {
         self.is_closed.store(false, Ordering::Release);
     }
 
-    /// Looks at the database that has the path now. None: there is nothing to look at. What finds tables of another
-    /// version says that they have [`Moved`](Fault::Moved).
+    /// Reads the database that currently has the path. `None`: there is no database, or it has no
+    /// tables of the component. If the tables have another version, `work` must return
+    /// [`Moved`](Fault::Moved).
     pub(crate) fn read<T>(
         &self,
         component: &'static Component,
@@ -195,7 +198,7 @@ impl ReadPool {
         self.read_on(component, timeout, work)
     }
 
-    /// Looks as [`look`](Self::look) does, unless the store is closed. None: it is.
+    /// As [`read`](Self::read), unless the store is closed. `None`: it is closed.
     pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
@@ -239,7 +242,7 @@ impl ReadPool {
                 Err(fault) => fault,
             };
             match fault {
-                // One that is opened now sees what is there now.
+                // A new connection sees the current files.
                 Fault::Moved | Fault::Before(_) if was_kept => {}
                 Fault::Moved if !timeout.is_over() => {}
                 fault => return Err(fault.into_error(location)),
@@ -247,7 +250,7 @@ impl ReadPool {
         }
     }
 
-    /// Closes the connections once no look is under way. The next look opens one again.
+    /// Waits for running reads, then closes the connections. The next read opens one again.
     pub(crate) fn close(&self) {
         let _exclusive = self.under_way.write().unwrap_or_else(PoisonError::into_inner);
         self.is_closed.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The open database: how it is opened, and one transaction on it.
+//! An open database, and transactions on it.
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_store::{Component, files::Patience};
@@ -12,16 +12,16 @@ use super::{
     schema,
 };
 
-/// What a connection is for.
+/// The use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Commands that store. It makes what is missing.
+    /// Commands that store. Creates the database and the tables if they are missing.
     Write,
-    /// Looks. It makes nothing and waits for nobody who writes.
+    /// Reads. Creates nothing and waits for no writer.
     Read,
 }
 
-/// A connection, and the files that had the names when it was made.
+/// A connection, and the identities of its files when it was opened.
 #[derive(Debug)]
 pub(crate) struct Database {
     connection: Connection,
@@ -29,7 +29,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// None: there is nothing to look at.
+    /// Opens the database. `None`: there is nothing to read.
     pub(crate) fn open(
         location: &Location,
         component: &'static Component,
@@ -40,7 +40,7 @@ impl Database {
         if location.is_there()? {
             let before = location.files();
             let opened = Self::connect(location, component, purpose, timeout, OpenFlags::empty());
-            // What was opened, or failed, may be what has another file in its place now, or none.
+            // During the attempt the file may have been replaced or removed.
             return if location.still_has(&before) {
                 Self::checked(opened?, &before, purpose)
             } else {
@@ -58,7 +58,7 @@ impl Database {
             {
                 return Err(Fault::Moved);
             }
-            // Somebody else is at it.
+            // Another process is creating it.
             Err(Fault::Before(error)) if is_busy(error) => {}
             Err(_) => making.undo(),
             Ok(_) => {}
@@ -66,8 +66,9 @@ impl Database {
         Self::checked(made?, &Files::default(), purpose)
     }
 
-    /// SQLite does not tell which log it has opened, of several that had the name meanwhile. So whoever is to
-    /// store opens once more if there was another one before, or none.
+    /// SQLite does not report which log it has opened, if several had the name in the meantime. So
+    /// a connection that will store something is opened again if another log, or none, was there
+    /// before.
     fn checked(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
         match opened {
             Some(open) if purpose == Purpose::Write && open.files != *before => {
@@ -85,8 +86,8 @@ impl Database {
         timeout: &Patience,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
-        // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees
-        // none either.
+        // No URI: file names may look like URIs. The path is absolute, so that a build of SQLite
+        // that reads URIs takes it literally, too.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
@@ -96,13 +97,15 @@ impl Database {
         let connection = crate::tasks::interleaved::watched(connection);
         connection.busy_timeout(std::time::Duration::ZERO)?;
         connection.set_prepared_statement_cache_capacity(MAX_PREPARED_STATEMENTS);
-        // Else SQLite prepares statements again for every value of some parameters, such as a limit.
+        // Otherwise SQLite prepares statements again for each value of some parameters, such as
+        // limits.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // SQLite opens what it may not write to for reading, and would leave a log beside it.
+        // SQLite opens a file without the right to write for reading, and would leave a log next to
+        // it.
         if purpose == Purpose::Write && connection.is_readonly("main")? {
             return Err(read_only(location).into());
         }
-        // What is somebody else's is left as it is, so look first.
+        // Must come first: tables of another owner must not be changed.
         let version = until_free(timeout, || schema::version(component, &connection, location))?;
         let is_current = version == component.known();
         match purpose {
@@ -122,9 +125,9 @@ impl Database {
         Ok(Some(Self { connection, files: location.files() }))
     }
 
-    /// Fails if the file does not begin as a database does. A connection that also reads the log
-    /// would not notice, if the log has all pages that it reads. Other errors are no evidence: in
-    /// the middle of a checkpoint the file alone is inconsistent.
+    /// Fails if the file does not begin like a database. A connection that also reads the log would
+    /// not notice, if the log has all pages that it reads. Other errors prove nothing: during a
+    /// checkpoint the file alone is inconsistent.
     ///
     /// Only SQLite may open the file: closing it by other means would release the locks of this
     /// process.
@@ -132,7 +135,7 @@ impl Database {
         let path = percent_encode(location.path().as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Immutable: without the log and without locks.
+        // `immutable`: ignores the log and takes no locks.
         let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
         let version = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
         match version {
@@ -141,7 +144,7 @@ impl Database {
         }
     }
 
-    /// Does what may store something, in a transaction.
+    /// Runs `work`, which may write, in a transaction.
     pub(crate) fn change<T>(
         &self,
         location: &Location,
@@ -155,7 +158,7 @@ impl Database {
         Ok(done)
     }
 
-    /// Does what only looks.
+    /// Runs `read`, which must not write.
     pub(crate) fn read<T>(
         &self,
         location: &Location,
@@ -168,13 +171,13 @@ impl Database {
         })
     }
 
-    /// The files that had the names when it was opened.
+    /// The identities of the files when the database was opened.
     pub(crate) fn files(&self) -> Files {
         self.files
     }
 
-    /// Closes it. The last one who does writes the log into the database, but for one that others have
-    /// replaced.
+    /// Closes the connection. The last connection writes the log into the database, unless the log
+    /// was replaced.
     pub(crate) fn close(self, location: &Location) {
         if location.files().have_another_log(&self.files) {
             self.leave_the_log();
@@ -185,20 +188,18 @@ impl Database {
         let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 
-    /// A deleted file goes on living for those who have it open: they would work on something that nobody
-    /// else sees.
+    /// A process that keeps a deleted file open would work on data that no other process sees.
     fn check_files(&self, location: &Location) -> Result<(), Fault> {
         if self.is_at(location) { Ok(()) } else { Err(Fault::Moved) }
     }
 
-    /// Whether the names stand for the files that are open.
+    /// Whether the file names still stand for the open files.
     pub(crate) fn is_at(&self, location: &Location) -> bool {
         location.files() == self.files
     }
 }
 
-/// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each
-/// other.
+/// Switches to the write-ahead log, in which readers and the writer do not wait for each other.
 fn use_write_ahead_log(
     connection: &Connection,
     location: &Location,
@@ -222,26 +223,25 @@ fn use_write_ahead_log(
         Durability::Relaxed => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    // macOS flushes to the disk, not only to its cache, where it is asked to.
+    // On macOS, flushes to the disk and not only to its cache.
     connection.pragma_update(None, "fullfsync", location.durability() == Durability::Full)?;
-    // A log that had to grow, since somebody looked for long, shrinks again. SQLite empties it every 1,000
-    // pages.
+    // Shrinks a log that grew during a long read. SQLite resets the log every 1,000 pages.
     connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES)?;
     Ok(())
 }
 
-/// More than there are.
+/// Capacity of the cache of prepared statements: more than there are.
 const MAX_PREPARED_STATEMENTS: usize = 256;
 
-/// What the log usually grows to: 1,000 pages, in bytes.
+/// Size to which an idle log shrinks: 1,000 pages, in bytes.
 const MAX_IDLE_LOG_BYTES: i64 = 4 << 20;
 
-/// Begins a transaction that may write, once nobody else does.
+/// Begins a transaction that may write, once no other process writes.
 pub(crate) fn begin<'c>(connection: &'c Connection, timeout: &Patience) -> Result<Transaction<'c>, Fault> {
     until_free(timeout, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
 }
 
-/// Makes an attempt, and again while somebody else has the database.
+/// Retries while another process has the database locked.
 fn until_free<T>(timeout: &Patience, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
     timeout.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
 }

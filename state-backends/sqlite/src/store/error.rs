@@ -1,4 +1,4 @@
-//! What went wrong, as an error that names the path and the way out.
+//! Errors that name the path and a remedy.
 
 use std::io;
 
@@ -11,15 +11,14 @@ use rusqlite::{
 
 use super::location::Location;
 
-/// Why an attempt to carry a command out failed.
+/// The reason why an attempt at a command failed.
 #[derive(Debug)]
 pub enum Fault {
-    /// The path, or a name in the database, stands for something else than when it was opened. Nothing was
-    /// stored.
+    /// The path, or a table, is not the one that was opened. Nothing was stored.
     Moved,
-    /// An answer, which leaves the database in order. Nothing was stored.
+    /// An error of the command. The database is in order. Nothing was stored.
     Refused(StateError),
-    /// SQLite failed before it was told to commit. Nothing was stored.
+    /// SQLite failed before the commit. Nothing was stored.
     Before(rusqlite::Error),
     /// SQLite failed at the commit.
     Commit(rusqlite::Error),
@@ -38,7 +37,7 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Fault {
-    /// What the caller of the command is told.
+    /// The error for the caller of the command.
     pub(crate) fn into_error(self, location: &Location) -> StateError {
         match self {
             Fault::Refused(error) => error,
@@ -46,8 +45,8 @@ impl Fault {
                 path_error(location, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
             }
             Fault::Before(error) => of_sqlite(location, error),
-            // A commit that did not get the lock or the room was rolled back. One that was written and could
-            // not be flushed or announced is found again by the process that recovers the log.
+            // A commit without the lock or without space was rolled back. A commit that was written
+            // but could not be flushed or published may be recovered later from the log.
             Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
                 of_sqlite(location, error)
             }
@@ -59,7 +58,7 @@ impl Fault {
     }
 }
 
-/// The code that SQLite gave, in whichever form it comes.
+/// The code of an SQLite error in any of its forms.
 pub(crate) fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     match error {
         rusqlite::Error::SqlInputError { error, .. } | rusqlite::Error::SqliteFailure(error, _) => {
@@ -69,13 +68,13 @@ pub(crate) fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
-/// Whether somebody else has the database: to write, to recover what a killed process left, or to close it as
-/// the last one.
+/// Whether another process has the database locked: to write, to recover from a killed process, or
+/// to close it as the last user.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed))
 }
 
-/// An error whose text begins with the path.
+/// An error whose message begins with the path.
 pub(crate) fn path_error(location: &Location, kind: StateErrorKind, what: &str) -> StateError {
     StateError::new(kind, format!("{} {what}", location.path().display()))
 }
@@ -110,13 +109,13 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
             "has tables interval_queue that are not as this program makes them: choose another path",
         ),
         Some(_) => (Kind::Unreachable, "cannot be used: SQLite failed"),
-        // A value that is no text, or a path with a zero in it.
+        // A value that is no text, or a path with a zero byte.
         None => (Kind::Damaged, "holds what cannot be read as text: put a good copy in its place"),
     };
     path_error(location, kind, what).with_source(error)
 }
 
-/// The error of a command whose patience is over.
+/// The error of a command whose lock timeout has passed.
 pub(crate) fn held_too_long(location: &Location) -> StateError {
     let timeout = location.lock_timeout();
     let text =
@@ -124,7 +123,7 @@ pub(crate) fn held_too_long(location: &Location) -> StateError {
     path_error(location, StateErrorKind::Unreachable, &text)
 }
 
-/// SQLite does not say why.
+/// Finds out the reason, which SQLite does not report.
 fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
     if let Err(why) = location.is_there() {
         return why;
@@ -152,7 +151,7 @@ fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
     .with_source(error)
 }
 
-/// The error of a database that can only be looked at.
+/// The error of a database without the right to write.
 pub(crate) fn read_only(location: &Location) -> StateError {
     if let Err(why) = location.check_writable() {
         return why;

@@ -1,4 +1,4 @@
-//! Where the database is, which files have its name now, and who may make it.
+//! The path of the database, the files that currently have its names, and the right to create it.
 
 use std::{
     fs, io,
@@ -14,12 +14,13 @@ use interval_queue_store::files::{
 
 use super::{Builder, Durability, error::path_error};
 
-/// A database of more than one page of the usual size has a table.
+/// Usual size of a page. A database of more than one page has a table.
 const PAGE_BYTES: u64 = 4096;
-/// SQLite's own busy handler waits in steps of up to 100 ms, and is not asked in every case.
+/// Lower and upper bound of the maximum pause between attempts. SQLite's own busy handler pauses
+/// for up to 100 ms, and is not called in all cases.
 const MAX_PAUSE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 
-/// What never changes once a state is open.
+/// The constant properties of an open store, and its files.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
@@ -27,13 +28,13 @@ pub(crate) struct Location {
     index: PathBuf,
     durability: Durability,
     lock_timeout: Duration,
-    /// Those that this process has open.
+    /// The files that this process has open.
     open: Mutex<Option<Files>>,
-    /// When the file was written that a new connection found to be a database, and how long it was.
+    /// Time and length of the file as of the last check by a new connection.
     checked: Mutex<Option<Written>>,
 }
 
-/// When a file was written last, and its length.
+/// Time of the last write to a file, and its length.
 pub(crate) type Written = (SystemTime, u64);
 
 impl Location {
@@ -77,12 +78,12 @@ impl Location {
         self.lock_timeout
     }
 
-    /// That of a command that begins now.
+    /// Starts the lock timeout of a command.
     pub(crate) fn begin_timeout(&self) -> Patience {
         Patience::begin(self.lock_timeout, MAX_PAUSE_BOUNDS)
     }
 
-    /// Whether there is a database, in a directory that must be there.
+    /// Whether there is a database. Fails if the directory is missing.
     pub(crate) fn is_there(&self) -> Result<bool, StateError> {
         match fs::metadata(&self.path) {
             Ok(_) => Ok(true),
@@ -94,7 +95,7 @@ impl Location {
         .map_err(|error| cannot("use", &self.path, error))
     }
 
-    /// Whether this user may store something in the database, or make it.
+    /// Checks that this user may write to the database, or create it.
     pub(crate) fn check_writable(&self) -> Result<(), StateError> {
         #[cfg(unix)]
         {
@@ -112,26 +113,26 @@ impl Location {
         Ok(())
     }
 
-    /// Whether processes can share a database here.
+    /// Checks that processes can share a database on this mount.
     pub(crate) fn check_mount(&self) -> Result<(), StateError> {
         check_mount(&self.path)
     }
 
-    /// The files that have the names of the database and its companions now.
+    /// The files that currently have the names of the database, its log and its index.
     ///
-    /// They are looked at and never opened: to close a file takes away the locks that SQLite has on it in
-    /// this process.
+    /// Files are never opened here: closing one would release the locks of this process that SQLite
+    /// holds on it.
     pub(crate) fn files(&self) -> Files {
         Files { database: FileId::at(&self.path), log: FileId::at(&self.log), index: FileId::at(&self.index) }
     }
 
-    /// Whether the database is there, and the same file as it was then.
+    /// Whether the database exists, and is the same file as before.
     pub(crate) fn still_has(&self, before: &Files) -> bool {
         let now = self.files().database;
         now.is_some() && now == before.database
     }
 
-    /// When the database file was written, if no new connection has looked at it since.
+    /// Time and length of the database file, if no new connection has checked it since.
     pub(crate) fn unchecked(&self) -> Option<Written> {
         let file = fs::metadata(&self.path).ok()?;
         let written = (file.modified().ok()?, file.len());
@@ -139,18 +140,17 @@ impl Location {
         (checked != Some(written)).then_some(written)
     }
 
-    /// A connection that was opened since has found a database.
+    /// A new connection has found a valid database.
     pub(crate) fn set_checked(&self, written: Written) {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
     }
 
-    /// Takes down which files this process has open.
+    /// Records which files this process has open.
     pub(crate) fn remember(&self, files: Option<Files>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
-    /// Refuses another database beside which the log of the one before lies: SQLite would read them as a
-    /// mixture of both.
+    /// Rejects a replaced database next to the old log: SQLite would mix the two.
     pub(crate) fn check_not_mixed(&self) -> Result<(), StateError> {
         let open = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_some_and(|open| open.are_mixed_with(&self.files())) {
@@ -161,10 +161,10 @@ impl Location {
         Ok(())
     }
 
-    /// Gives the right to make the database, if it is not there. None if it is.
+    /// Grants the right to create the database. `None`: it exists.
     ///
-    /// SQLite by itself needs nobody's leave. But whoever has a deleted database still open has the index of
-    /// its log open, too; a new database must not be given that, and only one may take it away.
+    /// SQLite itself needs no such right. But a process that has a deleted database open also has
+    /// its index open, which the new database must not use, and only one process may remove it.
     pub(crate) fn begin_to_make(&self, timeout: &Patience) -> Result<Option<Making<'_>>, StateError> {
         #[cfg(unix)]
         let lock = self.lock_directory(timeout)?;
@@ -181,8 +181,8 @@ impl Location {
                 _ => {}
             }
         }
-        // SQLite would take away the right of others to write, whatever the umask. A file system that cannot do it leaves
-        // it to SQLite.
+        // SQLite would remove the write permission of others, whatever the umask. If the file
+        // cannot be created here, SQLite creates it.
         let _ = create(&self.path);
         Ok(Some(Making {
             location: self,
@@ -207,7 +207,7 @@ impl Location {
     }
 }
 
-/// The right to make the database, until this is dropped.
+/// The right to create the database, held until dropped.
 #[derive(Debug)]
 pub(crate) struct Making<'a> {
     location: &'a Location,
@@ -216,11 +216,11 @@ pub(crate) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Takes away a database that was begun and could not be used. It must not be open any more.
+    /// Removes a new database that could not be used. It must be closed.
     pub(crate) fn undo(self) {
         let location = self.location;
         let length = |path| fs::metadata(path).map_or(0, |file| file.len());
-        // Nobody has stored anything in it, in the file or in the log.
+        // Neither the file nor the log contains any data.
         if length(&location.path) <= PAGE_BYTES && length(&location.log) == 0 {
             for made in [&location.path, &location.log, &location.index] {
                 let _ = fs::remove_file(made);
@@ -229,7 +229,7 @@ impl Making<'_> {
     }
 }
 
-/// Which files have the names of a database.
+/// The identities of the files of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) database: Option<FileId>,
@@ -238,12 +238,12 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Whether a log is there now, and not that of `before`.
+    /// Whether a log exists now that is not the one of `before`.
     pub(crate) fn have_another_log(&self, before: &Files) -> bool {
         self.log.is_some() && self.log != before.log
     }
 
-    /// Whether `now` is another database beside which the companions of this one still lie.
+    /// Whether `now` is another database next to the log or the index of this one.
     pub(crate) fn are_mixed_with(&self, now: &Files) -> bool {
         let still_there = |before: &Option<FileId>, now| before.is_some() && before == now;
         now.database.is_some()

@@ -1,5 +1,5 @@
-//! An SQLite database as a store: where it is, how it is opened, and transactions on it. What is kept in it,
-//! the store does not know.
+//! An SQLite database as a store: its location, its connections and transactions. The store does
+//! not depend on its contents.
 
 use std::{
     fmt,
@@ -30,36 +30,38 @@ use self::{
 };
 pub use self::{error::Fault, gate::Gate};
 
-/// So many look at the same time: each has a connection, of three open files.
+/// Maximum number of concurrent reads. Each has a connection, of three open files.
 const MAX_READERS: u32 = 16;
 
-/// One SQLite database that processes share. A clone is another handle to the same connection.
+/// One SQLite database that processes share. Clones share the connections.
 #[derive(Clone)]
 pub struct SqliteStore {
     location: Arc<Location>,
-    /// Keeps the threads of this process apart. An async one, so that commands that wait for each other
-    /// occupy no thread.
+    /// Serializes the commands of this process. An async mutex, so that waiting commands block no
+    /// thread.
     write_connection: Arc<Mutex<WriteConnection>>,
     read_permits: Arc<Semaphore>,
     read_pool: Arc<ReadPool>,
 }
 
 impl SqliteStore {
-    /// Begins to open the database at `path`, which need not be there, in a directory that must be.
+    /// Returns a builder for the database at `path`. The directory must exist; the database need
+    /// not.
     pub fn builder(path: impl Into<PathBuf>) -> Builder {
         Builder::new(path.into())
     }
 
-    /// Where the database really is: absolute and without symbolic links.
+    /// The path of the database: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
         self.location.path()
     }
 
-    /// Closes the connections of this store and of its clones, after the commands that run. If no other process has the
-    /// database open, all that was stored is in the database file then, and the `-wal` beside it is gone.
+    /// Closes the connections of this store and of its clones, after the running commands. If no
+    /// other process has the database open, the database file then contains everything, and the
+    /// `-wal` next to it is gone.
     ///
-    /// Call it before the process ends. The next command opens the database again; until then, who watches a queue is
-    /// not notified.
+    /// Call this before the process ends. The next command reopens the database; until then,
+    /// watchers are not notified.
     ///
     /// # Errors
     ///
@@ -67,7 +69,7 @@ impl SqliteStore {
     ///
     /// # Cancel safety
     ///
-    /// Once begun it is carried through.
+    /// Once begun, it is completed.
     pub async fn close(&self) -> Result<(), StateError> {
         let mut write_connection = self.write_connection.clone().lock_owned().await;
         let read_permits = self.read_permits.clone().acquire_many_owned(MAX_READERS).await;
@@ -84,7 +86,7 @@ impl SqliteStore {
     async fn open(options: Builder) -> Result<Self, StateError> {
         blocking(move || {
             let location = Arc::new(Location::find(&options)?);
-            // First, since SQLite leaves a log where it may only look.
+            // Must come first: SQLite leaves a log where it may only read.
             location.check_writable()?;
             let write_connection = Arc::new(Mutex::new(WriteConnection::new(location.clone())));
             let read_pool = Arc::new(ReadPool::new(location.clone()));
@@ -98,23 +100,23 @@ impl SqliteStore {
         .await
     }
 
-    /// Does what may store something, in a transaction on tables that are made first if they are not there.
-    /// It may be tried several times. Once begun it is carried through. What works on tables of another
-    /// version says that they have [`Moved`](Fault::Moved).
+    /// Runs `work`, which may write, in a transaction. Missing tables are created first. `work` may
+    /// run several times. Once begun, it is completed. If the tables have another version, `work`
+    /// must return [`Moved`](Fault::Moved).
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StateError> {
-        // The wait for commands of this process counts too, so that a queue of them does not wait one
-        // time-out each.
+        // Includes the wait for commands of this process, so that a queue of commands does not wait
+        // one time-out each.
         let timeout = self.location.begin_timeout();
         let mut write_connection = self.write_connection.clone().lock_owned().await;
         self.read_pool.opened();
         blocking(move || write_connection.change(component, &timeout, work)).await
     }
 
-    /// The same on a thread that may block.
+    /// As [`change`](Self::change), on a thread that may block.
     pub(crate) fn change_here<T>(
         &self,
         component: &'static Component,
@@ -126,8 +128,8 @@ impl SqliteStore {
         write_connection.change(component, &timeout, work)
     }
 
-    /// Looks at the database on a thread that may block, by a connection that is kept: to open one takes far longer
-    /// than a short look.
+    /// Reads the database on a thread that may block, over a kept connection: opening one takes far
+    /// longer than a short read.
     pub(crate) fn read_here<T>(
         &self,
         component: &'static Component,
@@ -136,7 +138,8 @@ impl SqliteStore {
         self.read_pool.read(component, &self.location.begin_timeout(), work)
     }
 
-    /// The same on a thread of its own, once not too many others of this process do.
+    /// As [`read_here`](Self::read_here), on a thread of its own, with at most [`MAX_READERS`] at a
+    /// time.
     pub(crate) async fn read_pooled<T: Send + 'static>(
         &self,
         component: &'static Component,
@@ -151,7 +154,7 @@ impl SqliteStore {
         .await
     }
 
-    /// Looks for those who watch, on a thread that may block, unless the store is closed. None: it is.
+    /// Reads the database for watchers, on a thread that may block. `None`: the store is closed.
     pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
@@ -160,32 +163,33 @@ impl SqliteStore {
         self.read_pool.read_unless_closed(component, &self.location.begin_timeout(), work)
     }
 
-    /// How long a command waits for others.
+    /// Maximum wait of a command for other users of the database.
     pub(crate) fn lock_timeout(&self) -> Duration {
         self.location.lock_timeout()
     }
 
-    /// What processes pass one at a time.
+    /// The gate that processes pass one at a time.
     pub(crate) fn gate(&self) -> Gate {
         Gate::beside(self.path())
     }
 
-    /// Makes the tables of a component, or brings them up to date, in the transaction that is open.
+    /// Creates or upgrades the tables of a component, in the open transaction.
     pub(crate) fn upgrade(&self, component: &Component, on: &Connection) -> Result<(), Fault> {
         schema::upgrade(component, on, &self.location)
     }
 
-    /// The error of a fault.
+    /// Converts a fault to an error for the caller.
     pub(crate) fn error_of(&self, fault: Fault) -> StateError {
         fault.into_error(&self.location)
     }
 
-    /// The error of a command that waited too long for others.
+    /// The error of a command whose lock timeout has passed.
     pub(crate) fn held_too_long(&self) -> StateError {
         held_too_long(&self.location)
     }
 
-    /// Looks at the database, once not too many others of this process do. None: there are no such tables.
+    /// Reads the database, with at most [`MAX_READERS`] at a time. `None`: there are no such
+    /// tables.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         component: &'static Component,

@@ -1,12 +1,11 @@
-//! The tables of a component that is kept in a database: what version of them there is, and how they are
-//! made.
+//! The version and the migrations of a component's tables.
 
 use interval_queue_store::{Component, Found, files::Patience};
 use rusqlite::Connection;
 
 use super::{database::begin, error::Fault, location::Location};
 
-/// The version of the tables that are there; none: 0.
+/// The version of the existing tables. 0: there are none.
 pub(crate) fn version(
     component: &Component,
     connection: &Connection,
@@ -28,7 +27,7 @@ pub(crate) fn version(
     Ok(component.version(&found)?)
 }
 
-/// Brings the tables up to date, all at once.
+/// Upgrades the tables in a transaction.
 pub(crate) fn migrate(
     component: &Component,
     connection: &Connection,
@@ -40,13 +39,13 @@ pub(crate) fn migrate(
     transaction.commit().map_err(Fault::Commit)
 }
 
-/// The same in the transaction that is open.
+/// Upgrades the tables in the open transaction.
 pub(crate) fn upgrade(
     component: &Component,
     connection: &Connection,
     location: &Location,
 ) -> Result<(), Fault> {
-    // Somebody else may have done so meanwhile.
+    // Another process may have upgraded them in the meantime.
     let Some(steps) = component.steps(version(component, connection, location)?) else { return Ok(()) };
     Ok(connection.execute_batch(&steps)?)
 }

@@ -1,4 +1,4 @@
-//! Stored tasks in tables: many commands a transaction.
+//! Stored tasks in tables. Many commands share a transaction.
 
 use std::{
     fmt,
@@ -40,14 +40,15 @@ pub static TASKS: Component = Component {
     grants: "the right to write to the file",
 };
 
-/// A thread needs so long at most to come to a command that need not wait.
+/// Minimum wait for a reply: the writer thread may need this long to start a command, even without
+/// contention.
 const MIN_COMMAND_TIMEOUT: Duration = Duration::from_millis(250);
 
 type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Stored tasks in one SQLite database that processes share. See the [crate's documentation](crate).
 ///
-/// Cloning gives another handle to the same connection. One per process and database is enough; commands of one handle
+/// Clones share the connection. One per process and database is enough. Commands of one handle
 /// share transactions.
 #[derive(Clone)]
 pub struct SqliteTasks {
@@ -55,7 +56,7 @@ pub struct SqliteTasks {
     writer: Writer,
 }
 
-/// What a handle and the thread that stores have in common.
+/// Shared by a handle and its writer thread.
 pub(crate) struct Shared {
     store: SqliteStore,
     clock: Clock,
@@ -68,38 +69,38 @@ impl SqliteTasks {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
+    /// As [`Builder::open`](crate::Builder::open) and [`on`](Self::on).
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::on(&SqliteStore::builder(path).open().await?).await
     }
 
-    /// The tasks in a database. If it is not there, or has no tables of tasks, the first command that stores makes
-    /// them, so that a look leaves nothing behind.
+    /// Opens the tasks of a database. If the database or its tables of tasks are missing, the first
+    /// command that stores something creates them; reads create nothing.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out.
+    /// Each error names the path and a remedy.
     ///
     /// | kind | why |
     /// |---|---|
     /// | `Damaged` | the database is corrupt |
-    /// | `Foreign` | the file is no SQLite database, or a table `interval_queue_task` in it is somebody else's |
+    /// | `Foreign` | the file is no SQLite database, or its table `interval_queue_task` has another owner |
     /// | `NewerVersion` | a newer version of this software made the tables |
     /// | `Unsupported` | a network mount, or a file mounted by itself |
-    /// | `Unreachable` | somebody else held the database too long, the file system failed, or no thread can be started |
+    /// | `Unreachable` | another process held the database too long, the file system failed, or no thread can be started |
     ///
     /// # Cancel safety
     ///
-    /// It changes nothing, but what SQLite recovers after a crash.
+    /// It changes nothing, except what SQLite recovers after a crash.
     pub async fn on(store: &SqliteStore) -> Result<Self, StateError> {
         Self::with_clock(store, || Micros::new(clock::host())).await
     }
 
-    /// The same by another clock than the host's, for tests.
+    /// As [`on`](Self::on), with another clock than the host's, for tests.
     ///
     /// # Errors
     ///
-    /// Those of [`on`](Self::on).
+    /// As [`on`](Self::on).
     #[doc(hidden)]
     pub async fn with_clock(
         store: &SqliteStore,
@@ -111,7 +112,7 @@ impl SqliteTasks {
         Ok(Self { writer: Writer::start(shared.clone())?, shared })
     }
 
-    /// Where the database really is: absolute and without symbolic links.
+    /// The path of the database: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
         self.shared.store.path()
     }
@@ -120,14 +121,15 @@ impl SqliteTasks {
     ///
     /// # Errors
     ///
-    /// Those of [`SqliteStore::close`].
+    /// As [`SqliteStore::close`].
     pub async fn close(&self) -> Result<(), StateError> {
         self.shared.store.close().await
     }
 }
 
 impl Shared {
-    /// Carries a command out in the transaction that is open. Its reply, and the number of the news if there is some.
+    /// Runs a command in the open transaction. Returns the reply, and the number of the
+    /// notification if watchers must be notified.
     fn carry_out(
         &self,
         on: &Connection,
@@ -140,19 +142,19 @@ impl Shared {
     }
 }
 
-/// Whether the tables are still those that were opened.
+/// Checks that the tables still have the version of this program.
 fn check_version(on: &Connection) -> Result<(), Fault> {
     let version: i64 = on
         .prepare_cached("SELECT version FROM interval_queue_task_schema")?
         .query_row([], |row| row.get(0))?;
-    // Another version of this software has changed them.
+    // Another version of this software has migrated them.
     if version == TASKS.known() as i64 { Ok(()) } else { Err(Fault::Moved) }
 }
 
 /// # Cancel safety
 ///
-/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
-/// waits for others is not begun.
+/// A command that has begun is completed, even if its future is dropped. A command that still waits
+/// for others is not begun.
 #[async_trait]
 impl TaskStore for SqliteTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -165,11 +167,11 @@ impl TaskStore for SqliteTasks {
         let wait_timeout = self.shared.store.lock_timeout().max(MIN_COMMAND_TIMEOUT);
         let answer = match timeout(wait_timeout, &mut answer).await {
             Ok(answer) => answer,
-            // Nobody carries it out any more.
+            // Claimed before the thread could begin it: it will not run.
             Err(_) if !claimed.swap(true, Ordering::Relaxed) => {
                 return Err(self.shared.store.held_too_long());
             }
-            // The thread that has begun has a patience of its own.
+            // The thread has begun, and has a time-out of its own.
             Err(_) => answer.await,
         };
         match answer {
@@ -209,7 +211,7 @@ impl SqliteTasks {
         let (shared, queue) = (self.shared.clone(), queue.clone());
         let (of, asked) = (queue.clone(), command.clone());
         let read = move |on: &Connection| {
-            // All that it looks at is of one instant.
+            // All rows are read from one snapshot.
             let _transaction = on.unchecked_transaction()?;
             check_version(on)?;
             Ok(shared.carry_out(on, &of, &asked)?.0)

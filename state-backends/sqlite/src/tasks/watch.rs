@@ -1,9 +1,10 @@
-//! Watching queues for news: within the process as they are stored; of other processes the operating system says that
-//! the log was written to, and a look says whether a queue has news.
+//! Watches queues for notifications. Commands of this process notify directly. For other processes,
+//! the operating system reports writes to the log, and a read of one number per queue shows which
+//! queues were notified.
 //!
-//! The alternative is to ask SQLite's `data_version` every millisecond, which costs each watcher of a quiet database a
-//! thousand looks a second. This way it costs none. `cargo bench --bench tasks -- --only pickup` measures how soon an
-//! `add` is noticed.
+//! The alternative, polling SQLite's `data_version` every millisecond, would cost each watcher of a
+//! quiet database a thousand reads a second. This way costs none. To measure the delay of an `add`,
+//! run `cargo bench --bench tasks -- --only pickup`.
 
 use std::{
     collections::HashMap,
@@ -30,25 +31,25 @@ use tokio::sync::watch::Sender;
 use super::{TASKS, check_version};
 use crate::{SqliteStore, store::Fault};
 
-/// The least time between two looks: other queues of the database may be busy.
+/// Minimum time between two checks: other queues of the database may be busy.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Those who watch queues of a database.
+/// The watchers of the queues of a database.
 pub(super) struct Watchers {
     store: SqliteStore,
     queues: Mutex<HashMap<QueueName, Watched>>,
-    /// That of the log, as long as somebody watches.
+    /// The file watcher of the log, kept by the streams.
     log: Mutex<Weak<RecommendedWatcher>>,
 }
 
 struct Watched {
-    /// The last that was seen. `None`: nobody has looked yet.
+    /// The number of the last notification seen. `None`: not read yet.
     last_seen: Option<i64>,
     sender: Sender<()>,
 }
 
 impl Watched {
-    /// Notifies unless these news are known.
+    /// Notifies the watchers, unless the number is known.
     fn notify_if_new(&mut self, number: i64) {
         if self.last_seen.replace(number).is_some_and(|before| before != number) {
             self.sender.send_replace(());
@@ -56,7 +57,7 @@ impl Watched {
     }
 }
 
-/// Queues, each with the news that were seen last.
+/// Queues with the number of the last notification seen.
 type Snapshot = Vec<(QueueName, Option<i64>)>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -75,12 +76,12 @@ impl Watchers {
             let log = watchers.listen()?;
             let receiver = {
                 let mut queues = locked(&watchers.queues);
-                // Otherwise queues that nobody watches any more would gather.
+                // Removes queues without watchers.
                 queues.retain(|_, watched| !watched.sender.is_closed());
                 let new = || Watched { last_seen: None, sender: Sender::new(()) };
                 queues.entry(queue.clone()).or_insert_with(new).sender.subscribe()
             };
-            // What is stored from here on differs from this.
+            // Later notifications have a higher number.
             let snapshot = watchers.snapshot();
             let all = watchers.store.read_here(&TASKS, notification_numbers(&snapshot))?;
             watchers.compare(&snapshot, all);
@@ -93,19 +94,19 @@ impl Watchers {
         .await
     }
 
-    /// A transaction of this process has stored these news of a queue.
+    /// Reports a notification that this process has stored.
     pub(super) fn notify_if_new(&self, queue: &QueueName, number: i64) {
         if let Some(watched) = locked(&self.queues).get_mut(queue) {
             watched.notify_if_new(number);
         }
     }
 
-    /// The watched queues, with the news that were seen last.
+    /// The watched queues with the number of the last notification seen.
     fn snapshot(&self) -> Snapshot {
         locked(&self.queues).iter().map(|(queue, watched)| (queue.clone(), watched.last_seen)).collect()
     }
 
-    /// Looks at all queues that are watched, unless the store is closed.
+    /// Reads the numbers of all watched queues, unless the store is closed.
     fn check(&self) -> Result<(), StateError> {
         let snapshot = self.snapshot();
         if let Some(all) = self.store.read_unless_closed(&TASKS, notification_numbers(&snapshot))? {
@@ -114,10 +115,11 @@ impl Watchers {
         Ok(())
     }
 
-    /// Takes in what a look has read that began when these news were `known`. `None`: there are no tables.
+    /// Notifies the queues whose number has changed since `snapshot`, which must precede the read.
+    /// `None`: there are no tables.
     ///
-    /// If this process has stored something meanwhile, what the look has read may be older, and is dropped: that
-    /// write causes another look.
+    /// If this process has stored a notification since the snapshot, the read may be older and is
+    /// ignored for that queue: the write causes another check.
     fn compare(&self, snapshot: &Snapshot, all: Option<Vec<Option<i64>>>) {
         let all = all.unwrap_or_else(|| vec![None; snapshot.len()]);
         let mut queues = locked(&self.queues);
@@ -128,13 +130,13 @@ impl Watchers {
         }
     }
 
-    /// The watcher of the log.
+    /// The file watcher of the log, shared by all streams.
     fn listen(self: &Arc<Self>) -> Result<Arc<RecommendedWatcher>, StateError> {
         let mut shared = locked(&self.log);
         if let Some(watcher) = shared.upgrade() {
             return Ok(watcher);
         }
-        // One place: however much is written during a look, there is one more look.
+        // Capacity 1: any number of writes during a check causes one more check.
         let (sender, receiver) = sync_channel(1);
         let path = self.store.path();
         let watcher = Arc::new(watcher(path, sender).map_err(|error| cannot_watch(path, error))?);
@@ -150,7 +152,7 @@ impl Watchers {
         Ok(watcher)
     }
 
-    /// Nobody is told any more; the next watcher starts over.
+    /// Ends all streams. The next watcher starts over.
     fn end(&self) {
         *locked(&self.log) = Weak::new();
         locked(&self.queues).clear();
@@ -168,19 +170,19 @@ fn notification_numbers(queues: &Snapshot) -> impl Fn(&Connection) -> Result<Vec
     }
 }
 
-/// What was told by the operating system.
+/// An event of the file system.
 enum LogEvent {
-    /// Something may have been written.
+    /// The database or its log may have been written.
     Written,
-    /// The directory is gone.
+    /// The directory was removed.
     Gone,
 }
 
-/// When it is looked again after something was told, in microseconds. The log is written before the commit, which is
-/// seen only when it was flushed, and nothing tells of that.
+/// Delays of further checks after an event, in microseconds. The log is written before the commit,
+/// which becomes visible only after the flush, without an event.
 const RECHECK_MICROS: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
 
-/// Looks whenever something was told, and some times after it, until the watcher is dropped.
+/// Checks after each event and some times later, until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
     let mut checks = RECHECK_MICROS.len();
     loop {
@@ -192,7 +194,7 @@ fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
         let is_gone = match event {
             Ok(LogEvent::Gone) => true,
             Err(RecvTimeoutError::Disconnected) => return,
-            // A directory whose files are open is gone, and nothing else tells.
+            // The removal of a directory with open files causes no other event.
             Ok(LogEvent::Written) | Err(RecvTimeoutError::Timeout) => {
                 checks = if event.is_ok() { 0 } else { checks + 1 };
                 watchers.check().is_err_and(|error| error.kind() == StateErrorKind::NotFound)
@@ -204,21 +206,21 @@ fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
     }
 }
 
-/// Watches the directory, since the log may be missing yet, and comes and goes.
+/// Watches the directory, since the log may be missing, and is created and removed.
 fn watcher(database: &Path, sender: SyncSender<LogEvent>) -> notify::Result<RecommendedWatcher> {
-    // The system tells of the end of a directory once nobody has a file of it open, as all have the gate: that it is
-    // removed is told at once.
+    // The removal of a directory is reported only after all its files are closed, and all processes
+    // have the gate open. The removal of the gate is reported immediately.
     let names = [database.to_owned(), beside(database, "-wal"), beside(database, "-gate")];
     let names = names.map(|path| path.file_name().map(OsStr::to_owned));
     let watched = directory(database).to_owned();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| match event {
         Ok(event) if is_end(&event, &watched) => _ = sender.send(LogEvent::Gone),
         Ok(event) if !concerns(&event, &names) => {}
-        // After an error something may have been missed.
+        // After an error, events may have been lost.
         _ => {
             let _ = sender.try_send(LogEvent::Written);
-            // A commit writes many times. The system makes one event of what is written meanwhile, and this thread is
-            // not woken for each.
+            // A commit writes many times. During this pause the system merges its events, and the
+            // thread does not wake for each.
             thread::sleep(MIN_CHECK_INTERVAL);
         }
     })?;
@@ -226,13 +228,13 @@ fn watcher(database: &Path, sender: SyncSender<LogEvent>) -> notify::Result<Reco
     Ok(watcher)
 }
 
-/// Whether the directory was removed or has another name, so that no more will come.
+/// Whether the directory was removed or renamed, so that no further events will come.
 fn is_end(event: &Event, directory: &Path) -> bool {
     let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     gone && event.paths.iter().any(|path| path == directory)
 }
 
-/// Whether something may have been written to a file of one of these names, or put in its place.
+/// Whether one of these files may have been written or replaced.
 fn concerns(event: &Event, names: &[Option<std::ffi::OsString>]) -> bool {
     let is_one = event.paths.iter().any(|path| names.iter().any(|name| path.file_name() == name.as_deref()));
     event.need_rescan() || (is_one && !matches!(event.kind, EventKind::Access(_)))
@@ -241,7 +243,7 @@ fn concerns(event: &Event, names: &[Option<std::ffi::OsString>]) -> bool {
 fn cannot_watch(path: &Path, error: notify::Error) -> StateError {
     let is_limit = match &error.kind {
         ErrorKind::MaxFilesWatch => true,
-        // EMFILE: so many watchers of this user, or open files of this process.
+        // EMFILE: the limit of watchers of this user, or of open files of this process.
         ErrorKind::Io(error) => error.raw_os_error() == Some(24),
         _ => false,
     };

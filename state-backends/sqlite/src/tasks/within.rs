@@ -1,4 +1,4 @@
-//! Commands as part of a transaction of the application, on a connection of its own.
+//! Commands within a transaction of the application, on its own connection.
 
 use std::path::Path;
 
@@ -10,13 +10,14 @@ use rusqlite::{Connection, ErrorCode, ffi};
 use super::{SqliteTasks, TASKS, Tables, check_version};
 use crate::store::{Fault, code, is_busy};
 
-/// It changes nothing and takes the right to write: what is found stays true, and the time is read after it.
+/// Changes nothing and takes the write lock, so that later reads stay valid. The clock is read
+/// afterwards.
 const LOCK: &str = "UPDATE interval_queue_task_schema SET version = version WHERE only_row = 0";
 
 impl SqliteTasks {
-    /// Adds tasks within a transaction of the application, which begins and ends it on a connection of its
-    /// own: they are there once it commits, together with the application's rows, or never. Workers are
-    /// nudged by the commit. What became of each task is told in their order.
+    /// Adds tasks within a transaction of the application, on its own connection. They are stored
+    /// if it commits, together with the application's rows, and only then. Workers are notified by
+    /// the commit. Returns the outcome for each task, in the order of `add`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -40,17 +41,18 @@ impl SqliteTasks {
     /// # }
     /// ```
     ///
-    /// It blocks the thread like any other statement, for as long as the connection's own `busy_timeout` says.
+    /// Blocks the thread like any other statement, for at most the `busy_timeout` of the
+    /// connection.
     ///
     /// # Errors
     ///
-    /// The transaction is then as it was before the call, unless SQLite had to roll it back.
+    /// After an error the transaction is as before the call, unless SQLite had to roll it back.
     ///
     /// | kind | why |
     /// |---|---|
-    /// | `Invalid` | a task that cannot be, the connection is in no transaction, or its main database is another file |
-    /// | `NotFound`, `Conflict` | an upstream that is not there, a unique name that is taken, an id that was sent long ago |
-    /// | `Unreachable` | others write, or have written since this transaction began to read: roll back, and begin again |
+    /// | `Invalid` | an invalid task, a connection without a transaction, or with another main database |
+    /// | `NotFound`, `Conflict` | a missing upstream, a unique name in use, or an id that was sent long ago |
+    /// | `Unreachable` | other processes write, or have written since this transaction began to read: roll back and retry |
     pub fn add_within(
         &self,
         transaction: &Connection,
@@ -61,17 +63,17 @@ impl SqliteTasks {
         self.within(transaction, queue, |rows, now| rules::apply(rows, now, &command))?.added()
     }
 
-    /// Ends the run of a task within a transaction of the application: the effects of the run that the transaction
-    /// stores, and the end, are there together or not at all, so that each task has its effects exactly once. The
-    /// outcome is [`Done`](interval_queue_task_contract::Outcome::Done) or
+    /// Completes the run of a task within a transaction of the application. The effects of the run
+    /// and its end are stored together or not at all, so each task has its effects exactly once.
+    /// The outcome is [`Done`](interval_queue_task_contract::Outcome::Done) or
     /// [`Failed`](interval_queue_task_contract::Outcome::Failed).
     ///
-    /// What waits for the task or its key goes on with the next step of a worker.
+    /// Tasks that wait for this task or its key continue with the next poll of a worker.
     ///
     /// # Errors
     ///
-    /// As [`add_within`](Self::add_within), and [`Superseded`](StateErrorKind::Superseded) if the token of the run is
-    /// not in force any more, or the task was cancelled while it ran: roll back.
+    /// As [`add_within`](Self::add_within), and [`Superseded`](StateErrorKind::Superseded) if the
+    /// token of the run is no longer valid, or if the task was cancelled during the run: roll back.
     pub fn complete_within(
         &self,
         transaction: &Connection,
@@ -82,7 +84,7 @@ impl SqliteTasks {
         self.within(transaction, queue, |rows, now| rules::complete_within(rows, now, worker, completion))
     }
 
-    /// Carries something out in the transaction that is open, which is left as it was after an error.
+    /// Runs `work` in the open transaction, which stays as before after an error.
     fn within<T>(
         &self,
         on: &Connection,
@@ -100,7 +102,7 @@ impl SqliteTasks {
             Ok(done)
         });
         if done.is_err() {
-            // After some errors SQLite has rolled the whole transaction back.
+            // After some errors SQLite has already rolled back the whole transaction.
             let _: Result<(), Fault> = run("ROLLBACK TO interval_queue_within");
         }
         let released = run("RELEASE interval_queue_within");
@@ -109,7 +111,7 @@ impl SqliteTasks {
         Ok(done)
     }
 
-    /// Refuses a connection whose commit would not be that of the tasks.
+    /// Rejects a connection whose commit would not commit the tasks.
     fn check_connection(&self, on: &Connection) -> Result<(), StateError> {
         let wrong = |text| Err(StateError::new(StateErrorKind::Invalid, text));
         if on.is_autocommit() {
@@ -129,7 +131,7 @@ impl SqliteTasks {
         Ok(())
     }
 
-    /// Takes the right to write, on tables that are made if they are not there.
+    /// Takes the write lock, and creates missing tables.
     fn lock(&self, on: &Connection) -> Result<(), Fault> {
         let locked = on.prepare_cached(LOCK).and_then(|mut lock| lock.execute([]));
         match locked.map_err(Fault::from).and_then(|_| check_version(on)) {
@@ -161,7 +163,7 @@ impl SqliteTasks {
     }
 }
 
-/// Whether there are no tables yet.
+/// Whether the tables are missing.
 fn is_missing(error: &rusqlite::Error) -> bool {
     code(error) == Some(ErrorCode::Unknown)
 }

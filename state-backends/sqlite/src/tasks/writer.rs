@@ -1,5 +1,5 @@
-//! The thread that stores: it carries out all commands that wait, in one transaction, and answers them once that is
-//! committed.
+//! The writer thread: runs all waiting commands in one transaction, and sends their replies after
+//! the commit.
 
 use std::{
     any::Any,
@@ -23,28 +23,29 @@ use crate::{
     store::{Fault, Gate},
 };
 
-/// About so many tasks are spoken of in one transaction, so that other processes need not wait for long.
+/// Approximate number of tasks in the commands of one transaction. Limits the wait of other
+/// processes.
 const MAX_BATCH_TASKS: usize = 4_000;
 
-/// A reply, or what a panic has left.
+/// A reply, or the payload of a panic.
 type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
 
-/// One command, and who waits for it.
+/// A command, and the channel of its reply.
 pub(super) struct Request {
     pub(super) queue: QueueName,
     pub(super) command: Command,
-    /// By whoever carries it out, or gives it up.
+    /// Set by the thread that starts the command, or by the caller that gives it up.
     pub(super) claimed: Arc<AtomicBool>,
     pub(super) reply: oneshot::Sender<Answer>,
 }
 
 impl Request {
-    /// Whether it is to be carried out, from now on by whoever has asked.
+    /// Whether to run the command. Claims it for the thread.
     fn claim(&self) -> bool {
         !self.reply.is_closed() && !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// About how many tasks it speaks of.
+    /// Approximate number of tasks that the command touches.
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => 1 + add.tasks.len(),
@@ -55,12 +56,12 @@ impl Request {
     }
 }
 
-/// Where commands are handed to the thread. It ends once all of these are gone.
+/// Sends commands to the thread, which ends once all clones are dropped.
 #[derive(Clone)]
 pub(super) struct Writer(Sender<Request>);
 
 impl Writer {
-    /// A thread of its own and not one of the runtime's, which would wait at its end for one that waits for other
+    /// A thread of its own: the runtime would wait at its end for a thread that waits for other
     /// processes.
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
@@ -92,7 +93,7 @@ impl Thread {
     fn run(mut self) {
         while let Ok(first) = self.requests.recv() {
             self.gate.pass();
-            // Those that came during the wait go along.
+            // Includes the commands that came during the wait.
             let batch = self.batch(first);
             let answers = if batch.is_empty() { Vec::new() } else { self.carry_out(&batch) };
             self.gate.leave();
@@ -102,7 +103,7 @@ impl Thread {
         }
     }
 
-    /// What is carried out now.
+    /// The next commands to run, up to [`MAX_BATCH_TASKS`].
     fn batch(&self, first: Request) -> Vec<Request> {
         let mut weight = 0;
         let mut batch = Vec::new();
@@ -124,14 +125,14 @@ impl Thread {
         };
         match answers {
             Ok(answers) => answers.into_iter().map(|answer| self.notify(answer)).collect(),
-            // The commit failed, or nobody gets at the database.
+            // The commit failed, or the database stayed locked.
             Err(error) if error.is_retryable() => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
-            // One command of them fails in SQLite itself: it is not to take the others with it.
+            // One of the commands fails in SQLite itself, and must not affect the others.
             Err(_) => batch.iter().map(|request| self.carry_out_single(request)).collect(),
         }
     }
 
-    /// In a transaction of its own, which is undone as a whole.
+    /// Runs a command in a transaction of its own.
     fn carry_out_single(&self, request: &Request) -> Answer {
         let change = |on: &Connection| {
             check_version(on)?;
@@ -141,7 +142,7 @@ impl Thread {
         self.notify(Ok(changed.map(|(reply, notification)| (request, reply, notification))))
     }
 
-    /// One after the other, each of which can be undone alone.
+    /// Runs the commands one after the other, each under a savepoint.
     fn carry_out_batch<'r>(&self, on: &Connection, batch: &'r [Request]) -> Result<Vec<Executed<'r>>, Fault> {
         check_version(on)?;
         let run = |sql| on.prepare_cached(sql)?.execute([]);
@@ -163,7 +164,7 @@ impl Thread {
         batch.iter().map(carry_out_one).collect()
     }
 
-    /// Tells those of this process who watch, now that it is stored.
+    /// Notifies the watchers of this process after the commit.
     fn notify(&self, executed: Executed<'_>) -> Answer {
         Ok(executed?.map(|(request, reply, notification)| {
             if let Some(notification) = notification {
@@ -174,5 +175,6 @@ impl Thread {
     }
 }
 
-/// A command that is stored, with its reply and its news; or an error; or what a panic has left.
+/// A stored command with its reply and the number of its notification, or an error, or the payload
+/// of a panic.
 type Executed<'r> = Result<Result<(&'r Request, Reply, Option<i64>), StateError>, Box<dyn Any + Send>>;

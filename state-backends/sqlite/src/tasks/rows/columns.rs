@@ -1,4 +1,4 @@
-//! The columns of a task: how each is written, and how a row is read.
+//! The columns of a task: how they are written and read.
 
 use std::sync::LazyLock;
 
@@ -16,10 +16,10 @@ pub(super) struct Column {
     bind: fn(&mut Statement<'_>, usize, &Task) -> rusqlite::Result<()>,
 }
 
-/// `column: field => what is stored`.
+/// `column: field => stored value`.
 macro_rules! columns {
     ($task:ident; $($name:ident: $($field:ident).+ => $value:expr,)*) => {
-        /// All columns of a task but its queue, its payload and its result, in the order in which they are selected.
+        /// All columns of a task except queue, payload and result, in the order of [`SELECTED`].
         pub(super) static COLUMNS: &[Column] = &[$(Column {
             name: stringify!($name),
             differs: |one, other| one.$($field).+ != other.$($field).+,
@@ -85,12 +85,12 @@ fn until(until: Until) -> &'static str {
     }
 }
 
-/// A list as JSON; none: it is empty.
+/// A list as JSON. `None`: the list is empty.
 fn some<T: serde::Serialize>(list: &[T]) -> rusqlite::Result<Option<String>> {
     (!list.is_empty()).then(|| json(list)).transpose()
 }
 
-/// What is selected of a task: its number, and all columns.
+/// The select list of a task: its number, and all columns.
 pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     let mut names = "number".to_owned();
     for column in COLUMNS {
@@ -100,29 +100,29 @@ pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     names
 });
 
-/// Inserts a task: its queue, its payload and all columns.
+/// Inserts a task. Parameters: the queue, the payload and all columns.
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     let names: String = COLUMNS.iter().map(|column| format!(", {}", column.name)).collect();
     let values: String = (0..COLUMNS.len()).map(|n| format!(", ?{}", n + 3)).collect();
     format!("INSERT INTO interval_queue_task (queue, payload{names}) VALUES (?1, ?2{values})")
 });
 
-/// Binds all columns from this parameter on.
+/// Binds all columns, starting at parameter `first`.
 pub(super) fn bind_all(statement: &mut Statement<'_>, first: usize, task: &Task) -> rusqlite::Result<()> {
     COLUMNS.iter().enumerate().try_for_each(|(n, column)| (column.bind)(statement, first + n, task))
 }
 
-/// Which columns of two tasks differ, a bit for each.
+/// The columns in which two tasks differ, as a bit mask.
 pub(super) fn differing(before: &Task, after: &Task) -> u64 {
     let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
     COLUMNS.iter().enumerate().map(differs).sum()
 }
 
-/// The bit behind those of all columns: the result.
+/// The bit of the result, above the bits of the columns.
 pub(super) const RESULT: u64 = 1 << 63;
 
-/// Sets these columns alone, since SQLite goes through every index that has one of them: each is a parameter from the
-/// second on.
+/// Updates only the columns of a bit mask, since SQLite updates every index with one of the
+/// columns. Parameters: the number, then the columns.
 pub(super) fn update(mask: u64) -> String {
     let result = (mask & RESULT != 0).then_some("result");
     let names = marked(mask).map(|column| column.name).chain(result);
@@ -130,7 +130,7 @@ pub(super) fn update(mask: u64) -> String {
     format!("UPDATE interval_queue_task SET {} WHERE number = ?1", set.join(", "))
 }
 
-/// Binds these columns from the second parameter on. The one behind them.
+/// Binds the columns of a bit mask, starting at the second parameter. Returns the next parameter.
 pub(super) fn bind_marked(statement: &mut Statement<'_>, mask: u64, task: &Task) -> rusqlite::Result<usize> {
     let mut next = 2;
     for column in marked(mask) {
@@ -144,7 +144,7 @@ fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
 }
 
-/// The number and the task of a row of [`SELECTED`] columns.
+/// Reads the number and the task of a row with the columns [`SELECTED`].
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
     let reader = &mut RowReader::of(row);
     let (number, id) = (reader.int()?, reader.named("no task id")?);
@@ -190,7 +190,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
         progress: reader.json()?,
         ended: {
             let ended = reader.some_micros()?;
-            // A row that says both would be told of for ever.
+            // Such a row would be reported as ended forever.
             if ended.is_some() != state.is_ended() {
                 return Err(reader.bad(&format!("not what a task has that is {state}")));
             }

@@ -73,7 +73,7 @@ impl Tables<'_> {
         self.all(sql, (queue, up.to_string(), after, most), read)
     }
 
-    /// Those that [are untold](Edge::is_untold).
+    /// Edges from a task with [pending notifications](Edge::is_unnotified), by downstream.
     pub(super) fn unnotified_downstreams(
         &mut self,
         up: TaskId,
@@ -90,7 +90,7 @@ impl Tables<'_> {
              ORDER BY generation, down LIMIT ?3"
         );
         let mut unnotified = self.all(open, (queue, up.to_string(), most), read)?;
-        // None is held in an earlier life before the first one.
+        // No edge is held in an earlier generation than the first.
         if generation > 0 {
             unnotified.extend(self.all(held, (queue, up.to_string(), most, generation), read)?);
         }

@@ -1,5 +1,5 @@
-//! What the rules ask for, in SQL. Each look names its index: who carries out `ANALYZE` changes no plan, and a
-//! condition that would hide a partial index is an error.
+//! The reads and writes of the rules, in SQL. Each lookup names its index, so `ANALYZE` changes no
+//! plan, and a condition that does not fit a partial index is an error.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -25,7 +25,7 @@ use self::{
 };
 use crate::store::Fault;
 
-/// The statement that selects tasks so.
+/// A statement that selects tasks.
 macro_rules! tasks {
     ($rest:literal) => {{
         static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {

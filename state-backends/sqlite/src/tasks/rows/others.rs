@@ -1,4 +1,4 @@
-//! The rows of a queue beside its tasks: itself, its workers, kinds, keys, schedules and counts.
+//! All other rows of a queue: the queue itself, workers, kinds, keys, schedules and counts.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -106,7 +106,7 @@ fn read_schedule(row: &Row<'_>) -> Result<Schedule, Fault> {
     })
 }
 
-/// What is found by its name.
+/// Tables whose rows are deleted by name.
 pub(super) enum Others {
     Worker,
     Key,
@@ -168,7 +168,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Forgets what has this name.
+    /// Deletes the row with this name.
     pub(super) fn forget(&mut self, what: Others, name: &str) -> Result<(), Fault> {
         let sql = match what {
             Others::Worker => "DELETE FROM interval_queue_task_worker WHERE queue = ?1 AND worker = ?2",

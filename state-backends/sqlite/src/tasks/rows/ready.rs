@@ -1,4 +1,4 @@
-//! The most urgent tasks of several kinds and priorities, and tasks that a selector selects.
+//! Lookups of the most urgent tasks, and of tasks by a selector.
 
 use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
 
@@ -11,8 +11,8 @@ use super::{
 use crate::store::Fault;
 
 impl Tables<'_> {
-    /// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
-    /// found one behind the other, and their tasks are merged.
+    /// The index orders the tasks of each kind and priority. There are few such pairs: they are
+    /// found one after the other, and their tasks are merged.
     pub(super) fn most_urgent(
         &mut self,
         kinds: &[Kind],
@@ -48,8 +48,8 @@ impl Tables<'_> {
         Ok(tasks)
     }
 
-    /// The kinds and priorities of which something is ready. Two statements, one for the next priority of a kind and
-    /// one for the next kind: one that compares both at once goes through all tasks of the pair that it begins with.
+    /// The kinds and priorities with ready tasks. One statement finds the next priority of a kind,
+    /// another the next kind: a comparison of both at once would scan all tasks of the first pair.
     fn pairs(&self, queue: i64, kinds: &[Kind], at_least: Option<i32>) -> Result<Vec<(String, i64)>, Fault> {
         let next_kind = "SELECT kind, priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
                          WHERE queue = ?1 AND state = 'ready' AND kind > ?2 ORDER BY kind, priority LIMIT 1";
@@ -57,7 +57,7 @@ impl Tables<'_> {
                              WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority > ?3 ORDER BY priority LIMIT 1";
         let least = at_least.map_or(i64::MIN, i64::from);
         let mut pairs = Vec::new();
-        // In front of all, since no kind is empty.
+        // Sorts before all kinds, since no kind is empty.
         let mut behind = String::new();
         let pair = |row: &rusqlite::Row<'_>| {
             let reader = &mut RowReader::of(row);
@@ -80,7 +80,7 @@ impl Tables<'_> {
         Ok(pairs)
     }
 
-    /// Goes through the tasks by id, or to the ids that are given.
+    /// Selects tasks in the order of their ids.
     pub(super) fn selected(
         &mut self,
         selector: &Selector,
@@ -134,7 +134,7 @@ impl Tables<'_> {
         self.tasks(sql, params)
     }
 
-    /// An instant or a length of time; none: there is no row.
+    /// An instant or a duration. `None`: there is no row.
     pub(super) fn some_instant(
         &self,
         sql: &str,

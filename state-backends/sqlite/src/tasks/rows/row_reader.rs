@@ -1,4 +1,4 @@
-//! The cells of a row, read one after the other: a value that cannot be used is an error that names row and column.
+//! Reads the values of a row in order. Errors name the row and the column.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::store::Fault;
 
-/// Reads a row from its first column on.
+/// Reads a row, starting at its first column.
 pub(super) struct RowReader<'r> {
     row: &'r Row<'r>,
     next: usize,
@@ -24,7 +24,7 @@ impl<'r> RowReader<'r> {
         Ok(self.row.get_ref(self.next - 1)?)
     }
 
-    /// The error of the column that was read last.
+    /// An error about the last column that was read.
     pub(super) fn bad(&self, what: &str) -> Fault {
         let statement: &rusqlite::Statement<'_> = self.row.as_ref();
         let column = statement.column_name(self.next - 1).unwrap_or("?");
@@ -37,7 +37,7 @@ impl<'r> RowReader<'r> {
             Ok(ValueRef::Null) => "NULL".to_owned(),
             _ => "its value".to_owned(),
         };
-        // An error of a parser may show all of the value as it is.
+        // The message of a parser may contain the whole value.
         let what: String =
             what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
         let text = format!("column {column}: {shown} is {what}");
@@ -55,7 +55,7 @@ impl<'r> RowReader<'r> {
         Ok(self.int()? != 0)
     }
 
-    /// A number in the range of its type.
+    /// Reads a number, and checks the range of its type.
     pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Fault> {
         let number = self.int()?;
         T::try_from(number).map_err(|_| self.bad("out of range"))
@@ -88,12 +88,12 @@ impl<'r> RowReader<'r> {
         self.some_text()?.ok_or_else(|| self.bad("no text"))
     }
 
-    /// What a text stands for, by the word for it.
+    /// Reads a text and parses it. `what`: the problem that an error states.
     pub(super) fn some<T: FromStr>(&mut self, what: &str) -> Result<Option<T>, Fault> {
         self.some_text()?.map(|text| text.parse().map_err(|_| self.bad(what))).transpose()
     }
 
-    /// What a text must stand for.
+    /// Reads a text that must not be NULL, and parses it.
     pub(super) fn named<T: FromStr>(&mut self, what: &str) -> Result<T, Fault> {
         self.some(what)?.ok_or_else(|| self.bad(what))
     }
@@ -111,12 +111,12 @@ impl<'r> RowReader<'r> {
         parsed.map_err(|error| self.bad(&format!("not as it should be: {error}")))
     }
 
-    /// JSON; none: the default.
+    /// Reads JSON. NULL: the default.
     pub(super) fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T, Fault> {
         Ok(self.some_json()?.unwrap_or_default())
     }
 
-    /// A word of a small set, as JSON would have it in quotes.
+    /// Reads a text as a JSON string, such as the name of an enum's variant.
     pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Fault> {
         let word = |text: &str| {
             let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
@@ -128,12 +128,12 @@ impl<'r> RowReader<'r> {
     }
 }
 
-/// What is stored as JSON.
 pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// A number of 64 bits as SQLite has it. Those that are too large come back as they were.
+/// Stores an unsigned number as a signed one. Large numbers become negative, and are restored when
+/// read.
 pub(super) fn wide(number: u64) -> i64 {
     number as i64
 }

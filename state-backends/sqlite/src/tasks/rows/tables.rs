@@ -1,5 +1,5 @@
-//! The tables of one queue within one command: the connection, what is known of them, and what is to be written at the
-//! end.
+//! The tables of one queue within one command: the connection, numbers found so far, and rows to
+//! write at the end.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,10 +15,11 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use super::{columns, row_reader::RowReader};
 use crate::store::Fault;
 
-/// Longer payloads and results are kept apart from the row of their task, which is written several times.
+/// Maximum length of a payload or result in the row of its task, in bytes. Longer ones are kept
+/// apart, since the row is written several times.
 const MAX_INLINE_BYTES: usize = 500;
 
-/// The statements that set some columns of a task, by which.
+/// The statements that update some columns of a task, by bit mask.
 #[derive(Debug, Default)]
 pub struct Updates(Mutex<HashMap<u64, Arc<str>>>);
 
@@ -35,15 +36,15 @@ pub struct Tables<'c> {
     path: &'c Path,
     updates: &'c Updates,
     pub(super) name: &'c QueueName,
-    /// The number of the queue, once it was looked for; zero: it has none.
+    /// The number of the queue. `None`: not read yet. 0: there is no queue.
     pub(super) queue: Option<i64>,
-    /// Those of tasks that were found.
+    /// The numbers of tasks that were found.
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) times: BTreeMap<(Kind, Took), u64>,
     pub(super) notifies: bool,
-    /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than
-    /// two.
+    /// A short result to write together with its task, whose end follows: one statement costs a
+    /// third less than two.
     result: Option<(TaskId, Json)>,
 }
 
@@ -54,13 +55,13 @@ impl std::fmt::Debug for Tables<'_> {
 }
 
 impl<'c> Tables<'c> {
-    /// Those of this queue, by this connection.
+    /// The tables of a queue, over this connection.
     pub fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
         let (numbers, counts, times) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { on, path, updates, name, queue: None, numbers, counts, times, notifies: false, result: None }
     }
 
-    /// Writes what was gathered. The number of the news, if there is some.
+    /// Writes pending rows. Returns the number of the notification if watchers must be notified.
     #[allow(clippy::missing_errors_doc, reason = "as its database does")]
     pub fn finish(mut self) -> Result<Option<i64>, Fault> {
         self.write_result()?;
@@ -71,7 +72,7 @@ impl<'c> Tables<'c> {
         }
         let queue = self.made_number()?;
         let sql = "UPDATE interval_queue_task_queue SET news = news + 1 WHERE number = ?1 RETURNING news";
-        // A statement that returns rows has happened once it was stepped to its end.
+        // A statement that returns rows takes effect only when all rows were read.
         let numbers = self.all(sql, [queue], |row| Ok(row.get(0)?))?;
         Ok(numbers.into_iter().next())
     }
@@ -118,7 +119,7 @@ impl<'c> Tables<'c> {
         Ok(self.prepare(sql)?.execute(params)?)
     }
 
-    /// All rows that a statement gives. One that cannot be read is an error that names it.
+    /// All rows of a statement. A row that cannot be read is an error that names it.
     pub(super) fn all<T>(
         &self,
         sql: &str,
@@ -143,7 +144,7 @@ impl<'c> Tables<'c> {
         Ok(self.all(sql, params, read)?.into_iter().next())
     }
 
-    /// The one value of the one row of a statement.
+    /// The single value of a statement with one row.
     pub(super) fn value<T: rusqlite::types::FromSql>(
         &self,
         sql: &str,
@@ -152,12 +153,12 @@ impl<'c> Tables<'c> {
         Ok(self.prepare(sql)?.query_row(params, |row| row.get(0))?)
     }
 
-    /// What a statement counts.
+    /// The count that a statement returns.
     pub(super) fn number_in(&self, sql: &str, params: impl Params) -> Result<u64, Fault> {
         Ok(self.value::<i64>(sql, params)?.unsigned_abs())
     }
 
-    /// Says in which row of which table a column cannot be used.
+    /// Adds the table and the row to an error about a column.
     fn in_row(&self, sql: &str, row: &Row<'_>, fault: Fault) -> Fault {
         let Fault::Refused(error) = fault else { return fault };
         let statement: &rusqlite::Statement<'_> = row.as_ref();
@@ -181,7 +182,7 @@ impl<'c> Tables<'c> {
         StateError::new(StateErrorKind::Damaged, text)
     }
 
-    /// The number of the queue; zero, which no queue has: there is none.
+    /// The number of the queue. 0, which no queue has: there is no queue.
     pub(super) fn number(&mut self) -> Result<i64, Fault> {
         if let Some(number) = self.queue {
             return Ok(number);
@@ -192,7 +193,7 @@ impl<'c> Tables<'c> {
         Ok(number)
     }
 
-    /// The number of the queue, which is given one if it has none.
+    /// The number of the queue, assigned if there is none.
     pub(super) fn made_number(&mut self) -> Result<i64, Fault> {
         let mut number = self.number()?;
         if number == 0 {
@@ -203,7 +204,7 @@ impl<'c> Tables<'c> {
         Ok(number)
     }
 
-    /// The tasks that a statement gives, and takes their numbers down.
+    /// The tasks of a statement. Records their numbers.
     pub(super) fn tasks(&mut self, sql: &str, params: impl Params) -> Result<Vec<Task>, Fault> {
         let found = self.all(sql, params, columns::read)?;
         let note = |(number, task): (i64, Task)| {
@@ -217,7 +218,7 @@ impl<'c> Tables<'c> {
         Ok(self.tasks(sql, params)?.into_iter().next())
     }
 
-    /// The number of a task that is there.
+    /// The number of a stored task.
     #[allow(clippy::missing_errors_doc, reason = "as its database does")]
     pub fn number_of(&mut self, id: TaskId) -> Result<Option<i64>, Fault> {
         if let Some(&number) = self.numbers.get(&id) {
@@ -230,7 +231,7 @@ impl<'c> Tables<'c> {
         Ok(number)
     }
 
-    /// A new task; one without a payload has it elsewhere.
+    /// Inserts a task. `None`: its payload is stored elsewhere.
     #[allow(clippy::missing_errors_doc, reason = "as its database does")]
     pub fn insert_task(&mut self, task: &Task, payload: Option<&Json>) -> Result<(), Fault> {
         let queue = self.made_number()?;
@@ -276,7 +277,7 @@ impl<'c> Tables<'c> {
         self.write_body(&RESULT, id, Some(&result))
     }
 
-    /// The result of a task is written, now or with what follows.
+    /// Sets the result of a task, immediately or together with the next write of the task.
     pub(super) fn set_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
         self.write_result()?;
         match result {
@@ -313,7 +314,7 @@ impl<'c> Tables<'c> {
         let (inline, apart) = parted(text);
         self.execute(of.put, (number, inline))?;
         match (inline, apart) {
-            // What lies apart is not seen behind it.
+            // A payload that is kept apart is hidden by one in the row.
             (Some(_), _) => {}
             (None, Some(long)) => _ = self.execute(of.put_apart, (number, long))?,
             (None, None) => _ = self.execute(of.remove_apart, [number])?,
@@ -322,7 +323,7 @@ impl<'c> Tables<'c> {
     }
 }
 
-/// What stays in the row, and what lies apart.
+/// Splits a body: the part for the row of the task, and the part that is kept apart.
 fn parted(text: Option<&Json>) -> (Option<&str>, Option<&str>) {
     match text.map(Json::as_str) {
         Some(long) if long.len() > MAX_INLINE_BYTES => (None, Some(long)),
@@ -338,7 +339,7 @@ pub(super) struct Body {
     remove_apart: &'static str,
 }
 
-// The first `FROM` is that of the table which errors name.
+// Errors name the table after the first `FROM`.
 macro_rules! body {
     ($column:literal) => {
         Body {
