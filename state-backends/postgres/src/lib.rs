@@ -28,7 +28,7 @@
 //! connection.) Notifications do not pass such a pooler: shards then notice changes when they poll.
 //! To receive notifications, pool sessions.
 //!
-//! # Where the server is
+//! # URLs
 //!
 //! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also
 //! `postgresql://`. Percent-encode characters with a meaning in URLs. A host that is a path, as
@@ -39,12 +39,12 @@
 //! | parameter | meaning | default |
 //! |---|---|---|
 //! | `sslmode=` | `disable`; `prefer`, `require`: encrypt, trust any certificate; `verify-ca`, `verify-full`: check it, and the name | `prefer`, without the feature `tls` `disable` |
-//! | `sslrootcert=PATH` | certificates in PEM form to trust instead of those of the system; `require` then is `verify-ca` | |
+//! | `sslrootcert=PATH` | file with trusted certificates in PEM form, instead of the certificates of the system; turns `require` into `verify-ca` | |
 //!
 //! To find the promoted server after a failover, list several hosts before the `/` and set
 //! `target_session_attrs=read-write`. Each host gets a share of the [time-out](Builder::timeout).
 //!
-//! # What is stored
+//! # Tables
 //!
 //! Two tables in the schema `interval_queue`, or [another](Builder::schema): `interval_queue`
 //! (`name`, `record`) and `interval_queue_schema` (their version). The first command that stores
@@ -56,7 +56,7 @@
 #![doc = include_str!("pace/migrations/1.sql")]
 //! ```
 //!
-//! A user without that right needs these, once somebody else has made the tables:
+//! If another user has created the tables, a user without that right needs these rights:
 //!
 //! ```sql
 //! GRANT USAGE ON SCHEMA interval_queue TO pacer;
@@ -144,7 +144,7 @@
 //! GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interval_queue TO pacer;
 //! ```
 //!
-//! # What survives what
+//! # Durability
 //!
 //! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing
 //! either. With [`Durability::Relaxed`], or in a failover to a standby that lags, the last commands

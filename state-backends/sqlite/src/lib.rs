@@ -39,7 +39,7 @@
 //! own process immediately. The operating system reports when another process writes to the log;
 //! the watcher then reads one number of the queue to find out whether the queue has changed.
 //!
-//! # What is stored
+//! # Tables
 //!
 //! ```sql
 //! CREATE TABLE interval_queue (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -83,7 +83,7 @@
 //! Nothing else is changed, neither `user_version` nor `application_id`. The journal is switched to
 //! a write-ahead log permanently: in this mode readers and the writer do not wait for each other.
 //!
-//! # What survives what
+//! # Durability
 //!
 //! | | [`Durability::Full`] | [`Durability::Relaxed`] |
 //! |---|---|---|

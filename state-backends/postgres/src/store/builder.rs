@@ -37,7 +37,7 @@ enum Source {
     Pool(Pool),
 }
 
-/// What a crash of the server may lose.
+/// Durability: the commands that a crash of the server may lose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// A command returns once it is as safe as `synchronous_commit` of the server, the database or
@@ -122,7 +122,7 @@ impl Builder {
         self
     }
 
-    /// What a crash of the server may lose. Default: [`Durability::Full`].
+    /// Durability: the commands that a crash of the server may lose. Default: [`Durability::Full`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self

@@ -19,10 +19,10 @@ pub struct Builder {
     pub(crate) lock_timeout: Duration,
 }
 
-/// What a crash of the host may lose. A killed process loses nothing in either mode.
+/// Durability: the commands that a crash of the host may lose. A killed process loses none.
 ///
 /// Processes that share a database may choose differently; each setting covers the commands of its
-/// process. The [crate's documentation](crate#what-survives-what) compares both.
+/// process. The [crate's documentation](crate#durability) compares both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// A command returns once it is on the disk: `PRAGMA synchronous = FULL`, one flush per
@@ -59,7 +59,7 @@ impl Builder {
         Ok(builder)
     }
 
-    /// What a crash of the host may lose. Default: [`Durability::Full`].
+    /// Durability: the commands that a crash of the host may lose. Default: [`Durability::Full`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self

@@ -127,7 +127,7 @@ impl Thread {
             Ok(answers) => answers.into_iter().map(|answer| self.notify(answer)).collect(),
             // The commit failed, or the database stayed locked.
             Err(error) if error.is_retryable() => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
-            // One of the commands fails in SQLite itself, and must not affect the others.
+            // A command fails in SQLite itself, and must not affect the others.
             Err(_) => batch.iter().map(|request| self.carry_out_single(request)).collect(),
         }
     }

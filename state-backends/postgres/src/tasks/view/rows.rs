@@ -27,7 +27,7 @@ macro_rules! one {
     };
 }
 
-/// Looks up all stored rows of a table, without those that were written since.
+/// Looks up all stored rows of a table, without rows that were written since.
 macro_rules! all {
     ($self:ident, $target:expr, $variant:ident, $written:expr, $name:expr) => {{
         let mut all = match $self.look_up(&Lookup::some($target, u32::MAX)) {
