@@ -68,7 +68,7 @@ pub(super) fn of_connect(error: Error, server_name: &str) -> Failure {
             format!("postgres at {server_name} has no such database: create it, or name another")
         }
         (_, Answer::Foreign) => {
-            format!("what answers at {server_name} does not speak as postgres does: check host and port")
+            format!("what answers at {server_name} is no postgres server: check host and port")
         }
         (_, Answer::Ended) => format!(
             "what answers at {server_name} ended the connection at once: postgres starts or stops, or check host and port"
@@ -146,7 +146,7 @@ pub(super) fn of_commit(error: Error) -> Failure {
 
 /// The outcome of the commit is unknown.
 pub(super) fn indeterminate(cause: Option<Error>) -> StateError {
-    let text = "postgres did not say whether it committed: the command may have happened";
+    let text = "postgres did not report whether it committed: the command may have happened";
     let error = StateError::new(StateErrorKind::TimedOut, text);
     match cause {
         Some(cause) => error.with_source(cause),
@@ -159,11 +159,11 @@ fn of_statement(error: Error) -> StateError {
     let locked = error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
     let message = match kind {
         StateErrorKind::Unreachable if locked => {
-            "another process holds the row of the queue and does not give it back: nothing was stored"
+            "another process has locked the row of the queue for too long: nothing was stored"
         }
         StateErrorKind::Unreachable => "postgres did not serve the command: nothing was stored",
         StateErrorKind::Denied => {
-            "postgres does not permit the command: grant the user what the documentation of interval-queue-postgres says"
+            "postgres does not permit the command: grant the user the rights that the documentation of interval-queue-postgres lists"
         }
         StateErrorKind::Full => "postgres has no room left on its disk",
         StateErrorKind::Damaged => "postgres finds its data damaged",

@@ -75,7 +75,7 @@ impl QueueHeaders {
     }
 
     /// Caches the row of a queue.
-    #[allow(clippy::disallowed_methods, reason = "it tells how old the reading is of the server's clock")]
+    #[allow(clippy::disallowed_methods, reason = "measures the age of a reading of the server's clock")]
     pub(super) fn note(&self, name: &QueueName, number: i64, queue: &Queue, now: Micros) {
         self.with(|headers| {
             let before = headers.get(name);

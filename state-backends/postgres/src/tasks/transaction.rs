@@ -287,7 +287,7 @@ impl PostgresTasks {
                 }
             }
         }
-        let text = "the command goes on and on: nothing was stored, ask for less at once";
+        let text = "the command needs too many reads: nothing was stored, request less at once";
         Err(StateError::new(StateErrorKind::Unsupported, text).into())
     }
 

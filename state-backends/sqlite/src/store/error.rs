@@ -146,7 +146,7 @@ fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
     path_error(
         location,
         StateErrorKind::Unreachable,
-        "or its log cannot be opened: look at what lies beside it",
+        "or its log cannot be opened: check the files next to it",
     )
     .with_source(error)
 }
