@@ -74,7 +74,7 @@ async fn a_damaged_database_is_left_alone_and_a_good_copy_heals() {
 }
 
 #[tokio::test]
-async fn a_newer_version_that_comes_while_the_database_is_open_is_noticed() {
+async fn an_upgrade_of_an_open_database_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     assert!(look(&state).await.unwrap().is_some());
@@ -147,7 +147,7 @@ async fn any_name_of_a_queue_or_a_file_will_do() {
 }
 
 #[tokio::test]
-async fn changes_are_not_told_and_the_error_says_what_to_do() {
+async fn watching_is_rejected_with_an_alternative() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let Err(error) = state.changes(&queue("mail")).await else { panic!("nothing watches") };

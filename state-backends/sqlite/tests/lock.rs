@@ -8,7 +8,7 @@ use std::time::Duration;
 use support::{InFile, Sqlite, Taker, look, open_queue, other, state_in};
 
 #[tokio::test]
-async fn a_database_that_is_in_order_is_opened_while_somebody_holds_it() {
+async fn a_current_database_opens_while_another_process_holds_it() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
     let _held = Sqlite::hold(&path);
@@ -16,7 +16,7 @@ async fn a_database_that_is_in_order_is_opened_while_somebody_holds_it() {
 }
 
 #[tokio::test]
-async fn who_looks_for_long_does_not_stop_the_others_and_the_log_shrinks_again() {
+async fn a_long_read_blocks_nobody_and_the_log_shrinks_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
     let state = Sqlite::open_at(&path, Duration::from_secs(5)).await.unwrap();
@@ -36,7 +36,7 @@ async fn who_looks_for_long_does_not_stop_the_others_and_the_log_shrinks_again()
 }
 
 #[tokio::test]
-async fn who_has_no_patience_at_all_makes_a_database_and_uses_it() {
+async fn a_lock_timeout_of_zero_creates_and_uses_a_database() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("queues.db");
     let state = Sqlite::open_at(&path, Duration::ZERO).await.unwrap();
@@ -46,7 +46,7 @@ async fn who_has_no_patience_at_all_makes_a_database_and_uses_it() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_that_looks_keeps_few_files_open() {
+async fn many_concurrent_reads_keep_few_files_open() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let looks: Vec<_> = (0..10_000)

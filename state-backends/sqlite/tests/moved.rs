@@ -50,7 +50,7 @@ async fn a_database_that_was_deleted_is_made_anew_by_who_comes_first() {
 }
 
 #[tokio::test]
-async fn a_new_process_makes_a_deleted_database_while_others_have_the_old_one_open() {
+async fn a_deleted_database_is_recreated_while_others_have_it_open() {
     let directory = tempfile::tempdir().unwrap();
     let (idle, path) = state_in(directory.path()).await;
     Taker::new(&idle, "shard").take().await.unwrap();
@@ -64,7 +64,7 @@ async fn a_new_process_makes_a_deleted_database_while_others_have_the_old_one_op
 }
 
 #[tokio::test]
-async fn a_log_that_was_deleted_under_one_who_has_it_open_costs_nothing() {
+async fn a_deleted_log_of_a_single_process_loses_nothing() {
     for endings in [["-wal", "-shm"].as_slice(), &["-wal"], &["-shm"]] {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = state_in(directory.path()).await;
@@ -80,7 +80,7 @@ async fn a_log_that_was_deleted_under_one_who_has_it_open_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_database_in_the_place_of_another_is_used_and_never_mixed_with_the_log_of_the_one_before() {
+async fn a_replaced_database_is_never_mixed_with_the_old_log() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
@@ -128,7 +128,7 @@ async fn tables_that_were_dropped_are_made_again() {
 }
 
 #[tokio::test]
-async fn a_log_that_was_deleted_under_several_heals_when_all_have_noticed() {
+async fn a_deleted_log_of_several_processes_heals() {
     for endings in [["-wal", "-shm"].as_slice(), &["-wal"], &["-shm"]] {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = state_in(directory.path()).await;

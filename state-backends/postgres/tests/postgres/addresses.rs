@@ -29,7 +29,7 @@ pub(crate) fn refused<T: std::fmt::Debug>(
 }
 
 #[tokio::test]
-async fn an_address_or_a_setting_that_cannot_be_used_says_how_it_would_be_right() {
+async fn an_invalid_address_or_setting_gets_an_error_with_a_remedy() {
     for (url, words) in [
         ("mysql://root:hunter2@localhost/x", &["postgres://"][..]),
         ("host=localhost password=hunter2", &["postgres://"]),
@@ -90,7 +90,7 @@ async fn an_address_or_a_setting_that_cannot_be_used_says_how_it_would_be_right(
 }
 
 #[test]
-fn what_a_url_sets_is_taken_and_the_rest_is_for_the_client_of_the_server() {
+fn our_url_parameters_are_taken_and_the_rest_goes_to_libpq() {
     let taken = |url: &str| Builder::from_url(Url::parse(url, "").unwrap()).unwrap();
     let default = PostgresStore::builder("postgres://ann:hunter2@localhost/app");
     let text = format!("{default:?}");

@@ -24,7 +24,7 @@ const SEEN_AT: &str = "(record->>'seen_at')::bigint FROM interval_queue.interval
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_record_has_the_microseconds_of_the_server_once_the_row_is_locked() {
+async fn the_clock_is_read_after_the_row_is_locked() {
     let (server, state) = opened().await;
     let other = session(server.url()).await;
     let mut fractions = 0;
@@ -51,7 +51,7 @@ async fn a_record_has_the_microseconds_of_the_server_once_the_row_is_locked() {
 /// the server.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_row_or_a_table_that_is_held_too_long_is_unreachable_until_it_is_given_back() {
+async fn a_row_or_table_locked_too_long_makes_commands_unreachable() {
     let (server, state) = opened_impatiently().await;
     let before = server.psql(&format!("SELECT * FROM {TABLE}"));
     let other = session(server.url()).await;
@@ -82,7 +82,7 @@ async fn a_row_or_a_table_that_is_held_too_long_is_unreachable_until_it_is_given
 /// Between its two trips the network goes away. The server hears of it, or it does not.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_shard_that_is_cut_off_gives_the_row_back_at_once_or_after_half_the_time_out() {
+async fn a_lost_shard_releases_the_row_within_half_the_time_out() {
     let (server, others) = opened().await;
     for (is_heard, timeout, most) in [(false, Duration::from_secs(2), LONG / 4), (true, LONG, LONG / 8)] {
         let proxy = Proxy::before(server.port());

@@ -5,10 +5,10 @@
 mod addresses;
 mod common;
 mod conformance;
+mod failures;
 mod locking;
 mod places;
 mod stored;
 mod tables_tests;
 mod tasks;
-mod trouble;
 mod watch_tests;

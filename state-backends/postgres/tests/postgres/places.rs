@@ -75,7 +75,7 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_host_that_accepts_and_says_nothing_does_not_hide_the_others() {
+async fn a_silent_host_does_not_hide_the_others() {
     let (old, new) = (PostgresServer::start(), PostgresServer::start());
     let url = either(&old, &new);
     let before = connect(&url).await;
@@ -93,7 +93,7 @@ async fn a_host_that_accepts_and_says_nothing_does_not_hide_the_others() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_an_application_calls_like_something_of_the_server_is_not_used() {
+async fn names_of_the_application_do_not_shadow_the_servers() {
     let server = PostgresServer::start();
     server.psql("CREATE SCHEMA app; CREATE TABLE app.json (x int)");
     for function in [

@@ -21,7 +21,7 @@ const NEXT: Component = Component {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_user_without_the_right_to_make_tables_needs_an_owner_and_three_grants() {
+async fn a_user_without_create_rights_needs_an_owner_and_grants() {
     let server = PostgresServer::start();
     server.psql("CREATE ROLE pacer LOGIN");
     let url = server.url().replace("postgres@", "pacer@");
@@ -188,7 +188,7 @@ fn version(server: &PostgresServer) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn ten_at_once_migrate_once_and_a_second_component_has_tables_of_its_own() {
+async fn ten_concurrent_migrations_run_once_for_each_component() {
     let server = PostgresServer::start();
     let state = PostgresState::on(&store(&server, "postgres").await).await.unwrap();
     open(&state).await.unwrap();

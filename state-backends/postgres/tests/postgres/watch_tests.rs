@@ -52,7 +52,7 @@ async fn a_thousand_queues_are_watched_over_one_connection() {
 
 #[test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-fn a_stream_ends_with_the_runtime_that_its_connection_belongs_to() {
+fn a_stream_ends_with_the_runtime_of_its_connection() {
     let server = PostgresServer::start();
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -105,7 +105,7 @@ async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn many_that_begin_while_the_server_is_silent_all_hear_of_it_in_time() {
+async fn watchers_of_a_silent_server_all_fail_in_time() {
     let server = PostgresServer::start();
     let proxy = Proxy::before(server.port());
     let state = connect(&through(proxy.port())).await;
@@ -152,7 +152,7 @@ async fn a_pool_that_is_shared_cannot_be_listened_to() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_is_tried_again_tells_and_what_is_refused_does_not() {
+async fn a_retried_change_notifies_and_a_rejected_one_does_not() {
     let (server, state) = opened().await;
     let mut changes = state.changes(&mail()).await.unwrap();
     assert_eq!(kind(pause_queue(&state, &numbered(1)).await), NotFound);

@@ -134,7 +134,7 @@ async fn a_panic_is_its_senders_alone() {
 }
 
 #[tokio::test]
-async fn a_command_that_nobody_waits_for_any_more_is_done_or_not_begun() {
+async fn a_dropped_command_is_completed_or_not_begun() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     let store = open(&path).await;

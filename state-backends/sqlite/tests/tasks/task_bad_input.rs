@@ -128,7 +128,7 @@ async fn tasks_and_paces_share_a_database() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_overwritten_is_noticed_whatever_its_log_has() {
+async fn an_overwritten_database_is_noticed_with_any_log() {
     for is_checkpointed in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tasks #1.db");

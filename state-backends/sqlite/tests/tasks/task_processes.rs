@@ -152,9 +152,8 @@ fn count_within() {
 }
 
 #[test]
-fn what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills() {
-    const NAME: &str =
-        "task_processes::what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills";
+fn effects_happen_exactly_once_over_many_kills() {
+    const NAME: &str = "task_processes::effects_happen_exactly_once_over_many_kills";
     const ROUNDS: u64 = 25;
     const TASKS: u64 = 900;
     if Process::is_copy() {
@@ -238,9 +237,8 @@ fn four_processes_that_step_all_the_time_are_all_served() {
 /// It takes the right to write before it looks: others write all the time, and what was looked at before
 /// would be stale.
 #[test]
-fn an_application_is_never_refused_among_processes_that_step_all_the_time() {
-    const NAME: &str =
-        "task_processes::an_application_is_never_refused_among_processes_that_step_all_the_time";
+fn an_application_gets_its_turn_among_busy_workers() {
+    const NAME: &str = "task_processes::an_application_gets_its_turn_among_busy_workers";
     const TOGETHER: u64 = 300;
     if Process::is_copy() {
         return step_for_ever();

@@ -21,7 +21,7 @@ async fn is_quiet(changes: &mut Changes) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_handle_hears_of_its_own_tasks_and_those_of_others_once() {
+async fn a_handle_is_notified_once_of_own_and_other_tasks() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     let (store, other) = (open(&path).await, open(&path).await);
@@ -35,7 +35,7 @@ async fn a_handle_hears_of_its_own_tasks_and_those_of_others_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heartbeats_and_other_queues_wake_nobody() {
+async fn heartbeats_and_other_queues_notify_no_watcher() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     let (store, other) = (open(&path).await, open(&path).await);

@@ -101,7 +101,7 @@ async fn a_row_and_the_end_of_a_run_are_there_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_in_force_is_refused_and_the_rest_of_the_transaction_stands() {
+async fn an_invalid_token_is_rejected_and_the_transaction_goes_on() {
     let (_directory, path, tasks) = shop().await;
     tasks.apply(&mail(), add([task(1)])).await.unwrap();
     let mut hand = Hand::new(&tasks, 1);
@@ -194,7 +194,7 @@ async fn by_another_name_it_is_the_same_file() {
 }
 
 #[tokio::test]
-async fn a_database_without_tables_and_a_queue_that_is_not_there_are_made() {
+async fn missing_tables_and_a_missing_queue_are_created() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("shop.db");
     let mut database = letters(&path);
@@ -217,7 +217,7 @@ async fn a_database_without_tables_and_a_queue_that_is_not_there_are_made() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_others_stand_in_the_way_of_is_told_to_begin_again() {
+async fn a_transaction_blocked_by_others_gets_an_error_to_retry() {
     let (_directory, path, tasks) = shop().await;
     let (mut here, mut there) = (letters(&path), letters(&path));
     here.busy_timeout(std::time::Duration::ZERO).unwrap();
@@ -257,7 +257,7 @@ async fn the_store_waits_for_a_transaction_and_goes_on_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_who_wait_are_woken_by_the_commit() {
+async fn watchers_are_notified_by_the_commit() {
     let (_directory, path, tasks) = shop().await;
     let mut changes = tasks.changes(&mail()).await.unwrap();
     let mut database = letters(&path);

@@ -459,7 +459,7 @@ fn efforts(n: u64) -> BTreeMap<String, i32> {
 }
 
 #[test]
-fn a_look_costs_what_it_gives_whatever_is_stored() {
+fn the_cost_of_a_lookup_depends_only_on_its_result() {
     let (few, many) = (efforts(10), efforts(400));
     for (sql, steps) in &few {
         assert!(*steps > 0, "{sql}");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_late_look_notifies_of_no_older_news() {
+async fn a_late_read_notifies_of_no_older_number() {
     let directory = tempfile::tempdir().unwrap();
     let store = SqliteStore::builder(directory.path().join("tasks.db")).open().await.unwrap();
     let watchers = Watchers::new(&store);

@@ -65,7 +65,7 @@ with psycopg.connect(sys.argv[1]) as connection:
 
 #[tokio::test]
 #[ignore = "needs postgresql and python3: scripts/test runs it"]
-async fn what_a_python_program_adds_in_its_transaction_is_run_if_that_is_committed() {
+async fn a_task_of_a_python_transaction_runs_if_it_commits() {
     let server = server();
     let url = fresh_database(&server);
     let tasks = PostgresTasks::connect(&url).await.unwrap();

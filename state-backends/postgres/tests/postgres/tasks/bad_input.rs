@@ -67,7 +67,7 @@ async fn tables_of_a_newer_program_are_noticed_while_it_runs() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_user_without_rights_is_told_what_to_ask_for() {
+async fn a_user_without_rights_gets_an_error_with_the_grants() {
     let server = server();
     let owner = fresh_database(&server);
     let user = owner.replace("postgres@", "clerk@");

@@ -217,7 +217,7 @@ async fn a_cancelled_run_is_not_committed() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_cannot_be_completed_leaves_the_transaction_as_it_was() {
+async fn a_failed_completion_leaves_the_transaction_as_it_was() {
     let server = server();
     let (tasks, mut application) = shop(&server).await;
     tasks.apply(&mail(), add([task(1)])).await.unwrap();
@@ -331,7 +331,7 @@ async fn the_function_writes_the_row_that_the_rules_write() {
 /// Sessions of the application are ended by the server at any moment, also between the commit and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn each_task_has_its_effect_exactly_once_over_many_broken_sessions() {
+async fn effects_happen_exactly_once_over_many_broken_sessions() {
     const TASKS: u64 = 60;
     let server = server();
     let url = fresh_database(&server);

@@ -2,7 +2,7 @@
 
 use interval_queue_task_conformance::{differential::compare, play::Stage};
 
-use super::support::{stage, stage_with_floors};
+use super::support::{stage, stage_with_low_marks};
 
 async fn compare_all(seeds: impl IntoIterator<Item = u64>, stage: impl AsyncFn() -> Stage) {
     let mut leased = 0;
@@ -20,6 +20,6 @@ async fn random_commands_do_the_same_as_in_the_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn and_where_looks_begin_at_floors() {
-    compare_all([5, 6], stage_with_floors).await;
+async fn random_commands_agree_with_low_water_marks() {
+    compare_all([5, 6], stage_with_low_marks).await;
 }

@@ -23,7 +23,7 @@ fn steps(events: &[Event]) -> Vec<(TaskId, Option<State>, Option<State>)> {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_a_transaction_does_is_told_when_it_commits() {
+async fn events_of_a_transaction_are_published_at_its_commit() {
     let server = server();
     let url = fresh_database(&server);
     let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();

@@ -88,7 +88,7 @@ async fn a_step_reads_few_pages_after_many_tasks_have_run() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_task_that_is_given_back_comes_before_those_behind_it() {
-    let stage = stage_with_floors().await;
+    let stage = stage_with_low_marks().await;
     let tasks = &*stage.store;
     for n in 0..20 {
         tasks.apply(&mail(), add([task(n)])).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_task_that_is_given_back_comes_before_those_behind_it() {
     let (mut one, mut other) = (Hand::new(tasks, 1), Hand::new(tasks, 2));
     let leased = one.step(vec![], 10).await.leased;
     for _ in 0..3 {
-        // Sweeps make the floor, and raise it.
+        // Maintenance creates the mark, and raises it.
         stage.clock.advance(Duration::from_millis(1_500));
         other.step(vec![], 1).await;
         one.step(vec![], 0).await;
@@ -106,7 +106,7 @@ async fn a_task_that_is_given_back_comes_before_those_behind_it() {
     assert_eq!(ids(&other.step(vec![], 3).await), [2, 3, 13]);
 }
 
-/// A transaction of an application that was open for long has added a task that is due before all floors.
+/// A transaction of an application that was open for long has added a task that is due before all low-water marks.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
@@ -123,7 +123,7 @@ async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
     let due: i64 = late.query_one(due, &[]).await.unwrap().get(0);
     let low_mark = "SELECT due FROM interval_queue.interval_queue_task_low_mark";
     let (onlooker, mut hand, mut leased) = (session(&url).await, Hand::new(&tasks, 1), Vec::new());
-    // The floor is raised above it while others run.
+    // The mark is raised above it while others run.
     let (begun, mut next) = (Instant::now(), 1);
     let mut step = async |count: u64| {
         tasks.apply(&mail(), add((next..next + count).map(task))).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
         if low_mark.is_some_and(|low_mark| low_mark.get::<_, i64>(0) > due) {
             break;
         }
-        assert!(begun.elapsed() < LONG, "the floor stays low");
+        assert!(begun.elapsed() < LONG, "the mark stays low");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     late.commit().await.unwrap();

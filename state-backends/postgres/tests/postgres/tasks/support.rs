@@ -55,8 +55,8 @@ async fn staged() -> (Stage, String) {
     (Stage { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }, schema)
 }
 
-/// The same, whose server tells that a vacuum would have much to do, so that there are floors.
-pub(crate) async fn stage_with_floors() -> Stage {
+/// A stage whose server reports many dead rows, so that there are low-water marks.
+pub(crate) async fn stage_with_low_marks() -> Stage {
     let (stage, schema) = staged().await;
     stage.store.apply(&QueueName::new("other").unwrap(), add([])).await.unwrap();
     let dead = format!(

@@ -12,7 +12,7 @@ use crate::{
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_replica_is_refused_and_a_promoted_one_goes_on_with_higher_tokens() {
+async fn a_replica_is_rejected_and_a_promoted_one_raises_the_tokens() {
     let mut primary = PostgresServer::start();
     let standby = PostgresServer::standby_of(&primary);
     let refused = PostgresTasks::connect(standby.url()).await.unwrap_err();

@@ -78,7 +78,7 @@ async fn steps_go_on_while_an_application_holds_its_tasks_back() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_cannot_be_added_leaves_the_applications_transaction_as_it_was() {
+async fn a_failed_add_leaves_the_applications_transaction_as_it_was() {
     let server = server();
     let url = fresh_database(&server);
     let tasks = PostgresTasks::connect(&url).await.unwrap();
@@ -388,7 +388,7 @@ async fn plain_steps_go_beside_one_another_and_skip_what_others_lease() {
 /// Somebody changes a task by hand and takes a while to commit, in the middle of a command.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_row_that_is_changed_by_hand_meanwhile_is_neither_lost_nor_passed_over() {
+async fn a_row_changed_by_hand_is_neither_lost_nor_skipped() {
     let server = server();
     let url = fresh_database(&server);
     let tasks = PostgresTasks::connect(&url).await.unwrap();

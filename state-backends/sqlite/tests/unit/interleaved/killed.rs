@@ -53,8 +53,8 @@ fn run_some() {
 }
 
 #[test]
-fn a_group_that_is_killed_between_statements_is_stored_as_a_whole_or_not_at_all() {
-    const NAME: &str = "tasks::interleaved::killed::a_group_that_is_killed_between_statements_is_stored_as_a_whole_or_not_at_all";
+fn a_killed_batch_is_stored_as_a_whole_or_not_at_all() {
+    const NAME: &str = "tasks::interleaved::killed::a_killed_batch_is_stored_as_a_whole_or_not_at_all";
     if Process::is_copy() {
         return run_some();
     }

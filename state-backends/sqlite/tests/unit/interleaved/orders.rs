@@ -34,26 +34,26 @@ async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Interleaving>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_meets_at_the_database_comes_one_after_the_other() {
+async fn interleaved_commands_at_the_database_are_serializable() {
     let all = all(Setting::default(), INTERLEAVINGS).await;
     assert!(all.waits > 100 && all.undone > 0, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_refused_since_the_database_is_taken_has_changed_nothing() {
+async fn a_command_without_the_lock_changes_nothing() {
     let all = all(Setting { is_impatient: true, ..Setting::default() }, INTERLEAVINGS).await;
     assert!(all.refused > 100, "{all:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_meets_at_the_gate_comes_one_after_the_other() {
+async fn interleaved_commands_at_the_gate_are_serializable() {
     let all = all(Setting { has_gate: true, ..Setting::default() }, INTERLEAVINGS.iter().step_by(4)).await;
     assert!(all.waits > 20, "{all:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
+async fn interleaved_transactions_of_applications_are_serializable() {
     let all = all(Setting::default(), INTERLEAVINGS_WITHIN).await;
     assert!(all.waits > 20, "{all:?}");
     assert_eq!((all.refused, all.undone), (0, 0), "{all:?}");

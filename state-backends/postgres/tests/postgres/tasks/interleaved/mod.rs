@@ -48,7 +48,7 @@ async fn all(have_seen: bool, meetings: impl IntoIterator<Item = &Interleaving>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn whoever_meets_comes_one_after_the_other() {
+async fn interleaved_commands_are_serializable() {
     let all = all(false, INTERLEAVINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
@@ -56,7 +56,7 @@ async fn whoever_meets_comes_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
+async fn interleaved_shared_polls_are_serializable() {
     let all = all(true, INTERLEAVINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
@@ -64,7 +64,7 @@ async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
+async fn interleaved_transactions_of_applications_are_serializable() {
     let all = all(true, INTERLEAVINGS_WITHIN).await;
     assert_eq!(all.refused, 0, "{all:?}");
 }

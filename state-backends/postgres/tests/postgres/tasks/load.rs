@@ -24,7 +24,7 @@ const TASKS: u64 = 60;
 /// How many of one key run at once.
 const LIMIT: usize = 2;
 
-/// What a member of the crowd does to a queue.
+/// The commands that a worker sends to a queue.
 struct Member {
     tasks: PostgresTasks,
     number: u64,
@@ -174,7 +174,7 @@ impl Member {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_crowd_runs_each_task_once_and_breaks_no_limit() {
+async fn many_workers_run_each_task_once_and_break_no_limit() {
     let server = server();
     let url = fresh_database(&server);
     let connect = async || {
@@ -188,18 +188,18 @@ async fn a_crowd_runs_each_task_once_and_breaks_no_limit() {
     let open = Change::Open(limit, interval_queue_contract::OnExisting::Replace);
     first.apply(&mail(), Command::Change(open)).await.unwrap();
     let notified = Arc::new(Told::default());
-    let mut crowd = Vec::new();
+    let mut workers = Vec::new();
     for number in 0..HANDLES {
         let worker = WorkerId::new(Uuid::from_u64_pair(9, number));
         let step = Step { sequence: 0, ..Step::first(worker, [Kind::default()], LEASE) };
         let member = Member { tasks: connect().await, number, step, held: Vec::new(), chance: number + 1 };
         assert!(member.number < HANDLES);
-        crowd.push(tokio::spawn(member.run(notified.clone())));
+        workers.push(tokio::spawn(member.run(notified.clone())));
     }
     // Meanwhile somebody looks, each time at one instant.
     let session = session(&url).await;
     let mut looks = 0;
-    while crowd.iter().any(|member| !member.is_finished()) {
+    while workers.iter().any(|member| !member.is_finished()) {
         let broken = session
             .query(
                 "SELECT key, count(*) FROM interval_queue.interval_queue_task WHERE state = 'leased' AND key IS NOT NULL \
@@ -224,7 +224,7 @@ async fn a_crowd_runs_each_task_once_and_breaks_no_limit() {
         looks += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    for member in crowd {
+    for member in workers {
         member.await.unwrap();
     }
     let done = notified.done.lock().unwrap().clone();

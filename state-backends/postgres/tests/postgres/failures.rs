@@ -14,7 +14,7 @@ async fn a_listener_that_says_nothing_is_unreachable() {
 }
 
 #[tokio::test]
-async fn what_is_no_postgres_is_told_from_one_that_is_down() {
+async fn another_server_gets_another_error_than_one_that_is_down() {
     for (mode, says) in [
         ("disable", &b"R\0\0\0\x05abcdefg"[..]),
         ("disable", b"H\0\0\0\x01TP/1.1 400"),
@@ -48,7 +48,7 @@ async fn a_server_has_the_time_to_connect_that_the_url_says() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_look_takes_one_round_trip_and_a_command_two() {
+async fn a_read_takes_one_round_trip_and_a_command_two() {
     let (server, _) = opened().await;
     let proxy = Proxy::before(server.port());
     let state = connect_patiently(&through(proxy.port())).await;
@@ -92,7 +92,7 @@ async fn a_server_that_is_down_is_unreachable_until_it_is_back() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_restart_between_commands_goes_unnoticed_but_the_next_slot_is_an_interval_away() {
+async fn after_a_restart_the_next_slot_is_an_interval_away() {
     let (mut server, state) = opened().await;
     let before = read(&state).await.unwrap().record;
     assert_eq!(read(&state).await.unwrap().record.incarnation, before.incarnation);
@@ -117,7 +117,7 @@ async fn a_restart_between_commands_goes_unnoticed_but_the_next_slot_is_an_inter
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_befalls_a_server_while_commands_are_under_way_costs_no_ticket() {
+async fn harm_to_the_server_during_commands_loses_no_ticket() {
     const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'interval-queue'";
     let (mut server, state) = opened_impatiently().await;
     for harm in ["its connections end", "one of its processes crashes", "it is restarted"] {
@@ -241,7 +241,7 @@ async fn a_commit_that_gets_no_answer_gives_no_ticket_twice() {
 /// What the server takes back is tried again, wherever it says so.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn what_the_server_takes_back_is_tried_again() {
+async fn commands_that_the_server_rolls_back_are_retried() {
     let (server, state) = opened().await;
     // Numbers of a sequence are not taken back.
     let refuse = |code: &str| {
