@@ -147,7 +147,7 @@ impl Builder {
         self.check()?;
         let Self { source, schema, connections, timeout, durability } = self;
         let (pool, server_name, dialer) = match source {
-            Source::Pool(pool) => (pool, "the place of the pool".to_owned(), None),
+            Source::Pool(pool) => (pool, "the server of the pool".to_owned(), None),
             Source::Address(address) => {
                 let dialer = address?.dialer(timeout)?;
                 let manager = Manager::from_connect(
