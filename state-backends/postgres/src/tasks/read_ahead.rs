@@ -16,8 +16,8 @@ use super::{
 
 /// Maximum number of tasks that the maintenance of one poll handles, by each kind of maintenance.
 const MAINTENANCE_BUDGET: u32 = 200;
-/// Number of scheduled and added tasks to read for a poll that wants few tasks.
-const MAX_ADMITTED: u32 = 25;
+/// Minimum number of scheduled and added tasks to read for a poll that may admit tasks.
+const MIN_ADMITTED: u32 = 25;
 /// Maximum number of edges of a task that a read returns.
 const MAX_EDGES: u32 = 100;
 /// The first poll after this time does maintenance.
@@ -203,7 +203,7 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
     lookups.push(Lookup::some(Target::Unnotified, MAINTENANCE_BUDGET));
     // All other polls find enough ready tasks, and admit none.
     if is_maintenance_due || header.is_idle || step.want == 0 && step.complete.is_empty() {
-        let limit = step.want.clamp(MAX_ADMITTED, MAINTENANCE_BUDGET);
+        let limit = step.want.clamp(MIN_ADMITTED, MAINTENANCE_BUDGET);
         lookups.push(Lookup::until(Target::Scheduled, limit, until));
         lookups.push(Lookup::some(Target::Added, limit));
         lookups.push(Lookup::some(Target::Leases, u32::MAX));

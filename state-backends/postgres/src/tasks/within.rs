@@ -71,8 +71,8 @@ impl PostgresTasks {
             };
             run(transaction, UNDO).await?;
             left -= 1;
-            // Another process was first to add one of the tasks: retry. After all other errors the
-            // whole transaction is lost.
+            // Retries if another process was first to add one of the tasks. If the server has rolled back
+            // the whole transaction, there is nothing to retry.
             if failed.action != RetryAction::Retry || left == 0 {
                 return Err(failed.error);
             }
