@@ -2,13 +2,13 @@
 
 use interval_queue_contract::{Label, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Change, Command, Counted, Imported, Json, MOVING, NewEdge, NewTask, OnFailure, Outcome, Read,
-    Reply, Selector, State, Stored, Tag, TaskId, Token, Verb,
+    Added, Change, Command, Counted, Imported, Json, MOVING, NewEdge, NewTask, OnFailure, Outcome,
+    PolicyOverride, Read, Reply, Selector, State, Stored, Tag, TaskId, Token, Verb,
 };
 
 use crate::client::{
-    Client, Handles, attempts, behind, done, id, in_seconds, key, keyed, kind, named, refusal, task, touch,
-    usual,
+    Client, Handles, attempts, behind, done, id, in_seconds, key, keyed, kind, named, refusal, seconds, task,
+    touch, usual,
 };
 
 fn taken(stored: &Stored) -> Imported {
@@ -56,7 +56,8 @@ pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
         priority: -3,
         weight: 2,
         tags,
-        policy: attempts(2),
+        // The wait before the retry outlasts the check on any host.
+        policy: PolicyOverride { backoff: Some(seconds(900)), max_backoff: Some(seconds(900)), ..attempts(2) },
         deadline: Some(in_seconds(9_000)),
         ..named("name")
     };
