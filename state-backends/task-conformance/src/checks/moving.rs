@@ -57,7 +57,11 @@ pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
         weight: 2,
         tags,
         // The wait before the retry outlasts the check on any host.
-        policy: PolicyOverride { backoff: Some(seconds(900)), max_backoff: Some(seconds(900)), ..attempts(2) },
+        policy: PolicyOverride {
+            backoff: Some(seconds(900)),
+            max_backoff: Some(seconds(900)),
+            ..attempts(2)
+        },
         deadline: Some(in_seconds(9_000)),
         ..named("name")
     };
