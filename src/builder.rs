@@ -295,7 +295,7 @@ impl Builder {
         let pace = if self.pace.is_empty() { None } else { Some(self.pace.resolve()?) };
         let mut line = Line::new(identity, host.now());
         line.backlog.most_ahead = self.tickets_ahead.unwrap_or(usize::MAX);
-        line.contact.brings_back = self.brings_back;
+        line.connection.brings_back = self.brings_back;
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
         let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
         (shard.on_error, shard.room, shard.wake_ups) = (self.on_error, room, self.wake_ups);

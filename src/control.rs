@@ -121,20 +121,20 @@ impl IntervalQueue {
     pub async fn tick(&self) -> Tick {
         let asked = {
             let mut line = self.shard.line();
-            line.contact.nudge(self.shard.host.now());
-            line.contact.sequence
+            line.connection.nudge(self.shard.host.now());
+            line.connection.sequence
         };
         self.shard.wake();
         until(&self.shard.answered, || {
             let line = self.shard.line();
-            line.contact.answered > asked || !line.has_requests() || !line.driving
+            line.connection.answered > asked || !line.has_requests() || !line.driving
         })
         .await;
         let line = self.shard.line();
         Tick {
             waiting: line.backlog.len(),
-            paused: line.contact.memory.paused,
-            state_unreachable: line.contact.failing.is_some(),
+            paused: line.connection.memory.paused,
+            state_unreachable: line.connection.failing.is_some(),
         }
     }
 
@@ -144,7 +144,7 @@ impl IntervalQueue {
     pub async fn status(&self) -> Status {
         let is_lost = {
             let line = self.shard.line();
-            line.driving && line.contact.failing.is_some()
+            line.driving && line.connection.failing.is_some()
         };
         let reply = if is_lost {
             self.shard.command(Command::Read).await
@@ -155,7 +155,7 @@ impl IntervalQueue {
         let overruled = self.overruled_settings();
         let line = self.shard.line();
         let since = line
-            .contact
+            .connection
             .failing
             .as_ref()
             .map(|failing| self.shard.host.now().saturating_duration_since(failing.since));

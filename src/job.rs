@@ -115,7 +115,7 @@ impl<T> JobHandle<T> {
     /// has started or was cancelled. Takes time proportional to the shard's jobs ahead of it.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
-        line.ticket_of(self.job()).map(|ticket| line.contact.memory.ahead_of(ticket))
+        line.ticket_of(self.job()).map(|ticket| line.connection.memory.ahead_of(ticket))
     }
 
     /// The estimated delay until the start, if all earlier tickets are used, as last seen by this

@@ -217,7 +217,7 @@ impl IntervalQueue {
             let (start, heard) = {
                 let line = shard.line();
                 let start = line.gated_start(accepted.place.id, priority, has_ticket, now);
-                (start, now.saturating_duration_since(line.contact.heard))
+                (start, now.saturating_duration_since(line.connection.heard))
             };
             // Tickets of shards that left count as ahead. While all shards wait, those tickets pass
             // only when a shard polls. So the earliest estimate holds, and later ones do not
@@ -235,7 +235,7 @@ impl IntervalQueue {
                 () = answered => {}
                 () = accepted.taken.told(), if !has_ticket => {}
                 () = sleep_until(&*shard.host, half) => {
-                    if half < near && shard.line().contact.failing.is_none() {
+                    if half < near && shard.line().connection.failing.is_none() {
                         self.tick().await;
                     }
                 }

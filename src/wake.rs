@@ -40,8 +40,8 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
 
 /// Whether jobs wait and the shard polls no time soon.
 fn is_wanted(line: &Line, now: Instant) -> bool {
-    let is_idle =
-        line.contact.memory.paused || line.contact.ask_at.is_some_and(|ask_at| ask_at > now + READ_INTERVAL);
+    let is_idle = line.connection.memory.paused
+        || line.connection.ask_at.is_some_and(|ask_at| ask_at > now + READ_INTERVAL);
     is_idle && !line.backlog.is_empty()
 }
 
@@ -60,7 +60,7 @@ impl Drop for Watching {
                 // The driver may have stopped because this task was watching. The next driver
                 // polls, and watches again.
                 line.orphaned = true;
-                line.contact.nudge(self.shard.host.now());
+                line.connection.nudge(self.shard.host.now());
             }
         }
     }
@@ -150,7 +150,7 @@ async fn poll_record(shard: &Arc<Shard>) {
 /// change the shard needs no reply.
 async fn look(shard: &Arc<Shard>) {
     match shard.command(Command::Read).await.and_then(Reply::read) {
-        Ok(Some(snapshot)) if snapshot.record.revision == shard.line().contact.memory.revision => {}
+        Ok(Some(snapshot)) if snapshot.record.revision == shard.line().connection.memory.revision => {}
         Ok(_) => shard.start(),
         Err(error) => shard.report(error),
     }

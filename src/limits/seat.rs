@@ -110,8 +110,8 @@ impl Seat {
                 _ => {
                     let old = {
                         let line = shard.line();
-                        let age = shard.host.now().saturating_duration_since(line.contact.heard);
-                        stand == SeatState::Gated && age > FRESH && line.contact.failing.is_none()
+                        let age = shard.host.now().saturating_duration_since(line.connection.heard);
+                        stand == SeatState::Gated && age > FRESH && line.connection.failing.is_none()
                     };
                     if old {
                         queue.tick().await;
@@ -123,7 +123,7 @@ impl Seat {
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
             // With a running limit a slot may come late.
-            let sure = shard.line().contact.memory.max_running.is_none();
+            let sure = shard.line().connection.memory.max_running.is_none();
             Estimate { stand, wait, interval, lead, tolerance, sure }
         }
         .boxed()
@@ -255,7 +255,7 @@ impl Seat {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
         // Zero with bursts: no distance between starts is kept.
-        let interval = shard.line().contact.memory.spacing();
+        let interval = shard.line().connection.memory.spacing();
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(MAX_FREE_DELAY);
         if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {

@@ -171,7 +171,7 @@ impl Shard {
         let now = self.host.now();
         let line = self.line();
         // The record was lost and will be restored from memory.
-        let quote = line.quote(&seen.unwrap_or(line.contact.memory), &terms.line, now);
+        let quote = line.quote(&seen.unwrap_or(line.connection.memory), &terms.line, now);
         Ok(quote.map(|start| start.saturating_duration_since(now)))
     }
 

@@ -151,7 +151,7 @@ impl Shard {
     pub(crate) fn start(self: &Arc<Self>) {
         let waits = {
             let mut line = self.line();
-            line.contact.nudge(self.host.now());
+            line.connection.nudge(self.host.now());
             !line.backlog.is_empty() || !line.running.is_empty()
         };
         if waits {
@@ -208,14 +208,14 @@ impl Shard {
     /// Changes a setting for all shards. A retry is harmless: each change is absolute, or the
     /// longer of two holds.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().contact.told();
+        let memory = self.line().connection.told();
         let (reply, _) = self.command_with_retries(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
     /// As `change` without retries, for a change that is useful only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().contact.told();
+        let memory = self.line().connection.told();
         let reply = self.command(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
@@ -269,7 +269,7 @@ impl Shard {
     pub(crate) fn notify_stopped(&self) {
         let stopped = {
             let line = self.line();
-            line.contact.memory.paused || line.contact.failing.is_some()
+            line.connection.memory.paused || line.connection.failing.is_some()
         };
         if stopped {
             self.stopped.notify_waiters();

@@ -44,7 +44,7 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
         news.levels = news.telemetry.meter.levels(line.backlog.len(), line.running.len());
         news.lost = std::mem::take(&mut line.hand.lost);
         news.lost.retain(|_| is_observed());
-        let seen = line.contact.memory;
+        let seen = line.connection.memory;
         if line.told.map_or(0, |told| told.revision) != seen.revision {
             news.rules = Some((line.told.replace(seen), seen));
         }

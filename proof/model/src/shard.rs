@@ -102,7 +102,7 @@ impl Shard {
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, instant(NOW));
-        line.contact.memory = memory;
+        line.connection.memory = memory;
         line.clock = exact();
         Self {
             alive: true,
@@ -161,19 +161,19 @@ impl Shard {
         let (step, stepped) = answer.told();
         let at = stepped.memory.at;
         self.line.absorb(&step, stepped, instant(at), instant(NOW));
-        self.line.contact.memory.at = answer.memory.at;
+        self.line.connection.memory.at = answer.memory.at;
         self.line.clock = exact();
         for grant in &mut self.line.hand.grants {
             grant.slot = to_a_tick(grant.slot);
             grant.told = micros(grant.slot);
         }
-        self.line.contact.ask_at = self.line.contact.ask_at.map(to_a_tick);
+        self.line.connection.ask_at = self.line.connection.ask_at.map(to_a_tick);
     }
 
     /// Whether its next grant has come.
     pub(crate) fn can_start(&self) -> bool {
-        let Line { hand, contact, .. } = &self.line;
-        self.alive && hand.usable_grant(contact.memory.spacing(), instant(NOW)).is_some()
+        let Line { hand, connection, .. } = &self.line;
+        self.alive && hand.usable_grant(connection.memory.spacing(), instant(NOW)).is_some()
     }
 
     /// Starts what is due; none if the grant is given up, for being too late or too light.
@@ -237,19 +237,19 @@ impl Shard {
 
     /// The answer that a flawed shard makes up.
     fn guess(&self, flaw: Option<Flaw>) -> Option<Answer> {
-        let Line { contact, backlog, hand, .. } = &self.line;
+        let Line { connection, backlog, hand, .. } = &self.line;
         let mut answer = Answer {
-            memory: contact.memory,
+            memory: connection.memory,
             taken: None,
             grants: Vec::new(),
             wait: Some(Some(NOW)),
             reason: None,
-            present: contact.present,
+            present: connection.present,
             running: u32::try_from(self.counted()).unwrap_or(0),
             given_up: None,
         };
         if flaw == Some(Flaw::GuessesItsTickets) {
-            let first = contact.memory.ticket.after(1);
+            let first = connection.memory.ticket.after(1);
             answer.taken = Some(Taken { first, count: backlog.taking.as_ref()?.count });
         } else {
             let weight = backlog.waiting.first()?.weight;
@@ -262,7 +262,7 @@ impl Shard {
 /// The next step of a line, if it is time for one.
 fn next(line: &mut Line<()>, setup: &Setup, n: usize) -> Option<Box<Step>> {
     if setup.asking == Asking::AnyTime && !line.hand.tickets.is_empty() {
-        line.contact.nudge(instant(NOW));
+        line.connection.nudge(instant(NOW));
     }
     match line.next(instant(NOW), setup.lead_of(n), false) {
         Next::Send(step) => Some(step),

@@ -20,7 +20,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Lets a job start, and requests its slot.
     pub fn open_gate(&mut self, id: JobId, now: Instant) {
         if self.backlog.open_gate(id) {
-            self.contact.ask(now);
+            self.connection.ask(now);
         }
     }
 
@@ -45,13 +45,13 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When to report tickets held for gated jobs. `None` in a pause, which needs no lease.
     pub(crate) fn hold_due(&self) -> Option<Instant> {
-        if !self.contact.present || self.backlog.gated.is_empty() || self.contact.memory.paused {
+        if !self.connection.present || self.backlog.gated.is_empty() || self.connection.memory.paused {
             return None;
         }
         let renew_at = self.renew_at();
-        let told = self.contact.told.filter(|_| self.to_ask() == 0 && self.hand.grants.is_empty())?;
+        let told = self.connection.told.filter(|_| self.to_ask() == 0 && self.hand.grants.is_empty())?;
         let passes = self.slot_of(told, renew_at) + PASSED;
-        Some(renew_at.min(passes.max(self.contact.last_step + PASSED)))
+        Some(renew_at.min(passes.max(self.connection.last_step + PASSED)))
     }
 
     /// Index of the first ticket to report.
@@ -71,7 +71,7 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     fn slot_of(&self, ticket: Ticket, fallback: Instant) -> Instant {
-        let memory = &self.contact.memory;
+        let memory = &self.connection.memory;
         self.slot_behind(memory, memory.ahead_of(ticket), 1, fallback)
     }
 }

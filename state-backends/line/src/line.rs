@@ -12,7 +12,7 @@ use crate::{
     alone::Alone,
     backlog::Backlog,
     clock::StateClock,
-    contact::Contact,
+    connection::Connection,
     hand::Hand,
     jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
     order::Ranked,
@@ -48,7 +48,7 @@ pub struct Line<J, C = (), A = ()> {
     /// Offset of the store's clock.
     pub clock: StateClock,
     /// Connection state.
-    pub contact: Contact,
+    pub connection: Connection,
     /// Jobs that have not started.
     pub backlog: Backlog<J, C>,
     /// Tickets, with slots and without.
@@ -65,7 +65,7 @@ impl<J, C, A> Line<J, C, A> {
         Self {
             identity,
             clock: StateClock::new(now),
-            contact: Contact::new(now),
+            connection: Connection::new(now),
             backlog: Backlog::default(),
             hand: Hand::default(),
             running: HashMap::default(),
@@ -101,7 +101,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Drops the highest tickets beyond the number of jobs.
     pub(crate) fn trim(&mut self) {
         if self.hand.trim(self.backlog.with_ticket()) {
-            self.contact.count_again();
+            self.connection.count_again();
         }
     }
 
@@ -118,8 +118,8 @@ impl<J, C, A> Line<J, C, A> {
     /// Takes in the reply to a change. Returns how long the shard keeps to its share, if it may
     /// have run alone.
     pub fn learn(&mut self, changed: &Changed, now: Instant) -> Option<Duration> {
-        self.contact.learn(changed.memory);
-        self.contact.heard = now;
+        self.connection.learn(changed.memory);
+        self.connection.heard = now;
         self.rejoin(now)
     }
 
@@ -127,9 +127,9 @@ impl<J, C, A> Line<J, C, A> {
     /// recent.
     pub fn known(&self, now: Instant, fresh: Duration) -> Option<Memory> {
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < fresh;
-        let looked = self.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
-        let known = is_fresh(self.contact.heard) || self.contact.failing.is_some();
-        known.then_some(self.contact.memory).or(looked)
+        let looked = self.connection.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+        let known = is_fresh(self.connection.heard) || self.connection.failing.is_some();
+        known.then_some(self.connection.memory).or(looked)
     }
 
     /// Takes in a read of the record. Returns its memory.
@@ -137,10 +137,10 @@ impl<J, C, A> Line<J, C, A> {
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
         let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != self.identity.shard);
         let others = u32::try_from(waiting.count()).unwrap_or(u32::MAX);
-        let shards = others.saturating_add(u32::from(self.contact.present));
+        let shards = others.saturating_add(u32::from(self.connection.present));
         let seen = Memory { shards, ..Memory::of(&snapshot.record) };
         self.clock.observe(snapshot.at, sent, received);
-        self.contact.looked = Some((sent, seen));
+        self.connection.looked = Some((sent, seen));
         seen
     }
 }

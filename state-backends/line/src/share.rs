@@ -9,7 +9,7 @@ use interval_queue_contract::{Memory, StateError};
 
 use crate::{
     alone::{Lost, Share},
-    contact::{COMMAND_TIMEOUT, RETRY},
+    connection::{COMMAND_TIMEOUT, RETRY},
     jobs::Arriving,
     line::Line,
     outage::WhenStateIsLost,
@@ -24,7 +24,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Records the other shards in the reply to a step. Replies to changes may count dead shards,
     /// and this one or not.
     pub fn count_others(&mut self, memory: &Memory) {
-        let others = memory.shards.saturating_sub(u32::from(self.contact.present));
+        let others = memory.shards.saturating_sub(u32::from(self.connection.present));
         if others > 0 {
             self.alone.others = others;
         }
@@ -67,11 +67,11 @@ impl<J, C, A> Line<J, C, A> {
             && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
         {
             // Otherwise a delay longer than `after` could follow one failure.
-            self.contact.failing = None;
+            self.connection.failing = None;
         }
         if let Some(lost) = &mut self.alone.lost {
             lost.unconfirmed = true;
-            self.contact.retry_now(now);
+            self.connection.retry_now(now);
         }
     }
 
@@ -118,12 +118,12 @@ impl<J, C, A> Line<J, C, A> {
 
     fn alone_at(&self) -> Option<Instant> {
         let from = self.alone_from()?;
-        let most = self.contact.memory.max_running.map(|limit| (limit / self.among()).max(1));
+        let most = self.connection.memory.max_running.map(|limit| (limit / self.among()).max(1));
         let full = most.is_some_and(|most| self.running.len() >= most as usize);
         if full || !self.hand.grants.is_empty() {
             return None;
         }
-        let memory = &self.contact.memory;
+        let memory = &self.connection.memory;
         // By then each shard had a slot: together they are not ahead of the rate.
         let one_each = memory.meters.longest() * u64::from(self.among() - 1);
         let reserved = memory.meters.next_slot(memory.held_until, 1);
@@ -156,7 +156,7 @@ impl<J, C, A> Line<J, C, A> {
     /// When to request the next slot, with `ask_at` by the store's slots. `None`: once a grant is
     /// used.
     pub fn ask_due(&self, ask_at: Instant, now: Instant) -> Option<Instant> {
-        if self.contact.ask_again || self.settling(now).is_none() {
+        if self.connection.ask_again || self.settling(now).is_none() {
             return Some(ask_at);
         }
         self.may_ask_at(now).map(|at| at.max(ask_at))
@@ -175,7 +175,9 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When it may begin to run alone. `None`: not as things stand.
     fn alone_from(&self) -> Option<Instant> {
-        self.lost().filter(|(lost, _)| !lost.unconfirmed && !self.contact.memory.paused).map(|(_, from)| from)
+        self.lost()
+            .filter(|(lost, _)| !lost.unconfirmed && !self.connection.memory.paused)
+            .map(|(_, from)| from)
     }
 
     fn is_lost(&self, now: Instant) -> bool {
@@ -197,7 +199,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// The time that its share gives to this weight.
     fn share(&self, weight: u64) -> Duration {
-        (self.contact.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
+        (self.connection.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
     }
 
     /// Number of shards that share the rate.

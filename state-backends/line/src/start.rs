@@ -56,7 +56,7 @@ impl<J, C, A> Line<J, C, A> {
         if let Some((job, quote)) = self.next_refused(now) {
             return Some(Due::Refuse(job, quote));
         }
-        while let Some(grant) = self.hand.usable_grant(self.contact.memory.spacing(), now) {
+        while let Some(grant) = self.hand.usable_grant(self.connection.memory.spacing(), now) {
             // A job with a slot in time is in time, however late the timer. Overdue jobs leave
             // first and take no slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
@@ -86,7 +86,7 @@ impl<J, C, A> Line<J, C, A> {
             if self.hand.len() < self.backlog.gated.len() {
                 self.hand.tickets.insert(grant.ticket);
             }
-            self.contact.count_again();
+            self.connection.count_again();
             return None;
         };
         if first.weight > grant.weight {
@@ -108,9 +108,9 @@ impl<J, C, A> Line<J, C, A> {
 
     /// Records a late start to report, if no younger ticket is known to have started.
     fn note_lateness(&mut self, grant: &Granted, now: Instant) {
-        let spacing = self.contact.memory.spacing().to_duration();
+        let spacing = self.connection.memory.spacing().to_duration();
         let late = now.saturating_duration_since(grant.slot);
-        let is_last = self.contact.memory.current <= grant.ticket;
+        let is_last = self.connection.memory.current <= grant.ticket;
         if self.hand.tolerance.is_told && late > SpaceBy::borne(spacing) && is_last {
             self.hand.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
         }
@@ -124,7 +124,7 @@ impl<J, C, A> Line<J, C, A> {
 
     fn keep(&mut self, ticket: Ticket, now: Instant) {
         self.hand.tickets.insert(ticket);
-        self.contact.ask(now);
+        self.connection.ask(now);
         self.trim();
     }
 
@@ -141,7 +141,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Takes in the end of a job. Returns whether to wake the driver.
     pub fn finish(&mut self, id: JobId) -> bool {
         self.running.remove(&id);
-        self.contact.count_again();
-        self.contact.report || self.running.is_empty()
+        self.connection.count_again();
+        self.connection.report || self.running.is_empty()
     }
 }

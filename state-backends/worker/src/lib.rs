@@ -14,23 +14,25 @@
 //!
 //! | noun | in |
 //! |---|---|
-//! | the worker | `worker.rs`, `talk.rs`, `hear.rs`, `stop.rs` |
+//! | the worker | `worker.rs`, `outbound.rs`, `inbound.rs`, `stop.rs` |
 //! | tasks and runs that it holds | `held.rs` |
-//! | connection to the store | `contact.rs` |
+//! | connection to the store | `connection.rs` |
 //! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
 
-mod contact;
-mod hear;
+mod connection;
 mod held;
+mod inbound;
+mod outbound;
 mod pace;
 mod starts;
 mod stop;
-mod talk;
 mod worker;
 
-pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL_INTERVAL, RETRY, UNDER_LOAD, UnderWay, retries};
-pub use hear::Heard;
+pub use connection::{
+    COMMAND_TIMEOUT, Connection, Failing, POLL_INTERVAL, RETRY, UNDER_LOAD, UnderWay, retries,
+};
 pub use held::{Because, Held, Order, RunId, Running};
+pub use inbound::Heard;
+pub use outbound::{Asks, Next};
 pub use pace::{FRESH, Pace, WATCH_RATE};
-pub use talk::{Asks, Next};
 pub use worker::{Identity, Stopping, Worker};

@@ -5,7 +5,7 @@ use std::time::Instant;
 use interval_queue_task_contract::{Leased, Rank};
 
 use crate::{
-    contact::{RETRY, retries},
+    connection::{RETRY, retries},
     pace::WATCH_RATE,
     worker::Worker,
 };
@@ -30,7 +30,7 @@ impl Worker {
     }
 
     fn first(&self, now: Instant) -> Option<Rank> {
-        let is_over = self.contact.lease_ends.is_none_or(|ends| ends <= now);
+        let is_over = self.connection.lease_ends.is_none_or(|ends| ends <= now);
         if is_over || self.stopping.is_some() || self.free() == 0 {
             return None;
         }

@@ -40,10 +40,10 @@ impl Worker {
 
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let Some(stopping) = &self.stopping else { return false };
-        let contact = &self.contact;
-        let is_quiet = self.held.is_empty() && contact.under_way.is_none();
-        let in_vain = contact.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
-        let is_notified = stopping.parted || contact.sequence == 0 || in_vain;
+        let connection = &self.connection;
+        let is_quiet = self.held.is_empty() && connection.under_way.is_none();
+        let in_vain = connection.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
+        let is_notified = stopping.parted || connection.sequence == 0 || in_vain;
         is_quiet && is_notified || self.gives_up_at().is_some_and(|at| at <= now)
     }
 

@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 };
 
 use crate::{
-    contact::Contact,
+    connection::Connection,
     held::{Held, Order, RunId},
     pace::Pace,
 };
@@ -86,7 +86,7 @@ pub struct Worker {
     /// Its settings.
     pub identity: Identity,
     /// Connection state.
-    pub contact: Contact,
+    pub connection: Connection,
     /// Held tasks and runs.
     pub held: Held,
     /// Knowledge of the rate.
@@ -102,7 +102,7 @@ impl Worker {
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
-            contact: Contact::new(),
+            connection: Connection::new(),
             held: Held::default(),
             pace: Pace::default(),
             no_prefetch: None,
@@ -121,7 +121,7 @@ impl Worker {
         self.held.orders.retain(|order| order.run != run);
         if self.held.finish_void(run) {
             // Nothing is completed, yet a task that did not fit may fit now.
-            self.contact.dry &= self.identity.capacity.is_none();
+            self.connection.dry &= self.identity.capacity.is_none();
             return false;
         }
         let RunId { id, token } = run;
@@ -139,7 +139,7 @@ impl Worker {
         self.held.finish_void(run);
         self.held.finish(run);
         // Tasks that wait for this one or its key continue with the next step.
-        self.contact.again = true;
+        self.connection.again = true;
     }
 
     /// Requests no more tasks of this kind, and gives back those in hand.
@@ -155,7 +155,7 @@ impl Worker {
         if let Err(at) = self.identity.kinds.binary_search(&kind) {
             self.identity.kinds.insert(at, kind);
             // Tasks of this kind may be ready.
-            self.contact.notified = true;
+            self.connection.notified = true;
         }
     }
 
@@ -169,19 +169,19 @@ impl Worker {
 
     /// Takes in that a task may be ready or must be stopped.
     pub fn notify(&mut self) {
-        self.contact.notified = true;
+        self.connection.notified = true;
     }
 
     /// Late binding: the next step gives back a task in hand and requests the most urgent one. Done
     /// when [`exchanged`](Self::exchanged) has reached the returned number.
     pub fn exchange(&mut self) -> u64 {
-        self.contact.exchange.0 += 1;
-        self.contact.exchange.0
+        self.connection.exchange.0 += 1;
+        self.connection.exchange.0
     }
 
     /// Exchanges answered by the store.
     pub fn exchanged(&self) -> u64 {
-        self.contact.exchange.1
+        self.connection.exchange.1
     }
 
     /// Free capacity once ended runs are completed. `None`: unlimited.

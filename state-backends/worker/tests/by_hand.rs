@@ -234,7 +234,7 @@ fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
     }
     assert!(waits[0] < ms(50) && waits[11] >= secs(5) && waits[11] <= secs(10), "{waits:?}");
     assert!(
-        bench.worker.contact.failing.as_ref().is_some_and(|failing| failing.passes && failing.tries == 12)
+        bench.worker.connection.failing.as_ref().is_some_and(|failing| failing.passes && failing.tries == 12)
     );
     let step = bench.sends();
     let heard = bench.answers(&step, Stepped::default());
@@ -243,7 +243,7 @@ fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
     let mut refused = Bench::known(1, 0);
     let _ = refused.sends();
     refused.fails(&step, StateErrorKind::Denied);
-    assert!(refused.worker.contact.failing.is_some_and(|failing| !failing.passes));
+    assert!(refused.worker.connection.failing.is_some_and(|failing| !failing.passes));
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Core {
     /// Whether the worker holds nothing and the last step found no more tasks. With shared permits
     /// that step may be long past, so it is ignored.
     pub(super) fn is_idle(&self, machine: &Machine) -> bool {
-        machine.held.is_empty() && (machine.contact.dry || self.seat.is_some())
+        machine.held.is_empty() && (machine.connection.dry || self.seat.is_some())
     }
 
     pub(super) fn now(&self) -> Instant {

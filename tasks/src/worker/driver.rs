@@ -170,7 +170,7 @@ impl Driver {
                 let is_first = {
                     let mut machine = core.machine();
                     machine.fail(sequence, &error, now, core.host().random());
-                    machine.contact.acknowledged == 0
+                    machine.connection.acknowledged == 0
                 };
                 core.outages().failed(&shared.telemetry, &error, sent, now);
                 // The caller gets an error of the first step. Later errors may be fixed while the

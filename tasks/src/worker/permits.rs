@@ -167,7 +167,7 @@ impl Seat {
     /// caller must take the machine's next decision before it unlocks the machine. Returns the
     /// later instant at which the worker will ask. `None`: it asks now, or only after an event.
     pub(super) fn sit(&self, machine: &mut Machine, now: Instant, random: u64) -> Option<Instant> {
-        let on_the_way = machine.contact.under_way.as_ref().map(|step| step.want);
+        let on_the_way = machine.connection.under_way.as_ref().map(|step| step.want);
         let taken = machine.taken() + on_the_way.unwrap_or(0);
         let room = self.jobs.saturating_sub(taken);
         let asks = if room > 0 { machine.asks(now) } else { Asks::Not };

@@ -56,7 +56,7 @@ impl Schedules {
             None => std::future::pending().await,
         };
         self.under_way = None;
-        self.fired_after = core.machine().contact.sequence;
+        self.fired_after = core.machine().connection.sequence;
         for Outcome { due, fired } in outcomes {
             let row = due.schedule;
             match fired {

@@ -65,7 +65,7 @@ impl Member {
 
     /// Whether its lease lasts by its own clock.
     pub(crate) fn believes(&self, now: Micros) -> bool {
-        self.is_alive() && self.worker.contact.lease_ends.is_some_and(|ends| ends > instant(now))
+        self.is_alive() && self.worker.connection.lease_ends.is_some_and(|ends| ends > instant(now))
     }
 
     /// What it has not given back, and was not told to be without.

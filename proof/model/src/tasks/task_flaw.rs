@@ -69,7 +69,7 @@ pub(crate) fn apply(
 pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Next {
     let mut next = worker.next(now);
     // What is said once a lease whatever happened heals roll-backs, of which there are none here.
-    worker.contact.stated = Some(now + LEASE.to_duration() * 1_000);
+    worker.connection.stated = Some(now + LEASE.to_duration() * 1_000);
     if flaw == Some(Flaw::ForgetsRuns) {
         worker.held.running.retain(|_, run| !run.over);
         while worker.order().is_some() {}
@@ -91,6 +91,6 @@ pub(crate) fn heard(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) {
         Some(Flaw::CountsFromAnswer) => LEASE,
         _ => return,
     };
-    let ends = &mut worker.contact.lease_ends;
+    let ends = &mut worker.connection.lease_ends;
     *ends = ends.map(|_| now + lease.to_duration());
 }

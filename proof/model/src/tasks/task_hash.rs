@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
     Completion, Edge, KeyRow, KindRow, Outcome, Presence, Queue, State, Step, Stepped, Task, TaskId, Token,
     WorkerId,
 };
-use interval_queue_worker::{Contact, Held, Identity, Running, Stopping, UnderWay, Worker};
+use interval_queue_worker::{Connection, Held, Identity, Running, Stopping, UnderWay, Worker};
 
 use super::{
     member::{Member, Wire, since, until},
@@ -87,12 +87,12 @@ impl<'w> Canon<'w> {
         let state = &mut hasher;
         let Member { generation, worker, wire, strays, stale } = member;
         // The rate is looked at before each start, so nothing is left of it.
-        let Worker { identity, contact, held, pace: _, no_prefetch, stopping } = &**worker;
+        let Worker { identity, connection, held, pace: _, no_prefetch, stopping } = &**worker;
         let Identity { worker: id, label: _, kinds, lease, permits, prefetch, limited, capacity } = identity;
         (generation, kinds, lease, permits, prefetch, limited, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
-        self.contact(contact, &numbers, state);
+        self.connection(connection, &numbers, state);
         self.held(held, state);
         no_prefetch.map(|until| self.until(until)).hash(state);
         let stopping = stopping.as_ref();
@@ -137,8 +137,8 @@ impl<'w> Canon<'w> {
         since(at, self.world.now).min(LEASE.to_duration())
     }
 
-    fn contact<H: Hasher>(&self, contact: &Contact, numbers: &Numbers, state: &mut H) {
-        let Contact {
+    fn connection<H: Hasher>(&self, connection: &Connection, numbers: &Numbers, state: &mut H) {
+        let Connection {
             sequence,
             acknowledged,
             under_way,
@@ -155,7 +155,7 @@ impl<'w> Canon<'w> {
             next_at,
             exchange,
             failing,
-        } = contact;
+        } = connection;
         debug_assert!(failing.is_none() && *exchange == (0, 0), "the next try may come at once");
         // Rules compare what was acknowledged only with what they know of, which is no less: `judge.rs` looks at it.
         (numbers.rank(*sequence), *acknowledged == 0, unsure).hash(state);

@@ -228,7 +228,7 @@ impl World {
                     line.arrive(Waiting::new(terms, ()), (), self.now, None);
                 }
                 if work.nudged {
-                    line.contact.nudge(self.now);
+                    line.connection.nudge(self.now);
                 }
                 self.drive(work.shard, work.fate);
             }
@@ -442,7 +442,7 @@ impl World {
                     self.pass(next.saturating_duration_since(self.now).max(Duration::from_micros(1)));
                 }
                 // A shard that found the queue paused is woken by a tick from outside.
-                None => self.lines.iter_mut().for_each(|(line, _)| line.contact.nudge(self.now)),
+                None => self.lines.iter_mut().for_each(|(line, _)| line.connection.nudge(self.now)),
             }
             looks += 1;
             // Nobody looks more often than slots, polls and leases ask for, and nothing takes longer than all

@@ -23,7 +23,7 @@ impl<J, C, A> Line<J, C, A> {
             let job = self.backlog.unticketed_job(id)?;
             Some(self.place_behind(Rank::of(id, job), job.priority()))
         });
-        place.map(|place| self.ticket_at(&self.contact.memory, place))
+        place.map(|place| self.ticket_at(&self.connection.memory, place))
     }
 
     /// Number of jobs of this shard before one that waits with a ticket.
@@ -93,7 +93,7 @@ impl<J, C, A> Line<J, C, A> {
         let heavy = self.backlog.waiting.overweight_before(rank) + more;
         let slots = self.slots_before(seen, place, self.ticket_at(seen, place)) + heavy;
         let quote = self.slot_behind(seen, slots, weight, now);
-        self.contact.failing.is_none().then_some(quote)
+        self.connection.failing.is_none().then_some(quote)
     }
 
     /// Removes the next job in need of an estimate that would start too late; returns the estimate.
@@ -120,7 +120,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Start of a waiting job if every earlier ticket is used. Weights of other shards' jobs are
     /// unknown.
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
-        let seen = &self.contact.memory;
+        let seen = &self.connection.memory;
         if let Some(job) = self.backlog.unticketed_job(id) {
             return self.quote_behind(seen, Rank::of(id, job), job.priority(), job.weight, now);
         }
@@ -146,8 +146,8 @@ impl<J, C, A> Line<J, C, A> {
     /// Earliest start of a gated job with a ticket if every earlier ticket is used. `None`:
     /// unknown.
     pub fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
-        let seen = &self.contact.memory;
-        if seen.paused || self.contact.failing.is_some() {
+        let seen = &self.connection.memory;
+        if seen.paused || self.connection.failing.is_some() {
             return None;
         }
         let rank = Rank::new(priority, id);
@@ -166,7 +166,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// Slots before that of a ticket, with `before` earlier jobs of this shard.
     fn slots_before(&self, seen: &Memory, before: usize, ticket: Ticket) -> u64 {
-        if seen.shards > u32::from(self.contact.present) {
+        if seen.shards > u32::from(self.connection.present) {
             return seen.ahead_of(ticket);
         }
         // No other shard is present, so other tickets have no owner.

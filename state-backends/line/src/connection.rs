@@ -32,7 +32,7 @@ pub struct Failing {
 
 /// A shard's connection to the store.
 #[derive(Clone, Debug, Hash)]
-pub struct Contact {
+pub struct Connection {
     /// Memory of the record.
     pub memory: Memory,
     /// Whether this shard restores a missing record, instead of taking it for deleted.
@@ -64,7 +64,7 @@ pub struct Contact {
     pub failing: Option<Failing>,
 }
 
-impl Contact {
+impl Connection {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             memory: Memory::default(),

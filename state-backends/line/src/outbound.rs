@@ -30,10 +30,10 @@ const MAX_FAREWELLS: u32 = 5;
 impl<J, C, A> Line<J, C, A> {
     /// Decides what the driver does next.
     pub fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
-        let spacing = self.contact.memory.spacing().to_duration();
+        let spacing = self.connection.memory.spacing().to_duration();
         let lead = self.identity.space_by.lead(lead, spacing, self.clock.uncertainty());
         let next_start =
-            self.hand.next_grant(self.contact.memory.spacing(), now).or_else(|| self.alone_due());
+            self.hand.next_grant(self.connection.memory.spacing(), now).or_else(|| self.alone_due());
         let next_start =
             next_start.into_iter().chain(self.backlog.index.first_deadline().map(just_after)).min();
         if step_under_way {
@@ -43,16 +43,16 @@ impl<J, C, A> Line<J, C, A> {
             return Next::Look;
         }
         let nothing_left = self.is_quiet();
-        let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
+        let given_up = self.connection.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
         // A take under way may hold tickets of withdrawn jobs; the store must learn of them.
         let unknown =
-            !self.contact.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
+            !self.connection.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
         if nothing_left && (given_up || unknown) {
             // The store forgets this shard when its lease ends.
-            self.contact.present = false;
+            self.connection.present = false;
             self.backlog.taking = None;
             (self.hand.given_up, self.hand.late_start) = (None, None);
-            self.contact.report = false;
+            self.connection.report = false;
             return Next::Stop;
         }
         match self.step_due(now, lead, nothing_left) {
@@ -67,23 +67,23 @@ impl<J, C, A> Line<J, C, A> {
     /// When the next step is due. `None`: when woken.
     fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
         let take = self.backlog.taking.is_some() || self.hand.retake > 0;
-        let tell = self.contact.present
-            && (self.contact.report || (self.hand.given_up.is_some() && self.hand.tickets.is_empty()));
+        let tell = self.connection.present
+            && (self.connection.report || (self.hand.given_up.is_some() && self.hand.tickets.is_empty()));
         let due = if take || tell || nothing_left || self.hand.late_start.is_some() {
             Some(now)
         } else {
             let first = self.backlog.first_to_take(self.hand.len());
             let take_at = first.map(|first| self.take_due(first.since, lead));
-            let asks = self.to_ask() > 0 || (self.contact.ask_again && !self.hand.tickets.is_empty());
-            let ask_at = self.contact.ask_at.filter(|_| asks);
+            let asks = self.to_ask() > 0 || (self.connection.ask_again && !self.hand.tickets.is_empty());
+            let ask_at = self.connection.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.renew_at());
             // The first slot of a gated job is unknown while the store does not reply.
-            let unanswered = self.contact.failing.is_some() && !self.backlog.gated.is_empty();
+            let unanswered = self.connection.failing.is_some() && !self.backlog.gated.is_empty();
             let hold_at = if unanswered { Some(now) } else { self.hold_due() };
             take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
         };
-        match &self.contact.failing {
+        match &self.connection.failing {
             Some(failing) => due.map(|due| due.max(failing.retry_at)),
             None => due,
         }
@@ -93,8 +93,11 @@ impl<J, C, A> Line<J, C, A> {
     /// fast queue a shard with enough requests saves half its commands by waiting.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
-        let fast = self.contact.memory.interval().to_duration() <= linger;
-        if fast && !self.backlog.hurry && self.contact.ask_at.is_some() && self.to_ask() >= self.within(lead)
+        let fast = self.connection.memory.interval().to_duration() <= linger;
+        if fast
+            && !self.backlog.hurry
+            && self.connection.ask_at.is_some()
+            && self.to_ask() >= self.within(lead)
         {
             since + linger
         } else {
@@ -106,26 +109,29 @@ impl<J, C, A> Line<J, C, A> {
     fn within(&self, lead: Micros) -> usize {
         let most =
             |meter: &Meter| (lead.get() / meter.interval.get().max(1)).saturating_add(meter.burst.into());
-        let most = self.contact.memory.meters.iter().map(most).min().unwrap_or(1);
+        let most = self.connection.memory.meters.iter().map(most).min().unwrap_or(1);
         usize::try_from(most).unwrap_or(MAX_ASK).min(MAX_ASK)
     }
 
     pub(crate) fn renew_at(&self) -> Instant {
-        self.contact.last_step + self.identity.lease.to_duration() / 2
+        self.connection.last_step + self.identity.lease.to_duration() / 2
     }
 
     fn step(&mut self, now: Instant, lead: Micros) -> Step {
-        self.contact.sequence += 1;
-        self.contact.last_step = now;
-        self.contact.ask_again = false;
+        self.connection.sequence += 1;
+        self.connection.last_step = now;
+        self.connection.ask_again = false;
         self.hand.overruns += u32::from(std::mem::take(&mut self.hand.overran));
-        let interval = self.contact.memory.interval().to_duration();
-        let tellable =
-            self.identity.space_by.tellable(self.contact.memory.spacing().to_duration(), lead.to_duration());
+        let interval = self.connection.memory.interval().to_duration();
+        let tellable = self
+            .identity
+            .space_by
+            .tellable(self.connection.memory.spacing().to_duration(), lead.to_duration());
         self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration(), tellable);
-        let retaken = self.backlog.begin_taking(self.contact.request + 1, self.hand.retake, self.hand.len());
+        let retaken =
+            self.backlog.begin_taking(self.connection.request + 1, self.hand.retake, self.hand.len());
         if let Some(retaken) = retaken {
-            self.contact.request += 1;
+            self.connection.request += 1;
             self.hand.retake -= retaken;
         }
 
@@ -151,7 +157,7 @@ impl<J, C, A> Line<J, C, A> {
             .collect();
         let left = self.hand.tickets.iter().nth(first + ask.len()).copied();
         let then = left.filter(|_| !sharing);
-        self.contact.told = ask.first().map(|ask| ask.ticket).or(then);
+        self.connection.told = ask.first().map(|ask| ask.ticket).or(then);
         let take = self.backlog.taking.as_ref().map(|taking| {
             let room = if left.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();
@@ -160,8 +166,8 @@ impl<J, C, A> Line<J, C, A> {
         Step {
             shard: self.identity.shard.clone(),
             label: self.identity.label.clone(),
-            sequence: self.contact.sequence,
-            memory: self.contact.told(),
+            sequence: self.connection.sequence,
+            memory: self.connection.told(),
             lease: self.identity.lease,
             lead,
             take,
@@ -214,7 +220,7 @@ mod tests {
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, now);
-        line.contact.memory.meters = Meters::new(&Rates::every(interval));
+        line.connection.memory.meters = Meters::new(&Rates::every(interval));
         line
     }
 
@@ -224,7 +230,7 @@ mod tests {
         for (space_by, lead, is_told) in [(SpaceBy::Starts, 5, true), (SpaceBy::Slots, 120, false)] {
             let mut line = line(space_by, Micros::from_millis(10), now);
             line.hand.tickets.insert(Ticket::new(1));
-            line.contact.ask(now);
+            line.connection.ask(now);
             line.backlog
                 .waiting
                 .insert(1, Waiting::new(Terms { weight: 1, priority: 0, deadline: None, group: None }, ()));
@@ -276,7 +282,7 @@ mod tests {
             let step =
                 Step::idle(line.identity.shard.clone(), 1, Memory::default(), Micros::from_millis(5_000));
             let grants = vec![Grant { ticket, slot: Micros::from_millis(slot) }];
-            let memory = Memory { at: Micros::from_millis(at), ..line.contact.memory };
+            let memory = Memory { at: Micros::from_millis(at), ..line.connection.memory };
             let stepped = Stepped { memory, taken: None, grants, wait: None, present: true };
             line.absorb(&Step { ask, ..step }, stepped, sent, received);
         }

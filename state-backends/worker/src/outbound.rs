@@ -8,7 +8,7 @@ use std::{
 use interval_queue_task_contract::{Completion, MAX_REPLY, MIN_LEASE, Outcome, Room, Step};
 
 use crate::{
-    contact::{POLL_INTERVAL, UnderWay},
+    connection::{POLL_INTERVAL, UnderWay},
     held::RunId,
     worker::Worker,
 };
@@ -65,49 +65,50 @@ impl Worker {
         if due.is_some_and(|due| due <= now) {
             return Next::Send(Box::new(self.step(now)));
         }
-        let ends = self.contact.lease_ends.filter(|_| !self.held.is_free());
+        let ends = self.connection.lease_ends.filter(|_| !self.held.is_free());
         let hurry = self.stopping.as_ref().filter(|stopping| !stopping.notified).map(|stopping| stopping.by);
         Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
     }
 
     /// When the next step is due. `None`: when something happens.
     fn step_due(&self, now: Instant) -> Option<Instant> {
-        if self.contact.under_way.is_some() {
+        if self.connection.under_way.is_some() {
             return None;
         }
         let due = self.due(self.want(now), now)?;
-        Some(self.contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
+        Some(self.connection.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
     }
 
     /// When a step is due for `want` tasks, if none is under way and the store does not fail.
     fn due(&self, want: u32, now: Instant) -> Option<Instant> {
-        let contact = &self.contact;
-        let Some(sent) = contact.sent else { return Some(now) };
-        let asked = contact.exchange.0 > contact.exchange.1 || want > 0 && (contact.more || !contact.dry);
+        let connection = &self.connection;
+        let Some(sent) = connection.sent else { return Some(now) };
+        let asked =
+            connection.exchange.0 > connection.exchange.1 || want > 0 && (connection.more || !connection.dry);
         let parting = self.stopping.as_ref().is_some_and(|stopping| !stopping.parted) && self.held.is_empty();
-        if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
+        if connection.again || connection.unsure || !self.held.ended.is_empty() || asked || parting {
             return Some(now);
         }
-        let gap = match (want, contact.in_vain) {
+        let gap = match (want, connection.in_vain) {
             (0, _) => MIN_NOTIFY_GAP,
             (_, 0) => Duration::ZERO,
             (_, times) => NOTIFY_BACKOFF.0.saturating_mul(1 << (times - 1).min(10)).min(NOTIFY_BACKOFF.1),
         };
-        let notified = contact.notified.then(|| sent + gap);
-        let next_at = contact.next_at.filter(|_| want > 0);
+        let notified = connection.notified.then(|| sent + gap);
+        let next_at = connection.next_at.filter(|_| want > 0);
         [Some(sent + self.rest(want)), notified, next_at].into_iter().flatten().min()
     }
 
     /// When the worker would request tasks if it had a permit, since it shares permits.
     pub fn asks(&self, now: Instant) -> Asks {
-        let contact = &self.contact;
+        let connection = &self.connection;
         let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
             || self.room().is_some_and(|room| room.weight == 0);
-        if self.stopping.is_some() || contact.failing.is_some() || has_enough {
+        if self.stopping.is_some() || connection.failing.is_some() || has_enough {
             return Asks::Not;
         }
-        let is_under_way = contact.under_way.is_some();
-        if contact.acknowledged == 0 || is_under_way && (!contact.dry || contact.notified) {
+        let is_under_way = connection.under_way.is_some();
+        if connection.acknowledged == 0 || is_under_way && (!connection.dry || connection.notified) {
             return Asks::Soon;
         }
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
@@ -117,17 +118,17 @@ impl Worker {
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
-            (false, true) => self.contact.poll.min(lease / STEPS_PER_LEASE),
+            (false, true) => self.connection.poll.min(lease / STEPS_PER_LEASE),
             (false, false) => lease / STEPS_PER_LEASE,
             // The lease clock counts at most a quarter of a lease for a silence of all workers.
-            (true, true) => self.contact.poll.min(lease / 4),
+            (true, true) => self.connection.poll.min(lease / 4),
             (true, false) => POLL_INTERVAL.1.min(lease / 2),
         }
     }
 
     /// Tasks that fit once ended runs are completed.
     pub(crate) fn want(&self, now: Instant) -> u32 {
-        if self.stopping.is_some() || self.contact.acknowledged == 0 {
+        if self.stopping.is_some() || self.connection.acknowledged == 0 {
             return 0;
         }
         let hand = u32::try_from(self.held.hand.len()).unwrap_or(u32::MAX);
@@ -156,7 +157,7 @@ impl Worker {
     }
 
     fn step(&mut self, now: Instant) -> Step {
-        let asked = self.contact.exchange;
+        let asked = self.connection.exchange;
         for _ in asked.1..asked.0 {
             if let Some(last) = self.held.hand.keys().next_back().copied() {
                 self.held.give_back(last);
@@ -171,11 +172,11 @@ impl Worker {
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
         let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
-        let stated = self.contact.stated.map(|stated| stated + self.identity.lease());
-        let unsure = std::mem::take(&mut self.contact.unsure) || stated.is_none_or(|again| again <= now);
+        let stated = self.connection.stated.map(|stated| stated + self.identity.lease());
+        let unsure = std::mem::take(&mut self.connection.unsure) || stated.is_none_or(|again| again <= now);
         let holding = unsure.then(|| self.held.tokens(&completed));
         if unsure {
-            self.contact.stated = Some(now);
+            self.connection.stated = Some(now);
         }
         let mut progress = Vec::new();
         for (id, running) in &mut self.held.running {
@@ -183,12 +184,12 @@ impl Worker {
                 progress.extend(running.progress.clone().map(|progress| (*id, running.token, progress)));
             }
         }
-        let contact = &mut self.contact;
-        contact.sequence += 1;
-        let notified = std::mem::take(&mut contact.notified);
-        (contact.sent, contact.again, contact.more) = (Some(now), false, false);
-        let (sequence, exchange) = (contact.sequence, contact.exchange.0);
-        contact.under_way = Some(UnderWay {
+        let connection = &mut self.connection;
+        connection.sequence += 1;
+        let notified = std::mem::take(&mut connection.notified);
+        (connection.sent, connection.again, connection.more) = (Some(now), false, false);
+        let (sequence, exchange) = (connection.sequence, connection.exchange.0);
+        connection.under_way = Some(UnderWay {
             sequence,
             sent: now,
             want,
@@ -201,8 +202,8 @@ impl Worker {
         Step {
             worker: self.identity.worker,
             label: self.identity.label.clone(),
-            sequence: contact.sequence,
-            acknowledged: contact.acknowledged,
+            sequence: connection.sequence,
+            acknowledged: connection.acknowledged,
             lease: if last { MIN_LEASE } else { self.identity.lease },
             kinds: self.identity.kinds.clone(),
             complete,
@@ -218,7 +219,7 @@ impl Worker {
     /// tasks in hand are given back.
     pub fn restrict(&mut self, step: &mut Step, at_least: Option<i32>) {
         step.at_least = at_least;
-        if let Some(under_way) = &mut self.contact.under_way {
+        if let Some(under_way) = &mut self.connection.under_way {
             under_way.restricted = at_least.is_some();
         }
         let least = at_least.unwrap_or(i32::MIN);

@@ -9,7 +9,7 @@ use interval_queue_contract::StateError;
 use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
-    contact::{POLL_INTERVAL, UNDER_LOAD, UnderWay},
+    connection::{POLL_INTERVAL, UNDER_LOAD, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
@@ -32,11 +32,11 @@ pub struct Heard {
 impl Worker {
     /// Takes in the reply to step `sequence`. `None`: it is not under way.
     pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Heard> {
-        let under_way = self.contact.under_way.take_if(|step| step.sequence == sequence)?;
+        let under_way = self.connection.under_way.take_if(|step| step.sequence == sequence)?;
         let outage =
-            self.contact.failing.take().map(|failing| received.saturating_duration_since(failing.since));
+            self.connection.failing.take().map(|failing| received.saturating_duration_since(failing.since));
         let mut heard = Heard { outage, ..Heard::default() };
-        self.contact.acknowledged = sequence;
+        self.connection.acknowledged = sequence;
         heard.refused = stepped.refused;
         heard.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
@@ -46,10 +46,10 @@ impl Worker {
             let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
             self.held.ended.retain(|id, completion| lost.contains(id) || !is_completed(id, completion.token));
             self.unknown();
-            self.contact.again = true;
+            self.connection.again = true;
             return Some(heard);
         }
-        self.contact.exchange.1 = under_way.exchange;
+        self.connection.exchange.1 = under_way.exchange;
         heard.schedules = stepped.schedules;
         heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
         self.held.ended.retain(|id, completion| {
@@ -62,11 +62,11 @@ impl Worker {
         if ends <= received {
             // The lease ended before the reply: other workers may have these tasks.
             self.unknown();
-            self.contact.again = true;
+            self.connection.again = true;
             self.expire(received);
             return Some(heard);
         }
-        self.contact.lease_ends = Some(ends);
+        self.connection.lease_ends = Some(ends);
         for (id, stop) in stepped.stop {
             match self.held.in_hand(id) {
                 Some(order) => self.held.give_back(order),
@@ -102,33 +102,33 @@ impl Worker {
         next: Option<Duration>,
         now: Instant,
     ) {
-        let contact = &mut self.contact;
-        contact.more = more;
-        contact.dry = step.want as usize > leased;
-        contact.in_vain = match leased {
-            0 => contact.in_vain.saturating_add(u32::from(step.notified && step.want > 0)),
+        let connection = &mut self.connection;
+        connection.more = more;
+        connection.dry = step.want as usize > leased;
+        connection.in_vain = match leased {
+            0 => connection.in_vain.saturating_add(u32::from(step.notified && step.want > 0)),
             _ => 0,
         };
-        contact.poll = match leased {
+        connection.poll = match leased {
             0 if step.restricted => UNDER_LOAD,
-            0 if contact.dry && !more => (contact.poll * 2).min(POLL_INTERVAL.1),
-            0 => contact.poll,
+            0 if connection.dry && !more => (connection.poll * 2).min(POLL_INTERVAL.1),
+            0 => connection.poll,
             _ => POLL_INTERVAL.0,
         };
-        contact.next_at = next.and_then(|next| now.checked_add(next));
+        connection.next_at = next.and_then(|next| now.checked_add(next));
     }
 
     /// Takes in that step `sequence` got no reply.
     pub fn fail(&mut self, sequence: u64, error: &StateError, now: Instant, seed: u64) {
-        if self.contact.under_way.take_if(|step| step.sequence == sequence).is_some() {
+        if self.connection.under_way.take_if(|step| step.sequence == sequence).is_some() {
             self.unknown();
-            self.contact.fail(error, now, seed);
+            self.connection.fail(error, now, seed);
         }
     }
 
     /// The store may have missed anything: the next step lists everything.
     fn unknown(&mut self) {
-        self.contact.unsure = true;
+        self.connection.unsure = true;
         for running in self.held.running.values_mut() {
             running.news |= running.progress.is_some();
         }
@@ -139,16 +139,16 @@ impl Worker {
     /// If the store fails with a lasting error, a result may be its cause: such runs count as
     /// failed.
     pub(crate) fn expire(&mut self, now: Instant) {
-        if self.contact.lease_ends.is_none_or(|ends| now < ends) {
+        if self.connection.lease_ends.is_none_or(|ends| now < ends) {
             return;
         }
-        self.contact.lease_ends = None;
-        self.contact.unsure = true;
+        self.connection.lease_ends = None;
+        self.connection.unsure = true;
         while let Some((order, _)) = self.held.hand.first_key_value() {
             self.held.take(*order);
         }
         self.held.end_all();
-        if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
+        if let Some(failing) = self.connection.failing.as_ref().filter(|failing| !failing.passes) {
             let results = self.held.ended.values_mut();
             for completion in results.filter(|completion| matches!(completion.outcome, Outcome::Done(_))) {
                 completion.outcome =

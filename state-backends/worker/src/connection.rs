@@ -68,7 +68,7 @@ pub struct UnderWay {
 
 /// A worker's connection to the store.
 #[derive(Clone, Debug, Hash)]
-pub struct Contact {
+pub struct Connection {
     /// Number of the last step.
     pub sequence: u64,
     /// Number of the last step that was answered.
@@ -105,7 +105,7 @@ pub struct Contact {
     pub failing: Option<Failing>,
 }
 
-impl Contact {
+impl Connection {
     pub(crate) fn new() -> Self {
         Self {
             sequence: 0,
