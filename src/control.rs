@@ -121,7 +121,7 @@ impl IntervalQueue {
     pub async fn tick(&self) -> Tick {
         let asked = {
             let mut line = self.shard.line();
-            line.connection.nudge(self.shard.host.now());
+            line.connection.request_now(self.shard.host.now());
             line.connection.sequence
         };
         self.shard.wake();

@@ -66,9 +66,9 @@ impl Error {
         Self::new(ErrorKind::Cancelled, "the job was cancelled before it finished")
     }
 
-    pub(crate) fn estimated_too_late(quote: Duration, too_late_by: Duration) -> Self {
-        let text = format!("the job would start in {quote:.1?}, {too_late_by:.1?} later than it may");
-        Self { cause: Cause::StartsIn(quote), ..Self::new(ErrorKind::TooLate, text) }
+    pub(crate) fn estimated_too_late(estimate: Duration, too_late_by: Duration) -> Self {
+        let text = format!("the job would start in {estimate:.1?}, {too_late_by:.1?} later than it may");
+        Self { cause: Cause::StartsIn(estimate), ..Self::new(ErrorKind::TooLate, text) }
     }
 
     pub(crate) fn not_now(starts_in: Option<Duration>) -> Self {
@@ -126,7 +126,7 @@ impl Error {
         let cause = match &self.cause {
             Cause::State(state) => Cause::State(state.clone()),
             Cause::Settings(error) => Cause::Settings(error.clone()),
-            Cause::StartsIn(quote) => Cause::StartsIn(*quote),
+            Cause::StartsIn(estimate) => Cause::StartsIn(*estimate),
             Cause::Nothing | Cause::Panic(_) => Cause::Nothing,
         };
         Self { cause, ..Self::new(self.kind, &*self.message) }

@@ -37,14 +37,14 @@ where
     F: Future<Output = Result<T, Error>> + Send + 'static,
     T: Send + 'static,
 {
-    fn start(self: Box<Self>, mut place: Running) -> Result<Option<AbortHandle>, Running> {
+    fn start(self: Box<Self>, mut running: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
         let (job, handle) = abortable(catch_panic(job));
-        let host = place.shard.host.clone();
+        let host = running.shard.host.clone();
         host.spawn(Box::pin(async move {
-            let outcome = place.run(None, pin!(Some(job))).await.and_then(|result| result);
-            place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
-            drop(place);
+            let outcome = running.run(None, pin!(Some(job))).await.and_then(|result| result);
+            running.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
+            drop(running);
             // A detached job has no receiver.
             let _ = result.send(outcome);
         }));

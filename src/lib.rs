@@ -106,31 +106,31 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;
-mod adding;
+mod add;
 mod builder;
 mod clock;
 mod control;
 mod driver;
-mod ending;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
-mod housekeeping;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
 mod job_builder;
+mod late_binding;
 mod limits;
 mod line;
+mod maintenance;
 mod options;
 mod pace;
-mod pull;
 mod queue;
 mod queues;
 mod retry;
 mod shard;
+mod shutdown;
 mod status;
 mod store;
 pub mod telemetry;
@@ -145,7 +145,6 @@ mod wake_ups;
 
 pub use builder::Builder;
 pub use control::Tick;
-pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
 pub use host::Host;
 pub use interval_queue_contract as contract;
@@ -167,6 +166,7 @@ pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use shard::JobGroup;
+pub use shutdown::Shutdown;
 pub use status::{Reason, Status};
 pub use store::{StateSource, Store, connect};
 pub use turn::Turn;

@@ -95,9 +95,9 @@ impl IntervalQueue {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn quote(&self, options: &JobOptions) -> Result<Option<Duration>, Error> {
+    pub async fn estimate_wait(&self, options: &JobOptions) -> Result<Option<Duration>, Error> {
         let terms = self.terms(options)?;
-        self.shard.quote(&terms).await
+        self.shard.estimate_wait(&terms).await
     }
 
     /// Jobs of this shard that wait for their start.

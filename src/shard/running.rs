@@ -79,7 +79,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.shard.line().finish(self.id) {
-            self.shard.settled.notify_waiters();
+            self.shard.idle.notify_waiters();
             self.shard.wake();
         }
         // Last: subscribers are foreign code and may panic.

@@ -95,7 +95,7 @@ fn no_rooms_use_each_other() {
         (LIBRARY, ["driver", "shard", "line"]),
         (LINE, ["share", "line", "hand"]),
         (TASKS, ["worker", "queue", "error"]),
-        (WORKER, ["hear", "worker", "held"]),
+        (WORKER, ["inbound", "worker", "held"]),
     ] {
         let rooms = rooms(source);
         let is_read = rooms[first].contains(second) && rooms[second].contains(third);

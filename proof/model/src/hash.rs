@@ -37,7 +37,7 @@ impl Hash for Shard {
             gated: _,
             gated_arriving: _,
             announced: _,
-            unquoted: _,
+            unestimated: _,
             most_ahead: _,
             index: _,
         } = backlog;

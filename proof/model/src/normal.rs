@@ -153,8 +153,8 @@ impl World {
             hand.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
             for grant in &mut hand.grants {
                 visit_ours(Kind::Grant, &mut grant.slot);
-                grant.told = micros(grant.slot);
-                visit_ours(Kind::Grant, &mut grant.heard);
+                grant.store_slot = micros(grant.slot);
+                visit_ours(Kind::Grant, &mut grant.received);
             }
             let answered = match &mut shard.wire {
                 Wire::Answered(answer) => answer.as_mut().as_mut(),
@@ -299,13 +299,13 @@ impl Shard {
         line.hand.started_at.take_if(|started_at| *started_at + setup.interval().to_duration() <= now);
         for grant in &mut line.hand.grants {
             // It is looked at only if it is later than the slot.
-            grant.heard = grant.heard.max(grant.slot);
+            grant.received = grant.received.max(grant.slot);
         }
         // The next try may come at once, and a shard that stood still is as strict as one that did not.
         line.connection.failing = None;
         (line.hand.overran, line.hand.overruns) = (false, 0);
         // For those only who ask when a job would start, or who run alone.
-        (line.connection.answered, line.connection.heard, line.connection.told) =
+        (line.connection.answered, line.connection.last_reply, line.connection.lowest_reported) =
             (line.connection.sequence, now, None);
         line.alone = Alone::default();
     }

@@ -165,7 +165,7 @@ impl Shard {
         self.line.clock = exact();
         for grant in &mut self.line.hand.grants {
             grant.slot = to_a_tick(grant.slot);
-            grant.told = micros(grant.slot);
+            grant.store_slot = micros(grant.slot);
         }
         self.line.connection.ask_at = self.line.connection.ask_at.map(to_a_tick);
     }
@@ -262,11 +262,11 @@ impl Shard {
 /// The next step of a line, if it is time for one.
 fn next(line: &mut Line<()>, setup: &Setup, n: usize) -> Option<Box<Step>> {
     if setup.asking == Asking::AnyTime && !line.hand.tickets.is_empty() {
-        line.connection.nudge(instant(NOW));
+        line.connection.request_now(instant(NOW));
     }
     match line.next(instant(NOW), setup.lead_of(n), false) {
         Next::Send(step) => Some(step),
-        Next::Look | Next::Sleep(_) | Next::Stop => None,
+        Next::Read | Next::Sleep(_) | Next::Stop => None,
     }
 }
 

@@ -177,7 +177,7 @@ impl World {
 
     pub(crate) fn nudge(&mut self) {
         for shard in self.shards.iter_mut().filter(|shard| shard.alive) {
-            shard.line.connection.nudge(instant(NOW));
+            shard.line.connection.request_now(instant(NOW));
         }
     }
 

@@ -83,14 +83,14 @@ impl Member {
         if line.backlog.len() < 6 && random.happens(0.5) {
             (0..random.within(1..=4)).for_each(|_| add(line, at, random));
         }
-        line.connection.nudge(at);
+        line.connection.request_now(at);
         loop {
             match line.next(at, self.lead, false) {
                 Next::Send(step) => {
                     let sequence = step.sequence.min(MAX_MEMBERS);
                     return Step { sequence, memory, ..*step };
                 }
-                Next::Look | Next::Sleep(_) | Next::Stop => add(line, at, random),
+                Next::Read | Next::Sleep(_) | Next::Stop => add(line, at, random),
             }
         }
     }

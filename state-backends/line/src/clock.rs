@@ -57,9 +57,9 @@ impl StateClock {
         self.bounds = Some(steady.unwrap_or(seen));
     }
 
-    /// Whether readings since `heard` compare: no clock step was detected after it.
-    pub(crate) fn is_steady_since(&self, heard: Instant) -> bool {
-        self.stepped.is_none_or(|stepped| heard >= stepped)
+    /// Whether readings since `instant` compare: no clock step was detected after it.
+    pub(crate) fn is_steady_since(&self, instant: Instant) -> bool {
+        self.stepped.is_none_or(|stepped| instant >= stepped)
     }
 
     /// Our latest instant for one of the store's, including drift until then: nothing starts before

@@ -26,7 +26,7 @@ impl<J, C, A> Line<J, C, A> {
         let at = stepped.memory.at;
         let mut acknowledged = Vec::new();
         self.connection.answered = step.sequence;
-        self.connection.heard = received;
+        self.connection.last_reply = received;
         self.clock.observe(at, sent, received);
         self.connection.present = stepped.present;
         self.connection.learn(stepped.memory);
@@ -47,15 +47,15 @@ impl<J, C, A> Line<J, C, A> {
         }
         for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
             let slot = self.clock.latest_for(grant.slot, received);
-            let granted = Granted { ticket: grant.ticket, slot, told: grant.slot, heard: received, weight };
+            let granted = Granted { ticket: grant.ticket, slot, store_slot: grant.slot, received, weight };
             if !self.hand.receive(granted) {
                 self.connection.count_again();
             }
         }
         // New bounds of the clock apply to grants in hand: they keep their order, and none waits
         // longer than necessary. Grants from before a step of the clock stay.
-        for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.heard)) {
-            held.slot = held.slot.min(self.clock.latest_for(held.told, received));
+        for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.received)) {
+            held.slot = held.slot.min(self.clock.latest_for(held.store_slot, received));
         }
         self.hand.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
         let wait = stepped.wait;

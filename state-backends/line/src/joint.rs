@@ -49,8 +49,9 @@ impl<J, C, A> Line<J, C, A> {
             return None;
         }
         let renew_at = self.renew_at();
-        let told = self.connection.told.filter(|_| self.to_ask() == 0 && self.hand.grants.is_empty())?;
-        let passes = self.slot_of(told, renew_at) + PASSED;
+        let ticket =
+            self.connection.lowest_reported.filter(|_| self.to_ask() == 0 && self.hand.grants.is_empty())?;
+        let passes = self.slot_of(ticket, renew_at) + PASSED;
         Some(renew_at.min(passes.max(self.connection.last_step + PASSED)))
     }
 

@@ -61,7 +61,7 @@ pub use outage::WhenStateIsLost;
 pub use outbound::Next;
 pub use space::SpaceBy;
 pub use start::{Due, Started, Starting};
-pub use wait_estimate::FRESH;
+pub use wait_estimate::MAX_MEMORY_AGE;
 
 /// The start time of tests that only add to it.
 #[cfg(test)]

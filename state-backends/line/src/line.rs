@@ -119,28 +119,28 @@ impl<J, C, A> Line<J, C, A> {
     /// have run alone.
     pub fn learn(&mut self, changed: &Changed, now: Instant) -> Option<Duration> {
         self.connection.learn(changed.memory);
-        self.connection.heard = now;
+        self.connection.last_reply = now;
         self.rejoin(now)
     }
 
     /// The memory of the record, if received within `fresh` or the store fails; otherwise a read as
     /// recent.
-    pub fn known(&self, now: Instant, fresh: Duration) -> Option<Memory> {
+    pub fn recent_memory(&self, now: Instant, fresh: Duration) -> Option<Memory> {
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < fresh;
-        let looked = self.connection.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
-        let known = is_fresh(self.connection.heard) || self.connection.failing.is_some();
-        known.then_some(self.connection.memory).or(looked)
+        let read = self.connection.last_read.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+        let is_recent = is_fresh(self.connection.last_reply) || self.connection.failing.is_some();
+        is_recent.then_some(self.connection.memory).or(read)
     }
 
     /// Takes in a read of the record. Returns its memory.
-    pub fn look(&mut self, snapshot: &Snapshot, sent: Instant, received: Instant) -> Memory {
+    pub fn observe(&mut self, snapshot: &Snapshot, sent: Instant, received: Instant) -> Memory {
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
         let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != self.identity.shard);
         let others = u32::try_from(waiting.count()).unwrap_or(u32::MAX);
         let shards = others.saturating_add(u32::from(self.connection.present));
         let seen = Memory { shards, ..Memory::of(&snapshot.record) };
         self.clock.observe(snapshot.at, sent, received);
-        self.connection.looked = Some((sent, seen));
+        self.connection.last_read = Some((sent, seen));
         seen
     }
 }

@@ -12,7 +12,7 @@ pub enum Next {
     /// Send this step.
     Send(Box<Step>),
     /// Read the record, to estimate starts before jobs take tickets.
-    Look,
+    Read,
     /// Wait for this instant or to be woken.
     Sleep(Option<Instant>),
     /// End: nothing to wait for.
@@ -39,8 +39,8 @@ impl<J, C, A> Line<J, C, A> {
         if step_under_way {
             return Next::Sleep(next_start);
         }
-        if !self.backlog.unquoted.is_empty() {
-            return Next::Look;
+        if !self.backlog.unestimated.is_empty() {
+            return Next::Read;
         }
         let nothing_left = self.is_quiet();
         let given_up = self.connection.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
@@ -123,11 +123,11 @@ impl<J, C, A> Line<J, C, A> {
         self.connection.ask_again = false;
         self.hand.overruns += u32::from(std::mem::take(&mut self.hand.overran));
         let interval = self.connection.memory.interval().to_duration();
-        let tellable = self
+        let reportable = self
             .identity
             .space_by
-            .tellable(self.connection.memory.spacing().to_duration(), lead.to_duration());
-        self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration(), tellable);
+            .reportable(self.connection.memory.spacing().to_duration(), lead.to_duration());
+        self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration(), reportable);
         let retaken =
             self.backlog.begin_taking(self.connection.request + 1, self.hand.retake, self.hand.len());
         if let Some(retaken) = retaken {
@@ -157,7 +157,7 @@ impl<J, C, A> Line<J, C, A> {
             .collect();
         let left = self.hand.tickets.iter().nth(first + ask.len()).copied();
         let then = left.filter(|_| !sharing);
-        self.connection.told = ask.first().map(|ask| ask.ticket).or(then);
+        self.connection.lowest_reported = ask.first().map(|ask| ask.ticket).or(then);
         let take = self.backlog.taking.as_ref().map(|taking| {
             let room = if left.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();
@@ -167,7 +167,7 @@ impl<J, C, A> Line<J, C, A> {
             shard: self.identity.shard.clone(),
             label: self.identity.label.clone(),
             sequence: self.connection.sequence,
-            memory: self.connection.told(),
+            memory: self.connection.reported_memory(),
             lease: self.identity.lease,
             lead,
             take,
@@ -183,7 +183,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// Whether starts should keep the interval, but late ones cannot be reported in time.
     pub fn cannot_space(&self) -> bool {
-        self.identity.space_by == SpaceBy::Starts && !self.hand.tolerance.is_told
+        self.identity.space_by == SpaceBy::Starts && !self.hand.tolerance.reports_lateness
     }
 
     /// The lead with which no heavy job gets a slot after its deadline, which would waste the
@@ -225,9 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn late_starts_are_told_also_when_timers_are_slow() {
+    fn late_starts_are_reported_even_with_slow_timers() {
         let now = crate::now();
-        for (space_by, lead, is_told) in [(SpaceBy::Starts, 5, true), (SpaceBy::Slots, 120, false)] {
+        for (space_by, lead, reports_lateness) in [(SpaceBy::Starts, 5, true), (SpaceBy::Slots, 120, false)] {
             let mut line = line(space_by, Micros::from_millis(10), now);
             line.hand.tickets.insert(Ticket::new(1));
             line.connection.ask(now);
@@ -238,7 +238,7 @@ mod tests {
                 panic!("nothing is asked")
             };
             assert_eq!(step.lead, Micros::from_millis(lead), "{space_by:?}");
-            assert_eq!(line.hand.tolerance.is_told, is_told, "{space_by:?}");
+            assert_eq!(line.hand.tolerance.reports_lateness, reports_lateness, "{space_by:?}");
         }
     }
 
@@ -255,8 +255,8 @@ mod tests {
         line.hand.grants.extend([2, 3].map(|n| Granted {
             ticket: Ticket::new(n),
             slot: now,
-            told: Micros::ZERO,
-            heard: now,
+            store_slot: Micros::ZERO,
+            received: now,
             weight: 1,
         }));
         assert!(line.next_due(now).is_none());

@@ -38,11 +38,11 @@ impl<J, C, A> Line<J, C, A> {
             refused: false,
             unconfirmed: false,
             phase: seed as f64 / u64::MAX as f64,
-            told: false,
+            is_reported: false,
         });
         if lost.refused && error.is_retryable() {
             // The store replied until now.
-            (lost.since, lost.told) = (now, false);
+            (lost.since, lost.is_reported) = (now, false);
         }
         lost.last_failure = now;
         lost.unconfirmed = false;
@@ -84,8 +84,8 @@ impl<J, C, A> Line<J, C, A> {
     /// As [`runs_alone`](Self::runs_alone), once per outage.
     pub fn report_alone(&mut self, now: Instant) -> Option<Share> {
         let share = self.runs_alone(now)?;
-        let lost = self.alone.lost.as_mut().filter(|lost| !lost.told)?;
-        lost.told = true;
+        let lost = self.alone.lost.as_mut().filter(|lost| !lost.is_reported)?;
+        lost.is_reported = true;
         Some(share)
     }
 

@@ -53,8 +53,8 @@ impl<J, C, A> Line<J, C, A> {
     /// The next job that starts, in a slot or alone, or is too late. A grant used much too late is
     /// given up and requested again.
     pub fn next_due(&mut self, now: Instant) -> Option<Due<J, C>> {
-        if let Some((job, quote)) = self.next_refused(now) {
-            return Some(Due::Refuse(job, quote));
+        if let Some((job, estimate)) = self.next_refused(now) {
+            return Some(Due::Refuse(job, estimate));
         }
         while let Some(grant) = self.hand.usable_grant(self.connection.memory.spacing(), now) {
             // A job with a slot in time is in time, however late the timer. Overdue jobs leave
@@ -111,7 +111,7 @@ impl<J, C, A> Line<J, C, A> {
         let spacing = self.connection.memory.spacing().to_duration();
         let late = now.saturating_duration_since(grant.slot);
         let is_last = self.connection.memory.current <= grant.ticket;
-        if self.hand.tolerance.is_told && late > SpaceBy::borne(spacing) && is_last {
+        if self.hand.tolerance.reports_lateness && late > SpaceBy::borne(spacing) && is_last {
             self.hand.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct Work {
     weight: u32,
     priority: i32,
     lead: Micros,
-    nudged: bool,
+    is_woken: bool,
     fate: Fate,
 }
 
@@ -78,8 +78,8 @@ fn work() -> impl Strategy<Value = Event> {
     let priority = prop_oneof![4 => Just(0), 1 => -1..2];
     let lead = prop::sample::select(&LEADS[..]);
     (0..SHARDS, jobs, weight, priority, lead, any::<bool>(), fate).prop_map(
-        |(shard, jobs, weight, priority, lead, nudged, fate)| {
-            Event::Work(Work { shard, jobs, weight, priority, lead, nudged, fate })
+        |(shard, jobs, weight, priority, lead, is_woken, fate)| {
+            Event::Work(Work { shard, jobs, weight, priority, lead, is_woken, fate })
         },
     )
 }
@@ -227,8 +227,8 @@ impl World {
                 for _ in 0..work.jobs {
                     line.arrive(Waiting::new(terms, ()), (), self.now, None);
                 }
-                if work.nudged {
-                    line.connection.nudge(self.now);
+                if work.is_woken {
+                    line.connection.request_now(self.now);
                 }
                 self.drive(work.shard, work.fate);
             }
@@ -307,7 +307,7 @@ impl World {
                 Next::Send(step) => self.send(n, *step, fate),
                 Next::Sleep(until) => return until,
                 Next::Stop => return None,
-                Next::Look => panic!("nothing has a deadline"),
+                Next::Read => panic!("nothing has a deadline"),
             }
             if fate != Fate::Fine {
                 return None;
@@ -442,7 +442,7 @@ impl World {
                     self.pass(next.saturating_duration_since(self.now).max(Duration::from_micros(1)));
                 }
                 // A shard that found the queue paused is woken by a tick from outside.
-                None => self.lines.iter_mut().for_each(|(line, _)| line.connection.nudge(self.now)),
+                None => self.lines.iter_mut().for_each(|(line, _)| line.connection.request_now(self.now)),
             }
             looks += 1;
             // Nobody looks more often than slots, polls and leases ask for, and nothing takes longer than all

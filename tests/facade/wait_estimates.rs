@@ -71,8 +71,8 @@ async fn a_heavy_job_is_quoted_when_as_much_of_the_burst_is_there() {
     queue.jobs(no_jobs(3)).add().await.unwrap();
     queue.wait_idle().await;
     for (weight, comes_in) in [(1, 200), (2, 400), (3, 600), (5, 600)] {
-        let quote = queue.quote(&JobOptions::new().weight(weight)).await.unwrap();
-        assert_eq!(quote, Some(ms(comes_in)), "{weight}");
+        let wait = queue.estimate_wait(&JobOptions::new().weight(weight)).await.unwrap();
+        assert_eq!(wait, Some(ms(comes_in)), "{weight}");
     }
     let late = queue.job(async {}).options(within(500).weight(3)).add().await.map(drop);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::TooLate);

@@ -182,7 +182,7 @@ async fn a_pull_waits_through_pauses_and_outages() {
 async fn now_is_a_free_slot_or_an_answer() {
     let (memory, state) = memory();
     let queue = crate::common::shard(&state, ms(1000)).await;
-    assert_eq!(queue.quote(&Default::default()).await.unwrap(), Some(ms(0)));
+    assert_eq!(queue.estimate_wait(&Default::default()).await.unwrap(), Some(ms(0)));
     assert_eq!(queue.try_now(async { 7 }).await.unwrap().await.unwrap(), 7);
     let ticket = || memory.snapshot(&crate::common::queue()).unwrap().ticket;
     let before = ticket();
