@@ -15,10 +15,10 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// Default of [`Builder::patience`].
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Default of [`Builder::timeout`].
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
-const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(9 * 60);
 
 /// Settings for opening a queue, made by [`TaskQueue::builder`] and checked by
 /// [`connect`](Builder::connect) or [`open`](Builder::open). The queue's settings are stored and
@@ -33,7 +33,7 @@ pub struct Builder {
     keep: [Option<Duration>; 3],
     keep_most: [Option<Option<u32>>; 3],
     on_existing: OnExisting,
-    patience: Duration,
+    timeout: Duration,
     host: Option<Arc<dyn Host>>,
 }
 
@@ -47,7 +47,7 @@ impl TaskQueue {
             keep: [None; 3],
             keep_most: [None; 3],
             on_existing: OnExisting::Keep,
-            patience: PATIENCE,
+            timeout: DEFAULT_TIMEOUT,
             host: None,
         }
     }
@@ -173,8 +173,8 @@ impl Builder {
 
     /// How long a call retries if the store does not answer, at most nine minutes. Default: 30 s.
     /// Workers retry forever.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -218,15 +218,15 @@ impl Builder {
         pace: Arc<dyn SharedState>,
     ) -> Result<TaskQueue, Error> {
         let name = QueueName::new(self.name.clone())?;
-        if self.patience > MAX_PATIENCE {
-            let text = format!("patience {:?} is out of range: give at most {MAX_PATIENCE:?}", self.patience);
+        if self.timeout > MAX_TIMEOUT {
+            let text = format!("timeout {:?} is out of range: give at most {MAX_TIMEOUT:?}", self.timeout);
             return Err(Error::invalid(text));
         }
         self.pace.as_ref().map_or(Ok(()), Pace::check)?;
         let telemetry = Telemetry::new(name.clone());
         let host = self.host.clone().unwrap_or_else(|| Arc::new(Tokio));
         let rate = Rate::new(name.clone(), pace, self.host.take());
-        let shared = Shared::new(name, tasks, rate, host, telemetry, self.patience);
+        let shared = Shared::new(name, tasks, rate, host, telemetry, self.timeout);
         let mut queue = TaskQueue { shared: Arc::new(shared), overruled: None };
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);

@@ -68,17 +68,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;
-mod adding;
+mod add;
 mod builder;
 mod control;
 mod deletion;
 mod error;
 mod failures;
 mod flow;
-mod following;
+mod follower;
 mod host;
-mod looking;
 mod pace;
+mod queries;
 mod queue;
 mod rate;
 mod schedule;
@@ -90,13 +90,13 @@ mod totals;
 mod transfer;
 mod worker;
 
-pub use adding::AddStream;
+pub use add::AddStream;
 pub use builder::Builder;
 pub use control::Touched;
 pub use error::{Error, ErrorKind};
 pub use failures::{Failure, Failures};
 pub use flow::{AddedFlow, Flow, FlowId, FlowProgress, name_in_flow};
-pub use following::Follower;
+pub use follower::Follower;
 pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, Pace, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{

@@ -12,7 +12,7 @@ impl TaskQueue {
     ///
     /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace).
     pub async fn pace(&self) -> Result<Option<IntervalQueue>, Error> {
-        self.shared.rate.look(&*self.shared.host).await
+        self.shared.rate.refresh(&*self.shared.host).await
     }
 
     /// Sets the queue's rate for all workers, from their next start on.

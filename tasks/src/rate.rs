@@ -43,15 +43,15 @@ impl Rate {
     }
 
     /// The rate as last read.
-    pub(crate) fn known(&self) -> Option<IntervalQueue> {
+    pub(crate) fn current(&self) -> Option<IntervalQueue> {
         self.opened().queue.clone()
     }
 
     /// The stored rate: one read, and a command that opens a record new to this process.
-    pub(crate) async fn look(&self, clock: &dyn Host) -> Result<Option<IntervalQueue>, Error> {
+    pub(crate) async fn refresh(&self, clock: &dyn Host) -> Result<Option<IntervalQueue>, Error> {
         let changes = self.opened().changes;
         if self.is_stored(clock).await? {
-            return match self.known() {
+            return match self.current() {
                 Some(queue) => Ok(Some(queue)),
                 None => self.open(None, OnExisting::Keep).await,
             };
@@ -119,7 +119,7 @@ impl Rate {
             }
             Err(error) => return Err(error.into()),
         }
-        self.look(clock).await.map(drop)
+        self.refresh(clock).await.map(drop)
     }
 }
 

@@ -20,7 +20,7 @@ pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 pub const POLL_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Poll interval of a worker held back by load: no notification comes when the load falls.
-pub const UNDER_LOAD: Duration = Duration::from_secs(1);
+pub const LOAD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The delay before each try, without end.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {

@@ -9,14 +9,14 @@ use interval_queue_contract::StateError;
 use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
-    connection::{POLL_INTERVAL, UNDER_LOAD, UnderWay},
+    connection::{LOAD_POLL_INTERVAL, POLL_INTERVAL, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
 
 /// Effects of a reply besides tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Absorbed {
     /// Number of tasks leased.
     pub leased: usize,
     /// Runs whose tokens were not in force: nothing of them was stored.
@@ -31,14 +31,14 @@ pub struct Heard {
 
 impl Worker {
     /// Takes in the reply to step `sequence`. `None`: it is not under way.
-    pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Heard> {
+    pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Absorbed> {
         let under_way = self.connection.under_way.take_if(|step| step.sequence == sequence)?;
         let outage =
             self.connection.failing.take().map(|failing| received.saturating_duration_since(failing.since));
-        let mut heard = Heard { outage, ..Heard::default() };
+        let mut absorbed = Absorbed { outage, ..Absorbed::default() };
         self.connection.acknowledged = sequence;
-        heard.refused = stepped.refused;
-        heard.refused.append(&mut self.held.unstored);
+        absorbed.refused = stepped.refused;
+        absorbed.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
         if stepped.restate {
             // A completion that was not applied may be of a time that the store has forgotten: sent
@@ -47,11 +47,11 @@ impl Worker {
             self.held.ended.retain(|id, completion| lost.contains(id) || !is_completed(id, completion.token));
             self.unknown();
             self.connection.again = true;
-            return Some(heard);
+            return Some(absorbed);
         }
         self.connection.exchange.1 = under_way.exchange;
-        heard.schedules = stepped.schedules;
-        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
+        absorbed.schedules = stepped.schedules;
+        absorbed.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
         self.held.ended.retain(|id, completion| {
             !under_way.completed.contains(&RunId { id: *id, token: completion.token })
         });
@@ -64,7 +64,7 @@ impl Worker {
             self.unknown();
             self.connection.again = true;
             self.expire(received);
-            return Some(heard);
+            return Some(absorbed);
         }
         self.connection.lease_ends = Some(ends);
         for (id, stop) in stepped.stop {
@@ -73,28 +73,28 @@ impl Worker {
                 None => self.held.end(id, Because::Asked(stop)),
             }
         }
-        heard.leased = stepped.leased.len();
+        absorbed.leased = stepped.leased.len();
         let mark = if stepped.leased.is_empty() { 0 } else { self.pace.mark() };
         for leased in stepped.leased {
             // An earlier run of the task here is not in force any more.
-            heard.lost.extend(self.held.lose(leased.task.id));
+            absorbed.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased, mark);
         }
         if let Some(stopping) = &self.stopping {
             self.stop(stopping.by);
         }
-        self.look_again(
+        self.plan_poll(
             &under_way,
-            heard.leased,
+            absorbed.leased,
             stepped.more,
             stepped.next.map(|next| next.to_duration()),
             received,
         );
-        Some(heard)
+        Some(absorbed)
     }
 
     /// When to poll again if nothing happens.
-    fn look_again(
+    fn plan_poll(
         &mut self,
         step: &UnderWay,
         leased: usize,
@@ -110,7 +110,7 @@ impl Worker {
             _ => 0,
         };
         connection.poll = match leased {
-            0 if step.restricted => UNDER_LOAD,
+            0 if step.restricted => LOAD_POLL_INTERVAL,
             0 if connection.dry && !more => (connection.poll * 2).min(POLL_INTERVAL.1),
             0 => connection.poll,
             _ => POLL_INTERVAL.0,

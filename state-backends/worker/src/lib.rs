@@ -3,7 +3,7 @@
 //! opaque.
 //!
 //! Input: [replies](Worker::absorb) and [failures](Worker::fail) of the store,
-//! [results](Worker::found) of [lookups](Worker::look) of the rate, [ends](Worker::ended) of runs,
+//! [results](Worker::finish_lookup) of [lookups](Worker::begin_lookup) of the rate, [ends](Worker::ended) of runs,
 //! and the time with each call. Output: tasks to [start](Worker::start),
 //! [runs that must end](Worker::order), and what the driver does [next](Worker::next): send a step,
 //! or sleep until an instant. After each input the driver executes the orders, starts what can
@@ -29,10 +29,10 @@ mod stop;
 mod worker;
 
 pub use connection::{
-    COMMAND_TIMEOUT, Connection, Failing, POLL_INTERVAL, RETRY, UNDER_LOAD, UnderWay, retries,
+    COMMAND_TIMEOUT, Connection, Failing, LOAD_POLL_INTERVAL, POLL_INTERVAL, RETRY, UnderWay, retries,
 };
 pub use held::{Because, Held, Order, RunId, Running};
-pub use inbound::Heard;
+pub use inbound::Absorbed;
 pub use outbound::{Asks, Next};
-pub use pace::{FRESH, Pace, WATCH_RATE};
+pub use pace::{LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Pace};
 pub use worker::{Identity, Stopping, Worker};

@@ -9,7 +9,7 @@ use interval_queue_task_contract::{
     Token, WorkerId,
 };
 use interval_queue_worker::{
-    Because, FRESH, Heard, Identity, Next, POLL_INTERVAL, RunId, WATCH_RATE, Worker,
+    Because, Heard, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Next, POLL_INTERVAL, RunId, Worker,
 };
 use uuid::Uuid;
 
@@ -112,13 +112,13 @@ impl Bench {
 
     /// Looks at the rate, and finds one or none. Whether that is news.
     fn looks(&mut self, has_rate: bool) -> bool {
-        let number = self.worker.look(self.now);
-        self.worker.found(number, has_rate, self.now)
+        let number = self.worker.begin_lookup(self.now);
+        self.worker.finish_lookup(number, has_rate, self.now)
     }
 
     /// In how long it looks at the rate by itself.
     fn looks_in(&self) -> Option<Duration> {
-        self.worker.looks(self.now).map(|at| at.saturating_duration_since(self.now))
+        self.worker.lookup_due(self.now).map(|at| at.saturating_duration_since(self.now))
     }
 
     #[track_caller]
@@ -678,16 +678,16 @@ fn a_task_starts_once_a_look_that_was_sent_after_its_lease_found_no_rate() {
     let mut bench = Bench::known(2, 1);
     assert_eq!(bench.looks_in(), None, "an idle worker looks at nothing");
     let step = bench.sends();
-    let early = bench.worker.look(bench.now);
+    let early = bench.worker.begin_lookup(bench.now);
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
-    assert!(!bench.worker.found(early, false, bench.now));
+    assert!(!bench.worker.finish_lookup(early, false, bench.now));
     assert_eq!(bench.starts_known(), [], "the rate may have been set before the lease and after the look");
     assert_eq!(bench.looks_in(), Some(Duration::ZERO));
     bench.looks(false);
     assert_eq!((bench.starts_known().len(), bench.looks_in()), (2, None));
 
     let one = RunId { id: id(1), token: task(1, 1).task.token };
-    bench.now += FRESH + ms(1);
+    bench.now += MAX_LOOKUP_AGE + ms(1);
     bench.worker.ended(one, done());
     assert_eq!(bench.starts_known(), [], "the look is too old");
     assert_eq!(bench.looks_in(), Some(Duration::ZERO));
@@ -718,8 +718,8 @@ fn a_rate_that_is_removed_is_noticed_within_a_second_and_tasks_start_at_once() {
     bench.answers(&step, gives([task(1, 1)]));
     assert_eq!(bench.looks_in(), Some(Duration::ZERO));
     assert!(!bench.looks(true));
-    assert_eq!(bench.looks_in(), Some(WATCH_RATE));
-    bench.now += WATCH_RATE;
+    assert_eq!(bench.looks_in(), Some(LOOKUP_INTERVAL));
+    bench.now += LOOKUP_INTERVAL;
     assert_eq!(bench.looks_in(), Some(Duration::ZERO));
     assert!(bench.looks(false));
     assert_eq!(bench.worker.start_in_slot(bench.now), None, "there are no slots any more");
@@ -732,16 +732,16 @@ fn nothing_starts_while_the_rate_cannot_be_read() {
     let mut bench = Bench::known(1, 0);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
-    let number = bench.worker.look(bench.now);
+    let number = bench.worker.begin_lookup(bench.now);
     assert_eq!(bench.looks_in(), None, "one is under way");
-    assert!(bench.worker.look_failed(number, bench.now, 1));
+    assert!(bench.worker.fail_lookup(number, bench.now, 1));
     assert_eq!(bench.starts_known(), []);
     let again = bench.looks_in().unwrap();
-    assert!(again > Duration::ZERO && again <= WATCH_RATE, "{again:?}");
+    assert!(again > Duration::ZERO && again <= LOOKUP_INTERVAL, "{again:?}");
     bench.now += again;
-    let number = bench.worker.look(bench.now);
-    assert!(!bench.worker.look_failed(number, bench.now, 1), "that was known");
-    bench.now += WATCH_RATE;
+    let number = bench.worker.begin_lookup(bench.now);
+    assert!(!bench.worker.fail_lookup(number, bench.now, 1), "that was known");
+    bench.now += LOOKUP_INTERVAL;
     bench.looks(false);
     assert_eq!(bench.starts_known().len(), 1);
 }

@@ -236,11 +236,11 @@ impl World {
     /// Sends a look at the rate if it is time for one. When it is next.
     fn look_at_rate(&mut self, number: usize) -> Option<Instant> {
         let now = self.instant();
-        let due = self.processes[number].worker.looks(now)?;
+        let due = self.processes[number].worker.lookup_due(now)?;
         if due > now {
             return Some(due);
         }
-        let look = self.processes[number].worker.look(now);
+        let look = self.processes[number].worker.begin_lookup(now);
         let delay = if self.chance(5) { 20_000 } else { self.rng.u64(0..40) };
         if self.chance(5) || self.processes[number].cut_off > self.now {
             self.at(self.now + 10_000, Event::Looked(number, look, None));
@@ -376,8 +376,8 @@ impl World {
                 let now = self.instant();
                 let worker = &mut self.processes[number].worker;
                 match found {
-                    Some(found) => worker.found(look, found, now),
-                    None => worker.look_failed(look, now, 7),
+                    Some(found) => worker.finish_lookup(look, found, now),
+                    None => worker.fail_lookup(look, now, 7),
                 };
                 self.drive(number);
             }

@@ -32,7 +32,7 @@ struct Outcome {
 impl Schedules {
     /// Fires the schedules that the answer to this step names as due. During a firing they are
     /// ignored: a later answer names them again.
-    pub(super) fn hear(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
+    pub(super) fn absorb(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
         let is_broken =
             |due: &DueSchedule| self.broken.get(&due.schedule.name) == Some(&due.schedule.revision);
         // Not every answer names due schedules, so a firing under way counts as due. A broken

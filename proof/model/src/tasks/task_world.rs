@@ -271,8 +271,8 @@ impl World {
     fn start(&mut self, n: usize) {
         let now = instant(self.now);
         let worker = self.worker(n);
-        let look = worker.look(now);
-        worker.found(look, false, now);
+        let look = worker.begin_lookup(now);
+        worker.finish_lookup(look, false, now);
         let Some(leased) = worker.start(now) else { return };
         self.seen.push(Sight::Start);
         judge::start(self, &leased.task);

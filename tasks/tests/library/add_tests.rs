@@ -40,7 +40,7 @@ async fn an_add_whose_answer_is_lost_is_said_again_under_the_same_ids() {
 #[tokio::test(start_paused = true)]
 async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
     let store = Faulty::new();
-    let queue = store.open(builder().patience(secs(20))).await;
+    let queue = store.open(builder().timeout(secs(20))).await;
     store.set_down(true);
     let task = Task::new("a", &1);
     let error = queue.add(task.clone()).await.unwrap_err();
@@ -60,7 +60,7 @@ async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn what_was_sent_long_ago_and_is_not_there_is_not_added() {
     let store = Faulty::new();
-    let queue = store.open(builder().patience(secs(1))).await;
+    let queue = store.open(builder().timeout(secs(1))).await;
     let built = Task::new("a", &1);
     tokio::time::sleep(secs(3_600)).await;
     store.set_down(true);
@@ -146,8 +146,8 @@ async fn bad_input_is_named() {
     );
     let large = "x".repeat(2 << 20);
     assert!(refused(Task::new("a", &large)).await.contains("2097154 bytes"));
-    let opened = builder().patience(secs(3_600)).connect("memory:").await.unwrap_err();
-    assert!(opened.to_string().contains("patience 3600s is out of range"), "{opened}");
+    let opened = builder().timeout(secs(3_600)).connect("memory:").await.unwrap_err();
+    assert!(opened.to_string().contains("timeout 3600s is out of range"), "{opened}");
     let opened = builder().max_running(0).connect("memory:").await.unwrap_err();
     assert!(opened.to_string().contains("max running 0"), "{opened}");
     let opened = builder().interval(ms(0)).connect("memory:").await.unwrap_err();

@@ -74,7 +74,7 @@ async fn a_follower_that_sleeps_for_long_is_told() {
     runs(&queue).await;
     assert_eq!(steps(&follower.next().await.unwrap().events), DONE[1..]);
     let faulty = Faulty::new();
-    let queue = faulty.open(TaskQueue::builder("jobs").patience(ms(100))).await;
+    let queue = faulty.open(TaskQueue::builder("jobs").timeout(ms(100))).await;
     faulty.set_down(true);
     assert_eq!(queue.follow().await.unwrap_err().kind(), ErrorKind::Store);
 }
