@@ -229,7 +229,7 @@ fn step(u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<Step> {
         let (id, token) = lease(u, &of_this)?;
         Ok(Completion { id, token, outcome: outcome(u)? })
     })?;
-    step.holding = some(u, |u| several(u, 3, |u| lease(u, &seen.leased)))?;
+    step.held = some(u, |u| several(u, 3, |u| lease(u, &seen.leased)))?;
     step.progress = several(u, 1, |u| {
         let (id, token) = lease(u, &of_this)?;
         Ok((id, token, Progress { done: u.arbitrary()?, total: u.arbitrary()?, text: text(u)? }))

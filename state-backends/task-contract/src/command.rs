@@ -272,7 +272,7 @@ pub struct Step {
     pub complete: Vec<Completion>,
     /// All held leases except those in `complete`. `None`: as the store knows. Required in the
     /// first step, after a step with unknown outcome, and when a reply requests a resync.
-    pub holding: Option<Vec<(TaskId, Token)>>,
+    pub held: Option<Vec<(TaskId, Token)>>,
     /// Progress of runs since the last step.
     pub progress: Vec<(TaskId, Token, Progress)>,
     /// Maximum number of tasks to lease.
@@ -297,7 +297,7 @@ impl Step {
             lease,
             kinds,
             complete: Vec::new(),
-            holding: Some(Vec::new()),
+            held: Some(Vec::new()),
             progress: Vec::new(),
             want: 0,
             at_least: None,
@@ -455,7 +455,7 @@ impl Command {
                 if step.kinds.len() > MAX_KINDS {
                     return wrong(format!("{} kinds: serve at most {MAX_KINDS}", step.kinds.len()));
                 }
-                let held = step.holding.as_ref().map_or(0, Vec::len) + step.complete.len();
+                let held = step.held.as_ref().map_or(0, Vec::len) + step.complete.len();
                 if held > MAX_HELD as usize || step.want > MAX_HELD {
                     return wrong(format!("{held} tasks held and {} wanted: at most {MAX_HELD}", step.want));
                 }

@@ -99,7 +99,7 @@ impl Added {
 pub struct Stepped {
     /// Whether the worker must resync: the store does not know its last step, or its lease has
     /// ended. Nothing was leased; its next step must list all held leases.
-    pub restate: bool,
+    pub resync: bool,
     /// Tasks leased by this step.
     pub leased: Vec<Leased>,
     /// Reported tasks whose tokens are not in force. Nothing was changed for them.

@@ -40,7 +40,7 @@ impl Worker {
         absorbed.refused = stepped.refused;
         absorbed.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
-        if stepped.restate {
+        if stepped.resync {
             // A completion that was not applied may be of a time that the store has forgotten: sent
             // again with all held leases, it counts.
             let lost: BTreeSet<_> = stepped.lost.into_iter().collect();

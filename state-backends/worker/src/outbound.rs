@@ -174,7 +174,7 @@ impl Worker {
         let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
         let stated = self.connection.stated.map(|stated| stated + self.identity.lease());
         let unsure = std::mem::take(&mut self.connection.unsure) || stated.is_none_or(|again| again <= now);
-        let holding = unsure.then(|| self.held.tokens(&completed));
+        let held = unsure.then(|| self.held.tokens(&completed));
         if unsure {
             self.connection.stated = Some(now);
         }
@@ -207,7 +207,7 @@ impl Worker {
             lease: if last { MIN_LEASE } else { self.identity.lease },
             kinds: self.identity.kinds.clone(),
             complete,
-            holding,
+            held,
             progress,
             want,
             at_least: None,

@@ -85,7 +85,7 @@ impl Bench {
 
     fn introduced(mut self) -> Self {
         let first = self.sends();
-        self.answers(&first, Stepped { restate: true, ..Stepped::default() });
+        self.answers(&first, Stepped { resync: true, ..Stepped::default() });
         self
     }
 
@@ -164,20 +164,20 @@ fn the_first_step_holds_and_wants_nothing_and_the_one_after_a_restate_says_all()
     let mut bench = Bench::new(3, 0);
     let first = bench.sends();
     assert_eq!((first.sequence, first.acknowledged, first.want), (1, 0, 0));
-    assert_eq!(first.holding, Some(Vec::new()));
-    bench.answers(&first, Stepped { restate: true, ..Stepped::default() });
+    assert_eq!(first.held, Some(Vec::new()));
+    bench.answers(&first, Stepped { resync: true, ..Stepped::default() });
     let second = bench.sends();
     assert_eq!((second.sequence, second.acknowledged, second.want), (2, 1, 3));
-    assert_eq!(second.holding, Some(Vec::new()));
+    assert_eq!(second.held, Some(Vec::new()));
 
     bench.answers(&second, gives([task(1, 1), task(2, 1), task(3, 1)]));
     let runs = bench.starts();
     runs[..2].iter().for_each(|run| assert!(bench.worker.ended(*run, done())));
     let third = bench.sends();
-    assert_eq!(third.holding, None, "the store knows");
-    bench.answers(&third, Stepped { restate: true, lost: vec![id(2)], ..Stepped::default() });
+    assert_eq!(third.held, None, "the store knows");
+    bench.answers(&third, Stepped { resync: true, lost: vec![id(2)], ..Stepped::default() });
     let fourth = bench.sends();
-    assert_eq!(fourth.holding, Some(vec![(runs[2].id, runs[2].token)]));
+    assert_eq!(fourth.held, Some(vec![(runs[2].id, runs[2].token)]));
     assert_eq!(outcomes(&fourth), [(id(2), done())], "with that the store may know it again");
 }
 
@@ -203,7 +203,7 @@ fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
     bench.worker.ended(runs[0], done());
     bench.worker.progress(runs[1], Progress { done: 1, total: 3, text: String::new() });
     let lost = bench.sends();
-    assert_eq!((lost.holding.as_ref(), lost.progress.len()), (None, 1));
+    assert_eq!((lost.held.as_ref(), lost.progress.len()), (None, 1));
     bench.fails(&lost, StateErrorKind::TimedOut);
     assert!(bench.sleeps().unwrap() >= ms(20), "not at once");
     bench.now += ms(50);
@@ -211,7 +211,7 @@ fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
     assert_eq!((again.sequence, again.acknowledged), (lost.sequence + 1, lost.sequence - 1));
     assert_eq!(again.complete, lost.complete);
     assert_eq!(again.progress, lost.progress);
-    assert_eq!(again.holding, Some(vec![(runs[1].id, runs[1].token)]));
+    assert_eq!(again.held, Some(vec![(runs[1].id, runs[1].token)]));
     assert!(
         bench.worker.absorb(lost.sequence, gives([task(9, 1)]), bench.now).is_none(),
         "a late answer is none"
@@ -304,7 +304,7 @@ fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
     let (mut bench, _) = Bench::running(1, [task(1, 1)]);
     bench.now += LEASE / 5;
     let step = bench.sends();
-    assert_eq!((step.want, step.holding.as_ref(), step.complete.len()), (0, None, 0));
+    assert_eq!((step.want, step.held.as_ref(), step.complete.len()), (0, None, 0));
     bench.now += secs(2);
     bench.answers(&step, Stepped::default());
     assert_eq!(bench.sleeps(), Some(LEASE / 5 - secs(2)));
@@ -380,7 +380,7 @@ fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
     let step = bench.sends();
     let still = [(runs[1].id, runs[1].token)];
     // Unsaid, the store would take it for a lease that was lost on the way, and lease it again as if it had never run.
-    assert_eq!((step.holding.as_deref(), outcomes(&step)), (Some(&still[..]), vec![(id(1), done())]));
+    assert_eq!((step.held.as_deref(), outcomes(&step)), (Some(&still[..]), vec![(id(1), done())]));
     assert!(bench.worker.ended(runs[1], Outcome::Released));
     bench.answers(&step, Stepped::default());
     assert_eq!(outcomes(&bench.sends()), [(id(2), Outcome::Released)]);
@@ -394,7 +394,7 @@ fn all_that_is_held_is_said_once_a_lease() {
     let mut said = Vec::new();
     while bench.now < until {
         if let Next::Send(step) = bench.worker.next(bench.now) {
-            said.extend(step.holding.clone());
+            said.extend(step.held.clone());
             bench.answers(&step, Stepped::default());
         }
         let rest = bench.sleeps().unwrap();
@@ -449,7 +449,7 @@ fn what_comes_after_the_lease_is_over_does_not_start() {
     let heard = bench.answers(&step, gives([task(1, 1)]));
     assert_eq!((heard.leased, bench.starts().len()), (0, 0));
     let step = bench.sends();
-    assert_eq!(step.holding, Some(Vec::new()), "it goes back uncounted");
+    assert_eq!(step.held, Some(Vec::new()), "it goes back uncounted");
 
     bench.answers(&step, gives([task(1, 2)]));
     bench.now += LEASE;
@@ -482,7 +482,7 @@ fn a_run_that_was_completed_within_a_transaction_is_said_no_more() {
     bench.worker.completed(runs[0]);
     // At once: what waits for the task or its key goes on with it.
     let step = bench.sends();
-    assert_eq!((outcomes(&step), step.want, step.holding.clone()), (vec![], 1, None));
+    assert_eq!((outcomes(&step), step.want, step.held.clone()), (vec![], 1, None));
     bench.answers(&step, Stepped::default());
     // A step that was under way may have said that it has the run, and another one may have the task by now.
     bench.now += LEASE / 5;

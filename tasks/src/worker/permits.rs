@@ -120,7 +120,7 @@ impl Permits {
 }
 
 impl Table {
-    /// Assigns the turn if it is vacant and a permit is free. Wakes its worker unless that is `by`.
+    /// Grants permits to the next worker if no grant is pending and a permit is free. Wakes its worker unless that is `by`.
     fn grant_next(&mut self, shared: &Shared, by: u64, random: u64) {
         let taken: u32 = self.members.values().map(|member| member.taken).sum();
         let free = shared.jobs.saturating_sub(taken);
@@ -190,7 +190,7 @@ impl Membership {
         table.grant_next(&self.permits.0, self.number, random);
         // `taken` includes the permits of a step under way.
         let granted =
-            table.grant_of(self.number).filter(|turn| !grant.is_used).map_or(0, |grant| grant.permits);
+            table.grant_of(self.number).filter(|grant| !grant.is_used).map_or(0, |grant| grant.permits);
         machine.identity.permits = taken + granted;
         match asks {
             Asks::At(at) if at > now => Some(at),

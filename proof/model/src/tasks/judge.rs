@@ -218,7 +218,7 @@ fn is_of_same_run(was: &Task, x: &Task) -> bool {
 /// A step was carried out.
 pub(crate) fn step(world: &mut World, before: &Tables, step: &Step, stepped: &Stepped) {
     let after = world.stored.clone();
-    world.seen.extend(stepped.restate.then_some(Sight::Restate));
+    world.seen.extend(stepped.resync.then_some(Sight::Restate));
     world.seen.extend((!stepped.lost.is_empty()).then_some(Sight::Lost));
     world.seen.extend((!stepped.stop.is_empty()).then_some(Sight::Stop));
     let known = before.presences.get(&step.worker).map_or(0, |presence| presence.sequence);
@@ -276,11 +276,11 @@ fn lease_ended(world: &mut World, before: &Tables, lease_clock: Micros, step: &S
             give_back(world, was);
             false
         }
-        None if is_own && step.holding.is_some() && was_alive => {
+        None if is_own && step.held.is_some() && was_alive => {
             world.seen.push(Sight::LostOnTheWay);
             false
         }
-        None if is_own && step.holding.is_some() => goes_on,
+        None if is_own && step.held.is_some() => goes_on,
         None => {
             world.ensure(Promise::Lease, !was_alive);
             world.seen.push(Sight::Died);
@@ -306,7 +306,7 @@ fn housekeeping(world: &mut World, after: &Tables, step: &Step, stepped: &Steppe
     let needs_rebalancing = queue.maintenance_due
         || queue.rebalance_after.is_some()
         || after.keys.values().any(|row| row.needs_rebalancing);
-    if stepped.restate || stepped.more || needs_rebalancing {
+    if stepped.resync || stepped.more || needs_rebalancing {
         return;
     }
     // A step that is given all that it wants may leave tasks that were added, and so may one whose worker comes back soon.

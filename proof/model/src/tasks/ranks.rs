@@ -24,7 +24,7 @@ impl Tokens {
             tokens.extend(under_way.flat_map(|step| &step.completed).map(|run| (run.id, run.token)));
             for step in member.steps() {
                 tokens.extend(step.complete.iter().map(|completion| (completion.id, completion.token)));
-                tokens.extend(step.holding.iter().flatten().copied());
+                tokens.extend(step.held.iter().flatten().copied());
             }
             let answered = if let Wire::Answered(_, answer) = &member.wire { Some(answer) } else { None };
             let stale = member.stale.iter().map(|(_, answer)| answer);

@@ -78,8 +78,8 @@ pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Nex
         }
     }
     if let (Some(Flaw::NoRestating), Next::Send(step)) = (flaw, &mut next) {
-        let Step { sequence, holding, .. } = &mut **step;
-        holding.take_if(|_| *sequence > 1);
+        let Step { sequence, held, .. } = &mut **step;
+        held.take_if(|_| *sequence > 1);
     }
     next
 }

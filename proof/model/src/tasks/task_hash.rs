@@ -218,7 +218,7 @@ impl<'w> Canon<'w> {
             lease,
             kinds,
             complete,
-            holding,
+            held,
             progress: _,
             want,
             at_least,
@@ -227,15 +227,15 @@ impl<'w> Canon<'w> {
         (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, room).hash(state);
         complete.len().hash(state);
         complete.iter().for_each(|completion| self.complete(completion, state));
-        holding.as_ref().map(Vec::len).hash(state);
-        holding.iter().flatten().for_each(|(id, token)| self.run(*id, *token).hash(state));
+        held.as_ref().map(Vec::len).hash(state);
+        held.iter().flatten().for_each(|(id, token)| self.run(*id, *token).hash(state));
     }
 
     fn stepped<H: Hasher>(&self, stepped: &Stepped, state: &mut H) {
-        let Stepped { restate, leased, lost, stop, next, more, schedules: _, refused: _ } = stepped;
+        let Stepped { resync, leased, lost, stop, next, more, schedules: _, refused: _ } = stepped;
         // What is later than a worker rests is later.
         let next = next.filter(|next| next.to_duration() < LEASE.to_duration() / 2);
-        restate.hash(state);
+        resync.hash(state);
         if self.is_calm {
             (more, next).hash(state);
         }

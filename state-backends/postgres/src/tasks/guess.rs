@@ -127,7 +127,7 @@ impl QueueHeaders {
                 return false;
             }
             // Of an idle queue it would get less than it wants.
-            step.holding.is_none() && !header.is_idle && header.allows_others(clock)
+            step.held.is_none() && !header.is_idle && header.allows_others(clock)
         })
     }
 }
@@ -181,7 +181,7 @@ fn distinct(asks: impl Iterator<Item = Ask>) -> impl Iterator<Item = Ask> {
 fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Vec<Ask> {
     let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
-    let holding = step.holding.iter().flatten().map(|(id, _)| *id);
+    let holding = step.held.iter().flatten().map(|(id, _)| *id);
     // The worker first, then its tasks, then those that are ready: all lock in this order.
     let mut asks = vec![Ask::one(Look::Presence(step.worker))];
     asks.extend(each(completed.clone().chain(progress).chain(holding)));
@@ -198,12 +198,12 @@ fn of_step(step: &Step, header: &QueueHeader, until: Micros, sweeps: bool) -> Ve
         asks.push(Ask::some(Look::Ready(step.kinds.clone(), step.at_least), step.want));
     }
     asks.push(Ask::some(Look::ToStop(step.worker), MAX_HELD));
-    let held = match &step.holding {
+    let held = match &step.held {
         Some(_) => MAX_HELD,
         None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
     // What one has that is given something is asked for by nobody.
-    if step.want == 0 || step.holding.is_some() || header.is_idle {
+    if step.want == 0 || step.held.is_some() || header.is_idle {
         asks.push(Ask::some(Look::HeldBy(step.worker), held));
     }
     if !sweeps {

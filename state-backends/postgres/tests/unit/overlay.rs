@@ -275,7 +275,7 @@ fn lookups_over_what_a_change_has_written_are_linear() {
         let mut step = Step::first(hand::worker(1), [kind], hand::LEASE);
         loop {
             let Reply::Stepped(stepped) = apply(&Command::Step(step.clone())) else { panic!("no step") };
-            step = Step { sequence: step.sequence + 1, holding: None, ..step };
+            step = Step { sequence: step.sequence + 1, held: None, ..step };
             if !stepped.more {
                 break;
             }

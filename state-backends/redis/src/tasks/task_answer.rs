@@ -103,7 +103,7 @@ fn added(packed: &Packed<'_>) -> Taken<Added> {
 fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     let now = reply.get("now")?;
     Ok(Stepped {
-        restate: reply.get("restate")?,
+        resync: reply.get("restate")?,
         leased: leased(reply.field("leased"), now, reply.get("policy")?)?,
         lost: reply.get("lost")?,
         stop: reply.field("stop").list(stop)?,

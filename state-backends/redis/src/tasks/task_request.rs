@@ -226,7 +226,7 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
             (_, _, text) => packer.text(text.unwrap_or_default()),
         });
     });
-    if let Some(holding) = &step.holding {
+    if let Some(holding) = &step.held {
         let held =
             |packer: &mut Packer, (id, token): &(TaskId, Token)| run(packer, (id, token), 0, |_, _| {});
         fields.field("holding").list(holding, held);

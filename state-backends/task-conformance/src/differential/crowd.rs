@@ -27,7 +27,7 @@ struct Member {
     sequence: u64,
     acknowledged: u64,
     holds: Vec<(TaskId, Token)>,
-    restate: bool,
+    resync: bool,
 }
 
 pub(super) struct Crowd {
@@ -61,7 +61,7 @@ impl Crowd {
     fn join(&mut self) {
         self.workers += 1;
         let worker = worker(self.workers);
-        self.members.push(Member { worker, sequence: 0, acknowledged: 0, holds: Vec::new(), restate: true });
+        self.members.push(Member { worker, sequence: 0, acknowledged: 0, holds: Vec::new(), resync: true });
     }
 
     /// Microseconds until the next command. Negative: the clock steps back.
@@ -92,12 +92,12 @@ impl Crowd {
         match reply {
             Some(Reply::Stepped(stepped)) if !is_lost => {
                 member.acknowledged = member.sequence;
-                member.restate = stepped.restate;
+                member.resync = stepped.resync;
                 member.holds.retain(|(id, _)| !stepped.lost.contains(id));
                 member.holds.extend(stepped.leased.iter().map(|leased| (leased.task.id, leased.task.token)));
                 self.due.extend(stepped.schedules.iter().cloned());
             }
-            _ => member.restate = true,
+            _ => member.resync = true,
         }
     }
 
@@ -284,7 +284,7 @@ impl Crowd {
         member.sequence += u64::from(!resends);
         let completes = completes.min(member.holds.len());
         let completed: Vec<_> = member.holds.drain(..completes).collect();
-        let (holding, worker) = (member.restate.then(|| member.holds.clone()), member.worker);
+        let (held, worker) = (member.resync.then(|| member.holds.clone()), member.worker);
         let (sequence, acknowledged) = (member.sequence, member.acknowledged);
         let running = member.holds.first().copied();
         let complete = completed
@@ -303,7 +303,7 @@ impl Crowd {
             lease: SECOND * self.rng.u64(5..60),
             kinds: kinds.to_vec(),
             complete,
-            holding,
+            held,
             progress: progress.into_iter().collect(),
             want: self.rng.u32(..5),
             at_least: self.maybe(10, |own| own.rng.i32(-2..3)),

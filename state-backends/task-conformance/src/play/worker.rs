@@ -125,7 +125,7 @@ impl Play {
             lease: seconds(LEASE),
             kinds: worker.kinds.clone(),
             complete: worker.results.clone(),
-            holding: worker
+            held: worker
                 .is_uncertain
                 .then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
             progress,
@@ -161,10 +161,10 @@ impl Play {
         };
         worker.sent = None;
         worker.acknowledged = sequence;
-        worker.is_uncertain = stepped.restate;
+        worker.is_uncertain = stepped.resync;
         worker.has_more = stepped.more;
         worker.results.retain(|completion| !step.complete.contains(completion));
-        if !stepped.restate {
+        if !stepped.resync {
             worker.until = sent + LEASE;
         }
         for id in &stepped.lost {

@@ -346,7 +346,7 @@ impl Judge {
             );
             *self.ever.entry((x.kind.clone(), Counted::EverLeased)).or_default() += 1;
         }
-        let held = step.holding.iter().flatten().filter(|(id, _)| !stepped.lost.contains(id));
+        let held = step.held.iter().flatten().filter(|(id, _)| !stepped.lost.contains(id));
         for (id, token) in held {
             let is_mine = after.task(*id).is_some_and(|x| x.worker == Some(step.worker) && x.token == *token);
             ensure!(
@@ -354,11 +354,8 @@ impl Judge {
                 "T2: task {id} at {token} is not leased to its worker any more, which is not told so"
             );
         }
-        ensure!(
-            !stepped.restate || stepped.leased.is_empty(),
-            "T2: a step that is to restate is given tasks"
-        );
-        if !stepped.restate {
+        ensure!(!stepped.resync || stepped.leased.is_empty(), "T2: a step that is to resync is given tasks");
+        if !stepped.resync {
             self.needs_rebalancing = stepped.more;
         }
         Ok(())

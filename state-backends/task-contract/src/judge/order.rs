@@ -14,7 +14,7 @@ pub(super) type Rank = (i64, Micros, u32, TaskId);
 impl Judge {
     /// The leased tasks are the most urgent, and none is left that could go on.
     pub(super) fn order(&self, after: &Picture, step: &Step, stepped: &Stepped) -> Result<(), String> {
-        if stepped.restate || self.rolled_back {
+        if stepped.resync || self.rolled_back {
             return Ok(());
         }
         let is_paused = |x: &Task| after.kinds.get(&x.kind).is_some_and(|row| row.paused);

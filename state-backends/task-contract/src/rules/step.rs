@@ -31,12 +31,12 @@ impl<R: Rows> Work<'_, R> {
         }
         let mut reply = Stepped::default();
         let is_alive = was.as_ref().is_some_and(|was| was.ends > self.lease_clock);
-        let is_known = step.holding.is_some() || is_alive && !has_forgotten;
-        if step.holding.is_some() || has_forgotten {
+        let is_known = step.held.is_some() || is_alive && !has_forgotten;
+        if step.held.is_some() || has_forgotten {
             self.adopt(step)?;
         }
-        if let Some(holding) = &step.holding {
-            self.restate(step, holding, is_alive, &mut reply)?;
+        if let Some(held) = &step.held {
+            self.resync(step, held, is_alive, &mut reply)?;
         }
         for completion in &step.complete {
             match self.complete(step.worker, completion)? {
@@ -57,7 +57,7 @@ impl<R: Rows> Work<'_, R> {
             if let Some(was) = was.filter(|_| !has_forgotten) {
                 self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
             }
-            reply.restate = true;
+            reply.resync = true;
             return Ok(Reply::Stepped(reply));
         }
         let served = self.serve(step)?;
@@ -137,10 +137,10 @@ impl<R: Rows> Work<'_, R> {
 
     /// The worker's list of held leases is the truth. Any other task leased to it never arrived and
     /// goes back: uncounted, unless the lease had ended, since it may have run then.
-    fn restate(
+    fn resync(
         &mut self,
         step: &Step,
-        holding: &[(TaskId, Token)],
+        held: &[(TaskId, Token)],
         is_alive: bool,
         reply: &mut Stepped,
     ) -> Result<(), R::Error> {
@@ -155,7 +155,7 @@ impl<R: Rows> Work<'_, R> {
                 self.run_failed(x, "its worker was silent for longer than its lease", AttemptEnd::Died)?;
             }
         }
-        for (id, token) in holding {
+        for (id, token) in held {
             if !self.rows.task(*id)?.is_some_and(|x| x.is_leased_to(step.worker, *token)) {
                 reply.lost.push(*id);
             }
@@ -285,7 +285,7 @@ impl<R: Rows> Work<'_, R> {
 /// Leases that a worker reports as held or completed.
 fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
     let completed = step.complete.iter().map(|completion| (completion.id, completion.token));
-    step.holding.iter().flatten().copied().chain(completed)
+    step.held.iter().flatten().copied().chain(completed)
 }
 
 impl Task {
