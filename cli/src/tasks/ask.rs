@@ -129,8 +129,8 @@ impl Tasks {
 
     /// The most urgent of those that are ready.
     pub(super) async fn line(&self, limit: u32) -> Result<Vec<Task>, Failure> {
-        match self.ask(Command::Read(Read::Line(limit))).await {
-            Ok(Reply::Line(tasks)) => Ok(tasks),
+        match self.ask(Command::Read(Read::Upcoming(limit))).await {
+            Ok(Reply::Upcoming(tasks)) => Ok(tasks),
             other => Err(unexpected(other)),
         }
     }

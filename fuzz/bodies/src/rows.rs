@@ -177,7 +177,7 @@ impl Filled {
             Read::Inputs { down: id(8), after: None },
             Read::Workers,
             Read::Schedules,
-            Read::Line(MAX_PAGE),
+            Read::Upcoming(MAX_PAGE),
             Read::Ready(vec![Kind::default()]),
         ];
         let change = |verb| {

@@ -6,9 +6,9 @@ use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Follow, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE,
-    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, PolicyOverride, Progress,
-    Read, Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    Follow, FreeCapacity, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS,
+    MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, PolicyOverride,
+    Progress, Read, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// An atomic command on the tasks of one queue.
@@ -280,7 +280,7 @@ pub struct Step {
     /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
     pub at_least: Option<i32>,
     /// Free capacity: leasing ends at the first task that does not fit. `None`: unlimited.
-    pub room: Option<Room>,
+    pub free_capacity: Option<FreeCapacity>,
 }
 
 impl Step {
@@ -301,7 +301,7 @@ impl Step {
             progress: Vec::new(),
             want: 0,
             at_least: None,
-            room: None,
+            free_capacity: None,
         }
     }
 }

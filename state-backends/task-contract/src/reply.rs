@@ -45,8 +45,8 @@ pub enum Reply {
     Schedules(Vec<Schedule>),
     /// To [`Read::Times`](crate::Read::Times): the hours with runs, in their order.
     Times(Vec<Times>),
-    /// To [`Read::Line`](crate::Read::Line).
-    Line(Vec<Task>),
+    /// To [`Read::Upcoming`](crate::Read::Upcoming).
+    Upcoming(Vec<Task>),
     /// To [`Read::KeyLimit`](crate::Read::KeyLimit). `None`: the queue's limit.
     KeyLimit(Option<u32>),
     /// To [`Read::Ready`](crate::Read::Ready).

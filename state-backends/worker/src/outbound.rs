@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_task_contract::{Completion, MAX_REPLY, MIN_LEASE, Outcome, Room, Step};
+use interval_queue_task_contract::{Completion, FreeCapacity, MAX_REPLY, MIN_LEASE, Outcome, Step};
 
 use crate::{
     connection::{POLL_INTERVAL, UnderWay},
@@ -103,7 +103,7 @@ impl Worker {
     pub fn asks(&self, now: Instant) -> Asks {
         let connection = &self.connection;
         let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
-            || self.room().is_some_and(|room| room.weight == 0);
+            || self.free_capacity().is_some_and(|free| free.weight == 0);
         if self.stopping.is_some() || connection.failing.is_some() || has_enough {
             return Asks::Not;
         }
@@ -136,7 +136,7 @@ impl Worker {
             Some(ahead) => ahead.max(1).min(self.free()),
             None => self.free() + self.prefetch(now),
         };
-        let most = self.room().map_or(u32::MAX, |room| room.weight);
+        let most = self.free_capacity().map_or(u32::MAX, |free| free.weight);
         room.saturating_sub(hand).min(most)
     }
 
@@ -171,7 +171,9 @@ impl Worker {
         // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
-        let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
+        let free_capacity = self
+            .free_capacity()
+            .map(|free| if left == 0 { free } else { FreeCapacity { weight: 0, empty: false } });
         let stated = self.connection.stated.map(|stated| stated + self.identity.lease());
         let unsure = std::mem::take(&mut self.connection.unsure) || stated.is_none_or(|again| again <= now);
         let held = unsure.then(|| self.held.tokens(&completed));
@@ -211,7 +213,7 @@ impl Worker {
             progress,
             want,
             at_least: None,
-            room,
+            free_capacity,
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use interval_queue_task_contract::{
-    Completion, Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, WorkerId,
+    Completion, FreeCapacity, Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, WorkerId,
 };
 
 use crate::{
@@ -185,10 +185,10 @@ impl Worker {
     }
 
     /// Free capacity once ended runs are completed. `None`: unlimited.
-    pub(crate) fn room(&self) -> Option<Room> {
+    pub(crate) fn free_capacity(&self) -> Option<FreeCapacity> {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);
-        Some(Room { weight: capacity.saturating_sub(held), empty: held == 0 })
+        Some(FreeCapacity { weight: capacity.saturating_sub(held), empty: held == 0 })
     }
 
     /// Permits used by runs and tasks in hand.

@@ -52,7 +52,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
                 page.tasks.into_iter().partition(|stored| stored.task.has_edges);
             let (of_keys, alone): (Vec<_>, Vec<_>) =
                 alone.into_iter().partition(|stored| stored.task.key.is_some());
-            keyed.extend(of_keys.iter().map(|stored| (stored.task.line(), stored.task.id)));
+            keyed.extend(of_keys.iter().map(|stored| (stored.task.key_order(), stored.task.id)));
             let ids: Vec<TaskId> = alone.iter().map(|stored| stored.task.id).collect();
             left.extend(self.transfer(&ids).await?);
             running += self.done.running;

@@ -323,14 +323,14 @@ fn housekeeping(world: &mut World, after: &Tables, step: &Step, stepped: &Steppe
     for key in keys(after) {
         let of_key = || after.tasks.values().filter(move |x| x.key.as_ref() == Some(key));
         let line = of_key().filter(|x| x.state == State::Blocked && !x.unserved && is_open(x));
-        let Some(first) = line.min_by_key(|x| x.line()) else { continue };
+        let Some(first) = line.min_by_key(|x| x.key_order()) else { continue };
         let held = of_key().filter(|x| x.holds_key).count();
         let limit = limit_of(after, key);
         let alone = limit > 1 && (first.ordered || of_key().any(|x| x.holds_key && x.ordered));
         world.ensure(Promise::HandOver, held >= if alone { 1 } else { limit });
-        let last = of_key().filter(|x| x.holds_key && x.state == State::Ready).max_by_key(|x| x.line());
+        let last = of_key().filter(|x| x.holds_key && x.state == State::Ready).max_by_key(|x| x.key_order());
         let overtakes = last.is_some_and(|last| {
-            last.line() > first.line() && !(last.ordered && last.leased.is_some()) && held == limit
+            last.key_order() > first.key_order() && !(last.ordered && last.leased.is_some()) && held == limit
         });
         world.ensure(Promise::Order, !overtakes);
     }

@@ -60,7 +60,7 @@ pub(crate) fn apply(
 ) -> Result<Reply, StateError> {
     match (setup.flaw, setup.share) {
         (Some(flaw), _) => rules::apply(&mut Flawed { tables, flaw, command }, now, command),
-        (None, Some(share)) => rules::apply_in_shares(tables, now, share, command),
+        (None, Some(share)) => rules::apply_with_budget(tables, now, share, command),
         (None, None) => rules::apply(tables, now, command),
     }
 }

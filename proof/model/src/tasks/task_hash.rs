@@ -222,9 +222,10 @@ impl<'w> Canon<'w> {
             progress: _,
             want,
             at_least,
-            room,
+            free_capacity,
         } = step;
-        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, room).hash(state);
+        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, free_capacity)
+            .hash(state);
         complete.len().hash(state);
         complete.iter().for_each(|completion| self.complete(completion, state));
         held.as_ref().map(Vec::len).hash(state);

@@ -160,7 +160,7 @@ pub(super) fn asks(command: &Command, mode: Mode, header: &QueueHeader, clock: O
             let some = [Ask::some(Look::NextScheduled, 10), Ask::some(Look::PausedKeys, MAX_LISTED)];
             all.into_iter().chain(some).collect()
         }
-        Command::Read(Read::Line(_)) => vec![Ask::some(Look::Counts, u32::MAX)],
+        Command::Read(Read::Upcoming(_)) => vec![Ask::some(Look::Counts, u32::MAX)],
         Command::Read(Read::Workers) => vec![Ask::some(Look::Presences, u32::MAX)],
         Command::Read(Read::Schedules) => vec![Ask::some(Look::Schedules, u32::MAX)],
         Command::Read(Read::KeyLimit(key)) => vec![Ask::one(Look::Key(key.clone()))],

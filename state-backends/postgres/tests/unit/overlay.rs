@@ -113,12 +113,12 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         }
         Look::LastReadyHolder(key) => {
             let mut holders = of_key(tables, key, |x| x.holds_key && x.state == State::Ready);
-            holders.sort_by_key(|x| std::cmp::Reverse(x.line()));
+            holders.sort_by_key(|x| std::cmp::Reverse(x.key_order()));
             first(holders, most)
         }
         Look::Line(key) => {
             let mut line = of_key(tables, key, |x| x.state == State::Blocked && !x.unserved);
-            line.sort_by_key(|x| x.line());
+            line.sort_by_key(|x| x.key_order());
             first(line, most)
         }
         Look::Blocked(key) => Found::Number(tables.blocked(key, most)?),

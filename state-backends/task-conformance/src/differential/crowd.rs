@@ -5,9 +5,9 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, DueSchedule, Fire, Imported, Json,
-    Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy,
-    PolicyOverride, Progress, Read, Reply, Room, Selector, SettingsChange, State, Step, Tag, Task, TaskId,
+    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, DueSchedule, Fire, FreeCapacity,
+    Imported, Json, Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap,
+    Policy, PolicyOverride, Progress, Read, Reply, Selector, SettingsChange, State, Step, Tag, Task, TaskId,
     Token, Unique, Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
@@ -307,7 +307,8 @@ impl Crowd {
             progress: progress.into_iter().collect(),
             want: self.rng.u32(..5),
             at_least: self.maybe(10, |own| own.rng.i32(-2..3)),
-            room: self.maybe(25, |own| Room { weight: own.rng.u32(0..5), empty: own.rng.bool() }),
+            free_capacity: self
+                .maybe(25, |own| FreeCapacity { weight: own.rng.u32(0..5), empty: own.rng.bool() }),
         })
     }
 
@@ -421,7 +422,7 @@ impl Crowd {
             5 => Read::Schedules,
             6 => Read::Times { kind: self.kind(), from: SECOND * self.rng.u64(..2_000_000) },
             _ => match self.kind() {
-                kind if kind.as_str() == "b" => Read::Line(5),
+                kind if kind.as_str() == "b" => Read::Upcoming(5),
                 kind => Read::Ready(vec![kind]),
             },
         })

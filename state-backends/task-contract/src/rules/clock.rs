@@ -50,9 +50,9 @@ impl<R: Rows> Work<'_, R> {
             // that polls.
             self.begin_incarnation(step);
         }
-        self.sweeps = self.queue.maintenance_due;
+        self.maintains = self.queue.maintenance_due;
         if self.is_new || now < self.queue.seen || now - self.queue.seen >= MAINTENANCE_INTERVAL {
-            self.sweeps = true;
+            self.maintains = true;
             self.hour_passed = Took::hour_of(now) != Took::hour_of(self.queue.seen);
             let queue = self.queue();
             (queue.seen, queue.lease_clock, queue.latest) = (now, lease_clock, queue.latest.max(now));

@@ -90,12 +90,12 @@ impl<R: Rows> Work<'_, R> {
             Read::Times { kind, from } => {
                 Reply::Times(Times::of(self.rows.times(kind, Took::hour_of(*from))?))
             }
-            Read::Line(limit) => {
+            Read::Upcoming(limit) => {
                 let counts = self.rows.counts()?;
                 let ready =
                     counts.iter().filter(|(_, counted, n)| *counted == Counted::Now(State::Ready) && *n > 0);
                 let kinds: Vec<Kind> = ready.map(|(kind, ..)| kind.clone()).collect();
-                Reply::Line(self.rows.ready(&kinds, None, *limit)?)
+                Reply::Upcoming(self.rows.ready(&kinds, None, *limit)?)
             }
             Read::KeyLimit(key) => Reply::KeyLimit(self.rows.key(key)?.and_then(|row| row.limit)),
             Read::Ready(kinds) => {
@@ -159,7 +159,7 @@ impl<R: Rows> Work<'_, R> {
                     } else {
                         Why::Key(
                             self.rows
-                                .first_in_line(key)?
+                                .first_competitor(key)?
                                 .map(|first| first.id)
                                 .filter(|&first| first != x.id),
                         )
