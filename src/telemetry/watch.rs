@@ -42,7 +42,7 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
     fn drop(&mut self) {
         let Self { line, changes } = self;
         changes.levels = changes.telemetry.meter.levels(line.backlog.len(), line.running.len());
-        changes.lost = std::mem::take(&mut line.hand.lost);
+        changes.lost = std::mem::take(&mut line.held.lost);
         changes.lost.retain(|_| is_observed());
         let seen = line.connection.memory;
         if line.logged.map_or(0, |logged| logged.revision) != seen.revision {

@@ -153,7 +153,7 @@ impl TaskQueue {
     ///
     /// As [`task`](Self::task), [`Invalid`](ErrorKind::Invalid) for an invalid limit, and
     /// [`Missing`](ErrorKind::Missing) if there is no such queue.
-    pub async fn line(&self, limit: u32) -> Result<Vec<Task>, Error> {
+    pub async fn upcoming(&self, limit: u32) -> Result<Vec<Task>, Error> {
         match self.read(Read::Upcoming(limit)).await? {
             Reply::Upcoming(tasks) => Ok(tasks),
             other => Err(unexpected(&other)),

@@ -93,7 +93,7 @@ fn knot(mut rooms: Rooms) -> Rooms {
 fn no_rooms_use_each_other() {
     for (source, [first, second, third]) in [
         (LIBRARY, ["driver", "shard", "line"]),
-        (LINE, ["share", "line", "hand"]),
+        (LINE, ["share", "line", "held_tickets"]),
         (TASKS, ["worker", "queue", "error"]),
         (WORKER, ["inbound", "worker", "held"]),
     ] {

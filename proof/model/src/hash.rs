@@ -24,8 +24,8 @@ impl Hash for Shard {
         let Self { alive, added, line, lapsed, wire, stray, resend, last, stale } = self;
         (alive, added, lapsed, wire, stray, resend, last, stale).hash(state);
         // The clock is exact, nothing runs alone, and the rest is fixed.
-        let Line { identity: _, clock: _, connection, backlog, hand, running, alone: _ } = line;
-        (connection, hand, running.len()).hash(state);
+        let Line { identity: _, clock: _, connection, backlog, held, running, alone: _ } = line;
+        (connection, held, running.len()).hash(state);
         // Jobs differ in nothing but their weights and their order; none has terms or a gate.
         let Backlog {
             last_id: _,

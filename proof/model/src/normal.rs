@@ -142,7 +142,7 @@ impl World {
                 memory.meters.iter_mut().for_each(|meter| visit(Kind::Slot, &mut meter.tat));
                 visit(Kind::Slot, &mut memory.held_until);
             });
-            let Line { connection, hand, .. } = &mut shard.line;
+            let Line { connection, held, .. } = &mut shard.line;
             let mut visit_ours = |kind, ours: &mut Instant| {
                 let mut at = micros(*ours);
                 visit(kind, &mut at);
@@ -150,8 +150,8 @@ impl World {
             };
             connection.ask_at.iter_mut().for_each(|ask_at| visit_ours(Kind::Due, ask_at));
             visit_ours(Kind::Stepped, &mut connection.last_step);
-            hand.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
-            for grant in &mut hand.grants {
+            held.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
+            for grant in &mut held.grants {
                 visit_ours(Kind::Grant, &mut grant.slot);
                 grant.store_slot = micros(grant.slot);
                 visit_ours(Kind::Grant, &mut grant.received);
@@ -277,7 +277,7 @@ impl Shard {
     fn tidy(&mut self, setup: &Setup) {
         let now = instant(NOW);
         let line = &mut self.line;
-        if line.hand.tickets.is_empty() {
+        if line.held.tickets.is_empty() {
             // It is set before it is read when there are tickets again.
             line.connection.ask_at = None;
         } else if setup.asking == Asking::AnyTime {
@@ -288,7 +288,7 @@ impl Shard {
             line.connection.ask_again = false;
             if line.is_quiet() && !line.connection.present {
                 // The driver has ended.
-                (line.hand.given_up, line.connection.report) = (None, false);
+                (line.held.given_up, line.connection.report) = (None, false);
             }
         }
         if line.running.is_empty() {
@@ -296,14 +296,14 @@ impl Shard {
             line.connection.last_step = now;
         }
         // It keeps starts apart for an interval.
-        line.hand.started_at.take_if(|started_at| *started_at + setup.interval().to_duration() <= now);
-        for grant in &mut line.hand.grants {
+        line.held.started_at.take_if(|started_at| *started_at + setup.interval().to_duration() <= now);
+        for grant in &mut line.held.grants {
             // It is looked at only if it is later than the slot.
             grant.received = grant.received.max(grant.slot);
         }
         // The next try may come at once, and a shard that stood still is as strict as one that did not.
         line.connection.failing = None;
-        (line.hand.overran, line.hand.overruns) = (false, 0);
+        (line.held.overran, line.held.overruns) = (false, 0);
         // For those only who ask when a job would start, or who run alone.
         (line.connection.answered, line.connection.last_reply, line.connection.lowest_reported) =
             (line.connection.sequence, now, None);

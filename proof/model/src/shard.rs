@@ -134,13 +134,13 @@ impl Shard {
 
     /// Whether every job that it has accepted has started.
     pub(crate) fn has_started_all(&self) -> bool {
-        let Line { backlog, hand, .. } = &self.line;
-        backlog.is_empty() && backlog.taking.is_none() && hand.grants.is_empty()
+        let Line { backlog, held, .. } = &self.line;
+        backlog.is_empty() && backlog.taking.is_none() && held.grants.is_empty()
     }
 
     /// How many jobs the state counts.
     pub(crate) fn counted(&self) -> usize {
-        self.line.running.len() + self.line.hand.grants.len()
+        self.line.running.len() + self.line.held.grants.len()
     }
 
     /// Makes its next step, if it is time for one. A driver first starts what is due, but something may come
@@ -163,7 +163,7 @@ impl Shard {
         self.line.absorb(&step, stepped, instant(at), instant(NOW));
         self.line.connection.memory.at = answer.memory.at;
         self.line.clock = exact();
-        for grant in &mut self.line.hand.grants {
+        for grant in &mut self.line.held.grants {
             grant.slot = to_a_tick(grant.slot);
             grant.store_slot = micros(grant.slot);
         }
@@ -172,8 +172,8 @@ impl Shard {
 
     /// Whether its next grant has come.
     pub(crate) fn can_start(&self) -> bool {
-        let Line { hand, connection, .. } = &self.line;
-        self.alive && hand.usable_grant(connection.memory.spacing(), instant(NOW)).is_some()
+        let Line { held, connection, .. } = &self.line;
+        self.alive && held.usable_grant(connection.memory.spacing(), instant(NOW)).is_some()
     }
 
     /// Starts what is due; none if the grant is given up, for being too late or too light.
@@ -201,7 +201,7 @@ impl Shard {
 
     /// What was seen of it since this was asked last.
     pub(crate) fn sights(&mut self) -> Option<Sight> {
-        let lost = std::mem::take(&mut self.line.hand.lost);
+        let lost = std::mem::take(&mut self.line.held.lost);
         lost.iter().any(|lost| lost.because == LostBecause::LateStart).then_some(Sight::GivenUp)
     }
 
@@ -237,7 +237,7 @@ impl Shard {
 
     /// The answer that a flawed shard makes up.
     fn guess(&self, flaw: Option<Flaw>) -> Option<Answer> {
-        let Line { connection, backlog, hand, .. } = &self.line;
+        let Line { connection, backlog, held, .. } = &self.line;
         let mut answer = Answer {
             memory: connection.memory,
             taken: None,
@@ -253,7 +253,7 @@ impl Shard {
             answer.taken = Some(Taken { first, count: backlog.taking.as_ref()?.count });
         } else {
             let weight = backlog.waiting.first()?.weight;
-            answer.grants.push(Granted { slot: NOW, ticket: *hand.tickets.first()?, weight });
+            answer.grants.push(Granted { slot: NOW, ticket: *held.tickets.first()?, weight });
         }
         Some(answer)
     }
@@ -261,7 +261,7 @@ impl Shard {
 
 /// The next step of a line, if it is time for one.
 fn next(line: &mut Line<()>, setup: &Setup, n: usize) -> Option<Box<Step>> {
-    if setup.asking == Asking::AnyTime && !line.hand.tickets.is_empty() {
+    if setup.asking == Asking::AnyTime && !line.held.tickets.is_empty() {
         line.connection.request_now(instant(NOW));
     }
     match line.next(instant(NOW), setup.lead_of(n), false) {

@@ -200,7 +200,7 @@ impl World {
 
     fn absorb(&mut self, setup: &Setup, n: usize, answer: Answer) {
         let shard = &mut self.shards[n];
-        let mut held = shard.line.hand.tickets.clone();
+        let mut held = shard.line.held.tickets.clone();
         held.extend(answer.taken.into_iter().flat_map(Taken::tickets));
         let grants = answer.grants.clone();
         shard.absorb(answer);

@@ -32,12 +32,12 @@ impl<J, C, A> Line<J, C, A> {
         self.connection.learn(stepped.memory);
         self.count_others(&stepped.memory);
         let settling = self.rejoin(received);
-        self.connection.report &= step.running as usize != self.running.len() + self.hand.grants.len();
-        if self.hand.given_up == step.given_up {
-            self.hand.given_up = None;
+        self.connection.report &= step.running as usize != self.running.len() + self.held.grants.len();
+        if self.held.given_up == step.given_up {
+            self.held.given_up = None;
         }
         if let (Some(taken), Some(taking)) = (stepped.taken, self.backlog.taking.take()) {
-            self.hand.tickets.extend(taken.tickets());
+            self.held.tickets.extend(taken.tickets());
             for (ticket, arriving) in
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
@@ -48,19 +48,19 @@ impl<J, C, A> Line<J, C, A> {
         for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
             let slot = self.clock.latest_for(grant.slot, received);
             let granted = Granted { ticket: grant.ticket, slot, store_slot: grant.slot, received, weight };
-            if !self.hand.receive(granted) {
+            if !self.held.receive(granted) {
                 self.connection.count_again();
             }
         }
         // New bounds of the clock apply to grants in hand: they keep their order, and none waits
         // longer than necessary. Grants from before a step of the clock stay.
-        for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.received)) {
+        for held in self.held.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.received)) {
             held.slot = held.slot.min(self.clock.latest_for(held.store_slot, received));
         }
-        self.hand.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
+        self.held.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
         let wait = stepped.wait;
         if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed) {
-            self.hand.requeue(self.connection.memory.current);
+            self.held.requeue(self.connection.memory.current);
         }
         self.connection.ask_at = match wait {
             Some(wait) if !self.connection.ask_again => {
@@ -85,7 +85,7 @@ impl<J, C, A> Line<J, C, A> {
         for refused in &taking.batch {
             self.backlog.forget(refused.id, &refused.job);
         }
-        self.hand.retake += taking.retaken;
+        self.held.retake += taking.retaken;
         taking.batch
     }
 }

@@ -35,12 +35,12 @@ impl<J, C, A> Line<J, C, A> {
         self.running.remove(&id);
         self.backlog.index.note(id, &job);
         self.backlog.gated.insert(id, job);
-        self.hand.tickets.insert(ticket);
+        self.held.tickets.insert(ticket);
     }
 
     /// Tickets to request slots for.
     pub(crate) fn to_ask(&self) -> usize {
-        self.hand.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.hand.grants.len()))
+        self.held.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.held.grants.len()))
     }
 
     /// When to report tickets held for gated jobs. `None` in a pause, which needs no lease.
@@ -50,7 +50,7 @@ impl<J, C, A> Line<J, C, A> {
         }
         let renew_at = self.renew_at();
         let ticket =
-            self.connection.lowest_reported.filter(|_| self.to_ask() == 0 && self.hand.grants.is_empty())?;
+            self.connection.lowest_reported.filter(|_| self.to_ask() == 0 && self.held.grants.is_empty())?;
         let passes = self.slot_of(ticket, renew_at) + PASSED;
         Some(renew_at.min(passes.max(self.connection.last_step + PASSED)))
     }
@@ -63,7 +63,7 @@ impl<J, C, A> Line<J, C, A> {
         if self.backlog.gated.is_empty() {
             return 0;
         }
-        let tickets = &self.hand.tickets;
+        let tickets = &self.held.tickets;
         let passed = tickets.iter().take_while(|ticket| self.slot_of(**ticket, now) < now).count();
         match self.to_ask() {
             0 => passed,

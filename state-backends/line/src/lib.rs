@@ -18,7 +18,7 @@
 //! | the line | `line.rs`, `outbound.rs`, `inbound.rs`, `start.rs` |
 //! | estimates, joint jobs, share, spacing | `wait_estimate.rs`, `joint.rs`, `share.rs`, `space.rs` |
 //! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `index.rs` |
-//! | tickets and grants | `hand.rs`, `grant.rs`, `lost.rs` |
+//! | tickets and grants | `held_tickets.rs`, `grant.rs`, `lost.rs` |
 //! | connection to the store | `connection.rs` |
 //! | clocks | `clock.rs`, `lead.rs` |
 //! | loss of the store | `outage.rs`, `alone.rs` |
@@ -28,7 +28,7 @@ mod backlog;
 mod clock;
 mod connection;
 mod grant;
-mod hand;
+mod held_tickets;
 mod inbound;
 mod index;
 mod jobs;
@@ -49,7 +49,7 @@ pub use backlog::{Backlog, Taking};
 pub use clock::StateClock;
 pub use connection::{COMMAND_TIMEOUT, Connection, Failing, RETRY, retries};
 pub use grant::{Granted, MIN_TOLERANCE, Tolerance};
-pub use hand::Hand;
+pub use held_tickets::HeldTickets;
 pub use inbound::Absorbed;
 pub use index::Index;
 pub use jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Terms, Waiting, Withdrawn};

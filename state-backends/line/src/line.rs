@@ -13,7 +13,7 @@ use crate::{
     backlog::Backlog,
     clock::StateClock,
     connection::Connection,
-    hand::Hand,
+    held_tickets::HeldTickets,
     jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
     order::Ranked,
     outage::WhenStateIsLost,
@@ -52,7 +52,7 @@ pub struct Line<J, C = (), A = ()> {
     /// Jobs that have not started.
     pub backlog: Backlog<J, C>,
     /// Tickets, with slots and without.
-    pub hand: Hand,
+    pub held: HeldTickets,
     /// Running jobs and their abort handles.
     pub running: HashMap<JobId, Option<A>, BuildHasherDefault<IdHasher>>,
     /// State for an outage of the store.
@@ -67,7 +67,7 @@ impl<J, C, A> Line<J, C, A> {
             clock: StateClock::new(now),
             connection: Connection::new(now),
             backlog: Backlog::default(),
-            hand: Hand::default(),
+            held: HeldTickets::default(),
             running: HashMap::default(),
             alone: Alone::default(),
         }
@@ -93,26 +93,26 @@ impl<J, C, A> Line<J, C, A> {
     /// Removes all jobs that have not started: without a ticket, and with one.
     pub fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let withdrawn = self.backlog.withdraw_all();
-        self.hand.retake = 0;
+        self.held.retake = 0;
         self.trim();
         withdrawn
     }
 
     /// Drops the highest tickets beyond the number of jobs.
     pub(crate) fn trim(&mut self) {
-        if self.hand.trim(self.backlog.with_ticket()) {
+        if self.held.trim(self.backlog.with_ticket()) {
             self.connection.count_again();
         }
     }
 
     /// Whether no job waits or runs, and no grant is held.
     pub fn is_quiet(&self) -> bool {
-        self.backlog.is_empty() && self.running.is_empty() && self.hand.grants.is_empty()
+        self.backlog.is_empty() && self.running.is_empty() && self.held.grants.is_empty()
     }
 
     /// Whether there are tickets to take or to request slots for.
     pub fn has_requests(&self) -> bool {
-        !self.hand.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
+        !self.held.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
     }
 
     /// Takes in the reply to a change. Returns how long the shard keeps to its share, if it may

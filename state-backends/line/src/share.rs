@@ -120,7 +120,7 @@ impl<J, C, A> Line<J, C, A> {
         let from = self.alone_from()?;
         let most = self.connection.memory.max_running.map(|limit| (limit / self.among()).max(1));
         let full = most.is_some_and(|most| self.running.len() >= most as usize);
-        if full || !self.hand.grants.is_empty() {
+        if full || !self.held.grants.is_empty() {
             return None;
         }
         let memory = &self.connection.memory;
@@ -164,7 +164,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When a returned shard may request one slot. `None` while it has a grant.
     fn may_ask_at(&self, now: Instant) -> Option<Instant> {
-        let until = self.settling(now).filter(|_| self.hand.grants.is_empty())?;
+        let until = self.settling(now).filter(|_| self.held.grants.is_empty())?;
         Some(self.share_at().map_or(now, |share_at| share_at.min(until)))
     }
 

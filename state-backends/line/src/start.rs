@@ -56,19 +56,19 @@ impl<J, C, A> Line<J, C, A> {
         if let Some((job, estimate)) = self.next_refused(now) {
             return Some(Due::Refuse(job, estimate));
         }
-        while let Some(grant) = self.hand.usable_grant(self.connection.memory.spacing(), now) {
+        while let Some(grant) = self.held.usable_grant(self.connection.memory.spacing(), now) {
             // A job with a slot in time is in time, however late the timer. Overdue jobs leave
             // first and take no slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
-            self.hand.grants.pop_front();
-            if self.hand.tolerance.is_exceeded(&grant, now) {
-                self.hand.overran = true;
-                self.hand.lose(grant.ticket, LostBecause::LateStart);
+            self.held.grants.pop_front();
+            if self.held.tolerance.is_exceeded(&grant, now) {
+                self.held.overran = true;
+                self.held.lose(grant.ticket, LostBecause::LateStart);
                 self.keep(grant.ticket, now);
             } else if let Some(starting) = self.fill(grant, now) {
-                self.hand.overruns = 0;
+                self.held.overruns = 0;
                 return Some(Due::Start(starting));
             }
         }
@@ -81,10 +81,10 @@ impl<J, C, A> Line<J, C, A> {
     /// Takes the first waiting job for a slot, and counts it as running.
     pub fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting<J, C>> {
         let Some(first) = self.backlog.waiting.first() else {
-            self.hand.lose(grant.ticket, LostBecause::Unwanted);
+            self.held.lose(grant.ticket, LostBecause::Unwanted);
             // A gated job keeps the ticket.
-            if self.hand.len() < self.backlog.gated.len() {
-                self.hand.tickets.insert(grant.ticket);
+            if self.held.len() < self.backlog.gated.len() {
+                self.held.tickets.insert(grant.ticket);
             }
             self.connection.count_again();
             return None;
@@ -92,10 +92,10 @@ impl<J, C, A> Line<J, C, A> {
         if first.weight > grant.weight {
             // The other grants are for the wrong jobs, too: if kept, each new grant would be
             // requested for a later job, and this one would wait for ever.
-            let others = std::mem::take(&mut self.hand.grants);
-            self.hand.tickets.extend(others.iter().map(|grant| grant.ticket));
+            let others = std::mem::take(&mut self.held.grants);
+            self.held.tickets.extend(others.iter().map(|grant| grant.ticket));
             for lost in others.iter().chain([&grant]) {
-                self.hand.lose(lost.ticket, LostBecause::TooLight);
+                self.held.lose(lost.ticket, LostBecause::TooLight);
             }
             self.keep(grant.ticket, now);
             return None;
@@ -111,8 +111,8 @@ impl<J, C, A> Line<J, C, A> {
         let spacing = self.connection.memory.spacing().to_duration();
         let late = now.saturating_duration_since(grant.slot);
         let is_last = self.connection.memory.current <= grant.ticket;
-        if self.hand.tolerance.reports_lateness && late > SpaceBy::borne(spacing) && is_last {
-            self.hand.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
+        if self.held.tolerance.reports_lateness && late > SpaceBy::borne(spacing) && is_last {
+            self.held.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
         }
     }
 
@@ -123,14 +123,14 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     fn keep(&mut self, ticket: Ticket, now: Instant) {
-        self.hand.tickets.insert(ticket);
+        self.held.tickets.insert(ticket);
         self.connection.ask(now);
         self.trim();
     }
 
     /// Takes in that a job started.
     pub fn started(&mut self, started: Started<A>) {
-        self.hand.started_at = Some(started.at);
+        self.held.started_at = Some(started.at);
         self.alone.last_start = Some((started.at, started.weight));
         // The job may have ended already.
         if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {

@@ -42,7 +42,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// The ticket at this place: held, or still to be taken.
     fn ticket_at(&self, seen: &Memory, place: usize) -> Ticket {
-        self.hand.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.hand.len()) as u64))
+        self.held.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.held.len()) as u64))
     }
 
     /// Start of a new job if every earlier ticket is used. `seen`: the record. `None`: unknown.
@@ -129,10 +129,10 @@ impl<J, C, A> Line<J, C, A> {
         let waiting = &self.backlog.waiting;
         let rank = waiting.rank(id);
         let alone = self.alone_behind(|| waiting.before(rank).map(|job| u64::from(job.weight)).sum());
-        if let Some(known) = alone.or_else(|| self.hand.grants.get(place).map(|granted| granted.slot)) {
+        if let Some(known) = alone.or_else(|| self.held.grants.get(place).map(|granted| granted.slot)) {
             return Some(known);
         }
-        let slots = self.slots_before(seen, place, self.hand.at(place)?) + waiting.overweight_before(rank);
+        let slots = self.slots_before(seen, place, self.held.at(place)?) + waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, waiting.weight(id), now))
     }
 
@@ -153,13 +153,13 @@ impl<J, C, A> Line<J, C, A> {
         let rank = Rank::new(priority, id);
         let open = self.backlog.waiting.before(rank).count();
         let before = open + self.backlog.gated.before(rank).count();
-        let place = before.min(self.hand.len().checked_sub(1)?);
-        if let Some(granted) = self.hand.grants.get(place) {
+        let place = before.min(self.held.len().checked_sub(1)?);
+        if let Some(granted) = self.held.grants.get(place) {
             return Some(granted.slot);
         }
         // Late tickets are served one by one; jobs with a grant have their slots.
-        let open = open.saturating_sub(self.hand.grants.len()) as u64;
-        let slots = open.max(seen.ahead_of(self.hand.at(place)?));
+        let open = open.saturating_sub(self.held.grants.len()) as u64;
+        let slots = open.max(seen.ahead_of(self.held.at(place)?));
         let slots = slots + self.backlog.waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
@@ -170,7 +170,7 @@ impl<J, C, A> Line<J, C, A> {
             return seen.ahead_of(ticket);
         }
         // No other shard is present, so other tickets have no owner.
-        before.saturating_sub(self.hand.grants.len()) as u64
+        before.saturating_sub(self.held.grants.len()) as u64
     }
 
     /// The slot after `slots` others; `fallback` if the clock is unknown.

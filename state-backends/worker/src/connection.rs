@@ -79,7 +79,7 @@ pub struct Connection {
     pub unsure: bool,
     /// When a step last listed all held leases: at least once per lease, since a store that was
     /// rolled back may have leased tasks, unnoticed, by a repeated request.
-    pub stated: Option<Instant>,
+    pub listed: Option<Instant>,
     /// When the last step was sent.
     pub sent: Option<Instant>,
     /// End of the lease, counted from the sending of the last answered step.
@@ -112,7 +112,7 @@ impl Connection {
             acknowledged: 0,
             under_way: None,
             unsure: true,
-            stated: None,
+            listed: None,
             sent: None,
             lease_ends: None,
             again: false,

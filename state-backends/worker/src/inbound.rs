@@ -56,7 +56,7 @@ impl Worker {
             !under_way.completed.contains(&RunId { id: *id, token: completion.token })
         });
         if let Some(stopping) = &mut self.stopping {
-            stopping.parted |= under_way.last;
+            stopping.is_reported |= under_way.last;
         }
         let ends = under_way.sent + self.identity.lease();
         if ends <= received {
@@ -68,7 +68,7 @@ impl Worker {
         }
         self.connection.lease_ends = Some(ends);
         for (id, stop) in stepped.stop {
-            match self.held.in_hand(id) {
+            match self.held.rank_in_hand(id) {
                 Some(order) => self.held.give_back(order),
                 None => self.held.end(id, Because::Asked(stop)),
             }
@@ -130,7 +130,7 @@ impl Worker {
     fn unknown(&mut self) {
         self.connection.unsure = true;
         for running in self.held.running.values_mut() {
-            running.news |= running.progress.is_some();
+            running.is_unreported |= running.progress.is_some();
         }
     }
 
@@ -144,7 +144,7 @@ impl Worker {
         }
         self.connection.lease_ends = None;
         self.connection.unsure = true;
-        while let Some((order, _)) = self.held.hand.first_key_value() {
+        while let Some((order, _)) = self.held.leased.first_key_value() {
             self.held.take(*order);
         }
         self.held.end_all();

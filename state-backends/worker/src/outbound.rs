@@ -60,13 +60,14 @@ impl Worker {
         if self.is_over(now) {
             return Next::Done;
         }
-        self.give_back_what_waits(now);
+        self.give_back_keyed(now);
         let due = self.step_due(now);
         if due.is_some_and(|due| due <= now) {
             return Next::Send(Box::new(self.step(now)));
         }
         let ends = self.connection.lease_ends.filter(|_| !self.held.is_free());
-        let hurry = self.stopping.as_ref().filter(|stopping| !stopping.notified).map(|stopping| stopping.by);
+        let hurry =
+            self.stopping.as_ref().filter(|stopping| !stopping.runs_asked).map(|stopping| stopping.by);
         Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
     }
 
@@ -85,7 +86,8 @@ impl Worker {
         let Some(sent) = connection.sent else { return Some(now) };
         let asked =
             connection.exchange.0 > connection.exchange.1 || want > 0 && (connection.more || !connection.dry);
-        let parting = self.stopping.as_ref().is_some_and(|stopping| !stopping.parted) && self.held.is_empty();
+        let parting =
+            self.stopping.as_ref().is_some_and(|stopping| !stopping.is_reported) && self.held.is_empty();
         if connection.again || connection.unsure || !self.held.ended.is_empty() || asked || parting {
             return Some(now);
         }
@@ -102,7 +104,7 @@ impl Worker {
     /// When the worker would request tasks if it had a permit, since it shares permits.
     pub fn asks(&self, now: Instant) -> Asks {
         let connection = &self.connection;
-        let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
+        let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.leased.len() >= ahead.max(1) as usize)
             || self.free_capacity().is_some_and(|free| free.weight == 0);
         if self.stopping.is_some() || connection.failing.is_some() || has_enough {
             return Asks::Not;
@@ -131,7 +133,7 @@ impl Worker {
         if self.stopping.is_some() || self.connection.acknowledged == 0 {
             return 0;
         }
-        let hand = u32::try_from(self.held.hand.len()).unwrap_or(u32::MAX);
+        let hand = u32::try_from(self.held.leased.len()).unwrap_or(u32::MAX);
         let room = match self.pace.ahead {
             Some(ahead) => ahead.max(1).min(self.free()),
             None => self.free() + self.prefetch(now),
@@ -146,11 +148,11 @@ impl Worker {
     }
 
     /// A prefetched task with a key blocks others of its key, here and elsewhere.
-    fn give_back_what_waits(&mut self, now: Instant) {
+    fn give_back_keyed(&mut self, now: Instant) {
         if self.held.keyed == 0 || self.pace.ahead.is_some() || self.free() > 0 {
             return;
         }
-        let keyed = self.held.hand.iter().filter(|(_, leased)| leased.task.key.is_some());
+        let keyed = self.held.leased.iter().filter(|(_, leased)| leased.task.key.is_some());
         let keyed: Vec<_> = keyed.map(|(order, _)| *order).collect();
         self.no_prefetch = Some(now + self.identity.lease());
         keyed.into_iter().for_each(|order| self.held.give_back(order));
@@ -159,7 +161,7 @@ impl Worker {
     fn step(&mut self, now: Instant) -> Step {
         let asked = self.connection.exchange;
         for _ in asked.1..asked.0 {
-            if let Some(last) = self.held.hand.keys().next_back().copied() {
+            if let Some(last) = self.held.leased.keys().next_back().copied() {
                 self.held.give_back(last);
             }
         }
@@ -167,22 +169,22 @@ impl Worker {
         let completed: BTreeSet<_> =
             complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();
         let all = completed.len() == self.held.ended.len();
-        let last = self.stopping.is_some() && self.held.hand.is_empty() && self.held.busy() == 0 && all;
+        let last = self.stopping.is_some() && self.held.leased.is_empty() && self.held.busy() == 0 && all;
         // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
         let free_capacity = self
             .free_capacity()
             .map(|free| if left == 0 { free } else { FreeCapacity { weight: 0, empty: false } });
-        let stated = self.connection.stated.map(|stated| stated + self.identity.lease());
-        let unsure = std::mem::take(&mut self.connection.unsure) || stated.is_none_or(|again| again <= now);
+        let listed = self.connection.listed.map(|listed| listed + self.identity.lease());
+        let unsure = std::mem::take(&mut self.connection.unsure) || listed.is_none_or(|again| again <= now);
         let held = unsure.then(|| self.held.tokens(&completed));
         if unsure {
-            self.connection.stated = Some(now);
+            self.connection.listed = Some(now);
         }
         let mut progress = Vec::new();
         for (id, running) in &mut self.held.running {
-            if std::mem::take(&mut running.news) {
+            if std::mem::take(&mut running.is_unreported) {
                 progress.extend(running.progress.clone().map(|progress| (*id, running.token, progress)));
             }
         }
@@ -225,7 +227,7 @@ impl Worker {
             under_way.restricted = at_least.is_some();
         }
         let least = at_least.unwrap_or(i32::MIN);
-        let lower = self.held.hand.iter().filter(|(_, leased)| leased.task.priority < least);
+        let lower = self.held.leased.iter().filter(|(_, leased)| leased.task.priority < least);
         let lower: Vec<_> = lower.map(|(order, _)| *order).collect();
         lower.into_iter().for_each(|order| self.held.give_back(order));
     }

@@ -34,7 +34,7 @@ impl Worker {
         if is_over || self.stopping.is_some() || self.free() == 0 {
             return None;
         }
-        self.held.hand.first_key_value().map(|(order, _)| *order)
+        self.held.leased.first_key_value().map(|(order, _)| *order)
     }
 
     fn begin(&mut self, order: Rank) -> Option<Leased> {
@@ -49,7 +49,7 @@ impl Worker {
         if pace.is_under_way || self.stopping.is_some() {
             return None;
         }
-        let holds = !self.held.hand.is_empty();
+        let holds = !self.held.leased.is_empty();
         let due = if pace.ahead.is_some() {
             let waits = holds || !self.held.running.is_empty();
             waits.then(|| pace.sent_at.map_or(now, |sent| sent + LOOKUP_INTERVAL))?
@@ -85,7 +85,7 @@ impl Worker {
         if has_rate {
             // Tasks in hand are bound: no other worker can start them, and no more urgent task
             // replaces them. Keep only one.
-            let hand: Vec<_> = self.held.hand.keys().skip(1).copied().collect();
+            let hand: Vec<_> = self.held.leased.keys().skip(1).copied().collect();
             hand.into_iter().for_each(|order| self.held.give_back(order));
         }
         true

@@ -75,9 +75,9 @@ pub struct Stopping {
     /// Deadline of the runs.
     pub by: Instant,
     /// Whether the runs were asked to end.
-    pub notified: bool,
+    pub runs_asked: bool,
     /// Whether the store has answered the last step.
-    pub parted: bool,
+    pub is_reported: bool,
 }
 
 /// A worker. The proofs read its fields; change them through its methods.
@@ -145,7 +145,7 @@ impl Worker {
     /// Requests no more tasks of this kind, and gives back those in hand.
     pub fn set_aside(&mut self, kind: &Kind) {
         self.identity.kinds.retain(|other| other != kind);
-        let hand = self.held.hand.iter().filter(|(_, leased)| leased.task.kind == *kind);
+        let hand = self.held.leased.iter().filter(|(_, leased)| leased.task.kind == *kind);
         let hand: Vec<_> = hand.map(|(order, _)| *order).collect();
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
@@ -163,7 +163,7 @@ impl Worker {
     pub fn progress(&mut self, run: RunId, progress: Progress) {
         let running = self.held.running.get_mut(&run.id).filter(|running| running.token == run.token);
         if let Some(running) = running {
-            (running.progress, running.news) = (Some(progress), true);
+            (running.progress, running.is_unreported) = (Some(progress), true);
         }
     }
 
@@ -193,7 +193,7 @@ impl Worker {
 
     /// Permits used by runs and tasks in hand.
     pub fn taken(&self) -> u32 {
-        u32::try_from(self.held.busy() + self.held.hand.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.held.busy() + self.held.leased.len()).unwrap_or(u32::MAX)
     }
 
     /// Permits that no run uses.

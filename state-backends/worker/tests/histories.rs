@@ -219,7 +219,7 @@ impl World {
         let now = self.instant();
         let Process { worker, choosing, .. } = &mut self.processes[number];
         if worker.pace.ahead.is_some() {
-            if choosing.is_none() && !worker.held.hand.is_empty() {
+            if choosing.is_none() && !worker.held.leased.is_empty() {
                 *choosing = Some(worker.exchange());
             }
             choosing.take_if(|choosing| *choosing <= worker.exchanged())?;

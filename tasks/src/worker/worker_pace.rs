@@ -91,7 +91,7 @@ fn failed(core: &Core, error: &Error) {
 pub(super) fn request_slots(core: &Arc<Core>, requests: &mut SlotRequests) {
     while let Some(Some(())) = requests.next().now_or_never() {}
     let Some(pace) = core.queue.shared.rate.current() else { return };
-    let weights: Vec<_> = core.machine().held.hand.values().map(|leased| leased.task.weight).collect();
+    let weights: Vec<_> = core.machine().held.leased.values().map(|leased| leased.task.weight).collect();
     for weight in weights.into_iter().skip(requests.len()) {
         let (task, handle) = request_slot(core.clone(), pace.clone(), weight).remote_handle();
         core.host().spawn(task.boxed());

@@ -69,7 +69,7 @@ pub(crate) fn apply(
 pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Next {
     let mut next = worker.next(now);
     // What is said once a lease whatever happened heals roll-backs, of which there are none here.
-    worker.connection.stated = Some(now + LEASE.to_duration() * 1_000);
+    worker.connection.listed = Some(now + LEASE.to_duration() * 1_000);
     if flaw == Some(Flaw::ForgetsRuns) {
         worker.held.running.retain(|_, run| !run.over);
         while worker.order().is_some() {}

@@ -96,8 +96,9 @@ impl<'w> Canon<'w> {
         self.held(held, state);
         no_prefetch.map(|until| self.until(until)).hash(state);
         let stopping = stopping.as_ref();
-        let stopping = stopping
-            .map(|Stopping { by, notified, parted }| (self.until(*by), self.since(*by), notified, parted));
+        let stopping = stopping.map(|Stopping { by, runs_asked, is_reported }| {
+            (self.until(*by), self.since(*by), runs_asked, is_reported)
+        });
         stopping.hash(state);
         match wire {
             Wire::Idle => 0.hash(state),
@@ -143,7 +144,7 @@ impl<'w> Canon<'w> {
             acknowledged,
             under_way,
             unsure,
-            stated: _,
+            listed: _,
             sent,
             lease_ends,
             again,
@@ -185,11 +186,11 @@ impl<'w> Canon<'w> {
     }
 
     fn held<H: Hasher>(&self, held: &Held, state: &mut H) {
-        (held.hand.len(), held.running.len(), held.ended.len(), held.void.len()).hash(state);
-        for leased in held.hand.values() {
+        (held.leased.len(), held.running.len(), held.ended.len(), held.void.len()).hash(state);
+        for leased in held.leased.values() {
             self.run(leased.task.id, leased.task.token).hash(state);
         }
-        for (id, Running { token, asked, weight: _, progress: _, news: _, over }) in &held.running {
+        for (id, Running { token, asked, weight: _, progress: _, is_unreported: _, over }) in &held.running {
             (self.run(*id, *token), asked, over).hash(state);
         }
         held.ended.values().for_each(|completion| self.complete(completion, state));

@@ -324,7 +324,7 @@ impl World {
             assert!(grant.slot <= self.now && grant.weight >= starting.job.weight);
             line.started(Started { id: starting.id, at: self.now, weight: grant.weight, abort: None });
         }
-        line.hand.lost.clear();
+        line.held.lost.clear();
     }
 
     fn send(&mut self, n: usize, step: Step, fate: Fate) {

@@ -17,7 +17,7 @@ const GRAIN: Duration = Duration::from_micros(100);
 
 /// Held tickets and grants.
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Hand {
+pub struct HeldTickets {
     /// Tickets without a slot.
     pub tickets: BTreeSet<Ticket>,
     /// Tickets with a slot, in the order of slots.
@@ -40,7 +40,7 @@ pub struct Hand {
     pub lost: Vec<LostSlot>,
 }
 
-impl Hand {
+impl HeldTickets {
     pub(crate) fn len(&self) -> usize {
         self.grants.len() + self.tickets.len()
     }
