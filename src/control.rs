@@ -161,7 +161,7 @@ impl IntervalQueue {
             .map(|failing| self.shard.host.now().saturating_duration_since(failing.since));
         let (shared, reason) = match shared {
             Ok(Some(snapshot)) => {
-                let reason = Reason::Standing(snapshot.standing());
+                let reason = Reason::Start(snapshot.start_status());
                 (Some(snapshot), reason)
             }
             Ok(None) => (None, Reason::Gone),

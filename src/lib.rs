@@ -150,7 +150,7 @@ pub use host::Host;
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
     Deletion, InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Rate,
-    Rates, Record, Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
+    Rates, Record, Settings, ShardId, SharedState, Snapshot, StartStatus, StateError, StateErrorKind, Ticket,
 };
 pub use interval_queue_line::{SpaceBy, WhenStateIsLost};
 pub use interval_queue_memory::MemoryState;

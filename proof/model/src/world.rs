@@ -309,7 +309,7 @@ impl World {
         self.ledger.insert(place, entry);
         loop {
             let slots: Vec<_> = self.ledger.iter().map(|entry| entry.grant.judged()).collect();
-            let Some(crowd) = eras.crowd(&slots, place, 0) else { return };
+            let Some(crowd) = eras.overfull_span(&slots, place, 0) else { return };
             if self.losses == 0 {
                 self.broken.insert(Promise::Spacing);
             }

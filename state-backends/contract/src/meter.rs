@@ -263,8 +263,8 @@ mod tests {
                         .max(meters.next_slot(Micros::ZERO, weight));
                     meters.charge(Micros::ZERO, at, weight);
                     slots.push(Slot { at: at.get() as i64, weight, era: eras.last() });
-                    let crowd = eras.crowd(&slots, slots.len() - 1, 0);
-                    assert_eq!(crowd, None, "{eras:?} {slots:?}");
+                    let overfull = eras.overfull_span(&slots, slots.len() - 1, 0);
+                    assert_eq!(overfull, None, "{eras:?} {slots:?}");
                 }
                 meters.change(&rates(&mut random), at, at);
             }

@@ -393,10 +393,10 @@ impl World {
         let mut known = Vec::new();
         for Slot { slot, weight, era } in slots {
             known.push(judge::Slot { at: slot.get().try_into().unwrap(), weight, era });
-            while let Some(crowd) = self.eras.crowd(&known, known.len() - 1, 0) {
+            while let Some(overfull) = self.eras.overfull_span(&known, known.len() - 1, 0) {
                 early += 1;
                 // Whichever leaves more room for those that follow counts as the one in time.
-                let (first, last) = crowd.places;
+                let (first, last) = overfull.places;
                 known.remove((first..=last).max_by_key(|place| self.end(&known[*place])).unwrap());
             }
         }

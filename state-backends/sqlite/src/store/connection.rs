@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_store::{Component, files::Patience};
+use interval_queue_store::{Component, files::LockTimeout};
 use rusqlite::{Connection, ErrorCode};
 use tokio::runtime::Handle;
 
@@ -26,7 +26,7 @@ fn check_content(
     kept: &Database,
     location: &Location,
     component: &'static Component,
-    patience: &Patience,
+    patience: &LockTimeout,
 ) -> Result<(), Fault> {
     let Some(written) = location.unchecked().filter(|_| kept.is_at(location)) else { return Ok(()) };
     let open = || Database::open(location, component, Purpose::Look, patience);
@@ -67,7 +67,7 @@ impl Kept {
     pub(crate) fn change<T>(
         &mut self,
         component: &'static Component,
-        patience: &Patience,
+        patience: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
         let location = self.location.clone();
@@ -110,7 +110,7 @@ impl Kept {
         }
     }
 
-    fn opened(&mut self, component: &'static Component, patience: &Patience) -> Result<&Database, Fault> {
+    fn opened(&mut self, component: &'static Component, patience: &LockTimeout) -> Result<&Database, Fault> {
         if self.open.is_none() {
             self.open = Database::open(&self.location, component, Purpose::Change, patience)?;
             self.location.remember(self.open.as_ref().map(Database::files));
@@ -146,7 +146,7 @@ impl Drop for Kept {
 pub(crate) fn look<T>(
     location: &Location,
     component: &'static Component,
-    patience: &Patience,
+    patience: &LockTimeout,
     look: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, StateError> {
     loop {
@@ -187,7 +187,7 @@ impl Looking {
     pub(crate) fn look<T>(
         &self,
         component: &'static Component,
-        patience: &Patience,
+        patience: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
         let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +199,7 @@ impl Looking {
     pub(crate) fn look_unless_closed<T>(
         &self,
         component: &'static Component,
-        patience: &Patience,
+        patience: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<Option<T>>, StateError> {
         let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +212,7 @@ impl Looking {
     fn look_on<T>(
         &self,
         component: &'static Component,
-        patience: &Patience,
+        patience: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
         let location = &self.location;

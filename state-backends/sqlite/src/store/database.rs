@@ -1,7 +1,7 @@
 //! The open database: how it is opened, and one transaction on it.
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_store::{Component, files::Patience};
+use interval_queue_store::{Component, files::LockTimeout};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
@@ -34,7 +34,7 @@ impl Database {
         location: &Location,
         component: &'static Component,
         purpose: Purpose,
-        patience: &Patience,
+        patience: &LockTimeout,
     ) -> Result<Option<Self>, Fault> {
         location.check_mount()?;
         if location.is_there()? {
@@ -82,7 +82,7 @@ impl Database {
         location: &Location,
         component: &'static Component,
         purpose: Purpose,
-        patience: &Patience,
+        patience: &LockTimeout,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
         // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees
@@ -145,7 +145,7 @@ impl Database {
     pub(crate) fn change<T>(
         &self,
         location: &Location,
-        patience: &Patience,
+        patience: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let transaction = begin(&self.connection, patience)?;
@@ -159,7 +159,7 @@ impl Database {
     pub(crate) fn look<T>(
         &self,
         location: &Location,
-        patience: &Patience,
+        patience: &LockTimeout,
         look: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         until_free(patience, || {
@@ -199,7 +199,7 @@ impl Database {
 
 /// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each
 /// other.
-fn keep_a_log(connection: &Connection, location: &Location, patience: &Patience) -> Result<(), Fault> {
+fn keep_a_log(connection: &Connection, location: &Location, patience: &LockTimeout) -> Result<(), Fault> {
     let journal = until_free(patience, || {
         let now: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if now == "wal" {
@@ -233,11 +233,14 @@ const STATEMENTS: usize = 256;
 const LOG_SIZE: i64 = 4 << 20;
 
 /// Begins a transaction that may write, once nobody else does.
-pub(crate) fn begin<'c>(connection: &'c Connection, patience: &Patience) -> Result<Transaction<'c>, Fault> {
+pub(crate) fn begin<'c>(
+    connection: &'c Connection,
+    patience: &LockTimeout,
+) -> Result<Transaction<'c>, Fault> {
     until_free(patience, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
 }
 
 /// Makes an attempt, and again while somebody else has the database.
-fn until_free<T>(patience: &Patience, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+fn until_free<T>(patience: &LockTimeout, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
     patience.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
 }

@@ -9,7 +9,7 @@ use std::{
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_store::files::{
-    FileId, Patience, beside, cannot, check_mount, create, directory, lock::try_lock, resolve,
+    FileId, LockTimeout, beside, cannot, check_mount, create, directory, lock::try_lock, resolve,
 };
 
 use super::{Builder, Durability, error::told};
@@ -78,8 +78,8 @@ impl Location {
     }
 
     /// That of a command that begins now.
-    pub(crate) fn patience(&self) -> Patience {
-        Patience::begin(self.lock_timeout, LONGEST_PAUSE)
+    pub(crate) fn patience(&self) -> LockTimeout {
+        LockTimeout::begin(self.lock_timeout, LONGEST_PAUSE)
     }
 
     /// Whether there is a database, in a directory that must be there.
@@ -165,7 +165,7 @@ impl Location {
     ///
     /// SQLite by itself needs nobody's leave. But whoever has a deleted database still open has the index of
     /// its log open, too; a new database must not be given that, and only one may take it away.
-    pub(crate) fn begin_to_make(&self, patience: &Patience) -> Result<Option<Making<'_>>, StateError> {
+    pub(crate) fn begin_to_make(&self, patience: &LockTimeout) -> Result<Option<Making<'_>>, StateError> {
         #[cfg(unix)]
         let lock = self.lock_directory(patience)?;
         #[cfg(not(unix))]
@@ -192,7 +192,7 @@ impl Location {
     }
 
     #[cfg(unix)]
-    fn lock_directory(&self, patience: &Patience) -> Result<fs::File, StateError> {
+    fn lock_directory(&self, patience: &LockTimeout) -> Result<fs::File, StateError> {
         let failed = |error| cannot("make", &self.path, error);
         let directory = fs::File::open(self.directory()).map_err(failed)?;
         match patience.until_free(|locked| matches!(locked, Ok(false)), || try_lock(&directory)) {

@@ -1,7 +1,7 @@
 //! The tables of a component that is kept in a database: what version of them there is, and how they are
 //! made.
 
-use interval_queue_store::{Component, Found, files::Patience};
+use interval_queue_store::{Component, Found, files::LockTimeout};
 use rusqlite::Connection;
 
 use super::{database::begin, error::Fault, location::Location};
@@ -33,7 +33,7 @@ pub(crate) fn migrate(
     component: &Component,
     connection: &Connection,
     location: &Location,
-    patience: &Patience,
+    patience: &LockTimeout,
 ) -> Result<(), Fault> {
     let transaction = begin(connection, patience)?;
     upgrade(component, &transaction, location)?;
