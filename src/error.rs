@@ -74,7 +74,7 @@ impl Error {
     pub(crate) fn not_now(starts_in: Option<Duration>) -> Self {
         let text = match starts_in {
             Some(starts_in) => format!("no slot is free now: the job would start in {starts_in:.1?}"),
-            None => "no slot is free now, and nobody can tell when one will be: the queue is paused".into(),
+            None => "no slot is free now, and it is unknown when one will be: the queue is paused".into(),
         };
         let cause = starts_in.map_or(Cause::Nothing, Cause::StartsIn);
         Self { cause, ..Self::new(ErrorKind::TooLate, text) }

@@ -124,7 +124,7 @@ impl Pace {
     pub(crate) fn resolve(&self) -> Result<(Rates, Vec<(Rate, Rate)>), InvalidInput> {
         if let Some(burst) = self.misplaced {
             return Err(InvalidInput::new(format!(
-                "a burst of {burst} without a rate: say before it how fast"
+                "a burst of {burst} without a rate: set the rate before it"
             )));
         }
         self.wanted.iter().try_for_each(Wanted::check)?;
@@ -187,7 +187,7 @@ impl Wanted {
 
 /// A number of starts; [`per`](Self::per) adds the time.
 #[derive(Clone, Debug)]
-#[must_use = "say in how much time, with `per`"]
+#[must_use = "give the period, with `per`"]
 pub struct Counted<T> {
     of: T,
     count: u64,

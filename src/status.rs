@@ -93,7 +93,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::Start(status) => status.fmt(f),
             Reason::StateUnreachable { since, error, alone } => {
-                write!(f, "state unreachable for {:.1} s: {error}", since.as_secs_f64())?;
+                write!(f, "store unreachable for {:.1} s: {error}", since.as_secs_f64())?;
                 alone.map_or(Ok(()), |pace| write!(f, "; running alone at one start every {pace:?}"))
             }
             Reason::Gone => f.write_str("the record is gone; the next job brings it back"),

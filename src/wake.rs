@@ -165,7 +165,7 @@ async fn begin(
     let begun = AssertUnwindSafe(async { state.changes(queue).await }).catch_unwind();
     match timeout(host, COMMAND_TIMEOUT, begun).await {
         Some(Ok(begun)) => begun,
-        Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked")),
+        Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the store's backend panicked")),
         None => Err(timed_out()),
     }
 }

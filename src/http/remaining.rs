@@ -63,7 +63,7 @@ impl Stated {
             }
             (Some(_), _) => None,
             (None, _) => {
-                doubt("does not tell what is left");
+                doubt("is no count of what is left");
                 None
             }
         }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_doubtful_is_named() {
-        const WHAT_LEFT: &str = "does not tell what is left";
+        const WHAT_LEFT: &str = "is no count of what is left";
         const UNTIL_WHEN: &str = "has nothing left, but no whole seconds until it has";
         for (lines, wait, field, problem) in [
             ("ratelimit: r=0; ;;", None, RATE_LIMIT, "is no structured field"),

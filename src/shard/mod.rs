@@ -170,7 +170,7 @@ impl Shard {
     pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
         applied.await.unwrap_or_else(|_| {
-            Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked"))
+            Err(StateError::new(StateErrorKind::Unreachable, "the store's backend panicked"))
         })
     }
 
@@ -315,7 +315,7 @@ impl Shard {
 }
 
 pub(crate) fn timed_out() -> StateError {
-    let text = format!("the state did not answer within {COMMAND_TIMEOUT:?}");
+    let text = format!("the store did not reply within {COMMAND_TIMEOUT:?}");
     StateError::new(StateErrorKind::TimedOut, text)
 }
 

@@ -13,7 +13,7 @@ impl Telemetry {
     pub(crate) fn watch_failed(&self, error: &StateError) {
         emit!(
             self, WARN, "watch.failed",
-            "cannot watch the paused queue: until that works again this shard looks every few seconds",
+            "cannot watch the paused queue: until that works again this shard polls every few seconds",
             kind = name::kind(error.kind()), error = %error
         );
     }

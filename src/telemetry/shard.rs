@@ -52,13 +52,13 @@ impl Telemetry {
 
     pub(crate) fn state_failed(&self, error: &StateError) {
         emit!(
-            self, WARN, "state.failed", "the state did not answer",
+            self, WARN, "state.failed", "the store did not reply",
             kind = name::kind(error.kind()), error = %error
         );
     }
 
     pub(crate) fn state_answers(&self, outage: Duration) {
-        emit!(self, INFO, "state.answers", "the state answers again", outage_us = us(outage));
+        emit!(self, INFO, "state.answers", "the store replies again", outage_us = us(outage));
     }
 
     pub(crate) fn runs_alone(&self, share: Share) {
@@ -66,7 +66,7 @@ impl Telemetry {
             self,
             WARN,
             "shard.alone",
-            "the state is lost: this shard runs alone, at its share of the rate",
+            "the store is lost: this shard runs alone, at its share of the rate",
             shards = share.shards,
             pace_us = us(share.pace)
         );
@@ -77,7 +77,7 @@ impl Telemetry {
             self,
             WARN,
             "starts.unspaced",
-            "starts cannot keep the interval: there are bursts, or the state is too far away",
+            "starts cannot keep the interval: there are bursts, or the store is too far away",
             interval_us = interval.get(),
             lead_us = lead.get()
         );

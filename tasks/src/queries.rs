@@ -95,7 +95,7 @@ impl TaskQueue {
 
     async fn ended(&self, id: TaskId) -> Result<Stored, Error> {
         let stored = self.wait_end(id).await?;
-        let why = stored.task.error.as_deref().unwrap_or("it does not say why");
+        let why = stored.task.error.as_deref().unwrap_or("no reason was given");
         match stored.task.state {
             State::Failed => Err(Error::new(ErrorKind::Failed, format!("task {id} failed: {why}"))),
             State::Cancelled => {

@@ -47,7 +47,7 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = InvalidInput;
             fn from_str(text: &str) -> Result<Self, InvalidInput> {
-                let wrong = |_| InvalidInput::new(format!("{text:?} is no {}: one looks like 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d", $what));
+                let wrong = |_| InvalidInput::new(format!("{text:?} is no {}: an example is 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d", $what));
                 Uuid::try_parse(text).map(Self).map_err(wrong)
             }
         }

@@ -61,7 +61,7 @@ impl FlowProgress {
         };
         let kind = if wrong.state == State::Failed { ErrorKind::Failed } else { ErrorKind::Cancelled };
         let what = if wrong.state == State::Failed { "failed" } else { "was cancelled" };
-        let why = wrong.error.as_deref().unwrap_or("it does not say why");
+        let why = wrong.error.as_deref().unwrap_or("no reason was given");
         let left = match self.left() {
             0 => String::new(),
             left => format!(", {left} wait until that is retried"),

@@ -124,7 +124,7 @@ fn fields(line: &str) -> Result<Vec<&str>, InvalidInput> {
         return Err(wrong(line, format!("{zone} is a time zone: give it by itself")));
     }
     if fields.len() != 5 {
-        let hint = if fields.len() > 5 { "; seconds and years cannot be said" } else { "" };
+        let hint = if fields.len() > 5 { "; seconds and years are not supported" } else { "" };
         let text = format!("it has {} fields: give five, {FIELDS}{hint}", fields.len());
         return Err(wrong(line, text));
     }

@@ -264,7 +264,7 @@ impl Telemetry {
     pub(crate) fn cut_off(&self, _: bool) {}
 
     pub(crate) fn answers(&self, outage: Duration) {
-        emit!(self, INFO, "store.answers", "the store answers again", outage_us = us(outage));
+        emit!(self, INFO, "store.answers", "the store replies again", outage_us = us(outage));
     }
 
     pub(crate) fn stepped(&self, took: Duration) {
@@ -273,7 +273,7 @@ impl Telemetry {
 
     pub(crate) fn watch_failed(&self, error: &StateError) {
         emit!(
-            self, WARN, "watch.failed", "the queue cannot be watched; the worker looks now and then",
+            self, WARN, "watch.failed", "the queue cannot be watched; the worker polls",
             kind = ?error.kind(), error = %error
         );
     }
