@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_without_effect_is_told() {
+    fn a_rate_without_effect_is_reported() {
         let (rates, implied) = Pace::every(SECOND).and(5).per(SECOND).burst(20).resolve().unwrap();
         assert_eq!(rates, Rates::every(Micros::from_duration(SECOND)));
         assert_eq!(implied, [(Rate { interval: Micros::from_millis(200), burst: 20 }, rates[0])]);
     }
 
     #[test]
-    fn what_cannot_be_a_pace_is_named() {
+    fn invalid_rate_limits_are_rejected() {
         let error = |pace: Pace| pace.resolve().unwrap_err().to_string();
         assert!(error(Pace::rate(0).per(SECOND)).contains("rate of 0 per 1s: give at least 1"));
         assert!(error(Pace::rate(1_000_000_000).per(SECOND)).contains("at most one per microsecond"));

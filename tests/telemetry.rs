@@ -410,7 +410,7 @@ fn a_parent_that_only_the_adding_thread_knows_is_no_harm() {
 
 #[cfg(feature = "http")]
 #[tokio::test(start_paused = true)]
-async fn a_value_of_a_response_that_cannot_be_taken_is_named_in_a_warning() {
+async fn an_unusable_value_of_a_response_is_named_in_a_warning() {
     use http::{HeaderMap, HeaderValue, StatusCode};
     let observer = interval_queue::http::Observer::new(queue(ms(10)).await);
     let warned = async |status: StatusCode, name: &'static str, value: &'static str| {
@@ -430,7 +430,7 @@ async fn a_value_of_a_response_that_cannot_be_taken_is_named_in_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_of_several_limits_has_one_span_in_which_all_its_queues_tell() {
+async fn a_job_of_several_limits_has_one_span_for_all_its_queues() {
     capture();
     let queues = [shard(&memory().1, ms(100)).await, shard(&memory().1, ms(10)).await];
     let limits = Limits::new(queues.clone()).unwrap();

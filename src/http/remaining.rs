@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_taken_as_it_is() {
+    fn clear_fields_are_taken_as_they_are() {
         for (lines, wait) in [
             ("server: x", None),
             ("ratelimit: \"default\";r=0;t=30", Some(30)),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_named() {
+    fn doubtful_fields_are_named() {
         const WHAT_LEFT: &str = "is no count of what is left";
         const UNTIL_WHEN: &str = "has nothing left, but no whole seconds until it has";
         for (lines, wait, field, problem) in [

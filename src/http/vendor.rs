@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_of_the_kind_that_was_told() {
+    fn a_reset_is_read_as_the_configured_kind() {
         for (kind, reset, millis) in [
             (Reset::InSeconds, "30", 30_000),
             (Reset::InSeconds, "1.5", 1_500),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_named_and_holds_no_longer_than_the_floor() {
+    fn doubtful_fields_are_named_and_hold_for_the_floor_at_most() {
         for (kind, remaining, reset, wait, says) in [
             (Reset::InSeconds, "many", "30", None, "x-ratelimit-remaining: many\", which is no count"),
             (Reset::InSeconds, "-1", "30", None, "which is no count of what is left"),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_shorter_line_is_taken_when_what_is_left_of_the_longest_is_as_long() {
+    fn a_shorter_line_is_joined_when_the_longest_has_as_long_left() {
         let slow = queue(Open, 100, Some(1000));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(200))], None), Move::Wait(Some(ms(400))));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(996))], None), Move::Take(1));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_of_which_nobody_can_tell_when_it_goes_on_comes_first() {
+    fn a_queue_with_an_unknown_wait_is_opened_first() {
         let paused = |state| queue(state, 10, None);
         assert_eq!(next(&[queue(Absent, 100, Some(0)), paused(Absent)], None), Move::Open(1));
         assert_eq!(next(&[queue(Gated, 100, Some(0)), paused(Open)], None), Move::Wait(None));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn so_does_the_one_that_was_due_and_did_not_come() {
+    fn a_queue_whose_slot_was_due_and_did_not_come_is_opened_first() {
         let slow = queue(Gated, 100, Some(50));
         let full = |wait| Estimate { sure: false, ..queue(Gated, 10, Some(wait)) };
         assert_eq!(next(&[slow, full(3)], Some(1)), Move::Open(1));

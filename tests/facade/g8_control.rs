@@ -84,7 +84,7 @@ async fn the_running_limit_can_be_changed_while_jobs_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stored_is_kept_unless_told_otherwise() {
+async fn stored_settings_are_kept_by_default() {
     let (memory, state) = memory();
     let open = |interval, on_existing| {
         IntervalQueue::builder("test").interval(ms(interval)).on_existing(on_existing).open(state.clone())

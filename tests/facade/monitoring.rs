@@ -120,7 +120,7 @@ async fn the_alerts_use_what_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_told_is_found() {
+async fn rules_and_dashboards_use_existing_metrics() {
     let series = told().await;
     let wrong = |expression: &str, beside: &str| check(expression, beside, &series).unwrap_err();
     assert!(wrong("rate(interval_queue_ended_total[5m])", "").contains("interval_queue_ended_total"));

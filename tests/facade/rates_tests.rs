@@ -76,7 +76,7 @@ async fn the_pace_can_be_changed_while_jobs_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_start_moves_the_next_one_if_starts_are_to_keep_their_distance() {
+async fn a_late_start_moves_the_next_one_if_starts_are_spaced() {
     for (space_by, gap) in [(SpaceBy::Slots, 61..=62), (SpaceBy::Starts, 100..=104)] {
         let builder = IntervalQueue::builder("strict").interval(ms(100)).space_by(space_by);
         let queue = builder.open(MemoryState::new()).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_late_start_moves_the_next_one_if_starts_are_to_keep_their_distance() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_a_pace_is_refused_and_nothing_is_stored() {
+async fn an_invalid_rate_limit_is_rejected_and_nothing_is_stored() {
     let (memory, state) = memory();
     let builder = || IntervalQueue::builder("test");
     for (builder, says) in [

@@ -112,7 +112,7 @@ fn the_line_has_no_way_out() {
 }
 
 #[test]
-fn what_is_used_is_found() {
+fn used_modules_are_found() {
     let code = "use crate::{\n    IntervalQueue,\n    line::{JobId, waiting::Waiting},\n    wake,\n};\nlet a = crate::clock::now();\n";
     let found: Vec<_> = named(code).into_iter().collect();
     assert_eq!(found, ["IntervalQueue", "clock", "line", "wake"]);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slot_behind_others_is_the_one_that_comes_when_they_are_used() {
+    fn the_slot_after_others_comes_when_they_are_used() {
         let mut random = Rng::with_seed(3);
         for _ in 0..20_000 {
             let meters = any(&mut random, 1_000_000);

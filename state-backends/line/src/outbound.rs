@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
+    fn a_heavy_job_requests_a_slot_while_lighter_grants_are_held() {
         let now = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), now);
         for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
@@ -291,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn grants_for_one_slot_keep_their_order_whatever_is_learned_of_the_clock_meanwhile() {
+    fn grants_for_one_slot_keep_their_order_despite_clock_bounds() {
         let line = granted(&[(0, 0, 10_000, 15_000), (4_000, 4_000, 14_000, 15_000)]);
         let tickets: Vec<_> = line.held.grants.iter().map(|grant| grant.ticket.get()).collect();
         assert_eq!(tickets, [1, 2], "{:?}", line.held.grants);
     }
 
     #[test]
-    fn slots_after_a_step_of_the_clock_do_not_wait_for_those_before_it_to_come_all_at_once() {
+    fn slots_after_a_clock_step_do_not_wait_for_earlier_ones() {
         let line = granted(&[(0, 0, 10_000, 10_400), (10, 10, 70_010, 70_015), (20, 20, 70_020, 70_025)]);
         let first = line.held.grants[0].slot;
         let slots =
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_was_read_off_a_slow_reply_is_read_again_off_a_quick_one() {
+    fn a_slot_read_by_a_slow_reply_is_corrected_by_a_quick_one() {
         let line =
             granted(&[(0, 500, 10_000, 10_800), (510, 510, 10_510, 10_805), (520, 520, 10_520, 10_600)]);
         let first = line.held.grants[0].slot;

@@ -20,7 +20,7 @@ fn a_name_without_directory_is_in_the_current_one() {
 }
 
 #[test]
-fn network_mounts_are_known_by_their_numbers_and_local_file_systems_pass() {
+fn network_mounts_are_detected_and_local_file_systems_pass() {
     for (magic, kind) in [
         (0x6969, "NFS"),
         (0x517b, "SMB"),

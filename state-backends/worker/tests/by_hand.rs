@@ -160,7 +160,7 @@ fn outcomes(step: &Step) -> Vec<(TaskId, Outcome)> {
 }
 
 #[test]
-fn the_first_step_holds_and_wants_nothing_and_the_one_after_a_restate_says_all() {
+fn the_step_after_a_resync_lists_all_held_leases() {
     let mut bench = Bench::new(3, 0);
     let first = bench.sends();
     assert_eq!((first.sequence, first.acknowledged, first.want), (1, 0, 0));
@@ -182,7 +182,7 @@ fn the_first_step_holds_and_wants_nothing_and_the_one_after_a_restate_says_all()
 }
 
 #[test]
-fn one_step_is_under_way_at_a_time_and_what_ends_meanwhile_rides_along_the_next() {
+fn runs_that_end_during_a_step_are_completed_by_the_next() {
     let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1), task(3, 1)]);
     bench.worker.ended(runs[0], done());
     let step = bench.sends();
@@ -198,7 +198,7 @@ fn one_step_is_under_way_at_a_time_and_what_ends_meanwhile_rides_along_the_next(
 }
 
 #[test]
-fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
+fn a_step_without_a_reply_is_repeated_with_all_held_leases() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     bench.worker.ended(runs[0], done());
     bench.worker.progress(runs[1], Progress { done: 1, total: 3, text: String::new() });
@@ -222,7 +222,7 @@ fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
 }
 
 #[test]
-fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
+fn retries_back_off_until_a_reply() {
     let mut bench = Bench::known(1, 0);
     let mut waits = Vec::new();
     for _ in 0..12 {
@@ -247,7 +247,7 @@ fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
 }
 
 #[test]
-fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_as_dead() {
+fn an_idle_worker_backs_off_but_keeps_its_lease() {
     let mut bench = Bench::known(4, 0);
     let mut waits = Vec::new();
     for _ in 0..7 {
@@ -272,7 +272,7 @@ fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_a
 }
 
 #[test]
-fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
+fn a_notification_polls_at_once_with_a_free_permit_else_soon() {
     let mut bench = Bench::known(1, 0);
     let step = bench.sends();
     bench.answers(&step, Stepped::default());
@@ -300,7 +300,7 @@ fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
 }
 
 #[test]
-fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
+fn a_full_worker_steps_five_times_a_lease() {
     let (mut bench, _) = Bench::running(1, [task(1, 1)]);
     bench.now += LEASE / 5;
     let step = bench.sends();
@@ -327,7 +327,7 @@ fn only_a_worker_with_room_steps_again_for_what_is_left() {
 }
 
 #[test]
-fn what_is_prefetched_waits_in_hand_and_starts_without_a_round_trip() {
+fn prefetched_tasks_start_without_a_round_trip() {
     let mut bench = Bench::known(2, 2);
     let step = bench.sends();
     assert_eq!(step.want, 4);
@@ -361,7 +361,7 @@ fn a_task_with_a_key_is_not_kept_in_hand() {
 }
 
 #[test]
-fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
+fn runs_end_with_the_lease_and_are_still_reported() {
     let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1)]);
     let began = bench.now;
     bench.worker.ended(runs[0], done());
@@ -388,7 +388,7 @@ fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
 
 /// A store that was rolled back may have leased by a request that came again, and nobody has heard of it.
 #[test]
-fn all_that_is_held_is_said_once_a_lease() {
+fn all_held_leases_are_listed_once_a_lease() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     let until = bench.now + LEASE * 3;
     let mut said = Vec::new();
@@ -405,7 +405,7 @@ fn all_that_is_held_is_said_once_a_lease() {
 }
 
 #[test]
-fn results_that_the_store_refuses_past_the_lease_become_failures() {
+fn results_rejected_past_the_lease_become_failures() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     let began = bench.now;
     bench.worker.ended(runs[0], done());
@@ -424,7 +424,7 @@ fn results_that_the_store_refuses_past_the_lease_become_failures() {
 }
 
 #[test]
-fn who_gets_no_answer_until_past_the_lease_hears_with_the_first_one_that_its_run_is_lost() {
+fn a_reply_after_the_lease_reports_the_lost_run() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     let until = bench.now + LEASE * 2;
     bench.worker.ended(runs[0], done());
@@ -442,7 +442,7 @@ fn who_gets_no_answer_until_past_the_lease_hears_with_the_first_one_that_its_run
 }
 
 #[test]
-fn what_comes_after_the_lease_is_over_does_not_start() {
+fn tasks_that_arrive_after_the_lease_do_not_start() {
     let mut bench = Bench::known(1, 0);
     let step = bench.sends();
     bench.now += LEASE;
@@ -475,7 +475,7 @@ fn a_lost_run_has_to_end_and_one_leased_anew_is_another_run() {
 }
 
 #[test]
-fn a_run_that_was_completed_within_a_transaction_is_said_no_more() {
+fn a_run_completed_in_a_transaction_is_not_reported_again() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     let beat = bench.sleeps();
     assert!(beat > Some(Duration::ZERO));
@@ -510,7 +510,7 @@ fn a_result_that_the_store_did_not_take_is_told() {
 }
 
 #[test]
-fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
+fn a_stop_request_is_passed_on_once_and_the_run_given_back() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     let stop =
         || Stepped { stop: vec![(id(1), Stop::Cancel), (id(2), Stop::Deadline)], ..Stepped::default() };
@@ -544,7 +544,7 @@ fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
 }
 
 #[test]
-fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
+fn an_exchange_swaps_the_least_urgent_for_the_most_urgent_task() {
     let mut bench = Bench::known(5, 0);
     bench.worker.pace.ahead = Some(2);
     let step = bench.sends();
@@ -563,7 +563,7 @@ fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
 }
 
 #[test]
-fn a_worker_that_stops_gives_back_what_has_not_begun_and_waits_for_what_runs() {
+fn a_stopping_worker_gives_back_tasks_and_waits_for_runs() {
     let mut bench = Bench::known(2, 1);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
@@ -605,7 +605,7 @@ fn a_worker_that_stops_gives_back_what_a_step_under_way_brings() {
 }
 
 #[test]
-fn a_worker_that_stops_does_not_wait_for_ever_for_a_store_or_a_run() {
+fn a_stopping_worker_does_not_wait_forever_for_store_or_run() {
     let mut idle = Bench::new(1, 0);
     idle.worker.stop(idle.now);
     assert!(idle.is_done(), "it never said a word");
@@ -630,7 +630,7 @@ fn a_worker_that_stops_does_not_wait_for_ever_for_a_store_or_a_run() {
 }
 
 #[test]
-fn what_the_store_was_not_told_of_when_a_worker_gives_up_is_lost() {
+fn unreported_runs_are_lost_when_a_worker_gives_up() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     bench.worker.ended(runs[0], done());
     bench.worker.stop(bench.now);
@@ -674,7 +674,7 @@ fn bad_input_is_named() {
 }
 
 #[test]
-fn a_task_starts_once_a_look_that_was_sent_after_its_lease_found_no_rate() {
+fn a_task_starts_once_a_later_lookup_finds_no_rate() {
     let mut bench = Bench::known(2, 1);
     assert_eq!(bench.looks_in(), None, "an idle worker looks at nothing");
     let step = bench.sends();
@@ -696,7 +696,7 @@ fn a_task_starts_once_a_look_that_was_sent_after_its_lease_found_no_rate() {
 }
 
 #[test]
-fn a_rate_that_is_found_keeps_one_task_in_hand_and_gives_the_others_back() {
+fn a_found_rate_keeps_one_task_and_gives_the_others_back() {
     let mut bench = Bench::known(3, 3);
     let step = bench.sends();
     assert_eq!(step.want, 6);
@@ -711,7 +711,7 @@ fn a_rate_that_is_found_keeps_one_task_in_hand_and_gives_the_others_back() {
 }
 
 #[test]
-fn a_rate_that_is_removed_is_noticed_within_a_second_and_tasks_start_at_once() {
+fn tasks_start_at_once_within_a_second_of_a_removed_rate() {
     let mut bench = Bench::known(3, 3);
     bench.worker.pace.ahead = Some(1);
     let step = bench.sends();

@@ -479,7 +479,7 @@ fn live(seed: u64) -> (usize, u64) {
 }
 
 #[test]
-fn whatever_happens_each_token_starts_once_and_every_task_ends() {
+fn random_histories_start_each_token_once_and_end_every_task() {
     let mut runs = 0;
     for seed in 0..60 {
         let (started, _) = live(seed);

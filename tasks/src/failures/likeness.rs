@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_does() {
+    fn different_causes_tell_failures_apart() {
         for (one, other) in [
             ("exit code 1", "exit code 2"),
             ("exit status: 1", "exit status: 75"),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_loads_are_rejected() {
         let load = || Load::measured_by(|| 0.0);
         for (wrong, says) in [
             (load(), "without levels"),

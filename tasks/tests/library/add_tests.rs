@@ -58,7 +58,7 @@ async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_sent_long_ago_and_is_not_there_is_not_added() {
+async fn an_add_sent_long_ago_adds_nothing() {
     let store = Faulty::new();
     let queue = store.open(builder().timeout(secs(1))).await;
     let built = Task::new("a", &1);

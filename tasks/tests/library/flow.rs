@@ -102,7 +102,7 @@ async fn a_flow_is_added_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_behind_a_unique_name_wait_for_the_one_that_stands() {
+async fn downstreams_of_a_kept_unique_task_wait_for_its_holder() {
     let queue = queue().await;
     let stands = queue.add(Task::new("ok", &7).unique("rates")).await.unwrap().id();
     let flow = Flow::new()
@@ -116,7 +116,7 @@ async fn those_behind_a_unique_name_wait_for_the_one_that_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_a_flow_is_named() {
+async fn invalid_flows_are_rejected() {
     let queue = queue().await;
     let ok = || Task::new("ok", &1);
     let twice = Flow::new().task("a", ok()).task("a", ok());

@@ -27,7 +27,7 @@ async fn runs(queue: &TaskQueue) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_of_a_task_is_told_from_then_on() {
+async fn a_follower_gets_the_events_of_a_task_from_then_on() {
     let queue = queue().await;
     queue.add(Task::new("work", &9)).await.unwrap();
     runs(&queue).await;

@@ -96,7 +96,7 @@ async fn crew(runs: &Runs) -> ([TaskQueue; 2], Vec<JoinHandle<interval_queue_tas
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_acts_from_the_next_start_on_when_given_changed_and_removed() {
+async fn a_rate_change_acts_from_the_next_start_on() {
     let runs = Runs::taking(ms(100));
     let (queues, workers) = crew(&runs).await;
     add(&queues[0], 3_000).await;
@@ -159,7 +159,7 @@ async fn tasks_in_hand_go_through_a_rate_that_is_set_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_waits_for_its_slot_starts_within_a_second_of_the_removal() {
+async fn a_waiting_task_starts_within_a_second_of_the_rates_removal() {
     let runs = Runs::taking(ms(1));
     let queue = Faulty::new().open(builder().interval(secs(1))).await;
     let running = spawned(runs.worker(&queue).jobs(1).build().unwrap());
@@ -248,7 +248,7 @@ async fn nothing_starts_while_the_rate_cannot_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_worker_never_looks_and_a_busy_one_at_most_once_a_step() {
+async fn an_idle_worker_looks_up_no_rate_and_a_busy_one_once_a_step() {
     let record = Record::default();
     let store = Faulty::new();
     let queue = builder().open_parts(Arc::new(store.clone()), Arc::new(record.clone())).await.unwrap();

@@ -67,7 +67,7 @@ async fn the_starts_of_all_workers_are_an_interval_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_more_urgent_and_comes_while_all_wait_starts_next() {
+async fn a_more_urgent_task_added_while_others_wait_starts_next() {
     let queue = builder().interval(secs(10)).connect("memory:").await.unwrap();
     queue.add_all(named(["one", "two", "three"])).await.unwrap();
     let starts = Starts::taking(ms(1));
@@ -138,7 +138,7 @@ async fn a_paced_worker_holds_little_and_gives_it_back_when_it_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_of_the_pace_and_a_pause_of_the_queue_both_keep_tasks_from_starting() {
+async fn a_held_rate_and_a_paused_queue_start_no_tasks() {
     let queue = builder().interval(ms(100)).connect("memory:").await.unwrap();
     let starts = Starts::taking(ms(1));
     let worker = starts.worker(&queue).build().unwrap();

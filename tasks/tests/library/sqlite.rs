@@ -60,14 +60,14 @@ async fn two_workers_share_a_database_and_each_task_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by_one_command() {
+async fn two_hundred_of_fifty_thousand_are_retried_by_their_error() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}?durability=relaxed", folder.path().join("tasks.db").display());
     two_hundred_of_many(TaskQueue::builder("test").connect(&url).await.unwrap()).await;
 }
 
 #[tokio::test]
-async fn a_store_of_a_backend_opens_both_queues_and_is_whole_when_closed() {
+async fn a_store_opens_both_queues_and_is_whole_when_closed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tasks.db");
     let sqlite = interval_queue_sqlite::SqliteStore::builder(&path).open().await.unwrap();

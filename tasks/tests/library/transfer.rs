@@ -111,7 +111,7 @@ async fn a_move_that_was_interrupted_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_run_follows_it_with_its_result() {
+async fn downstreams_of_a_run_follow_it_with_its_result() {
     let (from, to) = (queue().await, queue().await);
     let flow = Flow::new()
         .task("first", Task::new("n", &1))
@@ -137,7 +137,7 @@ async fn what_waits_for_a_run_follows_it_with_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_something_that_stays_is_told() {
+async fn tasks_that_wait_for_a_staying_task_are_reported() {
     let (from, to) = (queue().await, queue().await);
     let flow = Flow::new()
         .task("up", Task::new("up", &()))
@@ -313,7 +313,7 @@ async fn tasks_of_a_key_follow_the_one_that_runs_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_move_that_was_interrupted_leaves_a_paused_key_that_can_be_opened() {
+async fn an_interrupted_move_leaves_a_paused_key_to_resume() {
     let (from, to) = (queue().await, queue().await);
     from.add_all((1..=3_u32).map(|n| Task::new("n", &n).key("k").ordered())).await.unwrap();
     let (log, first) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Notify::new()));

@@ -293,7 +293,7 @@ async fn a_run_whose_task_another_worker_has_done_is_refused() {
 }
 
 #[tokio::test]
-async fn prepared_tasks_are_added_once_and_refused_where_they_cannot_be() {
+async fn prepared_tasks_are_added_once_or_rejected() {
     let shop = Shop::new().await;
     let (first, second) = (Task::new("count", &1), Task::new("count", &2));
     let second = second.input("first", first.id()).max_attempts(3);
