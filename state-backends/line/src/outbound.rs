@@ -68,9 +68,9 @@ impl<J, C, A> Line<J, C, A> {
     /// When the next step is due. `None`: when woken.
     fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
         let take = self.backlog.taking.is_some() || self.held.retake > 0;
-        let tell = self.connection.present
+        let reports = self.connection.present
             && (self.connection.report || (self.held.given_up.is_some() && self.held.tickets.is_empty()));
-        let due = if take || tell || nothing_left || self.held.late_start.is_some() {
+        let due = if take || reports || nothing_left || self.held.late_start.is_some() {
             Some(now)
         } else {
             let first = self.backlog.first_to_take(self.held.len());

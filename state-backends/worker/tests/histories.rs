@@ -1,7 +1,7 @@
 //! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late
 //! requests, lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
 //!
-//! The queue is given a rate now and then, which is removed again. No task that was leased under a rate starts outside it; no
+//! The queue gets a rate now and then, which is removed again. No task leased under a rate starts outside it; no
 //! token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the
 //! end every task has ended as its last run said.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -120,7 +120,8 @@ impl Permits {
 }
 
 impl Table {
-    /// Grants permits to the next worker if no grant is pending and a permit is free. Wakes its worker unless that is `by`.
+    /// Grants permits to the next worker if no grant is pending and a permit is free. Wakes that
+    /// worker unless it is `by`.
     fn grant_next(&mut self, shared: &Shared, by: u64, random: u64) {
         let taken: u32 = self.members.values().map(|member| member.taken).sum();
         let free = shared.jobs.saturating_sub(taken);

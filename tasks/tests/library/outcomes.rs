@@ -146,8 +146,8 @@ async fn a_run_past_its_timeout_fails_unless_it_ends_well_on_request() {
     assert_eq!((task.state, task.error.as_deref()), (State::Failed, Some("timed out after 3s")));
     assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
 
-    let notified = Task::new("a", &1).timeout(secs(3));
-    let task = ends(&queue, notified, |context| async move {
+    let ending = Task::new("a", &1).timeout(secs(3));
+    let task = ends(&queue, ending, |context| async move {
         assert_eq!(context.timeout(), Some(Duration::from_secs(3)));
         context.cancelled().await;
         tokio::time::sleep(ms(100)).await;
