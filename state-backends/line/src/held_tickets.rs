@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Approximate precision of timers.
-const GRAIN: Duration = Duration::from_micros(100);
+const TIMER_PRECISION: Duration = Duration::from_micros(100);
 
 /// Held tickets and grants.
 #[derive(Clone, Debug, Default, Hash)]
@@ -106,7 +106,7 @@ impl HeldTickets {
         let spacing = spacing.to_duration();
         let is_late = now.saturating_duration_since(grant.slot) > spacing.max(MIN_TOLERANCE) / 2;
         match self.started_at {
-            Some(started_at) if is_late && spacing > GRAIN => grant.slot.max(started_at + spacing),
+            Some(started_at) if is_late && spacing > TIMER_PRECISION => grant.slot.max(started_at + spacing),
             _ => grant.slot,
         }
     }
@@ -115,7 +115,7 @@ impl HeldTickets {
     /// check.
     pub(crate) fn next_grant(&self, spacing: Micros, now: Instant) -> Option<Instant> {
         let usable_at = self.usable_at(self.grants.front()?, spacing, now);
-        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
+        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + TIMER_PRECISION)))
     }
 
     /// The next grant, if usable.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A held ticket counts as late this long after its slot: several then share a command.
-const PASSED: Duration = Duration::from_millis(100);
+const PASSED_DELAY: Duration = Duration::from_millis(100);
 
 impl<J, C, A> Line<J, C, A> {
     /// Lets a job start, and requests its slot.
@@ -51,8 +51,8 @@ impl<J, C, A> Line<J, C, A> {
         let renew_at = self.renew_at();
         let ticket =
             self.connection.lowest_reported.filter(|_| self.to_ask() == 0 && self.held.grants.is_empty())?;
-        let passes = self.slot_of(ticket, renew_at) + PASSED;
-        Some(renew_at.min(passes.max(self.connection.last_step + PASSED)))
+        let passes = self.slot_of(ticket, renew_at) + PASSED_DELAY;
+        Some(renew_at.min(passes.max(self.connection.last_step + PASSED_DELAY)))
     }
 
     /// Index of the first ticket to report.

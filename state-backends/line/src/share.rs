@@ -18,7 +18,7 @@ use crate::{
 
 /// How long a returned shard keeps to its share: as long as another may need to detect that the
 /// store is back. Its last command may time out, and its longest delay, doubled by jitter, pass.
-const SETTLING: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
+const SETTLING_TIME: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
 
 impl<J, C, A> Line<J, C, A> {
     /// Records the other shards in the reply to a step. Replies to changes may count dead shards,
@@ -55,8 +55,8 @@ impl<J, C, A> Line<J, C, A> {
         let may_have_run = self.is_lost(now);
         self.alone.lost = None;
         may_have_run.then(|| {
-            self.alone.settling_until = Some(now + SETTLING);
-            SETTLING
+            self.alone.settling_until = Some(now + SETTLING_TIME);
+            SETTLING_TIME
         })
     }
 

@@ -21,7 +21,7 @@ pub enum SpaceBy {
 }
 
 /// From this interval on a start may be late by 1/50, below by 1/100.
-const COARSE: Duration = Duration::from_millis(20);
+const COARSE_SPACING: Duration = Duration::from_millis(20);
 
 impl SpaceBy {
     /// The lead to use. With `Starts` at most half of the spacing, to report a late start: a slow
@@ -42,7 +42,7 @@ impl SpaceBy {
 
     /// Lateness that needs no report.
     pub(crate) fn borne(spacing: Duration) -> Duration {
-        spacing / if spacing < COARSE { 100 } else { 50 }
+        spacing / if spacing < COARSE_SPACING { 100 } else { 50 }
     }
 }
 

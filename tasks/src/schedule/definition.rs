@@ -50,9 +50,12 @@ impl Definition {
             return wrong("takes no time of the clock: give a delay, or a deadline within some time");
         }
         if let Missed::UpTo(most) = missed
-            && !(1..=Missed::MOST).contains(&most)
+            && !(1..=Missed::MAX_MISSED).contains(&most)
         {
-            return Err(InvalidInput::new(format!("missed instants {most}: give 1 to {}", Missed::MOST)));
+            return Err(InvalidInput::new(format!(
+                "missed instants {most}: give 1 to {}",
+                Missed::MAX_MISSED
+            )));
         }
         rule.instants()?;
         Ok(Self { version: VERSION, rule, missed, task: NewTask { id: TaskId::FIRST, ..task } })
