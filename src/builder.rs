@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     host::{Host, Tokio},
     line::{DrivenLine, Identity, Line, SpaceBy, WhenStateIsLost},
-    pace::Pace,
+    pace::RateLimit,
     shard::{Capacity, ErrorHook, Shard},
     store::{StateSource, connect},
     telemetry::{MetricsLabel, Telemetry},
@@ -34,7 +34,7 @@ const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 #[must_use]
 pub struct Builder {
     name: String,
-    pace: Pace,
+    pace: RateLimit,
     max_running: MaxRunning,
     lease: Option<Duration>,
     linger: Duration,
@@ -57,7 +57,7 @@ impl IntervalQueue {
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder {
             name: name.into(),
-            pace: Pace::default(),
+            pace: RateLimit::default(),
             max_running: MaxRunning::Keep,
             lease: None,
             linger: DEFAULT_LINGER,

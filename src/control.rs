@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
-use crate::{IntervalQueue, Pace, Reason, Status, error::Error, until::until};
+use crate::{IntervalQueue, RateLimit, Reason, Status, error::Error, until::until};
 
 /// The result of [`IntervalQueue::tick`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl IntervalQueue {
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid).
     pub async fn set_interval(&self, interval: Duration) -> Result<(), Error> {
-        self.set_pace(interval).await
+        self.set_rate_limit(interval).await
     }
 
     /// Sets the rates for all shards. Slots used under the old rates count: the queue owes as many
@@ -85,9 +85,9 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// As [`set_interval`](Self::set_interval), and [`Invalid`](crate::ErrorKind::Invalid) for an
-    /// invalid pace.
-    pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
-        let (rates, implied) = pace.into().resolve()?;
+    /// invalid rate limit.
+    pub async fn set_rate_limit(&self, limit: impl Into<RateLimit>) -> Result<(), Error> {
+        let (rates, implied) = limit.into().resolve()?;
         implied.into_iter().for_each(|(rate, by)| self.shard.telemetry.implied(rate, by));
         self.shard.change(Change::Set { rates: Some(rates), max_running: MaxRunning::Keep }).await?;
         self.start();

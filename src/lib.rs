@@ -28,7 +28,7 @@
 //!
 //! # Rates
 //!
-//! Instead of an interval, a queue can have several [rates](Pace) as services publish them:
+//! Instead of an interval, a queue can have several [rates](RateLimit) as services publish them:
 //! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. All of them hold. See [`_guide::rates`].
 //!
 //! # Terms
@@ -160,7 +160,7 @@ pub use job::JobHandle;
 pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use limits::{Limits, Turns};
 pub use options::JobOptions;
-pub use pace::{Counted, DAY, HOUR, MINUTE, Pace, SECOND};
+pub use pace::{Counted, DAY, HOUR, MINUTE, RateLimit, SECOND};
 pub use pull::{Choice, Pull, Weighed};
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};

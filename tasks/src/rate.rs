@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use interval_queue::{
-    Host, IntervalQueue, OnExisting, Pace, QueueName, SharedState, StateError, StateErrorKind,
+    Host, IntervalQueue, OnExisting, QueueName, RateLimit, SharedState, StateError, StateErrorKind,
     contract::{Change, Command, Deletion, Memory, Reply},
 };
 use interval_queue_worker::COMMAND_TIMEOUT;
@@ -79,14 +79,14 @@ impl Rate {
     /// Opens the record, or makes it if `pace` is set. `None`: there is no record.
     pub(crate) async fn open(
         &self,
-        pace: Option<Pace>,
+        pace: Option<RateLimit>,
         on_existing: OnExisting,
     ) -> Result<Option<IntervalQueue>, Error> {
         let has_pace = pace.is_some();
         let mut builder =
             IntervalQueue::builder(self.name.as_str()).on_existing(on_existing).brings_back(false);
         if let Some(pace) = pace {
-            builder = builder.pace(pace);
+            builder = builder.rate_limit(pace);
         }
         if let Some(host) = self.host.clone() {
             builder = builder.host(host);

@@ -74,7 +74,7 @@ async fn a_store_opens_both_queues_and_is_whole_when_closed() {
     let store = interval_queue_tasks::Store::from(sqlite.clone());
     let pace = IntervalQueue::builder("test").interval(ms(1)).open(&store).await.unwrap();
     let queue = TaskQueue::builder("test").open(sqlite).await.unwrap();
-    assert_eq!(queue.pace().await.unwrap().unwrap().interval(), pace.interval());
+    assert_eq!(queue.rate_limit().await.unwrap().unwrap().interval(), pace.interval());
     let id = queue.add(Task::new("a", &1)).await.unwrap().id();
     let log = folder.path().join("tasks.db-wal");
     assert!(log.exists(), "what is stored is in the log");
