@@ -3,8 +3,9 @@
 //! opaque.
 //!
 //! Input: [replies](Worker::absorb) and [failures](Worker::fail) of the store,
-//! [results](Worker::finish_lookup) of [lookups](Worker::begin_lookup) of the rate, [ends](Worker::ended) of runs,
-//! and the time with each call. Output: tasks to [start](Worker::start),
+//! [results](Worker::finish_lookup) of [lookups](Worker::begin_lookup) of the rate,
+//! [ends](Worker::ended) of runs, and the time with each call. Output: tasks to
+//! [start](Worker::start),
 //! [runs that must end](Worker::order), and what the driver does [next](Worker::next): send a step,
 //! or sleep until an instant. After each input the driver executes the orders, starts what can
 //! start, and asks for the next action, in this order.
