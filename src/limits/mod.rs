@@ -188,7 +188,7 @@ impl Limits {
         let (sender, result) = oneshot::channel();
         host.spawn(Box::pin(async move {
             let Some((first, others)) = running.split_first_mut() else { return };
-            let outcome = first.run_beside(others, pin!(Some(job))).await.and_then(|result| result);
+            let outcome = first.run_with_others(others, pin!(Some(job))).await.and_then(|result| result);
             let ended_as = outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok);
             running.iter_mut().for_each(|run| run.ended(ended_as));
             drop(running);
@@ -207,7 +207,7 @@ impl Limits {
         let called = host.now();
         let origin = Origin::here(called);
         let gathered = async {
-            self.tell_apart().await?;
+            self.check_names().await?;
             let mut members = Vec::with_capacity(self.queues.len());
             for (number, queue) in self.queues.iter().enumerate() {
                 let terms = queue.terms(&self.options_of(number, options))?;
@@ -256,7 +256,7 @@ impl Limits {
 
     /// Checks that queues of one name differ: a shard of one that has a ticket must not
     /// appear in the other's record.
-    async fn tell_apart(&self) -> Result<(), Error> {
+    async fn check_names(&self) -> Result<(), Error> {
         self.names_checked
             .get_or_try_init(|| async {
                 for (one, other) in self.namesakes() {

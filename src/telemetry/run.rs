@@ -75,7 +75,7 @@ impl Run {
     }
 
     /// Begins a joint job in a further queue, in the `span` of its first one.
-    pub(crate) fn begin_beside(&mut self, span: Scope, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
+    pub(crate) fn begin_in_span(&mut self, span: Scope, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(span, Outcome::Cancelled, telemetry, ticket, now);
     }
 

@@ -52,7 +52,7 @@ async fn a_ticket_can_be_asked_for_often_and_by_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_tells_where_it_stands_before_it_has_its_ticket() {
+async fn a_job_has_a_position_before_it_has_its_ticket() {
     let (_, state) = memory();
     let queue = shard(&state, ms(100)).await;
     let starts = Starts::new();
@@ -92,7 +92,7 @@ async fn a_latest_start_is_judged_by_memory_or_a_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_refused_after_its_add_is_told_to_the_hook() {
+async fn a_job_rejected_after_its_add_is_reported_to_the_hook() {
     let (_, state) = memory();
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     let builder = IntervalQueue::builder("test").interval(ms(1000));

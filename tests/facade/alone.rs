@@ -495,7 +495,7 @@ async fn a_tick_is_answered_while_the_shard_settles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_failure_says_nothing_about_now() {
+async fn an_old_failure_does_not_count() {
     let (_, queue, wire, starts) = one_of(1).await;
     cut_off([&wire]);
     queue.add(starts.job(0)).await.unwrap().await.unwrap();

@@ -128,7 +128,7 @@ async fn settings_that_panic_stop_no_other_key_and_not_the_next_try() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn settings_that_panic_tell_all_who_wait_for_them() {
+async fn a_panic_of_the_settings_fails_all_waiters() {
     let calls = Arc::new(AtomicUsize::new(0));
     let (counted, (go, gone)) = (calls.clone(), std::sync::mpsc::channel::<()>());
     let gone = std::sync::Mutex::new(gone);

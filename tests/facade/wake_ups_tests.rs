@@ -329,7 +329,7 @@ async fn failures_during_a_pause_are_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_tells_too_much_is_not_asked_without_end() {
+async fn a_store_that_notifies_too_often_is_polled_in_bounds() {
     let state = Watched::new();
     let shards = shards(1, &state, WakeUps::On).await;
     shards[0].pause().await.unwrap();
@@ -354,7 +354,7 @@ impl SharedState for Silent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_state_cannot_tell_a_shard_looks_now_and_then() {
+async fn without_notifications_a_shard_polls_now_and_then() {
     let state = Silent(Faulty::new(MemoryState::new()));
     let open = || IntervalQueue::builder("test").interval(ms(10)).open(state.clone());
     let (one, other) = (open().await.unwrap(), open().await.unwrap());
@@ -465,14 +465,14 @@ async fn resumes_on(url: &str) {
 
 #[cfg(feature = "json-file")]
 #[tokio::test]
-async fn a_resume_is_heard_on_a_file() {
+async fn a_resume_is_notified_on_a_file() {
     let directory = tempfile::tempdir().unwrap();
     resumes_on(&format!("file:{}", directory.path().join("pace.json").display())).await;
 }
 
 #[cfg(all(feature = "json-file", feature = "sqlite"))]
 #[tokio::test]
-async fn a_resume_is_heard_on_sqlite() {
+async fn a_resume_is_notified_on_sqlite() {
     let directory = tempfile::tempdir().unwrap();
     resumes_on(&format!("sqlite:{}", directory.path().join("pace.db").display())).await;
 }

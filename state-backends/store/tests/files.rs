@@ -45,7 +45,7 @@ fn network_mounts_are_detected_and_local_file_systems_pass() {
 }
 
 #[test]
-fn a_long_wait_looks_rarely() {
+fn a_long_wait_retries_rarely() {
     let looks = Cell::new(0);
     let pause = (Duration::from_millis(1), Duration::from_millis(10));
     let timeout = LockTimeout::begin(Duration::from_secs(1), pause);

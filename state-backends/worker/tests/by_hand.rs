@@ -79,7 +79,7 @@ impl Bench {
     }
 
     /// One that the store knows, with an empty queue.
-    fn known(permits: u32, prefetch: u32) -> Self {
+    fn registered(permits: u32, prefetch: u32) -> Self {
         Self::new(permits, prefetch).introduced()
     }
 
@@ -91,7 +91,7 @@ impl Bench {
 
     /// One that runs these.
     fn running(permits: u32, tasks: impl IntoIterator<Item = Leased>) -> (Self, Vec<RunId>) {
-        let mut bench = Self::known(permits, 0);
+        let mut bench = Self::registered(permits, 0);
         let step = bench.sends();
         bench.answers(&step, gives(tasks));
         let runs = bench.starts();
@@ -100,24 +100,24 @@ impl Bench {
 
     /// Starts all that can start.
     fn starts(&mut self) -> Vec<RunId> {
-        self.looks(false);
-        self.starts_known()
+        self.lookup(false);
+        self.starts_without_lookup()
     }
 
     /// The same, without a look at the rate.
-    fn starts_known(&mut self) -> Vec<RunId> {
+    fn starts_without_lookup(&mut self) -> Vec<RunId> {
         let starts = std::iter::from_fn(|| self.worker.start(self.now));
         starts.map(|leased| run(&leased)).collect()
     }
 
     /// Looks at the rate, and finds one or none. Whether that is news.
-    fn looks(&mut self, has_rate: bool) -> bool {
+    fn lookup(&mut self, has_rate: bool) -> bool {
         let number = self.worker.begin_lookup(self.now);
         self.worker.finish_lookup(number, has_rate, self.now)
     }
 
     /// In how long it looks at the rate by itself.
-    fn looks_in(&self) -> Option<Duration> {
+    fn lookup_in(&self) -> Option<Duration> {
         self.worker.lookup_due(self.now).map(|at| at.saturating_duration_since(self.now))
     }
 
@@ -223,7 +223,7 @@ fn a_step_without_a_reply_is_repeated_with_all_held_leases() {
 
 #[test]
 fn retries_back_off_until_a_reply() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let mut waits = Vec::new();
     for _ in 0..12 {
         let step = bench.sends();
@@ -239,8 +239,8 @@ fn retries_back_off_until_a_reply() {
     let step = bench.sends();
     let heard = bench.answers(&step, Stepped::default());
     assert_eq!(heard.outage, Some(waits.iter().sum()));
-    let step = Bench::known(1, 0).sends();
-    let mut refused = Bench::known(1, 0);
+    let step = Bench::registered(1, 0).sends();
+    let mut refused = Bench::registered(1, 0);
     let _ = refused.sends();
     refused.fails(&step, StateErrorKind::Denied);
     assert!(refused.worker.connection.failing.is_some_and(|failing| !failing.passes));
@@ -248,7 +248,7 @@ fn retries_back_off_until_a_reply() {
 
 #[test]
 fn an_idle_worker_backs_off_but_keeps_its_lease() {
-    let mut bench = Bench::known(4, 0);
+    let mut bench = Bench::registered(4, 0);
     let mut waits = Vec::new();
     for _ in 0..7 {
         let step = bench.sends();
@@ -273,7 +273,7 @@ fn an_idle_worker_backs_off_but_keeps_its_lease() {
 
 #[test]
 fn a_notification_polls_at_once_with_a_free_permit_else_soon() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.answers(&step, Stepped::default());
     bench.now += ms(500);
@@ -312,7 +312,7 @@ fn a_full_worker_steps_five_times_a_lease() {
 
 #[test]
 fn only_a_worker_with_room_steps_again_for_what_is_left() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.answers(&step, Stepped { more: true, ..gives([task(1, 1)]) });
     let runs = bench.starts();
@@ -328,7 +328,7 @@ fn only_a_worker_with_room_steps_again_for_what_is_left() {
 
 #[test]
 fn prefetched_tasks_start_without_a_round_trip() {
-    let mut bench = Bench::known(2, 2);
+    let mut bench = Bench::registered(2, 2);
     let step = bench.sends();
     assert_eq!(step.want, 4);
     bench.answers(&step, gives([task(4, 1), task(2, 1), task(3, 1), task(1, 1)]));
@@ -347,7 +347,7 @@ fn prefetched_tasks_start_without_a_round_trip() {
 
 #[test]
 fn a_task_with_a_key_is_not_kept_in_hand() {
-    let mut bench = Bench::known(1, 2);
+    let mut bench = Bench::registered(1, 2);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1), keyed(2), task(3, 1)]));
     bench.starts();
@@ -443,7 +443,7 @@ fn a_reply_after_the_lease_reports_the_lost_run() {
 
 #[test]
 fn tasks_that_arrive_after_the_lease_do_not_start() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.now += LEASE;
     let heard = bench.answers(&step, gives([task(1, 1)]));
@@ -499,7 +499,7 @@ fn a_run_completed_in_a_transaction_is_not_reported_again() {
 }
 
 #[test]
-fn a_result_that_the_store_did_not_take_is_told() {
+fn a_result_rejected_by_the_store_is_reported() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     bench.worker.ended(runs[0], done());
     let step = bench.sends();
@@ -532,7 +532,7 @@ fn a_stop_request_is_passed_on_once_and_the_run_given_back() {
         "one was done before it noticed"
     );
 
-    let mut ahead = Bench::known(1, 1);
+    let mut ahead = Bench::registered(1, 1);
     let step = ahead.sends();
     ahead.answers(&step, gives([task(1, 1), task(2, 1)]));
     ahead.starts();
@@ -545,7 +545,7 @@ fn a_stop_request_is_passed_on_once_and_the_run_given_back() {
 
 #[test]
 fn an_exchange_swaps_the_least_urgent_for_the_most_urgent_task() {
-    let mut bench = Bench::known(5, 0);
+    let mut bench = Bench::registered(5, 0);
     bench.worker.pace.ahead = Some(2);
     let step = bench.sends();
     assert_eq!(step.want, 2, "no more than wait for slots");
@@ -564,7 +564,7 @@ fn an_exchange_swaps_the_least_urgent_for_the_most_urgent_task() {
 
 #[test]
 fn a_stopping_worker_gives_back_tasks_and_waits_for_runs() {
-    let mut bench = Bench::known(2, 1);
+    let mut bench = Bench::registered(2, 1);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
     let runs = bench.starts();
@@ -593,7 +593,7 @@ fn a_stopping_worker_gives_back_tasks_and_waits_for_runs() {
 
 #[test]
 fn a_worker_that_stops_gives_back_what_a_step_under_way_brings() {
-    let mut bench = Bench::known(2, 0);
+    let mut bench = Bench::registered(2, 0);
     let step = bench.sends();
     bench.worker.stop(bench.now);
     bench.answers(&step, gives([task(1, 1)]));
@@ -610,7 +610,7 @@ fn a_stopping_worker_does_not_wait_forever_for_store_or_run() {
     idle.worker.stop(idle.now);
     assert!(idle.is_done(), "it never said a word");
 
-    let mut idle = Bench::known(1, 0);
+    let mut idle = Bench::registered(1, 0);
     idle.worker.stop(idle.now + secs(60));
     for _ in 0..5 {
         let step = idle.sends();
@@ -675,34 +675,38 @@ fn bad_input_is_named() {
 
 #[test]
 fn a_task_starts_once_a_later_lookup_finds_no_rate() {
-    let mut bench = Bench::known(2, 1);
-    assert_eq!(bench.looks_in(), None, "an idle worker looks at nothing");
+    let mut bench = Bench::registered(2, 1);
+    assert_eq!(bench.lookup_in(), None, "an idle worker looks at nothing");
     let step = bench.sends();
     let early = bench.worker.begin_lookup(bench.now);
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
     assert!(!bench.worker.finish_lookup(early, false, bench.now));
-    assert_eq!(bench.starts_known(), [], "the rate may have been set before the lease and after the look");
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    bench.looks(false);
-    assert_eq!((bench.starts_known().len(), bench.looks_in()), (2, None));
+    assert_eq!(
+        bench.starts_without_lookup(),
+        [],
+        "the rate may have been set before the lease and after the look"
+    );
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    bench.lookup(false);
+    assert_eq!((bench.starts_without_lookup().len(), bench.lookup_in()), (2, None));
 
     let one = RunId { id: id(1), token: task(1, 1).task.token };
     bench.now += MAX_LOOKUP_AGE + ms(1);
     bench.worker.ended(one, done());
-    assert_eq!(bench.starts_known(), [], "the look is too old");
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    bench.looks(false);
-    assert_eq!(bench.starts_known().len(), 1);
+    assert_eq!(bench.starts_without_lookup(), [], "the look is too old");
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    bench.lookup(false);
+    assert_eq!(bench.starts_without_lookup().len(), 1);
 }
 
 #[test]
 fn a_found_rate_keeps_one_task_and_gives_the_others_back() {
-    let mut bench = Bench::known(3, 3);
+    let mut bench = Bench::registered(3, 3);
     let step = bench.sends();
     assert_eq!(step.want, 6);
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
-    assert!(bench.looks(true));
-    assert_eq!(bench.starts_known(), []);
+    assert!(bench.lookup(true));
+    assert_eq!(bench.starts_without_lookup(), []);
     let step = bench.sends();
     let back = [(id(2), Outcome::Exchanged), (id(3), Outcome::Exchanged)];
     assert_eq!((outcomes(&step), step.want), (back.into(), 0));
@@ -712,36 +716,36 @@ fn a_found_rate_keeps_one_task_and_gives_the_others_back() {
 
 #[test]
 fn tasks_start_at_once_within_a_second_of_a_removed_rate() {
-    let mut bench = Bench::known(3, 3);
+    let mut bench = Bench::registered(3, 3);
     bench.worker.pace.ahead = Some(1);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    assert!(!bench.looks(true));
-    assert_eq!(bench.looks_in(), Some(LOOKUP_INTERVAL));
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    assert!(!bench.lookup(true));
+    assert_eq!(bench.lookup_in(), Some(LOOKUP_INTERVAL));
     bench.now += LOOKUP_INTERVAL;
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    assert!(bench.looks(false));
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    assert!(bench.lookup(false));
     assert_eq!(bench.worker.start_in_slot(bench.now), None, "there are no slots any more");
-    assert_eq!(bench.starts_known().len(), 1);
+    assert_eq!(bench.starts_without_lookup().len(), 1);
     assert_eq!(bench.sends().want, 5, "with what is leased ahead");
 }
 
 #[test]
 fn nothing_starts_while_the_rate_cannot_be_read() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
     let number = bench.worker.begin_lookup(bench.now);
-    assert_eq!(bench.looks_in(), None, "one is under way");
+    assert_eq!(bench.lookup_in(), None, "one is under way");
     assert!(bench.worker.fail_lookup(number, bench.now, 1));
-    assert_eq!(bench.starts_known(), []);
-    let again = bench.looks_in().unwrap();
+    assert_eq!(bench.starts_without_lookup(), []);
+    let again = bench.lookup_in().unwrap();
     assert!(again > Duration::ZERO && again <= LOOKUP_INTERVAL, "{again:?}");
     bench.now += again;
     let number = bench.worker.begin_lookup(bench.now);
     assert!(!bench.worker.fail_lookup(number, bench.now, 1), "that was known");
     bench.now += LOOKUP_INTERVAL;
-    bench.looks(false);
-    assert_eq!(bench.starts_known().len(), 1);
+    bench.lookup(false);
+    assert_eq!(bench.starts_without_lookup().len(), 1);
 }

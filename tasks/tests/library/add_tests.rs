@@ -27,7 +27,7 @@ async fn a_batch_is_added_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_whose_answer_is_lost_is_said_again_under_the_same_ids() {
+async fn an_add_with_a_lost_reply_is_repeated_under_the_same_ids() {
     let store = Faulty::new();
     let queue = store.open(builder()).await;
     store.lost.store(3, Ordering::Relaxed);
@@ -38,7 +38,7 @@ async fn an_add_whose_answer_is_lost_is_said_again_under_the_same_ids() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
+async fn an_unanswered_add_fails_and_may_be_retried() {
     let store = Faulty::new();
     let queue = store.open(builder().timeout(secs(20))).await;
     store.set_down(true);
@@ -155,7 +155,7 @@ async fn bad_input_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_that_are_overruled_are_told() {
+async fn overruled_settings_are_reported() {
     let store = Faulty::new();
     let first = store.open(builder().max_running(3).keep_done(secs(7_200))).await;
     assert_eq!(first.overruled(), None);

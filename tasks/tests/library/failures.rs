@@ -105,7 +105,7 @@ async fn the_selector_of_a_group_selects_it_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_texts_a_hundred_are_told_and_the_rest_is_counted() {
+async fn a_hundred_of_many_texts_are_listed_and_the_rest_counted() {
     let word = |n: usize| format!("{}{}", "x".repeat(n % 40), "y".repeat(n / 40));
     let texts = (0..1_050).map(word).chain((0..3).map(|_| "frequent".to_owned()));
     let queue = failed(std::iter::once("frequent".to_owned()).chain(texts)).await;

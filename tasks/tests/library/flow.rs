@@ -178,7 +178,7 @@ async fn ten_thousand_fan_out_and_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_tells_which_task_failed_and_why() {
+async fn a_failed_wait_names_the_task_and_its_error() {
     let queue = queue().await;
     let flow = Flow::named(id("import"))
         .task("list", Task::new("ok", &0))

@@ -64,7 +64,7 @@ async fn nothing_is_lacking_after_a_lost_answer_or_a_short_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_that_sleeps_for_long_is_told() {
+async fn a_follower_that_missed_events_is_notified() {
     let queue = queue().await;
     let mut follower = queue.follow().await.unwrap();
     tokio::time::sleep(secs(91)).await;

@@ -96,7 +96,7 @@ async fn a_lost_answer_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_cancelled_hears_of_it_and_ends() {
+async fn a_cancelled_task_is_notified_and_ends() {
     let queue = queue().await;
     let ids = queue
         .add_all([Task::new("hears", &()), Task::new("deaf", &()), Task::new("done", &())])

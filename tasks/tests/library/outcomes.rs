@@ -181,7 +181,7 @@ async fn a_cancelled_run_that_returns_a_result_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_of_another_type_is_told() {
+async fn a_result_of_another_type_is_an_error() {
     let queue = quick(1).await;
     let task = ends(&queue, Task::new("a", &1), |_| async { Ok("text".into()) }).await;
     let error = queue.wait::<u32>(task.id).await.unwrap_err();

@@ -216,7 +216,7 @@ async fn a_rate_acts_on_workers_that_share_places() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_tells_the_rate_that_is_stored() {
+async fn a_queue_returns_the_stored_rate() {
     let store = Faulty::new();
     let (queue, other) = (store.open(builder()).await, store.beside().open(builder()).await);
     let interval = async |queue: &TaskQueue| queue.rate_limit().await.unwrap().map(|pace| pace.interval());

@@ -133,7 +133,7 @@ async fn a_clock_that_is_stepped_makes_no_instant_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missed_instants_are_made_up_for_as_their_schedule_says() {
+async fn missed_instants_are_made_up_for_by_their_schedule() {
     let (queue, _) = queue().await;
     for (name, missed) in
         [("none", Missed::None), ("last", Missed::Last), ("3", Missed::UpTo(3)), ("99", Missed::UpTo(99))]

@@ -98,7 +98,7 @@ async fn finish(worker: WorkerBuilder<Shop>) -> Totals {
 }
 
 #[tokio::test]
-async fn a_run_that_was_completed_is_told_no_more() {
+async fn a_completed_run_is_not_reported_again() {
     let shop = Shop::new().await;
     let ids = [shop.add().await, shop.add().await];
     let handler = async |context: Context<Shop>, _: u32| {

@@ -44,7 +44,7 @@ fn a_new_queue_starts_at_once_also_where_a_server_holds_it() {
 }
 
 #[test]
-fn opening_again_does_as_it_is_told_and_only_a_reset_resets() {
+fn reopening_applies_its_policy_and_only_a_reset_resets() {
     let limit = MaxRunning::AtMost(3);
     for (on_existing, interval, max_running, resets) in [
         (OnExisting::Replace, MINUTE, Some(3), false),

@@ -49,7 +49,7 @@ fn a_step_forward_ends_leases_and_the_late_rule_heals_it() {
 }
 
 #[test]
-fn a_look_does_not_move_the_stored_time() {
+fn a_read_does_not_move_the_stored_time() {
     let mut state = State::begun();
     state.at(500);
     let before = state.stored.clone();

@@ -38,13 +38,13 @@ fn many_late_tickets_ask_one_after_the_other() {
 
 #[test]
 fn a_requeueing_shard_misses_its_slot_and_spends_none() {
-    line().requeue().at(200).slot(3, 200).told(2, 1_000, WaitReason::Missed).free_at(300);
+    line().requeue().at(200).slot(3, 200).waits_because(2, 1_000, WaitReason::Missed).free_at(300);
 }
 
 /// The grant came too late to be used, and nobody has started since: its slot is lost all the same.
 #[test]
 fn a_given_up_grant_is_missed_even_after_the_last_start() {
-    line().requeue().slot(2, 100).at(101).told(2, 1_000, WaitReason::Missed);
+    line().requeue().slot(2, 100).at(101).waits_because(2, 1_000, WaitReason::Missed);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn jobs_granted_by_one_step_count_for_the_next_of_its_tickets() {
 #[test]
 fn jobs_of_a_dead_shard_are_free_when_its_lease_ends() {
     let line = line().limit(1).with(|state| drop(busy(state, ms(5_000), 1)));
-    line.at(4_999).told(2, 0, WaitReason::AtMaxRunning).at(5_000).starts(2);
+    line.at(4_999).waits_because(2, 0, WaitReason::AtMaxRunning).at(5_000).starts(2);
 }
 
 #[test]

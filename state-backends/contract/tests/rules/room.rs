@@ -63,13 +63,18 @@ fn when_there_is_room_again_slots_count_from_then() {
         let mut line = line();
         let busy = busy(&mut line.state, ms(1_000), 1);
         println!("{what}");
-        line.limit(1).at(1_000).with(|state| end(state, busy)).told(3, 0, behind("a", 2)).starts(2);
+        line.limit(1).at(1_000).with(|state| end(state, busy)).waits_because(3, 0, behind("a", 2)).starts(2);
     }
 }
 
 #[test]
 fn when_a_pause_ends_slots_count_from_then() {
-    line().change(Change::Pause).at(1_000).change(Change::Resume).told(3, 0, behind("a", 2)).starts(2);
+    line()
+        .change(Change::Pause)
+        .at(1_000)
+        .change(Change::Resume)
+        .waits_because(3, 0, behind("a", 2))
+        .starts(2);
 }
 
 /// Otherwise their slots would recede as often as somebody speaks, behind a shard that is slow for ever.

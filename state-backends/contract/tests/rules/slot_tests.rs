@@ -21,7 +21,7 @@ fn slots_that_passed_unused_are_not_made_up_for() {
 
 #[test]
 fn a_slot_is_granted_no_earlier_than_the_lead_before_it() {
-    let mut line = line().at(79).told(2, 20, WaitReason::Slot).at(80);
+    let mut line = line().at(79).waits_because(2, 20, WaitReason::Slot).at(80);
     let stepped = line.shards[0].1.ask(&mut line.state, &[2], ms(20));
     assert_eq!(stepped.grants[0].slot, T0 + ms(100));
 }
