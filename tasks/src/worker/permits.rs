@@ -1,4 +1,4 @@
-//! Permits that workers of several queues share, and their order to ask for tasks.
+//! Permits that workers of several queues share, and the order in which they ask for tasks.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ use tokio::sync::Notify;
 /// ```
 ///
 /// One worker at a time asks for tasks, for as many as it has permits. Nothing is prefetched. A
-/// worker whose store fails takes no order; its poll under way keeps permits for at most ten
+/// worker whose store fails gets no permits; its poll under way keeps permits for at most ten
 /// seconds. A task that waits for its slot of a rate takes a permit, too: set more permits than
 /// there are queues with a rate ahead of other queues.
 #[derive(Clone)]
