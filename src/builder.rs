@@ -14,9 +14,9 @@ use crate::{
     IntervalQueue, driver,
     error::Error,
     host::{Host, Tokio},
-    line::{Identity, Kept, Line, SpaceBy, WhenStateIsLost},
-    pace::Pace,
-    shard::{ErrorHook, Room, Shard},
+    line::{DrivenLine, Identity, Line, SpaceBy, WhenStateIsLost},
+    pace::RateLimit,
+    shard::{Capacity, ErrorHook, Shard},
     store::{StateSource, connect},
     telemetry::{MetricsLabel, Telemetry},
     wake_ups::WakeUps,
@@ -34,7 +34,7 @@ const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 #[must_use]
 pub struct Builder {
     name: String,
-    pace: Pace,
+    pace: RateLimit,
     max_running: MaxRunning,
     lease: Option<Duration>,
     linger: Duration,
@@ -57,7 +57,7 @@ impl IntervalQueue {
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder {
             name: name.into(),
-            pace: Pace::default(),
+            pace: RateLimit::default(),
             max_running: MaxRunning::Keep,
             lease: None,
             linger: DEFAULT_LINGER,
@@ -273,14 +273,14 @@ impl Builder {
             let text = "tickets_ahead 0 is out of range: give at least 1, or leave it out";
             return Err(InvalidInput::new(text).into());
         }
-        let room = self.max_waiting.map(|most| match most {
-            1..=Semaphore::MAX_PERMITS => Ok(Room::new(most)),
+        let capacity = self.max_waiting.map(|most| match most {
+            1..=Semaphore::MAX_PERMITS => Ok(Capacity::new(most)),
             _ => Err(InvalidInput::new(format!(
                 "max_waiting {most} is out of range: give 1 to {}, or leave it out",
                 Semaphore::MAX_PERMITS
             ))),
         });
-        let room = room.transpose()?;
+        let capacity = capacity.transpose()?;
         let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
         let host = self.host.unwrap_or_else(|| Arc::new(Tokio::current()));
         let identity = Identity {
@@ -295,10 +295,10 @@ impl Builder {
         let pace = if self.pace.is_empty() { None } else { Some(self.pace.resolve()?) };
         let mut line = Line::new(identity, host.now());
         line.backlog.most_ahead = self.tickets_ahead.unwrap_or(usize::MAX);
-        line.contact.brings_back = self.brings_back;
+        line.connection.brings_back = self.brings_back;
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
-        let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
-        (shard.on_error, shard.room, shard.wake_ups) = (self.on_error, room, self.wake_ups);
+        let mut shard = Shard::new(telemetry, state, host, driver::of, DrivenLine::new(line));
+        (shard.on_error, shard.capacity, shard.wake_ups) = (self.on_error, capacity, self.wake_ups);
 
         let rates = pace.map(|(rates, implied)| {
             implied.into_iter().for_each(|(rate, by)| shard.telemetry.implied(rate, by));

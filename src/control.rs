@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
-use crate::{IntervalQueue, Pace, Reason, Status, error::Error, until::until};
+use crate::{IntervalQueue, RateLimit, Reason, Status, error::Error, until::until};
 
 /// The result of [`IntervalQueue::tick`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl IntervalQueue {
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid).
     pub async fn set_interval(&self, interval: Duration) -> Result<(), Error> {
-        self.set_pace(interval).await
+        self.set_rate_limit(interval).await
     }
 
     /// Sets the rates for all shards. Slots used under the old rates count: the queue owes as many
@@ -85,9 +85,9 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// As [`set_interval`](Self::set_interval), and [`Invalid`](crate::ErrorKind::Invalid) for an
-    /// invalid pace.
-    pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
-        let (rates, implied) = pace.into().resolve()?;
+    /// invalid rate limit.
+    pub async fn set_rate_limit(&self, limit: impl Into<RateLimit>) -> Result<(), Error> {
+        let (rates, implied) = limit.into().resolve()?;
         implied.into_iter().for_each(|(rate, by)| self.shard.telemetry.implied(rate, by));
         self.shard.change(Change::Set { rates: Some(rates), max_running: MaxRunning::Keep }).await?;
         self.start();
@@ -121,20 +121,20 @@ impl IntervalQueue {
     pub async fn tick(&self) -> Tick {
         let asked = {
             let mut line = self.shard.line();
-            line.contact.nudge(self.shard.host.now());
-            line.contact.sequence
+            line.connection.request_now(self.shard.host.now());
+            line.connection.sequence
         };
         self.shard.wake();
         until(&self.shard.answered, || {
             let line = self.shard.line();
-            line.contact.answered > asked || !line.has_requests() || !line.driving
+            line.connection.answered > asked || !line.has_requests() || !line.driving
         })
         .await;
         let line = self.shard.line();
         Tick {
             waiting: line.backlog.len(),
-            paused: line.contact.memory.paused,
-            state_unreachable: line.contact.failing.is_some(),
+            paused: line.connection.memory.paused,
+            state_unreachable: line.connection.failing.is_some(),
         }
     }
 
@@ -144,7 +144,7 @@ impl IntervalQueue {
     pub async fn status(&self) -> Status {
         let is_lost = {
             let line = self.shard.line();
-            line.driving && line.contact.failing.is_some()
+            line.driving && line.connection.failing.is_some()
         };
         let reply = if is_lost {
             self.shard.command(Command::Read).await
@@ -155,13 +155,13 @@ impl IntervalQueue {
         let overruled = self.overruled_settings();
         let line = self.shard.line();
         let since = line
-            .contact
+            .connection
             .failing
             .as_ref()
             .map(|failing| self.shard.host.now().saturating_duration_since(failing.since));
         let (shared, reason) = match shared {
             Ok(Some(snapshot)) => {
-                let reason = Reason::Standing(snapshot.standing());
+                let reason = Reason::Start(snapshot.start_status());
                 (Some(snapshot), reason)
             }
             Ok(None) => (None, Reason::Gone),

@@ -30,7 +30,7 @@ impl Drop for Driving {
             line.driving = false;
             line.orphaned = true;
         }
-        self.shard.settled.notify_waiters();
+        self.shard.idle.notify_waiters();
         self.shard.answered.notify_waiters();
     }
 }
@@ -69,7 +69,7 @@ async fn drive(mut driving: Driving) {
                     under_way = Some(send(shard, Some(*step)));
                     continue;
                 }
-                Next::Look => {
+                Next::Read => {
                     drop(line);
                     under_way = Some(send(shard, None));
                     continue;
@@ -101,7 +101,7 @@ async fn drive(mut driving: Driving) {
                 if let Some(PendingCommand { step, sent, .. }) = under_way.take() {
                     match step {
                         Some(step) => absorb_reply(shard, &step, sent, reply.and_then(Reply::stepped)),
-                        None => look(shard, sent, reply.and_then(Reply::read)),
+                        None => absorb_read(shard, sent, reply.and_then(Reply::read)),
                     }
                 }
                 // A store that replies at once must not occupy the thread.
@@ -158,20 +158,20 @@ fn send(shard: &Arc<Shard>, step: Option<Step>) -> PendingCommand {
 
 /// Rejects jobs that wait for an estimate and would start too late. After a failed read they go on
 /// without an estimate: the poll that takes their tickets returns the error.
-fn look(shard: &Arc<Shard>, sent: Instant, reply: Result<Option<Snapshot>, StateError>) {
+fn absorb_read(shard: &Arc<Shard>, sent: Instant, reply: Result<Option<Snapshot>, StateError>) {
     let now = shard.host.now();
     shard.telemetry.meter.replied(Sent::Read, now.saturating_duration_since(sent), &reply);
     let refused: Vec<_> = {
         let mut line = shard.line();
         if let Ok(Some(snapshot)) = reply {
-            let seen = line.look(&snapshot, sent, now);
+            let seen = line.observe(&snapshot, sent, now);
             iter::from_fn(|| line.refuse_by(&seen, now)).collect()
         } else {
-            line.backlog.unquoted.clear();
+            line.backlog.unestimated.clear();
             Vec::new()
         }
     };
-    refused.into_iter().for_each(|(job, quote)| shard.give_up(job, Some(quote), now));
+    refused.into_iter().for_each(|(job, estimate)| shard.give_up(job, Some(estimate), now));
 }
 
 fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
@@ -181,7 +181,7 @@ fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<St
         Ok(stepped) => {
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
             let absorbed = shard.line().absorb(step, stepped, sent, received);
-            absorbed.taken.into_iter().for_each(|(caller, ticket)| caller.tell(Ok(ticket)));
+            absorbed.taken.into_iter().for_each(|(caller, ticket)| caller.notify(Ok(ticket)));
             if let Some(outage) = absorbed.outage {
                 shard.telemetry.state_answers(outage);
             }
@@ -219,7 +219,7 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
         match due {
             Some(Due::Start(starting)) => started = start(shard, starting, now),
             Some(Due::GiveUp(job)) => shard.give_up(job, None, now),
-            Some(Due::Refuse(job, quote)) => shard.give_up(job, Some(quote), now),
+            Some(Due::Refuse(job, estimate)) => shard.give_up(job, Some(estimate), now),
             None => return count,
         }
         count += 1;
@@ -239,14 +239,14 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
         let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
         let slot = grant.as_ref().map(|grant| grant.slot);
         let run = Run::of(weight, job.priority(), job.payload.take_origin(), slot);
-        let place = Running { shard: shard.clone(), id, ticket, since: now, run };
-        let started = job.payload.start.start(place);
+        let running = Running { shard: shard.clone(), id, ticket, since: now, run };
+        let started = job.payload.start.start(running);
         if let Some(caller) = caller {
-            caller.tell(Ok(ticket));
+            caller.notify(Ok(ticket));
         }
         let unwanted = match started {
             Ok(abort) => return Some(Started { id, at: now, weight, abort }),
-            Err(place) => place,
+            Err(running) => running,
         };
         unwanted.pass_on();
         starting = shard.line().fill(grant?, shard.host.now())?;

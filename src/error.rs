@@ -66,15 +66,15 @@ impl Error {
         Self::new(ErrorKind::Cancelled, "the job was cancelled before it finished")
     }
 
-    pub(crate) fn estimated_too_late(quote: Duration, too_late_by: Duration) -> Self {
-        let text = format!("the job would start in {quote:.1?}, {too_late_by:.1?} later than it may");
-        Self { cause: Cause::StartsIn(quote), ..Self::new(ErrorKind::TooLate, text) }
+    pub(crate) fn estimated_too_late(estimate: Duration, too_late_by: Duration) -> Self {
+        let text = format!("the job would start in {estimate:.1?}, {too_late_by:.1?} later than it may");
+        Self { cause: Cause::StartsIn(estimate), ..Self::new(ErrorKind::TooLate, text) }
     }
 
     pub(crate) fn not_now(starts_in: Option<Duration>) -> Self {
         let text = match starts_in {
             Some(starts_in) => format!("no slot is free now: the job would start in {starts_in:.1?}"),
-            None => "no slot is free now, and nobody can tell when one will be: the queue is paused".into(),
+            None => "no slot is free now, and it is unknown when one will be: the queue is paused".into(),
         };
         let cause = starts_in.map_or(Cause::Nothing, Cause::StartsIn);
         Self { cause, ..Self::new(ErrorKind::TooLate, text) }
@@ -126,7 +126,7 @@ impl Error {
         let cause = match &self.cause {
             Cause::State(state) => Cause::State(state.clone()),
             Cause::Settings(error) => Cause::Settings(error.clone()),
-            Cause::StartsIn(quote) => Cause::StartsIn(*quote),
+            Cause::StartsIn(estimate) => Cause::StartsIn(*estimate),
             Cause::Nothing | Cause::Panic(_) => Cause::Nothing,
         };
         Self { cause, ..Self::new(self.kind, &*self.message) }

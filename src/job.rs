@@ -37,14 +37,14 @@ where
     F: Future<Output = Result<T, Error>> + Send + 'static,
     T: Send + 'static,
 {
-    fn start(self: Box<Self>, mut place: Running) -> Result<Option<AbortHandle>, Running> {
+    fn start(self: Box<Self>, mut running: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
         let (job, handle) = abortable(catch_panic(job));
-        let host = place.shard.host.clone();
+        let host = running.shard.host.clone();
         host.spawn(Box::pin(async move {
-            let outcome = place.run(None, pin!(Some(job))).await.and_then(|result| result);
-            place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
-            drop(place);
+            let outcome = running.run(None, pin!(Some(job))).await.and_then(|result| result);
+            running.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
+            drop(running);
             // A detached job has no receiver.
             let _ = result.send(outcome);
         }));
@@ -115,7 +115,7 @@ impl<T> JobHandle<T> {
     /// has started or was cancelled. Takes time proportional to the shard's jobs ahead of it.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
-        line.ticket_of(self.job()).map(|ticket| line.contact.memory.ahead_of(ticket))
+        line.ticket_of(self.job()).map(|ticket| line.connection.memory.ahead_of(ticket))
     }
 
     /// The estimated delay until the start, if all earlier tickets are used, as last seen by this

@@ -158,16 +158,16 @@ where
     pub async fn try_now(self) -> Result<JobHandle<F::Output>, Error> {
         let Self { queue, options, job } = self;
         let options = options.start_within(Duration::ZERO);
-        let quote = queue.quote(&options).await?;
-        if quote.is_none_or(|starts_in| starts_in > queue.grace()) {
-            return Err(Error::not_now(quote));
+        let wait = queue.estimate_wait(&options).await?;
+        if wait.is_none_or(|starts_in| starts_in > queue.grace()) {
+            return Err(Error::not_now(wait));
         }
-        let (start, place) = turn::handover();
-        let Accepted { place: waiting, taken } = queue.shard.try_enqueue(&queue.terms(&options)?, start)?;
-        let running = match place.await.unwrap_or_else(|_| Err(Error::cancelled())) {
+        let (start, slot) = turn::handover();
+        let Accepted { guard, taken } = queue.shard.try_enqueue(&queue.terms(&options)?, start)?;
+        let running = match slot.await.unwrap_or_else(|_| Err(Error::cancelled())) {
             Ok(running) => running,
             Err(error) if error.kind() == ErrorKind::TooLate => {
-                return Err(Error::not_now(queue.quote(&options).await?));
+                return Err(Error::not_now(queue.estimate_wait(&options).await?));
             }
             Err(error) => return Err(error),
         };
@@ -176,7 +176,7 @@ where
         if let Ok(Some(abort)) = start.start(running) {
             queue.shard.line().running.entry(id).and_modify(|running| *running = Some(abort));
         }
-        Ok(queue.handle(Accepted { place: waiting, taken }, result))
+        Ok(queue.handle(Accepted { guard, taken }, result))
     }
 }
 
@@ -275,11 +275,11 @@ impl JobBuilder<InPlace> {
     async fn come(self) -> Result<Turn, Error> {
         let Self { queue, options, .. } = self;
         options.check_turn()?;
-        let (start, place) = turn::handover();
-        let waiting = queue.shard.enqueue(&queue.terms(&options)?, start, Entry::New).await?;
-        let mut running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        let (start, slot) = turn::handover();
+        let accepted = queue.shard.enqueue(&queue.terms(&options)?, start, Entry::New).await?;
+        let mut running = slot.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         running.begin_turn();
-        waiting.place.disarm();
+        accepted.guard.disarm();
         Ok(Turn(running))
     }
 }
@@ -299,8 +299,8 @@ impl IntervalQueue {
         accepted: Accepted,
         result: oneshot::Receiver<Result<T, Error>>,
     ) -> JobHandle<T> {
-        let Accepted { place, taken } = accepted;
-        JobHandle { shard: self.shard.clone(), target: Target::Job(place.disarm()), taken, result }
+        let Accepted { guard, taken } = accepted;
+        JobHandle { shard: self.shard.clone(), target: Target::Job(guard.disarm()), taken, result }
     }
 
     fn handles<T>(&self, accepted: Vec<Accepted>, results: Results<T>) -> Vec<JobHandle<T>> {
@@ -321,10 +321,10 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    let Accepted { place, taken } = first;
-    let attempts = Arc::new(Attempts::new(place.id));
+    let Accepted { guard, taken } = first;
+    let attempts = Arc::new(Attempts::new(guard.id));
     let (sender, result) = oneshot::channel();
-    let run = retry::run(place, turn, attempts.clone(), plan, make);
+    let run = retry::run(guard, turn, attempts.clone(), plan, make);
     // Every attempt belongs to the span of this call.
     let called_in = Scope::current();
     queue.shard.host.spawn(Box::pin(async move {

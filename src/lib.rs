@@ -28,7 +28,7 @@
 //!
 //! # Rates
 //!
-//! Instead of an interval, a queue can have several [rates](Pace) as services publish them:
+//! Instead of an interval, a queue can have several [rates](RateLimit) as services publish them:
 //! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. All of them hold. See [`_guide::rates`].
 //!
 //! # Terms
@@ -106,31 +106,31 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;
-mod adding;
+mod add;
 mod builder;
 mod clock;
 mod control;
 mod driver;
-mod ending;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
-mod housekeeping;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
 mod job_builder;
+mod late_binding;
 mod limits;
 mod line;
+mod maintenance;
 mod options;
 mod pace;
-mod pull;
 mod queue;
 mod queues;
 mod retry;
 mod shard;
+mod shutdown;
 mod status;
 mod store;
 pub mod telemetry;
@@ -145,13 +145,12 @@ mod wake_ups;
 
 pub use builder::Builder;
 pub use control::Tick;
-pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
 pub use host::Host;
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
     Deletion, InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Rate,
-    Rates, Record, Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
+    Rates, Record, Settings, ShardId, SharedState, Snapshot, StartStatus, StateError, StateErrorKind, Ticket,
 };
 pub use interval_queue_line::{SpaceBy, WhenStateIsLost};
 pub use interval_queue_memory::MemoryState;
@@ -161,12 +160,13 @@ pub use job::JobHandle;
 pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use limits::{Limits, Turns};
 pub use options::JobOptions;
-pub use pace::{Counted, DAY, HOUR, MINUTE, Pace, SECOND};
+pub use pace::{Counted, DAY, HOUR, MINUTE, RateLimit, SECOND};
 pub use pull::{Choice, Pull, Weighed};
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use shard::JobGroup;
+pub use shutdown::Shutdown;
 pub use status::{Reason, Status};
 pub use store::{StateSource, Store, connect};
 pub use turn::Turn;

@@ -6,7 +6,7 @@ use interval_queue_contract::Memory;
 pub(crate) use interval_queue_line::*;
 
 /// A line and the state of its driver, behind one lock.
-pub(crate) struct Kept<J, C, A> {
+pub(crate) struct DrivenLine<J, C, A> {
     line: Line<J, C, A>,
     /// Whether a driver task is alive.
     pub(crate) driving: bool,
@@ -23,10 +23,10 @@ pub(crate) struct Kept<J, C, A> {
     /// Whether `starts.unspaced` was logged.
     pub(crate) unspaced: bool,
     /// The memory of the record as of the last logged change.
-    pub(crate) told: Option<Memory>,
+    pub(crate) logged: Option<Memory>,
 }
 
-impl<J, C, A> Kept<J, C, A> {
+impl<J, C, A> DrivenLine<J, C, A> {
     pub(crate) fn new(line: Line<J, C, A>) -> Self {
         Self {
             line,
@@ -37,7 +37,7 @@ impl<J, C, A> Kept<J, C, A> {
             backing_off: 0,
             watched: false,
             unspaced: false,
-            told: None,
+            logged: None,
         }
     }
 
@@ -47,7 +47,7 @@ impl<J, C, A> Kept<J, C, A> {
     }
 }
 
-impl<J, C, A> Deref for Kept<J, C, A> {
+impl<J, C, A> Deref for DrivenLine<J, C, A> {
     type Target = Line<J, C, A>;
 
     fn deref(&self) -> &Self::Target {
@@ -55,7 +55,7 @@ impl<J, C, A> Deref for Kept<J, C, A> {
     }
 }
 
-impl<J, C, A> DerefMut for Kept<J, C, A> {
+impl<J, C, A> DerefMut for DrivenLine<J, C, A> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.line
     }

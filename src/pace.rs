@@ -1,4 +1,4 @@
-//! [`Pace`]: the rate of a queue as people state it, an interval or a number of starts per time.
+//! [`RateLimit`]: the rate of a queue as people state it: an interval, or starts per time.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 ///
 /// ```
 /// use std::time::Duration;
-/// use interval_queue::{DAY, Pace, SECOND};
+/// use interval_queue::{DAY, RateLimit, SECOND};
 ///
-/// let steady = Pace::every(Duration::from_millis(200));
-/// let same = Pace::rate(5).per(SECOND);
-/// let published = Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY);
+/// let steady = RateLimit::every(Duration::from_millis(200));
+/// let same = RateLimit::rate(5).per(SECOND);
+/// let published = RateLimit::rate(5).per(SECOND).burst(20).and(10_000).per(DAY);
 /// ```
 ///
 /// | written | meaning |
@@ -41,7 +41,7 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 /// rounded up to whole microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Pace {
+pub struct RateLimit {
     wanted: Vec<Wanted>,
     /// A burst set before any rate: an error.
     misplaced: Option<u32>,
@@ -56,13 +56,13 @@ struct Wanted {
     even: bool,
 }
 
-impl Pace {
+impl RateLimit {
     /// One start every `interval`: 1 µs to 366 days.
     pub fn every(interval: Duration) -> Self {
         Self::default().plus(Wanted { count: 1, per: interval, burst: None, even: true })
     }
 
-    /// `count` starts in the time that [`per`](Counted::per) sets: `Pace::rate(5).per(SECOND)`.
+    /// `count` starts in the time that [`per`](Counted::per) sets: `RateLimit::rate(5).per(SECOND)`.
     pub fn rate(count: u64) -> Counted<Self> {
         Self::default().and(count)
     }
@@ -124,7 +124,7 @@ impl Pace {
     pub(crate) fn resolve(&self) -> Result<(Rates, Vec<(Rate, Rate)>), InvalidInput> {
         if let Some(burst) = self.misplaced {
             return Err(InvalidInput::new(format!(
-                "a burst of {burst} without a rate: say before it how fast"
+                "a burst of {burst} without a rate: set the rate before it"
             )));
         }
         self.wanted.iter().try_for_each(Wanted::check)?;
@@ -137,7 +137,7 @@ impl Pace {
     }
 }
 
-impl From<Duration> for Pace {
+impl From<Duration> for RateLimit {
     fn from(interval: Duration) -> Self {
         Self::every(interval)
     }
@@ -187,7 +187,7 @@ impl Wanted {
 
 /// A number of starts; [`per`](Self::per) adds the time.
 #[derive(Clone, Debug)]
-#[must_use = "say in how much time, with `per`"]
+#[must_use = "give the period, with `per`"]
 pub struct Counted<T> {
     of: T,
     count: u64,
@@ -211,29 +211,34 @@ impl<T> Counted<T> {
 mod tests {
     use super::*;
 
-    fn rates(pace: Pace) -> Vec<(u64, u32)> {
+    fn rates(pace: RateLimit) -> Vec<(u64, u32)> {
         let (rates, _) = pace.resolve().unwrap();
         rates.iter().map(|rate| (rate.interval.get(), rate.burst)).collect()
     }
 
     #[test]
     fn rates_are_what_is_published() {
-        assert_eq!(rates(Pace::every(Duration::from_millis(200))), [(200_000, 1)]);
-        assert_eq!(rates(Pace::rate(5).per(SECOND)), [(200_000, 1)]);
-        assert_eq!(rates(Pace::rate(3).per(SECOND)), [(333_334, 1)], "rounded up");
-        assert_eq!(rates(Pace::rate(5).per(SECOND).burst(20)), [(200_000, 20)]);
+        assert_eq!(rates(RateLimit::every(Duration::from_millis(200))), [(200_000, 1)]);
+        assert_eq!(rates(RateLimit::rate(5).per(SECOND)), [(200_000, 1)]);
+        assert_eq!(rates(RateLimit::rate(3).per(SECOND)), [(333_334, 1)], "rounded up");
+        assert_eq!(rates(RateLimit::rate(5).per(SECOND).burst(20)), [(200_000, 20)]);
         let quota = [(200_000, 20), (9_600_000, 1_000)];
-        assert_eq!(rates(Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY)), quota);
-        assert_eq!(rates(Pace::rate(10_000).per(DAY).and(5).per(SECOND).burst(20)), quota, "in any order");
+        assert_eq!(rates(RateLimit::rate(5).per(SECOND).burst(20).and(10_000).per(DAY)), quota);
+        assert_eq!(
+            rates(RateLimit::rate(10_000).per(DAY).and(5).per(SECOND).burst(20)),
+            quota,
+            "in any order"
+        );
         let bucket = [(200_000, 20), (8_640_000, 50)];
-        assert_eq!(rates(Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY).burst(50)), bucket);
-        assert_eq!(rates(Pace::rate(10_000).per(DAY)), [(8_640_000, 1)], "alone it is no quota");
+        assert_eq!(rates(RateLimit::rate(5).per(SECOND).burst(20).and(10_000).per(DAY).burst(50)), bucket);
+        assert_eq!(rates(RateLimit::rate(10_000).per(DAY)), [(8_640_000, 1)], "alone it is no quota");
     }
 
     #[test]
     fn a_quota_holds_in_every_window() {
         for (count, time) in [(10, MINUTE), (60, MINUTE), (99, HOUR), (10_000, DAY), (1_000_000, DAY)] {
-            let (rates, _) = Pace::every(Duration::from_micros(1)).and(count).per(time).resolve().unwrap();
+            let (rates, _) =
+                RateLimit::every(Duration::from_micros(1)).and(count).per(time).resolve().unwrap();
             let Rate { interval, burst } = rates[rates.len() - 1];
             // The end of a window is the beginning of the next.
             let most = u64::from(burst) + (time.as_micros() as u64 - 1) / interval.get();
@@ -242,24 +247,24 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_without_effect_is_told() {
-        let (rates, implied) = Pace::every(SECOND).and(5).per(SECOND).burst(20).resolve().unwrap();
+    fn a_rate_without_effect_is_reported() {
+        let (rates, implied) = RateLimit::every(SECOND).and(5).per(SECOND).burst(20).resolve().unwrap();
         assert_eq!(rates, Rates::every(Micros::from_duration(SECOND)));
         assert_eq!(implied, [(Rate { interval: Micros::from_millis(200), burst: 20 }, rates[0])]);
     }
 
     #[test]
-    fn what_cannot_be_a_pace_is_named() {
-        let error = |pace: Pace| pace.resolve().unwrap_err().to_string();
-        assert!(error(Pace::rate(0).per(SECOND)).contains("rate of 0 per 1s: give at least 1"));
-        assert!(error(Pace::rate(1_000_000_000).per(SECOND)).contains("at most one per microsecond"));
-        assert!(error(Pace::rate(5).per(Duration::ZERO)).contains("1µs to 366 days"));
-        assert!(error(Pace::rate(5).per(SECOND).burst(0)).contains("burst 0"));
-        assert!(error(Pace::every(SECOND).burst(0)).contains("burst 0"));
-        assert!(error(Pace::every(Duration::ZERO)).contains("interval 0"));
-        assert!(error(Pace::default().burst(5)).contains("without a rate"));
+    fn invalid_rate_limits_are_rejected() {
+        let error = |pace: RateLimit| pace.resolve().unwrap_err().to_string();
+        assert!(error(RateLimit::rate(0).per(SECOND)).contains("rate of 0 per 1s: give at least 1"));
+        assert!(error(RateLimit::rate(1_000_000_000).per(SECOND)).contains("at most one per microsecond"));
+        assert!(error(RateLimit::rate(5).per(Duration::ZERO)).contains("1µs to 366 days"));
+        assert!(error(RateLimit::rate(5).per(SECOND).burst(0)).contains("burst 0"));
+        assert!(error(RateLimit::every(SECOND).burst(0)).contains("burst 0"));
+        assert!(error(RateLimit::every(Duration::ZERO)).contains("interval 0"));
+        assert!(error(RateLimit::default().burst(5)).contains("without a rate"));
         let nine =
-            (1..=9).fold(Pace::default(), |pace, n| pace.and(n).per(SECOND * n as u32).burst(n as u32));
+            (1..=9).fold(RateLimit::default(), |pace, n| pace.and(n).per(SECOND * n as u32).burst(n as u32));
         assert!(error(nine).contains("9 rates"));
     }
 }

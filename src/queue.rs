@@ -48,7 +48,7 @@ impl IntervalQueue {
 
     /// The settings in force, as last seen by this shard.
     pub fn settings(&self) -> Settings {
-        self.shard.line().contact.memory.settings()
+        self.shard.line().connection.memory.settings()
     }
 
     /// The settings that this shard was opened with, if the queue [kept](crate::OnExisting::Keep)
@@ -59,21 +59,21 @@ impl IntervalQueue {
 
     /// The interval in force, as last seen by this shard; with several rates, that of the fastest.
     pub fn interval(&self) -> Duration {
-        self.shard.line().contact.memory.interval().to_duration()
+        self.shard.line().connection.memory.interval().to_duration()
     }
 
     /// The rates in force, as last seen by this shard.
     pub fn rates(&self) -> Rates {
-        self.shard.line().contact.memory.meters.rates()
+        self.shard.line().connection.memory.meters.rates()
     }
 
     /// Maximum running jobs of all shards, as last seen by this shard. `None`: unlimited.
     pub fn max_running(&self) -> Option<u32> {
-        self.shard.line().contact.memory.max_running
+        self.shard.line().connection.memory.max_running
     }
 
     pub(crate) fn terms(&self, options: &JobOptions) -> Result<Terms, InvalidInput> {
-        let interval = self.shard.line().contact.memory.meters.longest();
+        let interval = self.shard.line().connection.memory.meters.longest();
         options.terms(interval, self.shard.host.now(), self.grace())
     }
 
@@ -95,9 +95,9 @@ impl IntervalQueue {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn quote(&self, options: &JobOptions) -> Result<Option<Duration>, Error> {
+    pub async fn estimate_wait(&self, options: &JobOptions) -> Result<Option<Duration>, Error> {
         let terms = self.terms(options)?;
-        self.shard.quote(&terms).await
+        self.shard.estimate_wait(&terms).await
     }
 
     /// Jobs of this shard that wait for their start.

@@ -20,7 +20,7 @@ use crate::{
     error::{Error, ErrorKind},
     host::timeout,
     line::JobId,
-    shard::{Accepted, Entry, Place, Running, Shard, Terms},
+    shard::{Accepted, Entry, Running, Shard, Terms, WithdrawGuard},
     telemetry::Outcome,
     turn,
     until::until,
@@ -126,7 +126,7 @@ struct BackingOff(Arc<Shard>);
 impl Drop for BackingOff {
     fn drop(&mut self) {
         self.0.line().backing_off -= 1;
-        self.0.settled.notify_waiters();
+        self.0.idle.notify_waiters();
         self.0.wake();
     }
 }
@@ -148,7 +148,7 @@ pub(crate) struct Plan {
 }
 
 pub(crate) async fn run<F, Fut, T, E>(
-    place: Place,
+    guard: WithdrawGuard,
     mut turn: oneshot::Receiver<Result<Running, Error>>,
     attempts: Arc<Attempts>,
     plan: Plan,
@@ -161,8 +161,8 @@ where
     E: Send,
 {
     let _ending = Ending(attempts.clone());
-    let shard = place.shard.clone();
-    let mut place = place;
+    let shard = guard.shard.clone();
+    let mut guard = guard;
     let mut delays = plan.policy.delays(shard.host.random());
     let mut number = 0;
     let mut last_error = None;
@@ -173,7 +173,7 @@ where
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
             Err(error) => return last_error.unwrap_or(Err(error)),
         };
-        place.disarm();
+        guard.disarm();
         let attempt = limited(shard.host.clone(), plan.limit, async { make().await });
         let (attempt, handle) = abortable(catch_panic(attempt));
         running.abort_with(handle);
@@ -214,12 +214,12 @@ where
         }
         let (start, next_turn) = turn::handover();
         let next = shard.enqueue(&plan.terms, start, Entry::Again).await;
-        let Ok(Accepted { place: next_place, .. }) = next else { return failed };
-        attempts.current.store(next_place.id, Ordering::Release);
+        let Ok(Accepted { guard: next_guard, .. }) = next else { return failed };
+        attempts.current.store(next_guard.id, Ordering::Release);
         if attempts.is_cancelled(&shard) {
             return failed;
         }
-        (place, turn, last_error) = (next_place, next_turn, Some(failed));
+        (guard, turn, last_error) = (next_guard, next_turn, Some(failed));
         drop(backing_off);
     }
 }

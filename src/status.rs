@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use interval_queue_contract::{Micros, QueueName, Settings, ShardId, Snapshot, Standing};
+use interval_queue_contract::{Micros, QueueName, Settings, ShardId, Snapshot, StartStatus};
 use serde::{Serialize, Serializer};
 
 /// The status of a queue, seen from one shard; made by
@@ -48,7 +48,7 @@ pub struct Status {
 
 /// Why the next start of a queue waits.
 ///
-/// In JSON, `kind` is `state_unreachable`, `gone`, or the kind of the [`Standing`].
+/// In JSON, `kind` is `state_unreachable`, `gone`, or the kind of the [`StartStatus`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -69,7 +69,7 @@ pub enum Reason {
     Gone,
     /// The queue is empty, paused, held, at its running limit, or waits for a ticket of some shard.
     #[serde(untagged)]
-    Standing(Standing),
+    Start(StartStatus),
 }
 
 fn micros<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -91,9 +91,9 @@ impl fmt::Display for Status {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Standing(standing) => standing.fmt(f),
+            Reason::Start(status) => status.fmt(f),
             Reason::StateUnreachable { since, error, alone } => {
-                write!(f, "state unreachable for {:.1} s: {error}", since.as_secs_f64())?;
+                write!(f, "store unreachable for {:.1} s: {error}", since.as_secs_f64())?;
                 alone.map_or(Ok(()), |pace| write!(f, "; running alone at one start every {pace:?}"))
             }
             Reason::Gone => f.write_str("the record is gone; the next job brings it back"),

@@ -22,7 +22,7 @@ use interval_queue_task_contract::TaskStore;
 
 use crate::Error;
 
-const KNOWN: &str = "memory:, file:PATH, dir:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
+const KNOWN_URLS: &str = "memory:, file:PATH, dir:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
                      redis+cluster://…, postgres://HOST/DATABASE";
 
 /// A store: the memory of this process, a file, a database or a server. A clone is the same store.
@@ -322,7 +322,7 @@ pub(crate) enum Address {
 
 impl Address {
     pub(crate) fn parse(url: &str) -> Result<Self, InvalidInput> {
-        let url = Url::parse(url, KNOWN)?;
+        let url = Url::parse(url, KNOWN_URLS)?;
         match feature_of(url.scheme()) {
             Some("") => memory(url),
             #[cfg(feature = "json-file")]
@@ -340,7 +340,7 @@ impl Address {
                 let text = format!("{scheme}: needs the feature \"{feature}\" of the crate interval-queue");
                 Err(InvalidInput::new(text))
             }
-            None => Err(url.unknown_scheme(KNOWN)),
+            None => Err(url.unknown_scheme(KNOWN_URLS)),
         }
     }
 }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crowd_of_sleepers_holds_few_descriptors_and_a_shard_at_rest_none() {
+    async fn many_sleepers_hold_few_descriptors_and_an_idle_shard_none() {
         let timers = Arc::new(Timers::default());
         let deadline = now() + MS * 60;
         let sleepers: Vec<_> = (0..500).map(|_| tokio::spawn(timers.clone().sleep_until(deadline))).collect();

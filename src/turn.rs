@@ -32,9 +32,9 @@ impl Turn {
 struct Handover(oneshot::Sender<Result<Running, Error>>);
 
 impl Start for Handover {
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
-        match self.0.send(Ok(place)) {
-            Err(Ok(place)) => Err(place),
+    fn start(self: Box<Self>, running: Running) -> Result<Option<AbortHandle>, Running> {
+        match self.0.send(Ok(running)) {
+            Err(Ok(running)) => Err(running),
             _ => Ok(None),
         }
     }
@@ -47,6 +47,6 @@ impl Start for Handover {
 
 /// A start that sends the running slot to the receiver.
 pub(crate) fn handover() -> (Box<dyn Start>, oneshot::Receiver<Result<Running, Error>>) {
-    let (sender, place) = oneshot::channel();
-    (Box::new(Handover(sender)), place)
+    let (sender, slot) = oneshot::channel();
+    (Box::new(Handover(sender)), slot)
 }

@@ -5,9 +5,9 @@ use std::pin::pin;
 use tokio::sync::Notify;
 
 /// Completes once `is_so` holds. Checks now and after each notification, and misses none.
-pub(crate) async fn until(told: &Notify, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(notify: &Notify, mut is_so: impl FnMut() -> bool) {
     loop {
-        let mut notified = pin!(told.notified());
+        let mut notified = pin!(notify.notified());
         notified.as_mut().enable();
         if is_so() {
             return;

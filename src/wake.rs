@@ -40,8 +40,8 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
 
 /// Whether jobs wait and the shard polls no time soon.
 fn is_wanted(line: &Line, now: Instant) -> bool {
-    let is_idle =
-        line.contact.memory.paused || line.contact.ask_at.is_some_and(|ask_at| ask_at > now + READ_INTERVAL);
+    let is_idle = line.connection.memory.paused
+        || line.connection.ask_at.is_some_and(|ask_at| ask_at > now + READ_INTERVAL);
     is_idle && !line.backlog.is_empty()
 }
 
@@ -60,7 +60,7 @@ impl Drop for Watching {
                 // The driver may have stopped because this task was watching. The next driver
                 // polls, and watches again.
                 line.orphaned = true;
-                line.contact.nudge(self.shard.host.now());
+                line.connection.request_now(self.shard.host.now());
             }
         }
     }
@@ -98,7 +98,7 @@ const SAFETY_READ_INTERVAL: Duration = Duration::from_secs(30);
 
 async fn wake_on_changes(shard: &Arc<Shard>) {
     let mut delays = None;
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         let error = match begin(&*shard.state, &shard.queue, &shard.host).await {
             Err(error) if error.kind() == StateErrorKind::Unsupported => {
@@ -107,33 +107,33 @@ async fn wake_on_changes(shard: &Arc<Shard>) {
             Err(error) => error,
             Ok(mut changes) => {
                 // Earlier changes are not notified.
-                look(shard).await;
+                wake_if_changed(shard).await;
                 loop {
                     match timeout(&shard.host, SAFETY_READ_INTERVAL, next(&mut changes)).await {
                         Some(Some(())) => {}
                         Some(None) => break,
                         None => {
-                            look(shard).await;
+                            wake_if_changed(shard).await;
                             continue;
                         }
                     }
-                    (delays, is_told) = (None, false);
+                    (delays, is_reported) = (None, false);
                     shard.start();
                     shard.host.sleep_until(shard.host.now() + MIN_WAKE_INTERVAL).await;
                 }
                 StateError::new(StateErrorKind::Unreachable, "the watching ended")
             }
         };
-        if !is_told {
+        if !is_reported {
             shard.telemetry.watch_failed(&error);
-            is_told = true;
+            is_reported = true;
         }
         let delay = delays
             .get_or_insert_with(|| retries(READ_INTERVAL, shard.host.random()))
             .next()
             .unwrap_or(READ_INTERVAL);
         shard.host.sleep_until(shard.host.now() + delay).await;
-        look(shard).await;
+        wake_if_changed(shard).await;
     }
 }
 
@@ -142,15 +142,15 @@ async fn poll_record(shard: &Arc<Shard>) {
         // Between 3/4 and 5/4 of `READ_INTERVAL`, so that waiting shards do not read at the same time.
         let quarters = shard.host.random() as f64 / u64::MAX as f64 * 2.0 + 3.0;
         shard.host.sleep_until(shard.host.now() + READ_INTERVAL.mul_f64(quarters / 4.0)).await;
-        look(shard).await;
+        wake_if_changed(shard).await;
     }
 }
 
 /// Wakes the driver if a setting changed for all shards. A failed read is only reported: without a
 /// change the shard needs no reply.
-async fn look(shard: &Arc<Shard>) {
+async fn wake_if_changed(shard: &Arc<Shard>) {
     match shard.command(Command::Read).await.and_then(Reply::read) {
-        Ok(Some(snapshot)) if snapshot.record.revision == shard.line().contact.memory.revision => {}
+        Ok(Some(snapshot)) if snapshot.record.revision == shard.line().connection.memory.revision => {}
         Ok(_) => shard.start(),
         Err(error) => shard.report(error),
     }
@@ -165,7 +165,7 @@ async fn begin(
     let begun = AssertUnwindSafe(async { state.changes(queue).await }).catch_unwind();
     match timeout(host, COMMAND_TIMEOUT, begun).await {
         Some(Ok(begun)) => begun,
-        Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked")),
+        Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the store's backend panicked")),
         None => Err(timed_out()),
     }
 }

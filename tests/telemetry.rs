@@ -143,7 +143,7 @@ async fn queue(interval: Duration) -> IntervalQueue {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_starts_cannot_be_spaced_it_is_told_once() {
+async fn unspaced_starts_are_logged_once() {
     capture();
     let open = || IntervalQueue::builder("test").space_by(SpaceBy::Starts);
     let far = open().rate(5).per(SECOND).burst(20).open(memory().1).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_turn_leaves_the_callers_span_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_says_how_a_job_ended() {
+async fn the_end_of_a_job_is_logged() {
     let queue = queue(ms(10)).await;
     queue.add(async { panic!("on purpose") }).await.unwrap().await.unwrap_err();
     let limited = JobOptions::new().timeout(ms(5));
@@ -249,7 +249,7 @@ async fn it_says_how_a_job_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_too_late_is_told_where_it_was_added() {
+async fn a_late_job_is_logged_where_it_was_added() {
     let queue = queue(ms(1_000)).await;
     queue.pause().await.unwrap();
     let options = JobOptions::new().start_within(ms(300)).priority(7);
@@ -270,7 +270,7 @@ async fn a_job_that_is_too_late_is_told_where_it_was_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_is_missed_is_told() {
+async fn a_missed_slot_is_logged() {
     capture();
     let (_, wire, queue) = far(ms(20)).await;
     let starts = Starts::new();
@@ -289,7 +289,7 @@ async fn a_slot_that_is_missed_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_nobody_wants_any_more_is_told() {
+async fn an_unwanted_slot_is_logged() {
     let queue = queue(ms(100)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     let next = queue.add(async {}).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_slot_that_nobody_wants_any_more_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_told_with_its_kind_and_its_end() {
+async fn an_outage_is_logged_with_its_kind_and_its_end() {
     capture();
     let (_, wire, queue) = far(ms(50)).await;
     wire.change(|faults| faults.outage = true);
@@ -320,7 +320,7 @@ async fn an_outage_is_told_with_its_kind_and_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_runs_alone_says_so_once_in_each_outage() {
+async fn a_shard_that_runs_alone_logs_it_once_per_outage() {
     capture();
     let wire = Faulty::new(memory().1);
     let alone = WhenStateIsLost::RunAlone { after: ms(2_000), shards: 3 };
@@ -347,7 +347,7 @@ async fn a_shard_that_runs_alone_says_so_once_in_each_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_tells_what_others_change_when_it_sees_it() {
+async fn a_shard_logs_changes_by_others_when_it_sees_them() {
     capture();
     let state = memory().1;
     let both = shards(2, &state, ms(100)).await;
@@ -410,7 +410,7 @@ fn a_parent_that_only_the_adding_thread_knows_is_no_harm() {
 
 #[cfg(feature = "http")]
 #[tokio::test(start_paused = true)]
-async fn a_value_of_a_response_that_cannot_be_taken_is_named_in_a_warning() {
+async fn an_unusable_value_of_a_response_is_named_in_a_warning() {
     use http::{HeaderMap, HeaderValue, StatusCode};
     let observer = interval_queue::http::Observer::new(queue(ms(10)).await);
     let warned = async |status: StatusCode, name: &'static str, value: &'static str| {
@@ -430,7 +430,7 @@ async fn a_value_of_a_response_that_cannot_be_taken_is_named_in_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_of_several_limits_has_one_span_in_which_all_its_queues_tell() {
+async fn a_job_of_several_limits_has_one_span_for_all_its_queues() {
     capture();
     let queues = [shard(&memory().1, ms(100)).await, shard(&memory().1, ms(10)).await];
     let limits = Limits::new(queues.clone()).unwrap();

@@ -61,7 +61,7 @@ impl Hand {
         let step = Step {
             want: u32::try_from(want).unwrap(),
             complete: std::mem::take(&mut self.held),
-            holding: (self.step.sequence == 1).then(Vec::new),
+            held: (self.step.sequence == 1).then(Vec::new),
             ..self.step.clone()
         };
         let Reply::Stepped(Stepped { leased, lost, more, .. }) = self.apply(Command::Step(step)).await else {

@@ -55,7 +55,7 @@ impl Listed {
         let tasks = self.tasks.as_ref().map_or("-".into(), Brief::counts);
         let standing = match (&self.tasks, &self.pace) {
             (Some(tasks), pace) if tasks.is_live() || pace.is_none() => tasks.facts(pace.as_ref()),
-            (_, Some(snapshot)) => snapshot.standing().to_string(),
+            (_, Some(snapshot)) => snapshot.start_status().to_string(),
             (_, None) => "-".into(),
         };
         [queue.to_string(), every, rate, tasks, standing]

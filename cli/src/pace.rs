@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind, value_parser,
 };
-use interval_queue::{Pace, Rates};
+use interval_queue::{RateLimit, Rates};
 
 use crate::{
     duration::{interval, positive},
@@ -14,11 +14,11 @@ use crate::{
 
 /// The rates that were given, in their order: `--burst` belongs to the rate before it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PaceArgs(Option<Pace>);
+pub(crate) struct PaceArgs(Option<RateLimit>);
 
 impl PaceArgs {
     /// Returns `None` if no rate was given.
-    pub(crate) fn pace(&self) -> Option<Pace> {
+    pub(crate) fn pace(&self) -> Option<RateLimit> {
         self.0.clone()
     }
 
@@ -125,8 +125,8 @@ impl FromArgMatches for PaceArgs {
             let pace = self.0.take();
             let is_rate = !matches!(said, Said::Burst(_));
             let pace = match (said, pace) {
-                (Said::Every(every), _) => Pace::every(every),
-                (Said::Rate(RateArg { count, per }), None) => Pace::rate(count).per(per),
+                (Said::Every(every), _) => RateLimit::every(every),
+                (Said::Rate(RateArg { count, per }), None) => RateLimit::rate(count).per(per),
                 (Said::Rate(RateArg { count, per }), Some(pace)) => pace.and(count).per(per),
                 (Said::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
                 (Said::Burst(burst), _) => {
@@ -138,7 +138,7 @@ impl FromArgMatches for PaceArgs {
             };
             (self.0, last_is_rate) = (Some(pace), is_rate);
         }
-        match self.0.as_ref().map(Pace::check) {
+        match self.0.as_ref().map(RateLimit::check) {
             Some(Err(error)) => Err(Error::raw(ErrorKind::ValueValidation, error.to_string())),
             _ => Ok(()),
         }
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(words: &str) -> Result<Option<Pace>, String> {
+    fn parse(words: &str) -> Result<Option<RateLimit>, String> {
         let words = ["test"].into_iter().chain(words.split_whitespace());
         let matches = PaceArgs::augment_args(Command::new("test")).try_get_matches_from(words);
         let args = matches.and_then(|matches| PaceArgs::from_arg_matches(&matches));
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn a_burst_belongs_to_the_rate_before_it() {
         assert_eq!(parse(""), Ok(None));
-        assert_eq!(parse("--every 200ms"), Ok(Some(Pace::every(Duration::from_millis(200)))));
-        let published = Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY);
+        assert_eq!(parse("--every 200ms"), Ok(Some(RateLimit::every(Duration::from_millis(200)))));
+        let published = RateLimit::rate(5).per(SECOND).burst(20).and(10_000).per(DAY);
         assert_eq!(parse("--rate 5/s --burst 20 --rate 10000/day"), Ok(Some(published)));
-        let other = Pace::rate(5).per(SECOND).and(10_000).per(DAY).burst(20);
+        let other = RateLimit::rate(5).per(SECOND).and(10_000).per(DAY).burst(20);
         assert_eq!(parse("--rate 5/s --rate 10000/day --burst 20"), Ok(Some(other)));
-        assert_eq!(parse("--rate 1/250ms"), Ok(Some(Pace::rate(1).per(Duration::from_millis(250)))));
+        assert_eq!(parse("--rate 1/250ms"), Ok(Some(RateLimit::rate(1).per(Duration::from_millis(250)))));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Shard {
             });
         self.pace.rates()?;
         if let Some(pace) = self.pace.pace() {
-            builder = builder.pace(pace);
+            builder = builder.rate_limit(pace);
         }
         if self.overrides {
             builder = builder.on_existing(OnExisting::Replace);
@@ -228,15 +228,15 @@ pub(crate) fn label(name: &str) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use interval_queue::{DAY, MemoryState, Pace, SECOND};
+    use interval_queue::{DAY, MemoryState, RateLimit, SECOND};
 
     use super::*;
 
     /// How many places there are before any start, after `starts` of them, and `later`.
-    async fn places(pace: Pace, starts: u32, later: Duration) -> [usize; 3] {
+    async fn places(pace: RateLimit, starts: u32, later: Duration) -> [usize; 3] {
         let contact = Contact::speaking("memory:", |_| {});
         let state = contact.watch(Arc::new(MemoryState::new()));
-        let queue = IntervalQueue::builder("api").pace(pace).open(state).await.unwrap();
+        let queue = IntervalQueue::builder("api").rate_limit(pace).open(state).await.unwrap();
         let at_first = places_ahead(&contact, 1);
         for _ in 0..starts {
             drop(queue.turn().await.unwrap());
@@ -249,10 +249,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn places_are_those_of_half_a_second_and_of_the_burst_that_is_there() {
         let second = Duration::from_secs(1);
-        assert_eq!(places(Pace::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
-        assert_eq!(places(Pace::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
-        assert_eq!(places(Pace::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
-        let exhausted = Pace::rate(5).per(SECOND).burst(20).and(100).per(DAY);
+        assert_eq!(places(RateLimit::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
+        assert_eq!(places(RateLimit::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
+        assert_eq!(places(RateLimit::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
+        let exhausted = RateLimit::rate(5).per(SECOND).burst(20).and(100).per(DAY);
         assert_eq!(places(exhausted, 10, second).await, [10, 1, 1]);
     }
 }

@@ -1,6 +1,6 @@
 //! `status`: how a queue stands and why nothing is starting, for a person or for a program.
 
-use interval_queue::{Micros, Presence, QueueName, Record, ShardId, Snapshot, Standing};
+use interval_queue::{Micros, Presence, QueueName, Record, ShardId, Snapshot, StartStatus};
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,7 +55,7 @@ fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
         named("queue", queue.as_str(), room),
         named("rate", &pace(&record.meters.rates()), room),
         named("starts", &starts, room),
-        named("next", &snapshot.standing().to_string(), room),
+        named("next", &snapshot.start_status().to_string(), room),
         named("tickets", &tickets, room),
         named("running", &running_now(snapshot), room),
     ];
@@ -112,7 +112,7 @@ pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&Br
 
 fn of_pace(queue: &QueueName, snapshot: &Snapshot) -> Value {
     let record = &snapshot.record;
-    let standing = snapshot.standing();
+    let standing = snapshot.start_status();
     let shards = in_order(record).into_iter().map(|(id, presence)| {
         json!({
             "id": id.as_str(),
@@ -148,13 +148,13 @@ fn of_pace(queue: &QueueName, snapshot: &Snapshot) -> Value {
     })
 }
 
-fn kind(standing: &Standing) -> &'static str {
+fn kind(standing: &StartStatus) -> &'static str {
     match standing {
-        Standing::Paused => "paused",
-        Standing::Held { .. } => "held",
-        Standing::Empty => "empty",
-        Standing::AtMaxRunning { .. } => "at_max_running",
-        Standing::Next { .. } => "next",
+        StartStatus::Paused => "paused",
+        StartStatus::Held { .. } => "held",
+        StartStatus::Empty => "empty",
+        StartStatus::AtMaxRunning { .. } => "at_max_running",
+        StartStatus::Next { .. } => "next",
         _ => "other",
     }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use fastrand::Rng;
-use interval_queue::{Late, Pace, SpaceBy};
+use interval_queue::{Late, RateLimit, SpaceBy};
 use interval_queue_contract::{Micros, Rate, Rates};
 
 use crate::{
@@ -269,10 +269,10 @@ impl Meters {
 }
 
 /// What a shard is told, so that the queue has these rates.
-pub(crate) fn pace(rates: &Rates) -> Pace {
-    rates
-        .iter()
-        .fold(Pace::default(), |pace, rate| pace.and(1).per(rate.interval.to_duration()).burst(rate.burst))
+pub(crate) fn pace(rates: &Rates) -> RateLimit {
+    rates.iter().fold(RateLimit::default(), |pace, rate| {
+        pace.and(1).per(rate.interval.to_duration()).burst(rate.burst)
+    })
 }
 
 /// What befalls the store, the network or a process; none: it is another kind of fault.

@@ -78,7 +78,7 @@ impl<'a> Scene<'a> {
         };
         let opens = process.clone();
         let builder = move || {
-            let builder = opens.queue(QUEUE).pace(pace(&rates)).lease(lease).late(shard.late);
+            let builder = opens.queue(QUEUE).rate_limit(pace(&rates)).lease(lease).late(shard.late);
             let builder = builder.space_by(shard.space_by).on_existing(OnExisting::Keep);
             if let Some(limit) = limit { builder.max_running(limit) } else { builder }
         };
@@ -114,7 +114,10 @@ impl<'a> Scene<'a> {
                 self.control(shard, move |queue| async move { drop(queue.hold(time).await) })
             }
             Event::SetRates { shard, rates } => {
-                self.control(shard, move |queue| async move { drop(queue.set_pace(pace(&rates)).await) });
+                self.control(
+                    shard,
+                    move |queue| async move { drop(queue.set_rate_limit(pace(&rates)).await) },
+                );
             }
             Event::Resume { shard } => self.resume(shard),
             _ => event.strike(world, process),

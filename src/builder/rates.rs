@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use super::Builder;
-use crate::pace::{Counted, Pace};
+use crate::pace::{Counted, RateLimit};
 
 impl Builder {
     /// The time between two starts, over all processes: 1 µs to 366 days, rounded up to whole
     /// microseconds. Replaces earlier rates. Default: the stored rate; opening fails if none is
     /// stored.
     pub fn interval(self, interval: Duration) -> Self {
-        self.pace(Pace::every(interval))
+        self.rate_limit(RateLimit::every(interval))
     }
 
     /// At most `count` starts in the time given to `per`, over all processes:
-    /// `.rate(5).per(SECOND).burst(20)`. Replaces earlier rates. See [`Pace`].
+    /// `.rate(5).per(SECOND).burst(20)`. Replaces earlier rates. See [`RateLimit`].
     pub fn rate(self, count: u64) -> Counted<Self> {
-        self.pace(Pace::default()).and(count)
+        self.rate_limit(RateLimit::default()).and(count)
     }
 
-    /// How many starts of the latest rate may come at once; see [`Pace::burst`].
+    /// How many starts of the latest rate may come at once; see [`RateLimit::burst`].
     pub fn burst(mut self, burst: u32) -> Self {
         self.pace = self.pace.burst(burst);
         self
@@ -34,8 +34,8 @@ impl Builder {
     }
 
     /// The rates of the queue. Replaces earlier rates.
-    pub fn pace(mut self, pace: impl Into<Pace>) -> Self {
-        self.pace = pace.into();
+    pub fn rate_limit(mut self, limit: impl Into<RateLimit>) -> Self {
+        self.pace = limit.into();
         self
     }
 }

@@ -12,10 +12,10 @@ pub(super) struct UnusableField {
 
 impl UnusableField {
     pub(super) fn new(field: &'static str, value: impl AsRef<[u8]>, problem: &'static str) -> Self {
-        const SHOWN: usize = 100;
+        const MAX_SHOWN_CHARS: usize = 100;
         let value = value.as_ref();
-        let shown = value[..value.len().min(SHOWN)].escape_ascii();
-        let rest = if value.len() > SHOWN { "…" } else { "" };
+        let shown = value[..value.len().min(MAX_SHOWN_CHARS)].escape_ascii();
+        let rest = if value.len() > MAX_SHOWN_CHARS { "…" } else { "" };
         Self { field, value: format!("\"{shown}{rest}\""), problem }
     }
 }

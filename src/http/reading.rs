@@ -121,7 +121,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_taken_as_it_is() {
+    fn clear_fields_are_taken_as_they_are() {
         for (status, lines, hold) in [
             (200, "server: x", None),
             (503, "server: x", None),
@@ -164,7 +164,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_named_and_bounded() {
+    fn doubtful_fields_are_named_and_bounded() {
         const NO_WAIT: &str = "is neither whole seconds nor a date";
         for (status, lines, hold, problem) in [
             (429, "retry-after: 31536000", Some(3600), "is longer than the cap"),

@@ -63,7 +63,7 @@ impl Stated {
             }
             (Some(_), _) => None,
             (None, _) => {
-                doubt("does not tell what is left");
+                doubt("is no count of what is left");
                 None
             }
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_taken_as_it_is() {
+    fn clear_fields_are_taken_as_they_are() {
         for (lines, wait) in [
             ("server: x", None),
             ("ratelimit: \"default\";r=0;t=30", Some(30)),
@@ -152,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_named() {
-        const WHAT_LEFT: &str = "does not tell what is left";
+    fn doubtful_fields_are_named() {
+        const WHAT_LEFT: &str = "is no count of what is left";
         const UNTIL_WHEN: &str = "has nothing left, but no whole seconds until it has";
         for (lines, wait, field, problem) in [
             ("ratelimit: r=0; ;;", None, RATE_LIMIT, "is no structured field"),

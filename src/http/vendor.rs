@@ -75,7 +75,7 @@ impl VendorLimit {
         };
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
         let Some(left) = number(text(&self.remaining)?) else {
-            doubt(&self.remaining, "does not tell what is left");
+            doubt(&self.remaining, "is no count of what is left");
             return None;
         };
         if left >= 1.0 {
@@ -87,7 +87,7 @@ impl VendorLimit {
             return Some(Duration::ZERO);
         };
         if wait.is_none() {
-            doubt(&self.reset, "has nothing left, but a reset in the past: is its kind what was told?");
+            doubt(&self.reset, "has nothing left, but a reset in the past: is its kind right?");
         }
         Some(wait.unwrap_or_default())
     }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_of_the_kind_that_was_told() {
+    fn a_reset_is_read_as_the_configured_kind() {
         for (kind, reset, millis) in [
             (Reset::InSeconds, "30", 30_000),
             (Reset::InSeconds, "1.5", 1_500),
@@ -151,15 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_named_and_holds_no_longer_than_the_floor() {
+    fn doubtful_fields_are_named_and_hold_for_the_floor_at_most() {
         for (kind, remaining, reset, wait, says) in [
-            (Reset::InSeconds, "many", "30", None, "x-ratelimit-remaining: many\", which does not tell"),
-            (Reset::InSeconds, "-1", "30", None, "which does not tell what is left"),
+            (Reset::InSeconds, "many", "30", None, "x-ratelimit-remaining: many\", which is no count"),
+            (Reset::InSeconds, "-1", "30", None, "which is no count of what is left"),
             (Reset::InSeconds, "0", "noon", Some(0), "x-ratelimit-reset: noon\", which has nothing left"),
             (Reset::InSeconds, "0", "1e9", Some(0), "no number until when"),
             (Reset::InSeconds, "0", "inf", Some(0), "no number until when"),
             // Seconds from now, read as an instant.
-            (Reset::AtSeconds, "0", "30", Some(0), "is its kind what was told?"),
+            (Reset::AtSeconds, "0", "30", Some(0), "is its kind right?"),
         ] {
             let (found, doubts) = read(kind, remaining, reset);
             assert_eq!(found, wait.map(Duration::from_secs), "{remaining} {reset}");

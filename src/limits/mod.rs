@@ -1,12 +1,12 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
-//! `plan.rs` decides the next move, `seat.rs` is the job's position in one queue, and
+//! `plan.rs` decides the next move, `member.rs` is the job's position in one queue, and
 //! `gathering.rs` carries the plan out. Behind a gate (`joint.rs` of the line) a job holds a ticket
 //! and requests no slot.
 
 mod gathering;
+mod member;
 mod plan;
-mod seat;
 
 use std::{future::Future, pin::pin, sync::Arc};
 
@@ -14,7 +14,7 @@ use futures::{channel::oneshot, future::abortable};
 use interval_queue_contract::{Command, InvalidInput, Reply};
 use tokio::sync::OnceCell;
 
-use self::{gathering::Gathering, seat::Seat};
+use self::{gathering::Gathering, member::Member};
 use crate::{
     IntervalQueue, JobOptions, Turn,
     error::{Error, ErrorKind},
@@ -78,7 +78,7 @@ pub struct Limits {
     queues: Arc<[IntervalQueue]>,
     weights: Option<Arc<[u32]>>,
     /// Set once queues of one name are known to differ.
-    told_apart: Arc<OnceCell<()>>,
+    names_checked: Arc<OnceCell<()>>,
 }
 
 impl Limits {
@@ -96,7 +96,7 @@ impl Limits {
             let text = format!("limits of {} queues: give 1 to {MAX_QUEUES}", queues.len());
             return Err(InvalidInput::new(text).into());
         }
-        let limits = Self { queues, weights: None, told_apart: Arc::default() };
+        let limits = Self { queues, weights: None, names_checked: Arc::default() };
         for (one, other) in limits.namesakes() {
             if Arc::ptr_eq(one, other) || Arc::ptr_eq(&one.state, &other.state) {
                 return Err(twice(one));
@@ -144,12 +144,12 @@ impl Limits {
     /// [`weighing`](Self::weighing) has set weights.
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turns, Error> {
         options.check_turn()?;
-        let places = self.gather(&options).await?;
-        let turn = |mut place: Running| {
-            place.begin_turn();
-            Turn(place)
+        let running = self.gather(&options).await?;
+        let turn = |mut running: Running| {
+            running.begin_turn();
+            Turn(running)
         };
-        Ok(Turns(places.into_iter().map(turn).collect()))
+        Ok(Turns(running.into_iter().map(turn).collect()))
     }
 
     /// Runs a job in its slots, as a task of its own, and returns its result.
@@ -181,17 +181,17 @@ impl Limits {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let mut places = self.gather(&options).await?;
+        let mut running = self.gather(&options).await?;
         let host = self.queues[0].shard.host.clone();
         let (job, handle) = abortable(catch_panic(limited(host.clone(), options.timeout, job)));
-        places.iter().for_each(|place| place.abort_with(handle.clone()));
+        running.iter().for_each(|run| run.abort_with(handle.clone()));
         let (sender, result) = oneshot::channel();
         host.spawn(Box::pin(async move {
-            let Some((first, others)) = places.split_first_mut() else { return };
-            let outcome = first.run_beside(others, pin!(Some(job))).await.and_then(|result| result);
-            let told = outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok);
-            places.iter_mut().for_each(|place| place.ended(told));
-            drop(places);
+            let Some((first, others)) = running.split_first_mut() else { return };
+            let outcome = first.run_with_others(others, pin!(Some(job))).await.and_then(|result| result);
+            let ended_as = outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok);
+            running.iter_mut().for_each(|run| run.ended(ended_as));
+            drop(running);
             let _ = sender.send(outcome);
         }));
         result.await.unwrap_or_else(|_| Err(Error::cancelled()))
@@ -207,19 +207,19 @@ impl Limits {
         let called = host.now();
         let origin = Origin::here(called);
         let gathered = async {
-            self.tell_apart().await?;
-            let mut seats = Vec::with_capacity(self.queues.len());
+            self.check_names().await?;
+            let mut members = Vec::with_capacity(self.queues.len());
             for (number, queue) in self.queues.iter().enumerate() {
                 let terms = queue.terms(&self.options_of(number, options))?;
-                seats.push(Seat::new(queue.clone(), terms.without_deadline(), origin.clone()));
+                members.push(Member::new(queue.clone(), terms.without_deadline(), origin.clone()));
             }
             // One order for all jobs avoids deadlock.
-            let mut order: Vec<_> = (0..seats.len()).collect();
-            order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
-            for seat in order {
-                seats[seat].take_room().await?;
+            let mut order: Vec<_> = (0..members.len()).collect();
+            order.sort_by_key(|&member| Arc::as_ptr(&self.queues[member].shard).addr());
+            for member in order {
+                members[member].take_permit().await?;
             }
-            Gathering::gather(seats, limit).await
+            Gathering::gather(members, limit).await
         };
         let gathered = Box::pin(gathered);
         let gathered = match limit {
@@ -256,16 +256,16 @@ impl Limits {
 
     /// Checks that queues of one name differ: a shard of one that has a ticket must not
     /// appear in the other's record.
-    async fn tell_apart(&self) -> Result<(), Error> {
-        self.told_apart
+    async fn check_names(&self) -> Result<(), Error> {
+        self.names_checked
             .get_or_try_init(|| async {
                 for (one, other) in self.namesakes() {
                     let queue = IntervalQueue { shard: one.clone() };
                     let terms = queue.terms(&JobOptions::new())?;
                     let origin = Origin::here(one.host.now());
-                    let mut seat = Seat::new(queue, terms, origin);
-                    seat.arrive(Gate::Closed, None)?;
-                    std::future::poll_fn(|context| seat.poll_change(context)).await?;
+                    let mut member = Member::new(queue, terms, origin);
+                    member.arrive(Gate::Closed, None)?;
+                    std::future::poll_fn(|context| member.poll_change(context)).await?;
                     let snapshot = other.command(Command::Read).await.and_then(Reply::read)?;
                     let id = one.line().identity.shard.clone();
                     if snapshot.is_some_and(|snapshot| snapshot.record.shards.contains_key(&id)) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A job's state in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SeatState {
+pub(super) enum MemberState {
     /// Not in the line.
     Absent,
     /// Has a ticket and requests no slot.
@@ -21,7 +21,7 @@ pub(super) enum SeatState {
 /// An estimate for a job in one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
-    pub(super) stand: SeatState,
+    pub(super) state: MemberState,
     /// Time until its slot; with a new ticket, if absent. `None`: unknown.
     pub(super) wait: Option<Duration>,
     /// From its slot to the next one.
@@ -58,7 +58,7 @@ const MIN_WAIT: Duration = Duration::from_millis(1);
 impl Estimate {
     /// Whether its slot is about to be granted.
     pub(super) fn is_imminent(&self) -> bool {
-        self.stand == SeatState::Open && self.wait.is_some_and(|wait| wait <= self.lead + MIN_WAIT * 2)
+        self.state == MemberState::Open && self.wait.is_some_and(|wait| wait <= self.lead + MIN_WAIT * 2)
     }
 
     /// Whether there is no line: a slot could come within the lead.
@@ -69,10 +69,10 @@ impl Estimate {
 
 /// The next move. `queues` has the slowest first; the slot of `suspect` did not come when due.
 pub(super) fn next(queues: &[Estimate], suspect: Option<usize>) -> Move {
-    let find = |stand| queues.iter().position(|queue| queue.stand == stand);
-    let open = find(SeatState::Open);
-    if find(SeatState::InHand).is_some() {
-        let missing = queues.iter().position(|queue| queue.stand != SeatState::InHand);
+    let find = |state| queues.iter().position(|queue| queue.state == state);
+    let open = find(MemberState::Open);
+    if find(MemberState::InHand).is_some() {
+        let missing = queues.iter().position(|queue| queue.state != MemberState::InHand);
         return missing.filter(|_| open.is_none()).map_or(Move::Wait(None), Move::Open);
     }
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
@@ -91,19 +91,19 @@ pub(super) fn next(queues: &[Estimate], suspect: Option<usize>) -> Move {
         return Move::Close(first);
     }
     let longest = queues.iter().filter_map(|queue| queue.wait).max().unwrap_or_default();
-    let mut look_again = if open.is_none() { ready } else { last_look(&queues[first]) };
-    for (number, queue) in queues.iter().enumerate().filter(|(_, queue)| queue.stand == SeatState::Absent) {
+    let mut reread_in = if open.is_none() { ready } else { last_check(&queues[first]) };
+    for (number, queue) in queues.iter().enumerate().filter(|(_, queue)| queue.state == MemberState::Absent) {
         let left = longest.saturating_sub(queue.wait.unwrap_or_default());
         if left <= queue.interval / 2 {
             if !queue.is_near() {
                 return Move::Take(number);
             }
         } else if left > REREAD_MIN.max(queue.interval * 2) || !queue.is_near() {
-            let look = (left / 2).max(left.min(MIN_REREAD_DELAY));
-            look_again = Some(look_again.map_or(look, |again| again.min(look)));
+            let delay = (left / 2).max(left.min(MIN_REREAD_DELAY));
+            reread_in = Some(reread_in.map_or(delay, |again| again.min(delay)));
         }
     }
-    Move::Wait(look_again)
+    Move::Wait(reread_in)
 }
 
 fn others(queues: &[Estimate], first: usize) -> impl Iterator<Item = &Estimate> {
@@ -117,8 +117,8 @@ fn keeps_waiting(open: &Estimate, queue: &Estimate) -> bool {
 }
 
 /// Time until the last check before the slot of `open` is granted. `None`: too late.
-fn last_look(open: &Estimate) -> Option<Duration> {
-    open.wait.and_then(|wait| wait.checked_sub(open.lead + MIN_WAIT)).filter(|look| !look.is_zero())
+fn last_check(open: &Estimate) -> Option<Duration> {
+    open.wait.and_then(|wait| wait.checked_sub(open.lead + MIN_WAIT)).filter(|delay| !delay.is_zero())
 }
 
 /// Time until no other queue would keep the slot of `first` waiting. `None`: now.
@@ -146,17 +146,17 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    fn queue(stand: SeatState, interval: u64, wait: Option<u64>) -> Estimate {
+    fn queue(state: MemberState, interval: u64, wait: Option<u64>) -> Estimate {
         let tolerance = ms(interval.max(10));
-        Estimate { stand, wait: wait.map(ms), interval: ms(interval), lead: ms(4), tolerance, sure: true }
+        Estimate { state, wait: wait.map(ms), interval: ms(interval), lead: ms(4), tolerance, sure: true }
     }
 
-    use SeatState::{Absent, Gated, InHand, Open};
+    use MemberState::{Absent, Gated, InHand, Open};
 
     #[test]
     fn idle_queues_are_opened_one_after_the_other_the_slowest_first() {
-        let slow = |stand| queue(stand, 100, Some(0));
-        let fast = |stand| queue(stand, 10, Some(0));
+        let slow = |state| queue(state, 100, Some(0));
+        let fast = |state| queue(state, 10, Some(0));
         assert_eq!(next(&[slow(Absent), fast(Absent)], None), Move::Open(0));
         assert_eq!(next(&[slow(Open), fast(Absent)], None), Move::Wait(None));
         assert_eq!(next(&[slow(InHand), fast(Absent)], None), Move::Open(1));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_shorter_line_is_taken_when_what_is_left_of_the_longest_is_as_long() {
+    fn a_shorter_line_is_joined_when_the_longest_has_as_long_left() {
         let slow = queue(Open, 100, Some(1000));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(200))], None), Move::Wait(Some(ms(400))));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(996))], None), Move::Take(1));
@@ -199,15 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn the_one_of_which_nobody_can_tell_when_it_goes_on_comes_first() {
-        let paused = |stand| queue(stand, 10, None);
+    fn a_queue_with_an_unknown_wait_is_opened_first() {
+        let paused = |state| queue(state, 10, None);
         assert_eq!(next(&[queue(Absent, 100, Some(0)), paused(Absent)], None), Move::Open(1));
         assert_eq!(next(&[queue(Gated, 100, Some(0)), paused(Open)], None), Move::Wait(None));
         assert_eq!(next(&[queue(Gated, 100, Some(0)), paused(InHand)], None), Move::Open(0));
     }
 
     #[test]
-    fn so_does_the_one_that_was_due_and_did_not_come() {
+    fn a_queue_whose_slot_was_due_and_did_not_come_is_opened_first() {
         let slow = queue(Gated, 100, Some(50));
         let full = |wait| Estimate { sure: false, ..queue(Gated, 10, Some(wait)) };
         assert_eq!(next(&[slow, full(3)], Some(1)), Move::Open(1));

@@ -23,7 +23,7 @@ impl IntervalQueues {
     /// The kept queues, sorted by key. Does not count as a use, but a queue is kept while
     /// its handle exists.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Arc<str>, IntervalQueue)> + use<> {
-        let mut kept = self.inner.inside().shelf.by_key();
+        let mut kept = self.inner.inside().cache.by_key();
         kept.sort_by(|(one, _), (other, _)| one.cmp(other));
         kept.into_iter()
     }

@@ -10,7 +10,7 @@ use std::{
 use futures::FutureExt;
 use interval_queue_contract::SharedState;
 
-use super::{IntervalQueues, Make, shelf::Bounds};
+use super::{IntervalQueues, Make, cache::Bounds};
 use crate::{Builder, error::Error, store::connect};
 
 impl IntervalQueues {

@@ -2,7 +2,7 @@
 
 mod all;
 mod builder;
-mod shelf;
+mod cache;
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use interval_queue_contract::SharedState;
 use tokio::task::unconstrained;
 
 pub use self::builder::QueuesBuilder;
-use self::shelf::{Bounds, QueueCache};
+use self::cache::{Bounds, QueueCache};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
 /// The settings for a key's queue.
@@ -74,7 +74,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Entries {
-    shelf: QueueCache,
+    cache: QueueCache,
     /// Pending openings, numbered. Only callers hold an opening: without callers it is dropped.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
@@ -126,7 +126,7 @@ impl IntervalQueues {
 
     /// The number of kept queues, busy and idle.
     pub fn len(&self) -> usize {
-        self.inner.inside().shelf.len()
+        self.inner.inside().cache.len()
     }
 
     /// Whether no queue is kept.
@@ -182,8 +182,8 @@ impl Inner {
                 return Err(Error::closed());
             }
             // Before the eviction, which must spare the requested queue.
-            let kept = inside.shelf.get(key, now);
-            let dropped = inside.shelf.evict(now, self.bounds);
+            let kept = inside.cache.get(key, now);
+            let dropped = inside.cache.evict(now, self.bounds);
             let found = match kept {
                 Some(queue) => Found::Kept(queue),
                 None => Found::Opening(self.opening(&mut inside, key)),
@@ -219,7 +219,7 @@ impl Inner {
     fn close(&self) -> Vec<IntervalQueue> {
         let mut inside = self.inside();
         inside.closed = true;
-        inside.shelf.all()
+        inside.cache.all()
     }
 }
 
@@ -232,7 +232,7 @@ async fn open(mark: Mark) -> Result<IntervalQueue, Arc<Error>> {
             drop(inside);
             return Err(Error::closed().into());
         }
-        inside.shelf.keep(key.clone(), queue.clone(), clock::now())
+        inside.cache.keep(key.clone(), queue.clone(), clock::now())
     };
     Ok(queue)
 }

@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// Maximum age of the record for an estimate.
-const MAX_QUOTE_AGE: Duration = Duration::from_millis(50);
+const MAX_ESTIMATE_AGE: Duration = Duration::from_millis(50);
 
 impl Shard {
-    /// Adds a job to the line once there is room. Dropping its `Place` withdraws it.
+    /// Adds a job to the line once a permit is free. Dropping its `WithdrawGuard` withdraws it.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -35,7 +35,7 @@ impl Shard {
         only(self.enqueue_all(terms, vec![start], entry).await?)
     }
 
-    /// As `enqueue`, if there is room now.
+    /// As `enqueue`, if permits are free now.
     pub(crate) fn try_enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -53,22 +53,22 @@ impl Shard {
         entry: Entry,
     ) -> Result<Vec<Accepted>, Error> {
         let called = self.host.now();
-        let room = if entry == Entry::Again { Ok(None) } else { self.room(starts.len(), terms).await };
+        let permits = if entry == Entry::Again { Ok(None) } else { self.acquire(starts.len(), terms).await };
         let count = starts.len();
-        let room = room.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
-        self.admit(terms, starts, entry, room, called)
+        let permits = permits.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
+        self.admit(terms, starts, entry, permits, called)
     }
 
-    /// As `enqueue_all`, if there is room now.
+    /// As `enqueue_all`, if permits are free now.
     pub(crate) fn try_enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
         starts: Vec<Box<dyn Start>>,
     ) -> Result<Vec<Accepted>, Error> {
         let (called, count) = (self.host.now(), starts.len());
-        let room = self.free_room(count);
-        let room = room.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
-        self.admit(terms, starts, Entry::New, room, called)
+        let permits = self.try_acquire(count);
+        let permits = permits.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
+        self.admit(terms, starts, Entry::New, permits, called)
     }
 
     fn admit(
@@ -76,13 +76,13 @@ impl Shard {
         terms: &Terms,
         starts: Vec<Box<dyn Start>>,
         entry: Entry,
-        mut room: Option<OwnedSemaphorePermit>,
+        mut permits: Option<OwnedSemaphorePermit>,
         called: Instant,
     ) -> Result<Vec<Accepted>, Error> {
         let origin = Origin::here(called);
         let jobs = starts.into_iter().map(|start| {
-            let room = room.as_mut().and_then(|room| room.split(1));
-            Waiting::new(terms.line, Job::new(start).in_room(room).from(origin.clone()))
+            let permit = permits.as_mut().and_then(|permits| permits.split(1));
+            Waiting::new(terms.line, Job::new(start).with_permit(permit).from(origin.clone()))
         });
         let jobs: Vec<_> = jobs.collect();
         let count = jobs.len();
@@ -94,8 +94,8 @@ impl Shard {
                 let mut line = self.line();
                 std::iter::from_fn(|| line.next_refused(now)).collect()
             };
-            for (late, quote) in late {
-                self.refuse_too_late(late, Some(quote), now);
+            for (late, estimate) in late {
+                self.refuse_too_late(late, Some(estimate), now);
             }
         }
         self.wake();
@@ -114,28 +114,28 @@ impl Shard {
         let arrive = |job| {
             let (caller, taken) = Caller::new();
             let gate = if let Entry::Joint(gate) = entry { Some(gate) } else { None };
-            Accepted { place: Place::new(self.clone(), line.arrive(job, caller, now, gate)), taken }
+            Accepted { guard: WithdrawGuard::new(self.clone(), line.arrive(job, caller, now, gate)), taken }
         };
         Ok(jobs.into_iter().map(arrive).collect())
     }
 
     /// Waits for permits. `None`: the line is unbounded.
-    pub(crate) async fn room(
+    pub(crate) async fn acquire(
         &self,
         jobs: usize,
         terms: &Terms,
     ) -> Result<Option<OwnedSemaphorePermit>, Error> {
-        match self.free_room(jobs) {
+        match self.try_acquire(jobs) {
             Err(error) if error.kind() == ErrorKind::Full => {}
             // The semaphore keeps the order of waiters.
-            room => return room,
+            permits => return permits,
         }
-        let Some(room) = &self.room else { return Ok(None) };
+        let Some(capacity) = &self.capacity else { return Ok(None) };
         let count = u32::try_from(jobs).unwrap_or(u32::MAX);
         tokio::select! {
             biased;
             () = terms.cancelled() => Err(Error::cancelled()),
-            permit = room.free.clone().acquire_many_owned(count) => {
+            permit = capacity.free.clone().acquire_many_owned(count) => {
                 permit.map(Some).map_err(|_| Error::closed())
             }
             () = sleep_until(&*self.host, terms.line.deadline) => Err(Error::started_too_late()),
@@ -143,48 +143,48 @@ impl Shard {
     }
 
     /// The permits, if free now.
-    fn free_room(&self, jobs: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
-        let Some(room) = &self.room else { return Ok(None) };
-        let count = u32::try_from(jobs).ok().filter(|_| jobs <= room.most).ok_or_else(|| {
-            let most = room.most;
+    fn try_acquire(&self, jobs: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let Some(capacity) = &self.capacity else { return Ok(None) };
+        let count = u32::try_from(jobs).ok().filter(|_| jobs <= capacity.most).ok_or_else(|| {
+            let most = capacity.most;
             InvalidInput::new(format!(
                 "{jobs} jobs at once, of which at most {most} may wait: add fewer at once"
             ))
         })?;
-        match room.free.clone().try_acquire_many_owned(count) {
+        match capacity.free.clone().try_acquire_many_owned(count) {
             Ok(permit) => Ok(Some(permit)),
-            Err(TryAcquireError::NoPermits) => Err(Error::full(room.most)),
+            Err(TryAcquireError::NoPermits) => Err(Error::full(capacity.most)),
             Err(TryAcquireError::Closed) => Err(Error::closed()),
         }
     }
 
     /// When a new joint job would start. `None`: unknown.
-    pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
+    pub(crate) async fn estimate_joint_start(&self, terms: &Terms) -> Option<Instant> {
         // No estimate if the read fails: the command that takes the ticket reports the error.
-        let seen = self.look(MAX_QUOTE_AGE).await.ok()??;
-        self.line().joint_quote(&seen, &terms.line, self.host.now())
+        let seen = self.recent_memory(MAX_ESTIMATE_AGE).await.ok()??;
+        self.line().estimate_joint_start(&seen, &terms.line, self.host.now())
     }
 
     /// Time until a new job would start. `None`: unknown.
-    pub(crate) async fn quote(&self, terms: &Terms) -> Result<Option<Duration>, Error> {
-        let seen = self.look(MAX_QUOTE_AGE).await?;
+    pub(crate) async fn estimate_wait(&self, terms: &Terms) -> Result<Option<Duration>, Error> {
+        let seen = self.recent_memory(MAX_ESTIMATE_AGE).await?;
         let now = self.host.now();
         let line = self.line();
         // The record was lost and will be restored from memory.
-        let quote = line.quote(&seen.unwrap_or(line.contact.memory), &terms.line, now);
-        Ok(quote.map(|start| start.saturating_duration_since(now)))
+        let estimate = line.estimate_start(&seen.unwrap_or(line.connection.memory), &terms.line, now);
+        Ok(estimate.map(|start| start.saturating_duration_since(now)))
     }
 
     /// The record, at most `fresh` old. `None`: lost by the store.
-    async fn look(&self, fresh: Duration) -> Result<Option<Memory>, StateError> {
+    async fn recent_memory(&self, fresh: Duration) -> Result<Option<Memory>, StateError> {
         let sent = self.host.now();
-        let known = self.line().known(sent, fresh);
-        if known.is_some() {
-            return Ok(known);
+        let recent = self.line().recent_memory(sent, fresh);
+        if recent.is_some() {
+            return Ok(recent);
         }
         let snapshot = self.command(Command::Read).await.and_then(Reply::read)?;
         let received = self.host.now();
-        Ok(snapshot.map(|snapshot| self.line().look(&snapshot, sent, received)))
+        Ok(snapshot.map(|snapshot| self.line().observe(&snapshot, sent, received)))
     }
 
     /// Counts refused jobs, if `error` is a refusal.
@@ -219,18 +219,18 @@ pub(crate) enum Entry {
 }
 
 pub(crate) struct Accepted {
-    pub(crate) place: Place,
+    pub(crate) guard: WithdrawGuard,
     pub(crate) taken: Arc<Taken>,
 }
 
 /// The position of a waiting job. Withdraws the job when dropped, unless disarmed.
-pub(crate) struct Place {
+pub(crate) struct WithdrawGuard {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
     armed: bool,
 }
 
-impl Place {
+impl WithdrawGuard {
     pub(crate) fn new(shard: Arc<Shard>, id: JobId) -> Self {
         Self { shard, id, armed: true }
     }
@@ -242,7 +242,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WithdrawGuard {
     fn drop(&mut self) {
         if self.armed
             && let Some(job) = self.shard.withdraw(self.id)

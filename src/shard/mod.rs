@@ -1,8 +1,8 @@
 //! A shard: its line under a lock, the wake-up of its driver, its running jobs.
 
 mod admission;
+mod capacity;
 mod group;
-mod room;
 mod running;
 mod shard_job;
 mod taken;
@@ -25,8 +25,8 @@ use tokio::sync::Notify;
 
 pub use self::group::JobGroup;
 pub(crate) use self::{
-    admission::{Accepted, Entry, Place},
-    room::Room,
+    admission::{Accepted, Entry, WithdrawGuard},
+    capacity::Capacity,
     running::Running,
     shard_job::{Arriving, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
     taken::{Caller, Taken},
@@ -63,7 +63,7 @@ pub(crate) struct Shard {
     /// The settings that it was opened with, if others were kept.
     pub(crate) overruled: Option<Settings>,
     /// `None`: unlimited.
-    pub(crate) room: Option<Room>,
+    pub(crate) capacity: Option<Capacity>,
     driver: Driver,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
@@ -75,7 +75,7 @@ pub(crate) struct Shard {
     /// Notified when the queue is found paused or its store lost.
     pub(crate) stopped: Notify,
     /// Notified when the shard may be idle.
-    pub(crate) settled: Notify,
+    pub(crate) idle: Notify,
     /// Notified at shutdown.
     pub(crate) ended: Notify,
     pub(crate) wake_ups: WakeUps,
@@ -96,7 +96,7 @@ impl Shard {
             state,
             on_error: None,
             overruled: None,
-            room: None,
+            capacity: None,
             driver,
             line: Mutex::new(line),
             lead: Mutex::default(),
@@ -104,7 +104,7 @@ impl Shard {
             woken: Notify::new(),
             answered: Notify::new(),
             stopped: Notify::new(),
-            settled: Notify::new(),
+            idle: Notify::new(),
             ended: Notify::new(),
             wake_ups: WakeUps::On,
             host,
@@ -151,7 +151,7 @@ impl Shard {
     pub(crate) fn start(self: &Arc<Self>) {
         let waits = {
             let mut line = self.line();
-            line.contact.nudge(self.host.now());
+            line.connection.request_now(self.host.now());
             !line.backlog.is_empty() || !line.running.is_empty()
         };
         if waits {
@@ -170,7 +170,7 @@ impl Shard {
     pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
         applied.await.unwrap_or_else(|_| {
-            Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked"))
+            Err(StateError::new(StateErrorKind::Unreachable, "the store's backend panicked"))
         })
     }
 
@@ -208,14 +208,14 @@ impl Shard {
     /// Changes a setting for all shards. A retry is harmless: each change is absolute, or the
     /// longer of two holds.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().contact.told();
+        let memory = self.line().connection.reported_memory();
         let (reply, _) = self.command_with_retries(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
     /// As `change` without retries, for a change that is useful only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().contact.told();
+        let memory = self.line().connection.reported_memory();
         let reply = self.command(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
@@ -233,13 +233,13 @@ impl Shard {
     /// Accepts no new job from now on, nor those that wait for a permit.
     pub(crate) fn close(&self) {
         self.line().closed = true;
-        if let Some(room) = &self.room {
-            room.free.close();
+        if let Some(capacity) = &self.capacity {
+            capacity.free.close();
         }
     }
 
-    pub(crate) async fn settle(&self) {
-        until(&self.settled, || {
+    pub(crate) async fn wait_idle(&self) {
+        until(&self.idle, || {
             let line = self.line();
             line.is_idle() && !line.driving
         })
@@ -269,7 +269,7 @@ impl Shard {
     pub(crate) fn notify_stopped(&self) {
         let stopped = {
             let line = self.line();
-            line.contact.memory.paused || line.contact.failing.is_some()
+            line.connection.memory.paused || line.connection.failing.is_some()
         };
         if stopped {
             self.stopped.notify_waiters();
@@ -289,28 +289,33 @@ impl Shard {
         }
     }
 
-    /// Refuses a job that would start at `quote`, or could not start in time.
-    pub(crate) fn refuse_too_late(&self, mut late: Withdrawn, quote: Option<Instant>, now: Instant) -> Error {
+    /// Refuses a job that would start at `estimate`, or could not start in time.
+    pub(crate) fn refuse_too_late(
+        &self,
+        mut late: Withdrawn,
+        estimate: Option<Instant>,
+        now: Instant,
+    ) -> Error {
         let origin = late.job.payload.take_origin();
         self.telemetry.give_up(late.job.weight, late.job.priority(), &origin, now);
         let deadline = late.job.deadline();
-        let error = quote.zip(deadline).map_or_else(Error::started_too_late, |(quote, deadline)| {
-            let too_late_by = quote.saturating_duration_since(deadline);
-            Error::estimated_too_late(quote.saturating_duration_since(now), too_late_by)
+        let error = estimate.zip(deadline).map_or_else(Error::started_too_late, |(estimate, deadline)| {
+            let too_late_by = estimate.saturating_duration_since(deadline);
+            Error::estimated_too_late(estimate.saturating_duration_since(now), too_late_by)
         });
         refuse(late, error.again());
         error
     }
 
     /// Also calls the hook: after `add` has returned, nobody may hold the job's handle.
-    pub(crate) fn give_up(&self, late: Withdrawn, quote: Option<Instant>, now: Instant) {
-        let error = self.refuse_too_late(late, quote, now);
+    pub(crate) fn give_up(&self, late: Withdrawn, estimate: Option<Instant>, now: Instant) {
+        let error = self.refuse_too_late(late, estimate, now);
         self.call_hook(|| error);
     }
 }
 
 pub(crate) fn timed_out() -> StateError {
-    let text = format!("the state did not answer within {COMMAND_TIMEOUT:?}");
+    let text = format!("the store did not reply within {COMMAND_TIMEOUT:?}");
     StateError::new(StateErrorKind::TimedOut, text)
 }
 

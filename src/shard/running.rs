@@ -37,7 +37,7 @@ impl Running {
     }
 
     /// Runs a joint job. This queue's span contains the starts in `others`.
-    pub(crate) async fn run_beside<T>(
+    pub(crate) async fn run_with_others<T>(
         &mut self,
         others: &mut [Running],
         job: Pin<&mut Option<Abortable<impl Future<Output = Result<T, Error>>>>>,
@@ -48,7 +48,7 @@ impl Running {
         let scope = Run::scope(self.run.as_deref());
         for Running { shard, ticket, run, .. } in others {
             if let Some(run) = run {
-                run.begin_beside(scope.clone(), &shard.telemetry, *ticket, shard.host.now());
+                run.begin_in_span(scope.clone(), &shard.telemetry, *ticket, shard.host.now());
             }
         }
         scope.run_to_end(job).await.unwrap_or_else(|_| Err(Error::cancelled()))
@@ -79,7 +79,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.shard.line().finish(self.id) {
-            self.shard.settled.notify_waiters();
+            self.shard.idle.notify_waiters();
             self.shard.wake();
         }
         // Last: subscribers are foreign code and may panic.

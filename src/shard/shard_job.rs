@@ -12,7 +12,7 @@ use crate::{
     telemetry::{Added, Origin, Traced},
 };
 
-pub(crate) type Line = line::Kept<Job, Caller, AbortHandle>;
+pub(crate) type Line = line::DrivenLine<Job, Caller, AbortHandle>;
 pub(crate) type Arriving = line::Arriving<Job, Caller>;
 pub(crate) type Starting = line::Starting<Job, Caller>;
 pub(crate) type Started = line::Started<AbortHandle>;
@@ -20,9 +20,9 @@ pub(crate) type Waiting = line::Waiting<Job>;
 pub(crate) type Withdrawn = line::Withdrawn<Job, Caller>;
 
 pub(crate) trait Start: Send {
-    /// Starts the job without blocking. Returns its abort handle, if any; `Err` gives the place
+    /// Starts the job without blocking. Returns its abort handle, if any; `Err` gives the slot
     /// back, as nobody wants the job any more.
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
+    fn start(self: Box<Self>, running: Running) -> Result<Option<AbortHandle>, Running>;
 
     /// Returns the error to the waiter of the result.
     fn refuse(self: Box<Self>, error: Error);
@@ -72,7 +72,7 @@ pub(crate) struct Job {
 #[derive(Default)]
 struct Rest {
     /// Its permit in a bounded line.
-    room: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
     traced: Option<Traced>,
 }
 
@@ -81,9 +81,9 @@ impl Job {
         Self { start, added: Added::default(), rest: None }
     }
 
-    pub(crate) fn in_room(mut self, room: Option<OwnedSemaphorePermit>) -> Self {
-        if room.is_some() {
-            self.rest.get_or_insert_default().room = room;
+    pub(crate) fn with_permit(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
+        if permit.is_some() {
+            self.rest.get_or_insert_default().permit = permit;
         }
         self
     }
@@ -99,7 +99,7 @@ impl Job {
 
     /// Releases the permit. Wakes a caller: never call it under the line's lock.
     pub(crate) fn release_permit(&mut self) {
-        drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
+        drop(self.rest.as_mut().and_then(|rest| rest.permit.take()));
     }
 
     /// Takes the origin; a second call lacks the trace.
@@ -113,7 +113,7 @@ pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
     job.payload.release_permit();
     if let Some(caller) = caller {
-        caller.tell(Err(error.again()));
+        caller.notify(Err(error.again()));
     }
     job.payload.start.refuse(error);
 }

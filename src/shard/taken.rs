@@ -13,22 +13,22 @@ use crate::{error::Error, until::until};
 /// A job's ticket, or why it gets none.
 #[derive(Default)]
 pub(crate) struct Taken {
-    told: OnceLock<Result<Ticket, Box<Error>>>,
+    result: OnceLock<Result<Ticket, Box<Error>>>,
     woken: Notify,
 }
 
 impl Taken {
-    pub(crate) fn is_told(&self) -> bool {
-        self.told.get().is_some()
+    pub(crate) fn is_known(&self) -> bool {
+        self.result.get().is_some()
     }
 
-    pub(crate) async fn told(&self) {
-        until(&self.woken, || self.is_told()).await;
+    pub(crate) async fn known(&self) {
+        until(&self.woken, || self.is_known()).await;
     }
 
     pub(crate) async fn wait(&self) -> Result<Ticket, Error> {
-        self.told().await;
-        match self.told.get() {
+        self.known().await;
+        match self.result.get() {
             Some(Ok(ticket)) => Ok(*ticket),
             Some(Err(error)) => Err(error.again()),
             None => Err(Error::cancelled()),
@@ -37,13 +37,13 @@ impl Taken {
 
     /// The error, if it is known that the job gets no ticket.
     pub(crate) fn refused(&self) -> Option<Error> {
-        self.told.get()?.as_ref().err().map(|error| error.again())
+        self.result.get()?.as_ref().err().map(|error| error.again())
     }
 }
 
 impl fmt::Debug for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Taken").field(&self.told.get()).finish()
+        f.debug_tuple("Taken").field(&self.result.get()).finish()
     }
 }
 
@@ -57,14 +57,14 @@ impl Caller {
         (Self(taken.clone()), taken)
     }
 
-    pub(crate) fn tell(self, ticket: Result<Ticket, Error>) {
-        let _ = self.0.told.set(ticket.map_err(Box::new));
+    pub(crate) fn notify(self, ticket: Result<Ticket, Error>) {
+        let _ = self.0.result.set(ticket.map_err(Box::new));
     }
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        let _ = self.0.told.set(Err(Error::cancelled().into()));
+        let _ = self.0.result.set(Err(Error::cancelled().into()));
         self.0.woken.notify_waiters();
     }
 }

@@ -7,13 +7,13 @@ use interval_queue_contract::StateError;
 
 #[cfg(feature = "tower")]
 use super::us;
-use super::{Telemetry, event::tell, name};
+use super::{Telemetry, event::emit, name};
 
 impl Telemetry {
     pub(crate) fn watch_failed(&self, error: &StateError) {
-        tell!(
+        emit!(
             self, WARN, "watch.failed",
-            "cannot watch the paused queue: until that works again this shard looks every few seconds",
+            "cannot watch the paused queue: until that works again this shard polls every few seconds",
             kind = name::kind(error.kind()), error = %error
         );
     }
@@ -21,18 +21,18 @@ impl Telemetry {
     /// A paced service was polled too late and waits for another slot.
     #[cfg(feature = "tower")]
     pub(crate) fn slot_stale(&self, age: Duration) {
-        tell!(self, DEBUG, "slot.stale", "a slot was seen too late: takes another one", age_us = us(age));
+        emit!(self, DEBUG, "slot.stale", "a slot was seen too late: takes another one", age_us = us(age));
     }
 
     #[cfg(feature = "http")]
     pub(crate) fn response_held(&self, hold: Duration) {
-        tell!(self, INFO, "response.held", "a response asks to wait", hold_us = us(hold));
+        emit!(self, INFO, "response.held", "a response asks to wait", hold_us = us(hold));
     }
 
     /// The store did not accept the hold.
     #[cfg(feature = "http")]
     pub(crate) fn response_not_held(&self, hold: Duration, error: &crate::Error) {
-        tell!(
+        emit!(
             self, WARN, "response.not_held", "a response asks to wait, but the queue could not be held",
             hold_us = us(hold), error = %error
         );
@@ -46,7 +46,7 @@ impl Telemetry {
         hold: Option<Duration>,
         doubt: &impl std::fmt::Display,
     ) {
-        tell!(
+        emit!(
             self, WARN if hold.is_some(), else DEBUG, "response.doubtful", "{doubt}",
             status, hold_us = hold.map(us)
         );

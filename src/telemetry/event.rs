@@ -2,21 +2,21 @@
 
 /// Logs an event: telemetry, level, name, text, fields. Levels are static; choose between two with
 /// `LEVEL if condition, else LEVEL`.
-macro_rules! tell {
-    ($told:expr, $level:ident if $condition:expr, else $other:ident, $($rest:tt)+) => {
-        if $condition { tell!($told, $level, $($rest)+) } else { tell!($told, $other, $($rest)+) }
+macro_rules! emit {
+    ($telemetry:expr, $level:ident if $condition:expr, else $other:ident, $($rest:tt)+) => {
+        if $condition { emit!($telemetry, $level, $($rest)+) } else { emit!($telemetry, $other, $($rest)+) }
     };
-    ($told:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
+    ($telemetry:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
         tracing::event!(
             name: $name,
             target: $crate::telemetry::TARGET,
             tracing::Level::$level,
-            queue = %$told.queue,
-            shard = %$told.shard,
+            queue = %$telemetry.queue,
+            shard = %$telemetry.shard,
             $($($field)+,)?
             $text
         )
     };
 }
 
-pub(super) use tell;
+pub(super) use emit;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::Ticket;
 
-use super::{Origin, Outcome, Scope, TARGET, Telemetry, event::tell, is_observed, scope, us};
+use super::{Origin, Outcome, Scope, TARGET, Telemetry, event::emit, is_observed, scope, us};
 use crate::line::{LostBecause, LostSlot};
 
 /// Telemetry of a job that has its slot.
@@ -35,7 +35,13 @@ impl Run {
         })
     }
 
-    pub(crate) fn begin_job(&mut self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
+    pub(crate) fn begin_job(
+        &mut self,
+        telemetry: &Telemetry,
+        ticket: Ticket,
+        attempt: Option<u32>,
+        now: Instant,
+    ) {
         let (waited, late) = self.delays(now);
         let parent = std::mem::replace(&mut self.parent, Scope::none());
         let span = parent.child(|parent| {
@@ -43,8 +49,8 @@ impl Run {
                 target: TARGET,
                 parent: parent,
                 "job",
-                queue = %told.queue,
-                shard = %told.shard,
+                queue = %telemetry.queue,
+                shard = %telemetry.shard,
                 ticket = number(ticket),
                 weight = self.weight,
                 priority = self.priority,
@@ -53,7 +59,7 @@ impl Run {
                 late_us = late.map(us),
             )
         });
-        span.run(|| self.log_start(told, ticket, attempt, now));
+        span.run(|| self.log_start(telemetry, ticket, attempt, now));
         // The outcome, unless the job ends by itself.
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
@@ -64,19 +70,26 @@ impl Run {
     }
 
     /// Begins in the caller's span.
-    pub(crate) fn begin_turn(&mut self, told: &Telemetry, ticket: Ticket, now: Instant) {
-        self.begin_in(Scope::none(), Outcome::Ok, told, ticket, now);
+    pub(crate) fn begin_turn(&mut self, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
+        self.begin_in(Scope::none(), Outcome::Ok, telemetry, ticket, now);
     }
 
     /// Begins a joint job in a further queue, in the `span` of its first one.
-    pub(crate) fn begin_beside(&mut self, span: Scope, told: &Telemetry, ticket: Ticket, now: Instant) {
-        self.begin_in(span, Outcome::Cancelled, told, ticket, now);
+    pub(crate) fn begin_in_span(&mut self, span: Scope, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
+        self.begin_in(span, Outcome::Cancelled, telemetry, ticket, now);
     }
 
     /// Begins in `span`, or the caller's if empty. `outcome` applies unless `ended` is called.
-    fn begin_in(&mut self, span: Scope, outcome: Outcome, told: &Telemetry, ticket: Ticket, now: Instant) {
+    fn begin_in(
+        &mut self,
+        span: Scope,
+        outcome: Outcome,
+        telemetry: &Telemetry,
+        ticket: Ticket,
+        now: Instant,
+    ) {
         self.parent = Scope::none();
-        span.run(|| self.log_start(told, ticket, None, now));
+        span.run(|| self.log_start(telemetry, ticket, None, now));
         self.begun = Some(Begun { at: now, span, outcome });
     }
 
@@ -87,25 +100,25 @@ impl Run {
     }
 
     /// Ends the run. If it has not begun, its slot is lost.
-    pub(crate) fn over(self, told: &Telemetry, ticket: Ticket, now: Instant) {
+    pub(crate) fn over(self, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
         match self.begun {
             Some(Begun { at, span, outcome }) => {
                 let ran = now.saturating_duration_since(at);
-                told.meter.finished(outcome, ran);
-                span.run(|| log_end(told, ticket, outcome, ran));
+                telemetry.meter.finished(outcome, ran);
+                span.run(|| log_end(telemetry, ticket, outcome, ran));
             }
             None if self.slot.is_some() => {
-                told.slot_lost(&LostSlot { ticket, because: LostBecause::Unwanted });
+                telemetry.slot_lost(&LostSlot { ticket, because: LostBecause::Unwanted });
             }
             None => {}
         }
     }
 
-    fn log_start(&self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
+    fn log_start(&self, telemetry: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
         let (waited, late) = self.delays(now);
-        told.meter.started(waited, late);
-        tell!(
-            told,
+        telemetry.meter.started(waited, late);
+        emit!(
+            telemetry,
             DEBUG,
             "job.started",
             "the job starts",
@@ -125,9 +138,9 @@ impl Run {
     }
 }
 
-fn log_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
-    tell!(
-        told, WARN if matches!(outcome, Outcome::Panicked | Outcome::TimedOut), else DEBUG, "job.finished",
+fn log_end(telemetry: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
+    emit!(
+        telemetry, WARN if matches!(outcome, Outcome::Panicked | Outcome::TimedOut), else DEBUG, "job.finished",
         "the job has ended",
         ticket = number(ticket), outcome = outcome.name(), ran_us = us(ran)
     );

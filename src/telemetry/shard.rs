@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Memory, Micros, QueueName, Rate, Settings, ShardId, StateError};
 
-use super::{MetricsLabel, Origin, Refused, event::tell, meter::Meter, name, run::number, us};
+use super::{MetricsLabel, Origin, Refused, event::emit, meter::Meter, name, run::number, us};
 use crate::line::{LostBecause, LostSlot, Share};
 
 pub(crate) struct Telemetry {
@@ -30,7 +30,7 @@ impl Telemetry {
     /// For `jobs` that were added together, or one waiting job.
     pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>, jobs: usize) {
         self.meter.refused(Refused::TooLate, jobs);
-        tell!(
+        emit!(
             self,
             INFO,
             "job.too_late",
@@ -43,7 +43,7 @@ impl Telemetry {
 
     pub(super) fn slot_lost(&self, lost: &LostSlot) {
         self.meter.slot_lost(lost.because);
-        tell!(
+        emit!(
             self, INFO if lost.because == LostBecause::LateStart, else DEBUG, "slot.lost",
             "nothing starts in a slot that was granted",
             ticket = number(lost.ticket), reason = lost.because.name()
@@ -51,33 +51,33 @@ impl Telemetry {
     }
 
     pub(crate) fn state_failed(&self, error: &StateError) {
-        tell!(
-            self, WARN, "state.failed", "the state did not answer",
+        emit!(
+            self, WARN, "state.failed", "the store did not reply",
             kind = name::kind(error.kind()), error = %error
         );
     }
 
     pub(crate) fn state_answers(&self, outage: Duration) {
-        tell!(self, INFO, "state.answers", "the state answers again", outage_us = us(outage));
+        emit!(self, INFO, "state.answers", "the store replies again", outage_us = us(outage));
     }
 
     pub(crate) fn runs_alone(&self, share: Share) {
-        tell!(
+        emit!(
             self,
             WARN,
             "shard.alone",
-            "the state is lost: this shard runs alone, at its share of the rate",
+            "the store is lost: this shard runs alone, at its share of the rate",
             shards = share.shards,
             pace_us = us(share.pace)
         );
     }
 
     pub(crate) fn unspaced(&self, interval: Micros, lead: Micros) {
-        tell!(
+        emit!(
             self,
             WARN,
             "starts.unspaced",
-            "starts cannot keep the interval: there are bursts, or the state is too far away",
+            "starts cannot keep the interval: there are bursts, or the store is too far away",
             interval_us = interval.get(),
             lead_us = lead.get()
         );
@@ -86,7 +86,7 @@ impl Telemetry {
     /// `None`: the shard never ran alone.
     pub(crate) fn rejoined(&self, settling: Option<Duration>) {
         let Some(settling) = settling else { return };
-        tell!(
+        emit!(
             self,
             INFO,
             "shard.rejoined",
@@ -96,7 +96,7 @@ impl Telemetry {
     }
 
     pub(crate) fn replaced(&self, before: Settings, now: Settings) {
-        tell!(
+        emit!(
             self,
             WARN,
             "queue.replaced",
@@ -109,7 +109,7 @@ impl Telemetry {
     }
 
     pub(crate) fn implied(&self, rate: Rate, by: Rate) {
-        tell!(
+        emit!(
             self,
             WARN,
             "queue.implied",
@@ -121,7 +121,7 @@ impl Telemetry {
 
     /// Stored settings that differ from the requested ones were kept.
     pub(crate) fn kept(&self, asked: Settings, kept: Settings) {
-        tell!(
+        emit!(
             self,
             WARN,
             "queue.kept",
@@ -136,7 +136,7 @@ impl Telemetry {
     /// Logs changes of settings, pauses and holds.
     pub(super) fn rules_seen(&self, before: Option<Memory>, now: Memory) {
         if let Some(before) = before.filter(|before| before.settings() != now.settings()) {
-            tell!(
+            emit!(
                 self,
                 INFO,
                 "queue.settings",
@@ -148,15 +148,15 @@ impl Telemetry {
             );
         }
         match (before.is_some_and(|before| before.paused), now.paused) {
-            (false, true) => tell!(self, INFO, "queue.paused", "the queue is paused"),
-            (true, false) => tell!(self, INFO, "queue.resumed", "the queue is resumed"),
+            (false, true) => emit!(self, INFO, "queue.paused", "the queue is paused"),
+            (true, false) => emit!(self, INFO, "queue.resumed", "the queue is resumed"),
             _ => {}
         }
         if now.held_until > now.at && before.is_none_or(|before| before.held_until != now.held_until) {
             let hold = now.held_until - now.at;
             // Joint jobs hold a queue this briefly.
             let short = hold < Micros::from_millis(100);
-            tell!(self, DEBUG if short, else INFO, "queue.held", "the queue is held", hold_us = hold.get());
+            emit!(self, DEBUG if short, else INFO, "queue.held", "the queue is held", hold_us = hold.get());
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use interval_queue::{Counted, Host, MaxRunning, Micros, OnExisting, Pace, QueueName, SharedState, Store};
+use interval_queue::{
+    Counted, Host, MaxRunning, Micros, OnExisting, QueueName, RateLimit, SharedState, Store,
+};
 use interval_queue_task_contract::{
     Change, Command, Keep, Policy, Reply, Settings, SettingsChange, TaskStore,
 };
@@ -15,10 +17,10 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// Default of [`Builder::patience`].
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Default of [`Builder::timeout`].
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
-const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(9 * 60);
 
 /// Settings for opening a queue, made by [`TaskQueue::builder`] and checked by
 /// [`connect`](Builder::connect) or [`open`](Builder::open). The queue's settings are stored and
@@ -28,12 +30,12 @@ const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
 #[must_use]
 pub struct Builder {
     name: String,
-    pace: Option<Pace>,
+    pace: Option<RateLimit>,
     settings: SettingsChange,
     keep: [Option<Duration>; 3],
     keep_most: [Option<Option<u32>>; 3],
     on_existing: OnExisting,
-    patience: Duration,
+    timeout: Duration,
     host: Option<Arc<dyn Host>>,
 }
 
@@ -47,7 +49,7 @@ impl TaskQueue {
             keep: [None; 3],
             keep_most: [None; 3],
             on_existing: OnExisting::Keep,
-            patience: PATIENCE,
+            timeout: DEFAULT_TIMEOUT,
             host: None,
         }
     }
@@ -56,19 +58,19 @@ impl TaskQueue {
 impl Builder {
     /// Time between two starts over all processes: 1 µs to 366 days. It is the rate of the
     /// [interval queue](interval_queue::IntervalQueue) of the same name and store. Default: tasks
-    /// start as soon as a worker has capacity. [`TaskQueue::set_pace`] changes it live.
+    /// start as soon as a worker has capacity. [`TaskQueue::set_rate_limit`] changes it live.
     pub fn interval(self, interval: Duration) -> Self {
-        self.pace(Pace::every(interval))
+        self.rate_limit(RateLimit::every(interval))
     }
 
     /// At most `count` starts over all processes in the time given with `per`:
-    /// `.rate(5).per(SECOND).burst(20)`. See [`Pace`].
+    /// `.rate(5).per(SECOND).burst(20)`. See [`RateLimit`].
     pub fn rate(mut self, count: u64) -> Counted<Self> {
         self.pace = None;
         self.and(count)
     }
 
-    /// Starts of the last rate that may come at once; see [`Pace::burst`].
+    /// Starts of the last rate that may come at once; see [`RateLimit::burst`].
     pub fn burst(mut self, burst: u32) -> Self {
         self.pace = Some(self.pace.unwrap_or_default().burst(burst));
         self
@@ -82,9 +84,9 @@ impl Builder {
         })
     }
 
-    /// Sets the whole rate limit: `.pace(Pace::rate(5).per(SECOND).burst(20))`.
-    pub fn pace(mut self, pace: impl Into<Pace>) -> Self {
-        self.pace = Some(pace.into());
+    /// Sets the whole rate limit: `.rate_limit(RateLimit::rate(5).per(SECOND).burst(20))`.
+    pub fn rate_limit(mut self, limit: impl Into<RateLimit>) -> Self {
+        self.pace = Some(limit.into());
         self
     }
 
@@ -173,8 +175,8 @@ impl Builder {
 
     /// How long a call retries if the store does not answer, at most nine minutes. Default: 30 s.
     /// Workers retry forever.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -218,15 +220,15 @@ impl Builder {
         pace: Arc<dyn SharedState>,
     ) -> Result<TaskQueue, Error> {
         let name = QueueName::new(self.name.clone())?;
-        if self.patience > MAX_PATIENCE {
-            let text = format!("patience {:?} is out of range: give at most {MAX_PATIENCE:?}", self.patience);
+        if self.timeout > MAX_TIMEOUT {
+            let text = format!("timeout {:?} is out of range: give at most {MAX_TIMEOUT:?}", self.timeout);
             return Err(Error::invalid(text));
         }
-        self.pace.as_ref().map_or(Ok(()), Pace::check)?;
+        self.pace.as_ref().map_or(Ok(()), RateLimit::check)?;
         let telemetry = Telemetry::new(name.clone());
         let host = self.host.clone().unwrap_or_else(|| Arc::new(Tokio));
         let rate = Rate::new(name.clone(), pace, self.host.take());
-        let shared = Shared::new(name, tasks, rate, host, telemetry, self.patience);
+        let shared = Shared::new(name, tasks, rate, host, telemetry, self.timeout);
         let mut queue = TaskQueue { shared: Arc::new(shared), overruled: None };
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);

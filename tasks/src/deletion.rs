@@ -7,7 +7,7 @@ use crate::{TaskQueue, error::Error};
 
 impl TaskQueue {
     /// Deletes the queue's tasks with payloads and results, its schedules, pauses and settings. The
-    /// rate stays: see [`remove_pace`](Self::remove_pace).
+    /// rate stays: see [`remove_rate_limit`](Self::remove_rate_limit).
     ///
     /// It pauses the queue, cancels live tasks, purges all and restores default settings. Tasks
     /// added meanwhile may or may not be deleted. As for all purged tasks, ids stay for at least 20

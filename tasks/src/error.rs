@@ -28,7 +28,7 @@ pub enum ErrorKind {
     /// The stored value has another type than requested.
     Mismatch,
     /// The rate limit of the queue failed.
-    Pace,
+    RateLimit,
 }
 
 /// Error of a call. `Display` is one line; `source` is the cause.
@@ -43,7 +43,7 @@ pub struct Error {
 enum Cause {
     Nothing,
     State(StateError),
-    Pace(interval_queue::Error),
+    RateLimit(interval_queue::Error),
     Json(serde_json::Error),
 }
 
@@ -99,7 +99,7 @@ impl Error {
     pub fn state(&self) -> Option<&StateError> {
         match &self.cause {
             Cause::State(state) => Some(state),
-            Cause::Pace(error) => error.state(),
+            Cause::RateLimit(error) => error.state(),
             _ => None,
         }
     }
@@ -122,7 +122,7 @@ impl std::error::Error for Error {
         match &self.cause {
             Cause::Nothing => None,
             Cause::State(state) => state.source(),
-            Cause::Pace(error) => error.source(),
+            Cause::RateLimit(error) => error.source(),
             Cause::Json(error) => Some(error),
         }
     }
@@ -151,9 +151,9 @@ impl From<interval_queue::Error> for Error {
     fn from(error: interval_queue::Error) -> Self {
         let kind = match error.kind() {
             interval_queue::ErrorKind::Invalid => ErrorKind::Invalid,
-            _ => ErrorKind::Pace,
+            _ => ErrorKind::RateLimit,
         };
         let message = error.to_string();
-        Self { cause: Cause::Pace(error), ..Self::new(kind, message) }
+        Self { cause: Cause::RateLimit(error), ..Self::new(kind, message) }
     }
 }

@@ -53,7 +53,7 @@
 //!   [`max_attempts`](Task::max_attempts) failures the task has failed and stays for inspection.
 //! - **Order.** The most urgent ready task starts first, ties in the order of adding.
 //! - **Rate.** Starts on all hosts keep the [interval](Builder::interval) exactly. The task for a
-//!   slot is chosen just before it. [Set](TaskQueue::set_pace) or remove the rate at any time.
+//!   slot is chosen just before it. [Set](TaskQueue::set_rate_limit) or remove the rate at any time.
 //! - **Schedules.** Each due time of a [schedule](Schedule) makes exactly one task, whichever
 //!   worker polls first.
 //! - **Limits** on [all tasks](Builder::max_running) and on one [key](Task::key) count leases, so
@@ -68,17 +68,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;
-mod adding;
+mod add;
 mod builder;
 mod control;
 mod deletion;
 mod error;
 mod failures;
 mod flow;
-mod following;
+mod follower;
 mod host;
-mod looking;
 mod pace;
+mod queries;
 mod queue;
 mod rate;
 mod schedule;
@@ -90,14 +90,14 @@ mod totals;
 mod transfer;
 mod worker;
 
-pub use adding::AddStream;
+pub use add::AddStream;
 pub use builder::Builder;
 pub use control::Touched;
 pub use error::{Error, ErrorKind};
 pub use failures::{Failure, Failures};
 pub use flow::{AddedFlow, Flow, FlowId, FlowProgress, name_in_flow};
-pub use following::Follower;
-pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, Pace, SECOND, Store, connect};
+pub use follower::Follower;
+pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, RateLimit, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
     Add, Added, Completed, Completion, Corrected, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep,

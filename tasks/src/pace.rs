@@ -1,6 +1,6 @@
 //! The rate of a queue: read, set and removed while workers run.
 
-use interval_queue::{IntervalQueue, OnExisting, Pace};
+use interval_queue::{IntervalQueue, OnExisting, RateLimit};
 
 use crate::{TaskQueue, error::Error};
 
@@ -10,9 +10,9 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace).
-    pub async fn pace(&self) -> Result<Option<IntervalQueue>, Error> {
-        self.shared.rate.look(&*self.shared.host).await
+    /// [`Store`](crate::ErrorKind::Store) and [`RateLimit`](crate::ErrorKind::RateLimit).
+    pub async fn rate_limit(&self) -> Result<Option<IntervalQueue>, Error> {
+        self.shared.rate.refresh(&*self.shared.host).await
     }
 
     /// Sets the queue's rate for all workers, from their next start on.
@@ -21,12 +21,12 @@ impl TaskQueue {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), interval_queue_tasks::Error> {
     /// # use std::time::Duration;
-    /// # use interval_queue_tasks::{Pace, TaskQueue};
+    /// # use interval_queue_tasks::{RateLimit, TaskQueue};
     /// # let queue = TaskQueue::builder("mails").connect("memory:").await?;
-    /// queue.set_pace(Pace::every(Duration::from_millis(100))).await?;
-    /// assert!(queue.pace().await?.is_some());
-    /// queue.remove_pace().await?;
-    /// assert!(queue.pace().await?.is_none());
+    /// queue.set_rate_limit(RateLimit::every(Duration::from_millis(100))).await?;
+    /// assert!(queue.rate_limit().await?.is_some());
+    /// queue.remove_rate_limit().await?;
+    /// assert!(queue.rate_limit().await?.is_none());
     /// # Ok(())
     /// # }
     /// ```
@@ -34,10 +34,10 @@ impl TaskQueue {
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid rate.
-    /// [`Store`](crate::ErrorKind::Store) and [`Pace`](crate::ErrorKind::Pace): it may have been
-    /// set.
-    pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
-        if let Some(queue) = self.shared.rate.open(Some(pace.into()), OnExisting::Replace).await? {
+    /// [`Store`](crate::ErrorKind::Store) and [`RateLimit`](crate::ErrorKind::RateLimit): it may have
+    /// been set.
+    pub async fn set_rate_limit(&self, limit: impl Into<RateLimit>) -> Result<(), Error> {
+        if let Some(queue) = self.shared.rate.open(Some(limit.into()), OnExisting::Replace).await? {
             queue.start();
         }
         Ok(())
@@ -48,7 +48,7 @@ impl TaskQueue {
     /// # Errors
     ///
     /// [`Store`](crate::ErrorKind::Store): it may have been removed.
-    pub async fn remove_pace(&self) -> Result<(), Error> {
+    pub async fn remove_rate_limit(&self) -> Result<(), Error> {
         self.shared.rate.remove(&*self.shared.host).await
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) telemetry: Telemetry,
     /// Notified when the store has answered a local worker's completions.
     pub(crate) completed: Notify,
-    patience: Duration,
+    timeout: Duration,
     settings: Mutex<Settings>,
     /// Number of tasks added here; see `Shared::sequence`.
     sequence: AtomicU32,
@@ -79,7 +79,7 @@ impl Shared {
         rate: Rate,
         host: Arc<dyn Host>,
         telemetry: Telemetry,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         Self {
             name,
@@ -88,7 +88,7 @@ impl Shared {
             host,
             telemetry,
             completed: Notify::new(),
-            patience,
+            timeout,
             settings: Mutex::default(),
             sequence: AtomicU32::new(0),
         }
@@ -122,20 +122,20 @@ impl Shared {
             Some(Ok(reply)) => reply,
             Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the store panicked")),
             None => {
-                let text = format!("the store did not answer within {COMMAND_TIMEOUT:?}");
+                let text = format!("the store did not reply within {COMMAND_TIMEOUT:?}");
                 Err(StateError::new(StateErrorKind::TimedOut, text))
             }
         };
         reply.inspect_err(|error| self.telemetry.store_error(error))
     }
 
-    /// As `command`, with retries until `patience` has passed. Errors name the call as `what`.
+    /// As `command`, with retries until `timeout` has passed. Errors name the call as `what`.
     pub(crate) async fn command_with_retries(&self, what: &str, command: Command) -> Result<Reply, Error> {
-        self.repeat(what, || command.clone()).await
+        self.retry(what, || command.clone()).await
     }
 
     /// As `command_with_retries`, but makes the command anew for each try: an `Add` contains its age.
-    pub(crate) async fn repeat(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
+    pub(crate) async fn retry(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
         let mut command = make();
         command.check()?;
         let began = self.host.now();
@@ -150,7 +150,7 @@ impl Shared {
             may_have_happened |= !error.has_no_effect();
             let delay = delays.next().unwrap_or(MAX_DELAY);
             let passed = self.host.now().saturating_duration_since(began);
-            if passed + delay > self.patience {
+            if passed + delay > self.timeout {
                 return Err(match may_have_happened {
                     true => Error::unanswered(what, passed, error),
                     false => Error::not_happened(what, passed, error),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use interval_queue::{
-    Host, IntervalQueue, OnExisting, Pace, QueueName, SharedState, StateError, StateErrorKind,
+    Host, IntervalQueue, OnExisting, QueueName, RateLimit, SharedState, StateError, StateErrorKind,
     contract::{Change, Command, Deletion, Memory, Reply},
 };
 use interval_queue_worker::COMMAND_TIMEOUT;
@@ -43,15 +43,15 @@ impl Rate {
     }
 
     /// The rate as last read.
-    pub(crate) fn known(&self) -> Option<IntervalQueue> {
+    pub(crate) fn current(&self) -> Option<IntervalQueue> {
         self.opened().queue.clone()
     }
 
     /// The stored rate: one read, and a command that opens a record new to this process.
-    pub(crate) async fn look(&self, clock: &dyn Host) -> Result<Option<IntervalQueue>, Error> {
+    pub(crate) async fn refresh(&self, clock: &dyn Host) -> Result<Option<IntervalQueue>, Error> {
         let changes = self.opened().changes;
         if self.is_stored(clock).await? {
-            return match self.known() {
+            return match self.current() {
                 Some(queue) => Ok(Some(queue)),
                 None => self.open(None, OnExisting::Keep).await,
             };
@@ -79,14 +79,14 @@ impl Rate {
     /// Opens the record, or makes it if `pace` is set. `None`: there is no record.
     pub(crate) async fn open(
         &self,
-        pace: Option<Pace>,
+        pace: Option<RateLimit>,
         on_existing: OnExisting,
     ) -> Result<Option<IntervalQueue>, Error> {
         let has_pace = pace.is_some();
         let mut builder =
             IntervalQueue::builder(self.name.as_str()).on_existing(on_existing).brings_back(false);
         if let Some(pace) = pace {
-            builder = builder.pace(pace);
+            builder = builder.rate_limit(pace);
         }
         if let Some(host) = self.host.clone() {
             builder = builder.host(host);
@@ -119,13 +119,13 @@ impl Rate {
             }
             Err(error) => return Err(error.into()),
         }
-        self.look(clock).await.map(drop)
+        self.refresh(clock).await.map(drop)
     }
 }
 
 fn timed_out() -> Result<Reply, StateError> {
     Err(StateError::new(
         StateErrorKind::TimedOut,
-        format!("the store did not answer within {COMMAND_TIMEOUT:?}"),
+        format!("the store did not reply within {COMMAND_TIMEOUT:?}"),
     ))
 }

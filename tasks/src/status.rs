@@ -1,6 +1,6 @@
 //! Whether a queue's tasks start and, if not, why. All views use `QueueStatus::of`.
 
-use interval_queue::{Micros, Snapshot, Standing};
+use interval_queue::{Micros, Snapshot, StartStatus};
 use interval_queue_task_contract::{Counted, Key, Kind, Overview, State};
 
 /// States in which a worker can take a task unless a [`Condition`] prevents it.
@@ -91,7 +91,7 @@ pub enum Condition {
     /// Tasks wait for the next slot of the rate limit.
     Pace {
         /// Status of the rate limit.
-        standing: Standing,
+        status: StartStatus,
     },
     /// Nothing blocks: a worker with capacity takes the next task.
     Next,
@@ -296,7 +296,7 @@ impl Facts<'_> {
         }
         let ready = self.in_state(State::Ready);
         match self.pace {
-            Some(pace) if ready > 0 => return Condition::Pace { standing: pace.standing() },
+            Some(pace) if ready > 0 => return Condition::Pace { status: pace.start_status() },
             _ => {}
         }
         match (ready + self.in_state(State::Added), self.lost()) {
@@ -461,7 +461,7 @@ mod tests {
         let waits = overview(vec![now("a", State::Ready, 1)]);
         let of = |overview: &Overview, pace: &Snapshot| QueueStatus::of(overview, Some(pace)).condition;
         let free = pace(|_| {});
-        assert_eq!(of(&waits, &free), Condition::Pace { standing: Standing::Empty });
+        assert_eq!(of(&waits, &free), Condition::Pace { status: StartStatus::Empty });
         assert_eq!(of(&waits, &pace(|record| record.paused = true)), Condition::PacePaused);
         let held = pace(|record| record.held_until = Micros::new(53));
         assert_eq!(of(&waits, &held), Condition::PaceHeld { left: Micros::new(3) });

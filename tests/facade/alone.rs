@@ -330,7 +330,7 @@ async fn no_job_starts_twice_when_replies_are_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_paused_or_held_starts_nothing() {
+async fn a_paused_or_held_shard_starts_nothing_alone() {
     let (_, queue, wire, starts) = one_of(1).await;
     queue.pause().await.unwrap();
     let paused = queue.add(starts.job(0)).await.unwrap();
@@ -495,7 +495,7 @@ async fn a_tick_is_answered_while_the_shard_settles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_failure_says_nothing_about_now() {
+async fn an_old_failure_does_not_count() {
     let (_, queue, wire, starts) = one_of(1).await;
     cut_off([&wire]);
     queue.add(starts.job(0)).await.unwrap().await.unwrap();
@@ -527,7 +527,7 @@ impl SharedState for Refusing {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_idle_asks_before_it_goes_on_alone() {
+async fn an_idle_shard_tries_the_store_before_it_runs_alone() {
     let (_, state) = memory();
     let (queue, wire) = shard(&state, 1).await;
     let (other, _) = shard(&state, 1).await;

@@ -36,7 +36,7 @@ async fn takes(url: &str, ticket: usize) {
 }
 
 #[tokio::test]
-async fn what_is_unknown_is_named_with_what_is_known() {
+async fn unknown_parameters_are_named_with_the_known_ones() {
     let missing = tempfile::tempdir().unwrap();
     let file = format!("file:{}/pace.json", missing.path().display());
     for (url, says) in [
@@ -71,7 +71,7 @@ async fn what_is_unknown_is_named_with_what_is_known() {
 
 #[cfg(feature = "redis")]
 #[tokio::test]
-async fn what_is_unknown_of_redis_is_named() {
+async fn unknown_parameters_of_redis_are_named() {
     for (url, says) in [
         ("redis://127.0.0.1/?prefix=a&colour=red", "\"colour\""),
         ("redis://127.0.0.1?timeout=2", "timeout=2"),
@@ -87,7 +87,7 @@ async fn what_is_unknown_of_redis_is_named() {
 
 #[cfg(feature = "directory")]
 #[tokio::test]
-async fn what_is_unknown_of_a_directory_is_named() {
+async fn unknown_parameters_of_a_directory_are_named() {
     let missing = tempfile::tempdir().unwrap();
     let jobs = format!("dir:{}/missing/jobs", missing.path().display());
     is_invalid("dir:", "dir:PATH").await;
@@ -102,7 +102,7 @@ async fn what_is_unknown_of_a_directory_is_named() {
 
 #[cfg(feature = "sqlite")]
 #[tokio::test]
-async fn what_is_unknown_of_sqlite_is_named() {
+async fn unknown_parameters_of_sqlite_are_named() {
     let missing = tempfile::tempdir().unwrap();
     let file = format!("sqlite:{}/pace.db", missing.path().display());
     for (url, says) in [
@@ -132,7 +132,7 @@ async fn what_is_unknown_of_sqlite_is_named() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn what_is_unknown_of_postgres_is_named_without_a_password() {
+async fn unknown_parameters_of_postgres_are_named_without_a_password() {
     for (url, says) in [
         ("postgres:jobs", "use postgres://HOST/DATABASE"),
         ("postgresql:jobs", "use postgresql://HOST/DATABASE"),
@@ -167,7 +167,7 @@ async fn what_is_unknown_of_postgres_is_named_without_a_password() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn what_is_named_as_known_is_known_to_the_client() {
+async fn parameters_named_as_known_are_accepted() {
     let ours = "schema=pace&connections=2&timeout=500ms&durability=relaxed";
     let theirs = "application_name=a&channel_binding=disable&connect_timeout=1&keepalives=1&keepalives_idle=1&\
                   keepalives_interval=1&keepalives_retries=1&load_balance_hosts=disable&options=-c%20x=y&sslmode=disable&\

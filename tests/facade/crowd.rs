@@ -33,7 +33,7 @@ fn worked() -> Duration {
 }
 
 #[tokio::test]
-async fn ten_times_the_jobs_in_one_future_take_about_ten_times_as_long() {
+async fn ten_times_the_jobs_take_about_ten_times_as_long() {
     takes(100).await;
     // The least of a few, as caches are shared.
     let mut few = Duration::MAX;
@@ -47,7 +47,7 @@ async fn ten_times_the_jobs_in_one_future_take_about_ten_times_as_long() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn three_thousand_queues_that_ask_in_one_instant_are_served_over_one_connection() {
+async fn three_thousand_queues_at_once_share_one_connection() {
     let server = RedisServer::start();
     // However busy the machine is. That few of them are under way at once is a test of the backend.
     let builder = RedisStore::builder(server.url()).unwrap().timeout(Duration::from_secs(60));

@@ -11,7 +11,7 @@ use interval_queue::{ErrorKind, IntervalQueue, Reason, StateErrorKind};
 use crate::common::{Starts, add_in_turn, all_done, far, ms, spawned, wired};
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_stops_starts_is_told_and_heals() {
+async fn an_outage_stops_starts_is_reported_and_heals() {
     let (state, wire) = wired();
     let told = Arc::new(AtomicUsize::new(0));
     let hook = {

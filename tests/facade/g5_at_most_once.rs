@@ -50,7 +50,7 @@ async fn a_lost_reply_costs_a_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
+async fn a_grant_much_too_late_is_given_up_and_requested_again() {
     let (state, wire, queue) = far(ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;

@@ -1,7 +1,7 @@
 //! G8: pause, hold and new settings act on all shards from any shard.
 
 use interval_queue::{
-    IntervalQueue, MAX_LEAD, MaxRunning, Micros, OnExisting, Rates, Reason, Standing, StateErrorKind,
+    IntervalQueue, MAX_LEAD, MaxRunning, Micros, OnExisting, Rates, Reason, StartStatus, StateErrorKind,
 };
 
 use crate::common::{add_in_turn, all_done, begun, memory, ms, one, queue, shards};
@@ -16,7 +16,7 @@ async fn a_pause_stops_every_shard_and_a_resume_starts_every_one() {
     let started = starts.all().len();
     tokio::time::sleep(ms(2_000)).await;
     assert_eq!(starts.all().len(), started);
-    assert!(matches!(shards[2].status().await.reason, Reason::Standing(Standing::Paused)));
+    assert!(matches!(shards[2].status().await.reason, Reason::Start(StartStatus::Paused)));
 
     shards[1].resume().await.unwrap();
     tokio::time::timeout(ms(60 * 20), all_done(handles)).await.expect("all go on, without a tick");
@@ -32,7 +32,7 @@ async fn a_hold_keeps_everybody_from_starting_until_it_ends() {
     let before = starts.all().len();
     tokio::time::sleep(ms(2_900)).await;
     assert!(starts.all().len() <= before + 1);
-    assert!(matches!(shards[0].status().await.reason, Reason::Standing(Standing::Held { .. })));
+    assert!(matches!(shards[0].status().await.reason, Reason::Start(StartStatus::Held { .. })));
     all_done(handles).await;
     let resumed = starts.all()[before + 1].at;
     assert!(resumed >= ms(3_219) && resumed < ms(3_400), "{resumed:?}");
@@ -76,7 +76,7 @@ async fn the_running_limit_can_be_changed_while_jobs_run() {
     tokio::time::sleep(ms(250)).await;
     assert_eq!(shards[0].running() + shards[1].running(), 1);
     let reason = shards[1].status().await.reason;
-    assert!(matches!(reason, Reason::Standing(Standing::AtMaxRunning { running: 1, limit: 1 })), "{reason}");
+    assert!(matches!(reason, Reason::Start(StartStatus::AtMaxRunning { running: 1, limit: 1 })), "{reason}");
     shards[1].set_max_running(MaxRunning::Unlimited).await.unwrap();
     tokio::time::sleep(ms(200)).await;
     assert!(shards[0].running() + shards[1].running() >= 4);
@@ -84,7 +84,7 @@ async fn the_running_limit_can_be_changed_while_jobs_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stored_is_kept_unless_told_otherwise() {
+async fn stored_settings_are_kept_by_default() {
     let (memory, state) = memory();
     let open = |interval, on_existing| {
         IntervalQueue::builder("test").interval(ms(interval)).on_existing(on_existing).open(state.clone())

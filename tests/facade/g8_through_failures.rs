@@ -75,7 +75,7 @@ async fn every_call_ends_while_the_state_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_pass_is_told_at_once() {
+async fn a_lasting_error_is_returned_at_once() {
     let state = Faulty::new(MemoryState::new());
     let queue = open(state.clone(), ms(20)).await;
     let (called, before) = (Instant::now(), state.counts().total());

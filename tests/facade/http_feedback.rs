@@ -71,7 +71,7 @@ async fn the_hold_is_in_force_when_the_response_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_asks_for_nothing_passes_at_once() {
+async fn a_response_without_a_request_to_wait_passes_at_once() {
     let (_, wire) = wired();
     let shard = open(wire.clone(), ms(10)).await;
     wire.change(|faults| faults.delay_before = ms(500));
@@ -161,7 +161,7 @@ async fn responses_are_observed_without_a_layer_and_within_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_queue_can_hold_is_held_as_long_as_one_can() {
+async fn a_hold_beyond_the_maximum_is_shortened_to_it() {
     const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
     let (hour, endless) = (SECOND * 3600, Duration::MAX);
     for (floor, cap, retry_after, hold) in [
@@ -205,7 +205,7 @@ async fn responses_of_other_types_are_read_with_a_function() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_the_service_hold_if_they_were_told_and_the_longest_counts() {
+async fn configured_fields_hold_and_the_longest_counts() {
     let fields = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "20"), ("x-tokens-left", "0")];
     let tokens = VendorLimit::new(
         HeaderName::from_static("x-tokens-left"),

@@ -12,7 +12,7 @@ use crate::common::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
+async fn a_handle_has_the_result_and_the_position() {
     let queue = one(ms(100)).await;
     let first = queue.add(async { "first" }).await.unwrap();
     let second = queue.add(async { "second" }).await.unwrap();

@@ -90,7 +90,7 @@ async fn each_queue_has_its_own_weight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_queue_twice_is_refused() {
+async fn a_queue_given_twice_is_rejected() {
     let state = MemoryState::new();
     let one = open("one", &state, ms(10)).await;
     let again = open("one", &state, ms(10)).await;
@@ -124,7 +124,7 @@ async fn a_queue_that_closes_ends_the_job_and_frees_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stops_waiting_leaves_no_place_behind() {
+async fn a_caller_that_stops_waiting_leaves_no_ticket() {
     for seed in 0..10 {
         let mut random = Random(seed);
         let places = [Crew::new("a", ms(50), 2).await, Crew::new("b", ms(10), 2).await];

@@ -122,7 +122,7 @@ async fn a_shard_that_dies_with_joint_jobs_costs_a_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_that_run_for_long_keep_joint_ones_waiting_but_not_for_ever() {
+async fn long_jobs_delay_joint_ones_but_not_forever() {
     for seed in 0..5 {
         let mut random = Random(seed);
         let states = [MemoryState::new(), MemoryState::new()];

@@ -109,7 +109,7 @@ async fn opposite_orders_block_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_customer_is_the_bottleneck_no_slot_of_the_others_is_wasted() {
+async fn a_bottleneck_wastes_no_slot_of_the_other_queues() {
     let (customer, all) = (Crew::new("customer", ms(1000), 1).await, Crew::new("all", ms(10), 4).await);
     keep_busy(&all, &[1, 2], 50).await;
     let limits = limits(&[&customer, &all], 0);
@@ -219,7 +219,7 @@ async fn a_joint_job_costs_few_commands_more_than_a_single_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_of_joint_jobs_keeps_the_pace_however_long_answers_take() {
+async fn joint_jobs_keep_the_rate_however_long_replies_take() {
     for trip in [0, 1, 5, 20, 100] {
         let (a, b) = (Crew::at("a", ms(100), 2, ms(trip)).await, Crew::at("b", ms(20), 2, ms(trip)).await);
         let jobs = (0..100).map(|job| {
@@ -246,7 +246,7 @@ async fn a_line_of_joint_jobs_keeps_the_pace_however_long_answers_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_that_weigh_differently_in_two_queues_waste_little_of_either() {
+async fn jobs_of_different_weights_waste_little_of_either_queue() {
     for shards in [1_u32, 2, 4] {
         let state = MemoryState::new();
         let open = |name, interval| IntervalQueue::builder(name).interval(interval).open(state.clone());

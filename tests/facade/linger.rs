@@ -83,7 +83,7 @@ async fn a_job_with_nothing_in_front_of_it_never_waits_for_its_ticket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_ticket_longer_than_the_linger() {
+async fn no_job_waits_for_a_ticket_longer_than_the_linger() {
     for (interval, linger) in [(ms(60), ms(50)), (ms(60), ms(200)), (ms(10), Duration::ZERO), (ms(10), ms(7))]
     {
         let queue = builder(interval).linger(linger).open(MemoryState::new()).await.unwrap();

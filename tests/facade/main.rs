@@ -14,7 +14,7 @@ mod common;
 mod places;
 mod wire;
 
-mod add;
+mod add_tests;
 mod alone;
 mod cancellation;
 mod connect;
@@ -30,16 +30,17 @@ mod g7_quiet;
 mod g8_control;
 mod g8_through_failures;
 mod g9_loss;
-mod housekeeping_tests;
 #[cfg(feature = "http")]
 mod http_feedback;
 mod jobs;
+mod late_binding_tests;
 mod limits;
 mod limits_failure;
 mod limits_pace;
 #[cfg(feature = "metrics")]
 mod limits_seen;
 mod linger;
+mod maintenance_tests;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "metrics")]
@@ -47,10 +48,8 @@ mod monitoring;
 mod options;
 mod original;
 mod packages;
-mod pull_tests;
 mod queues;
 mod queues_all;
-mod quotes;
 mod races;
 mod rates_tests;
 mod rooms;
@@ -58,4 +57,5 @@ mod runtimes;
 mod status_tests;
 #[cfg(feature = "tower")]
 mod tower;
+mod wait_estimates;
 mod wake_ups_tests;

@@ -83,7 +83,7 @@ fn check(expression: &str, beside: &str, series: &Series) -> Result<BTreeSet<Str
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_dashboard_uses_what_is_told_and_shows_all_of_it() {
+async fn the_dashboard_shows_all_metrics_and_no_others() {
     let series = told().await;
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
     let mut used = BTreeSet::new();
@@ -106,7 +106,7 @@ async fn the_dashboard_uses_what_is_told_and_shows_all_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_alerts_use_what_is_told() {
+async fn the_alerts_use_existing_metrics() {
     let series = told().await;
     let rules: Vec<_> = ALERTS.split("- alert: ").skip(1).collect();
     assert!(rules.len() >= 5);
@@ -120,7 +120,7 @@ async fn the_alerts_use_what_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_told_is_found() {
+async fn rules_and_dashboards_use_existing_metrics() {
     let series = told().await;
     let wrong = |expression: &str, beside: &str| check(expression, beside, &series).unwrap_err();
     assert!(wrong("rate(interval_queue_ended_total[5m])", "").contains("interval_queue_ended_total"));

@@ -90,7 +90,7 @@ async fn a_heavy_job_that_overtakes_light_ones_keeps_the_pace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_would_start_too_late_is_refused_at_once_and_leaves_no_place() {
+async fn a_job_that_would_be_too_late_is_rejected_without_a_ticket() {
     let queue = one(ms(1000)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 5).await;
@@ -206,7 +206,7 @@ async fn an_attempt_that_runs_too_long_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_there_is_no_room_add_waits_in_order_and_try_add_refuses() {
+async fn without_a_permit_add_waits_in_order_and_try_add_rejects() {
     let (_, state) = memory();
     let builder = IntervalQueue::builder("test").interval(ms(100)).linger(ms(0));
     let queue = builder.max_waiting(2).open(state).await.unwrap();
@@ -240,7 +240,7 @@ async fn where_there_is_no_room_add_waits_in_order_and_try_add_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_room_is_told_when_the_queue_closes() {
+async fn a_waiter_for_a_permit_fails_when_the_queue_closes() {
     let (_, state) = memory();
     let queue = IntervalQueue::builder("test").interval(ms(100)).max_waiting(1).open(state).await.unwrap();
     queue.pause().await.unwrap();
@@ -369,7 +369,7 @@ async fn options_that_cannot_be_used_are_refused_with_their_values() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_mixed_every_job_comes_to_one_end_and_the_pace_holds() {
+async fn random_mixes_of_options_end_every_job_once_at_the_rate() {
     for seed in 0..150 {
         let (state, wire) = wired();
         let mut random = Random(seed);

@@ -8,7 +8,7 @@ use std::sync::{
 use crate::common::{Random, Starts, all_done, begun, memory, ms, queue, shards, with_ticket};
 
 #[tokio::test(start_paused = true)]
-async fn five_shards_with_random_adds_and_pauses_complete_in_the_order_of_adding() {
+async fn five_shards_with_random_adds_complete_in_order() {
     for seed in 0..10 {
         let (state, shards, starts) = begun(5, ms(10)).await;
         let mut random = Random(seed);

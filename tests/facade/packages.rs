@@ -47,7 +47,7 @@ fn each_crate_has_its_licences_and_leaves_its_tests_behind() {
 }
 
 #[test]
-fn the_documentation_has_every_feature_but_that_of_the_fuzz_targets() {
+fn the_documentation_has_every_feature_but_fuzzing() {
     for folder in published() {
         let manifest = read(format!("{folder}/Cargo.toml"));
         let documented = section(&manifest, "[package.metadata.docs.rs]");

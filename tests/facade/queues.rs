@@ -53,7 +53,7 @@ async fn a_key_has_one_shard_and_keys_have_paces_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_while_a_key_is_opened_waits_for_the_same_opening() {
+async fn concurrent_requests_of_a_key_share_one_opening() {
     let (faulty, queues) = queues();
     faulty.set(Faults { delay_before: ms(20), ..Faults::default() });
     let got = join_all((0..100).map(|n| {
@@ -69,7 +69,7 @@ async fn who_asks_while_a_key_is_opened_waits_for_the_same_opening() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opening_that_fails_tells_all_who_wait_and_the_next_tries_again() {
+async fn a_failed_opening_fails_all_waiters_and_is_retried() {
     let (faulty, queues) = queues();
     faulty.set(Faults { lose_request: 1.0, time_out: ms(20), ..Faults::default() });
     for error in join_all((0..3).map(|_| queues.get("ada"))).await.into_iter().map(Result::unwrap_err) {
@@ -87,7 +87,7 @@ async fn an_opening_that_fails_tells_all_who_wait_and_the_next_tries_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opening_goes_on_without_those_who_gave_up_and_ends_with_the_last_of_them() {
+async fn an_opening_ends_with_the_last_of_its_waiters() {
     let (faulty, queues) = queues();
     faulty.set(Faults { delay_before: ms(50), ..Faults::default() });
     let patient = tokio::spawn({
@@ -128,7 +128,7 @@ async fn settings_that_panic_stop_no_other_key_and_not_the_next_try() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn settings_that_panic_tell_all_who_wait_for_them() {
+async fn a_panic_of_the_settings_fails_all_waiters() {
     let calls = Arc::new(AtomicUsize::new(0));
     let (counted, (go, gone)) = (calls.clone(), std::sync::mpsc::channel::<()>());
     let gone = std::sync::Mutex::new(gone);
@@ -162,7 +162,7 @@ async fn settings_that_panic_tell_all_who_wait_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_queue_is_dropped_and_opened_again_with_its_order_and_pace() {
+async fn an_idle_queue_is_dropped_and_reopened_with_order_and_rate() {
     let (memory, noting) = memory();
     let queues = IntervalQueues::new(noting.clone(), |key| {
         IntervalQueue::builder(format!("customer/{key}")).interval(Duration::from_secs(300))
@@ -275,7 +275,7 @@ async fn too_many_idle_queues_go_at_once_the_longest_unused_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_keys_of_which_each_is_used_once_are_not_kept() {
+async fn a_hundred_thousand_keys_used_once_are_not_kept() {
     let queues = IntervalQueues::builder(make).max_kept(1_000).open(MemoryState::new());
     for key in 0..100_000 {
         queues.get(key.to_string()).await.unwrap();

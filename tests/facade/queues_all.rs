@@ -49,7 +49,7 @@ fn paused(state: &MemoryState) -> Vec<bool> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_seen_by_its_keys_and_that_keeps_nothing() {
+async fn listing_the_kept_keys_does_not_count_as_use() {
     let queues = three(Faulty::new(MemoryState::new())).await;
     let keys: Vec<_> = queues.keys().iter().map(ToString::to_string).collect();
     assert_eq!(keys, ["a", "b", "c"]);
@@ -63,7 +63,7 @@ async fn what_is_kept_is_seen_by_its_keys_and_that_keeps_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_are_paused_and_resumed_and_one_that_fails_keeps_none_from_it() {
+async fn pause_and_resume_reach_all_queues_despite_a_failing_one() {
     let memory = MemoryState::new();
     let state = Faulty::new(memory.clone());
     let queues = three(state.clone()).await;
@@ -108,7 +108,7 @@ async fn a_tick_asks_for_those_that_wait_and_wakes_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_are_loaded_once_for_all_who_wait_and_an_error_is_told_with_its_cause() {
+async fn settings_are_loaded_once_for_all_waiters() {
     let interval = Arc::new(AtomicU64::new(0));
     let queues = loading(&interval).open(MemoryState::new());
     let error = queues.get("ada").await.unwrap_err();
@@ -123,7 +123,7 @@ async fn settings_are_loaded_once_for_all_who_wait_and_an_error_is_told_with_its
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_reloaded_holds_for_all_shards_at_once() {
+async fn reloaded_settings_hold_for_all_shards_at_once() {
     let interval = Arc::new(AtomicU64::new(200));
     let memory = MemoryState::new();
     let (queues, elsewhere) = (loading(&interval).open(memory.clone()), loading(&interval).open(memory));

@@ -62,7 +62,7 @@ async fn tick_returns_soon_also_with_a_grant_in_hand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_returned_true_is_kept_while_the_next_attempt_takes_its_ticket() {
+async fn a_cancel_holds_while_the_next_attempt_takes_its_ticket() {
     let wire = Wire::new(MemoryState::new());
     let queue = open(wire.clone(), ms(10)).await;
     wire.set(|command| match step_of(command).and_then(|step| step.take.as_ref()) {
@@ -108,7 +108,7 @@ async fn shutdown_aborts_a_retrying_job_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_drop_of_a_waiting_job_does_not_stop_a_shutdown() {
+async fn a_panic_in_the_drop_of_a_job_does_not_stop_a_shutdown() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -157,7 +157,7 @@ async fn a_panic_in_the_drop_of_a_finished_job_is_its_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_lost_goodbye_does_not_block_the_others_for_a_lease() {
+async fn a_lost_last_step_does_not_block_others_for_a_lease() {
     let memory = MemoryState::new();
     let wire = Wire::new(memory.clone());
     let lease = Duration::from_secs(60);
@@ -244,7 +244,7 @@ async fn a_tick_waits_for_an_answer_to_its_own_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_interval_set_by_mistake_is_mended_also_after_a_heavy_job() {
+async fn a_mistakenly_long_interval_is_mended_after_a_heavy_job() {
     let queue = open(MemoryState::new(), Duration::from_secs(3600)).await;
     let heavy = interval_queue::JobOptions::new().weight(10);
     queue.job(async {}).options(heavy).add().await.unwrap().await.unwrap();
@@ -257,7 +257,7 @@ async fn a_long_interval_set_by_mistake_is_mended_also_after_a_heavy_job() {
 // Other tasks of the thread, the started jobs among them, get their turn while slots come faster than steps.
 
 #[tokio::test(start_paused = true)]
-async fn tickets_taken_for_a_withdrawn_job_are_given_up_though_the_reply_was_lost() {
+async fn tickets_of_a_withdrawn_job_are_given_up_after_a_lost_reply() {
     let memory = MemoryState::new();
     let wire = interval_queue_conformance::Faulty::new(memory.clone());
     let queue = open(wire.clone(), Duration::from_secs(3600)).await;

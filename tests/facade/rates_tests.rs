@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use interval_queue::{
-    DAY, ErrorKind, IntervalQueue, MemoryState, Micros, OnExisting, Pace, Rate, SECOND, SpaceBy,
+    DAY, ErrorKind, IntervalQueue, MemoryState, Micros, OnExisting, Rate, RateLimit, SECOND, SpaceBy,
 };
 
 use crate::common::{Starts, all_done, memory, ms};
 
-fn published() -> Pace {
-    Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY)
+fn published() -> RateLimit {
+    RateLimit::rate(5).per(SECOND).burst(20).and(10_000).per(DAY)
 }
 
-async fn open(state: &MemoryState, pace: Pace) -> IntervalQueue {
-    let builder = IntervalQueue::builder("api").pace(pace).on_existing(OnExisting::Replace);
+async fn open(state: &MemoryState, pace: RateLimit) -> IntervalQueue {
+    let builder = IntervalQueue::builder("api").rate_limit(pace).on_existing(OnExisting::Replace);
     builder.open(state.clone()).await.unwrap()
 }
 
@@ -49,7 +49,7 @@ async fn shards_share_bursts_and_quotas() {
 async fn a_quota_outlasts_the_burst() {
     let state = MemoryState::new();
     // Forty in a minute, of which four at once, and then one every 60/36 s.
-    let queue = open(&state, Pace::rate(5).per(SECOND).and(40).per(SECOND * 60)).await;
+    let queue = open(&state, RateLimit::rate(5).per(SECOND).and(40).per(SECOND * 60)).await;
     let at = starts(&[queue], 8).await;
     assert!(at[4] < SECOND * 2 && at[5] > SECOND * 3, "{at:?}");
     assert!(at[7] - at[6] >= ms(1_660), "{at:?}");
@@ -58,7 +58,7 @@ async fn a_quota_outlasts_the_burst() {
 #[tokio::test(start_paused = true)]
 async fn the_pace_can_be_changed_while_jobs_wait() {
     let state = MemoryState::new();
-    let queue = open(&state, Pace::every(SECOND * 3600)).await;
+    let queue = open(&state, RateLimit::every(SECOND * 3600)).await;
     let starts = Starts::new();
     let mut jobs = Vec::new();
     for n in 0..10 {
@@ -66,7 +66,7 @@ async fn the_pace_can_be_changed_while_jobs_wait() {
     }
     tokio::time::sleep(SECOND).await;
     assert_eq!(starts.all().len(), 1);
-    queue.set_pace(Pace::rate(10).per(SECOND).burst(4)).await.unwrap();
+    queue.set_rate_limit(RateLimit::rate(10).per(SECOND).burst(4)).await.unwrap();
     assert_eq!(queue.rates().to_vec(), [Rate { interval: Micros::from_millis(100), burst: 4 }]);
     all_done(jobs).await;
     let at: Vec<_> = starts.all().iter().map(|start| start.at).collect();
@@ -76,7 +76,7 @@ async fn the_pace_can_be_changed_while_jobs_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_start_moves_the_next_one_if_starts_are_to_keep_their_distance() {
+async fn a_late_start_moves_the_next_one_if_starts_are_spaced() {
     for (space_by, gap) in [(SpaceBy::Slots, 61..=62), (SpaceBy::Starts, 100..=104)] {
         let builder = IntervalQueue::builder("strict").interval(ms(100)).space_by(space_by);
         let queue = builder.open(MemoryState::new()).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_late_start_moves_the_next_one_if_starts_are_to_keep_their_distance() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_a_pace_is_refused_and_nothing_is_stored() {
+async fn an_invalid_rate_limit_is_rejected_and_nothing_is_stored() {
     let (memory, state) = memory();
     let builder = || IntervalQueue::builder("test");
     for (builder, says) in [

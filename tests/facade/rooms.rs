@@ -93,9 +93,9 @@ fn knot(mut rooms: Rooms) -> Rooms {
 fn no_rooms_use_each_other() {
     for (source, [first, second, third]) in [
         (LIBRARY, ["driver", "shard", "line"]),
-        (LINE, ["share", "line", "hand"]),
+        (LINE, ["share", "line", "held_tickets"]),
         (TASKS, ["worker", "queue", "error"]),
-        (WORKER, ["hear", "worker", "held"]),
+        (WORKER, ["inbound", "worker", "held"]),
     ] {
         let rooms = rooms(source);
         let is_read = rooms[first].contains(second) && rooms[second].contains(third);
@@ -112,7 +112,7 @@ fn the_line_has_no_way_out() {
 }
 
 #[test]
-fn what_is_used_is_found() {
+fn used_modules_are_found() {
     let code = "use crate::{\n    IntervalQueue,\n    line::{JobId, waiting::Waiting},\n    wake,\n};\nlet a = crate::clock::now();\n";
     let found: Vec<_> = named(code).into_iter().collect();
     assert_eq!(found, ["IntervalQueue", "clock", "line", "wake"]);

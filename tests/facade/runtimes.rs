@@ -130,7 +130,7 @@ fn a_waker_may_use_the_queue() {
 }
 
 #[test]
-fn a_handle_hears_that_its_runtime_ended() {
+fn a_handle_fails_when_its_runtime_ends() {
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let small = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_queue, job) = small.block_on(async {

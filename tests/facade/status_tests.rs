@@ -50,7 +50,7 @@ async fn a_status_can_be_serialized_and_its_reason_has_one_shape() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_tells_of_a_state_that_is_lost() {
+async fn a_status_reports_a_lost_store() {
     let memory = MemoryState::new();
     let wire = Faulty::new(memory.clone());
     let queue = open(wire.clone(), ms(100)).await;

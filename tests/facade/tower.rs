@@ -303,7 +303,7 @@ async fn calls_take_as_many_intervals_as_they_weigh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_depends_on_the_request_is_waited_for_in_the_response() {
+async fn a_slot_of_a_request_is_waited_for_in_the_response() {
     let (memory, state) = memory();
     let shard = open(state, INTERVAL).await;
     let inner = Noted::new(ms(0));
@@ -358,7 +358,7 @@ async fn a_service_that_fails_while_it_waits_gives_its_place_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_in_a_stack_of_a_web_server_is_an_answer_when_it_fails() {
+async fn a_failed_queue_in_a_web_server_is_a_response() {
     let (_, state) = memory();
     let shard = open(state, INTERVAL).await;
     let paced = ServiceBuilder::new()

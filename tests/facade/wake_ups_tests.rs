@@ -156,7 +156,7 @@ async fn all_go_on_in_order_when_one_resumes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_far_slot_hears_that_it_came_nearer() {
+async fn a_shard_with_a_far_slot_is_notified_that_it_came_nearer() {
     for (trouble, wake_ups, within) in [
         (Trouble::None, WakeUps::On, 0..100),
         (Trouble::Refused, WakeUps::On, 0..3_000),
@@ -301,7 +301,7 @@ async fn no_resume_is_missed_however_it_races_the_watching() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_while_it_is_paused_is_tried_again() {
+async fn failures_during_a_pause_are_retried() {
     for trouble in [Trouble::Refused, Trouble::Panic, Trouble::Ends] {
         let state = Watched::new();
         let shards = shards(2, &state, WakeUps::On).await;
@@ -329,7 +329,7 @@ async fn what_fails_while_it_is_paused_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_tells_too_much_is_not_asked_without_end() {
+async fn a_store_that_notifies_too_often_is_polled_in_bounds() {
     let state = Watched::new();
     let shards = shards(1, &state, WakeUps::On).await;
     shards[0].pause().await.unwrap();
@@ -354,7 +354,7 @@ impl SharedState for Silent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_state_cannot_tell_a_shard_looks_now_and_then() {
+async fn without_notifications_a_shard_polls_now_and_then() {
     let state = Silent(Faulty::new(MemoryState::new()));
     let open = || IntervalQueue::builder("test").interval(ms(10)).open(state.clone());
     let (one, other) = (open().await.unwrap(), open().await.unwrap());
@@ -400,7 +400,7 @@ async fn no_resume_is_missed_on_threads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_pause_that_begins_while_the_watching_of_the_last_one_ends_is_watched() {
+async fn a_pause_right_after_another_one_is_watched() {
     let state = Watched::new();
     let shards = shards(2, &state, WakeUps::On).await;
     let (go_on, gate) = mpsc::channel();
@@ -421,7 +421,7 @@ async fn a_pause_that_begins_while_the_watching_of_the_last_one_ends_is_watched(
 }
 
 #[test]
-fn a_shard_whose_runtime_has_ended_watches_in_the_next_one_that_uses_it() {
+fn a_shard_whose_runtime_ended_watches_in_the_next_runtime() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let state = Watched::new();
@@ -465,14 +465,14 @@ async fn resumes_on(url: &str) {
 
 #[cfg(feature = "json-file")]
 #[tokio::test]
-async fn a_resume_is_heard_on_a_file() {
+async fn a_resume_is_notified_on_a_file() {
     let directory = tempfile::tempdir().unwrap();
     resumes_on(&format!("file:{}", directory.path().join("pace.json").display())).await;
 }
 
 #[cfg(all(feature = "json-file", feature = "sqlite"))]
 #[tokio::test]
-async fn a_resume_is_heard_on_sqlite() {
+async fn a_resume_is_notified_on_sqlite() {
     let directory = tempfile::tempdir().unwrap();
     resumes_on(&format!("sqlite:{}", directory.path().join("pace.db").display())).await;
 }

@@ -129,8 +129,8 @@ impl Tasks {
 
     /// The most urgent of those that are ready.
     pub(super) async fn line(&self, limit: u32) -> Result<Vec<Task>, Failure> {
-        match self.ask(Command::Read(Read::Line(limit))).await {
-            Ok(Reply::Line(tasks)) => Ok(tasks),
+        match self.ask(Command::Read(Read::Upcoming(limit))).await {
+            Ok(Reply::Upcoming(tasks)) => Ok(tasks),
             other => Err(unexpected(other)),
         }
     }
@@ -239,7 +239,7 @@ pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
 /// Opens the queue as a library does, which makes it if it is not there.
 pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
     let store = target.store.store().await?;
-    let builder = TaskQueue::builder(target.queue.as_str()).patience(PATIENCE);
+    let builder = TaskQueue::builder(target.queue.as_str()).timeout(PATIENCE);
     builder.open(&store).await.map_err(|error| Failure::from(&error))
 }
 

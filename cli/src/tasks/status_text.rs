@@ -73,7 +73,7 @@ fn fact(condition: &Condition) -> String {
         }
         Condition::PacePaused => "the rate is paused".into(),
         Condition::PaceHeld { left } => format!("the rate is held for another {}", about(*left)),
-        Condition::Pace { standing } => format!("waiting for the next slot: {standing}"),
+        Condition::Pace { status } => format!("waiting for the next slot: {status}"),
         Condition::Next => "nothing is in the way: a worker with free capacity takes the next one".into(),
         Condition::Time { left } => format!("all wait for their time: the first one in {}", about(*left)),
         Condition::Key => "all wait for their keys".into(),

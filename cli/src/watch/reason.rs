@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interval_queue::{Micros, Standing};
+use interval_queue::{Micros, StartStatus};
 use interval_queue_tasks::Condition;
 
 use super::{
@@ -99,30 +99,30 @@ impl Reason {
             _ => format!("{tickets} jobs wait"),
         };
         let patience = PATIENCE.max(snapshot.record.interval().to_duration() * 2);
-        match snapshot.standing() {
-            Standing::Paused => Self::new(
+        match snapshot.start_status() {
+            StartStatus::Paused => Self::new(
                 Tone::Waiting,
                 "PAUSED",
                 format!("nothing starts until `interval-queue resume`; {waiting}"),
             ),
-            Standing::Held { ends_in } => Self::new(
+            StartStatus::Held { ends_in } => Self::new(
                 Tone::Waiting,
                 "HELD",
                 format!("nothing starts for another {}; {waiting}", since(ends_in)),
             ),
-            Standing::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
+            StartStatus::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
                 Some(ago) => {
                     let text = format!("no job waits; the last job started {} ago", span(ago));
                     Self::new(Tone::Good, "STARTING", text)
                 }
                 None => Self::new(Tone::Idle, "EMPTY", waiting),
             },
-            Standing::AtMaxRunning { running, limit } => Self::new(
+            StartStatus::AtMaxRunning { running, limit } => Self::new(
                 Tone::Waiting,
                 "AT ITS LIMIT",
                 format!("{running} run, {limit} at most: the next job starts when one ends; {waiting}"),
             ),
-            Standing::Next { ticket, label, lease_ends_in, slot_in, .. } => {
+            StartStatus::Next { ticket, label, lease_ends_in, slot_in, .. } => {
                 let overdue = history.overdue().unwrap_or_default();
                 if overdue > patience {
                     let lease = since(lease_ends_in);

@@ -105,7 +105,7 @@ impl TaskStore for Watched {
         let lease = Lease::new(step.lease.to_duration());
         let under_way = UnderWay { watched: self, sent: clock::now(), is_answered: false };
         let reply = self.store.apply(queue, command).await;
-        if matches!(&reply, Ok(Reply::Stepped(stepped)) if !stepped.restate) {
+        if matches!(&reply, Ok(Reply::Stepped(stepped)) if !stepped.resync) {
             self.lease.send_replace(lease);
         }
         under_way.end(reply.as_ref().err());

@@ -140,12 +140,12 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
         let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
         let mut builder = TaskQueue::builder(name.as_str());
         if let Some(pace) = work.pace.pace() {
-            builder = builder.pace(pace);
+            builder = builder.rate_limit(pace);
         }
         let tasks = Arc::new(Watched::new(tasks.clone(), leases, outages.clone()));
         let opened = builder.open_parts(tasks, state.clone());
         let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
-        let pace = bounded(async { queue.pace().await.map_err(|error| Failure::from(&error)) }).await?;
+        let pace = bounded(async { queue.rate_limit().await.map_err(|error| Failure::from(&error)) }).await?;
         if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
             let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
             say(&format!(

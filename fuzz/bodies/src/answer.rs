@@ -79,7 +79,7 @@ fn read(reply: &Reply) {
     if let Some(snapshot) = snapshot {
         is_sound(&snapshot.record);
         can_be_echoed(Memory::of(&snapshot.record));
-        let standing = snapshot.standing().to_string();
+        let standing = snapshot.start_status().to_string();
         assert!(!standing.chars().any(char::is_control), "{standing:?}");
     }
 }

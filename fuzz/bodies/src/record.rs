@@ -16,7 +16,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
             is_sound(&record);
             // What a person is shown of it.
             let at = Memory::of(&record).at;
-            let standing = Snapshot { at, record }.standing().to_string();
+            let standing = Snapshot { at, record }.start_status().to_string();
             assert!(!standing.chars().any(char::is_control), "{standing:?}");
             Verdict::Read
         }

@@ -63,7 +63,7 @@ fn at(millis: u64) -> Micros {
 
 fn step(of: u128, sequence: u64, want: u32) -> Step {
     let step = Step::first(worker(of), [Kind::default()], Micros::from_millis(30_000));
-    Step { sequence, acknowledged: sequence - 1, want, holding: None, ..step }
+    Step { sequence, acknowledged: sequence - 1, want, held: None, ..step }
 }
 
 impl Filled {
@@ -95,7 +95,7 @@ impl Filled {
         filled.must(at(2), Command::Change(Change::Schedule(schedule)));
         filled.must(at(3), Command::Change(Change::Key(key("k"), Some(2))));
         filled.must(at(4), Command::Change(Change::Kind(Kind::new("other").unwrap(), true)));
-        filled.must(at(200), Command::Step(Step { holding: Some(Vec::new()), ..step(1, 1, 0) }));
+        filled.must(at(200), Command::Step(Step { held: Some(Vec::new()), ..step(1, 1, 0) }));
         let Reply::Stepped(stepped) = filled.must(at(400), Command::Step(step(1, 2, 4))) else { panic!() };
         let complete = stepped.leased.iter().take(2).zip([Outcome::Done(long), Outcome::Error("no".into())]);
         let complete = complete.map(|(leased, outcome)| Completion {
@@ -177,7 +177,7 @@ impl Filled {
             Read::Inputs { down: id(8), after: None },
             Read::Workers,
             Read::Schedules,
-            Read::Line(MAX_PAGE),
+            Read::Upcoming(MAX_PAGE),
             Read::Ready(vec![Kind::default()]),
         ];
         let change = |verb| {
@@ -187,7 +187,7 @@ impl Filled {
         };
         let verbs =
             [Verb::Cancel, Verb::Retry, Verb::Purge].map(|verb| Command::Change(Change::Tasks(change(verb))));
-        let steps = [step(1, 4, 5), Step { holding: Some(Vec::new()), ..step(2, 1, 5) }, step(1, 5, 5)];
+        let steps = [step(1, 4, 5), Step { held: Some(Vec::new()), ..step(2, 1, 5) }, step(1, 5, 5)];
         let reads = reads.map(Command::Read);
         let commands =
             reads.iter().cloned().chain(steps.map(Command::Step)).chain(verbs).chain(reads.clone());

@@ -6,10 +6,10 @@ use interval_queue::{
     MaxRunning,
     contract::{Label, Micros, OnExisting},
     task_contract::{
-        Add, Change, ChangeTasks, Command, Completion, Fire, Follow, Json, Keep, Key, Kind, MAX_DELAY,
-        MAX_LEASE, MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap,
-        Policy, PolicyOverride, Progress, Read, Room, Selector, Settings, SettingsChange, State, Step, Tag,
-        TaskId, Token, Unique, Until, Verb, When, WorkerId,
+        Add, Change, ChangeTasks, Command, Completion, Fire, Follow, FreeCapacity, Json, Keep, Key, Kind,
+        MAX_DELAY, MAX_LEASE, MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome,
+        Overlap, Policy, PolicyOverride, Progress, Read, Selector, Settings, SettingsChange, State, Step,
+        Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
     },
 };
 use uuid::Uuid;
@@ -229,14 +229,15 @@ fn step(u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<Step> {
         let (id, token) = lease(u, &of_this)?;
         Ok(Completion { id, token, outcome: outcome(u)? })
     })?;
-    step.holding = some(u, |u| several(u, 3, |u| lease(u, &seen.leased)))?;
+    step.held = some(u, |u| several(u, 3, |u| lease(u, &seen.leased)))?;
     step.progress = several(u, 1, |u| {
         let (id, token) = lease(u, &of_this)?;
         Ok((id, token, Progress { done: u.arbitrary()?, total: u.arbitrary()?, text: text(u)? }))
     })?;
     step.want = few(u)?;
     step.at_least = if u.ratio(1, 6)? { Some(u.arbitrary()?) } else { None };
-    step.room = if u.ratio(1, 6)? { Some(Room { weight: few(u)?, empty: u.arbitrary()? }) } else { None };
+    step.free_capacity =
+        if u.ratio(1, 6)? { Some(FreeCapacity { weight: few(u)?, empty: u.arbitrary()? }) } else { None };
     Ok(step)
 }
 
@@ -346,7 +347,7 @@ fn read(u: &mut Unstructured<'_>) -> Result<Read> {
         4 => Read::Workers,
         5 => Read::Schedules,
         6 => Read::Times { kind: kind(u)?, from: micros(u)? },
-        7 => Read::Line(few(u)?),
+        7 => Read::Upcoming(few(u)?),
         8 => Read::Downstreams { up: task_id(u)?, after: some(u, task_id)? },
         _ => Read::Ready(several(u, 3, kind)?),
     })

@@ -37,7 +37,7 @@ fn play(u: &mut Unstructured<'_>) -> Result<Verdict> {
         // Little at once, now and then, so that much is left to the next steps.
         let share = if u.ratio(1, 3)? { 1 } else { 100 };
         let before = picture(&tables, now);
-        let reply = rules::apply_in_shares(&mut tables, now, share, &command);
+        let reply = rules::apply_with_budget(&mut tables, now, share, &command);
         let _ = tables.finish(reply.is_ok());
         let after = picture(&tables, now);
         match reply {

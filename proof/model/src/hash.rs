@@ -24,8 +24,8 @@ impl Hash for Shard {
         let Self { alive, added, line, lapsed, wire, stray, resend, last, stale } = self;
         (alive, added, lapsed, wire, stray, resend, last, stale).hash(state);
         // The clock is exact, nothing runs alone, and the rest is fixed.
-        let Line { identity: _, clock: _, contact, backlog, hand, running, alone: _ } = line;
-        (contact, hand, running.len()).hash(state);
+        let Line { identity: _, clock: _, connection, backlog, held, running, alone: _ } = line;
+        (connection, held, running.len()).hash(state);
         // Jobs differ in nothing but their weights and their order; none has terms or a gate.
         let Backlog {
             last_id: _,
@@ -37,7 +37,7 @@ impl Hash for Shard {
             gated: _,
             gated_arriving: _,
             announced: _,
-            unquoted: _,
+            unestimated: _,
             most_ahead: _,
             index: _,
         } = backlog;

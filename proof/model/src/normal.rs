@@ -142,19 +142,19 @@ impl World {
                 memory.meters.iter_mut().for_each(|meter| visit(Kind::Slot, &mut meter.tat));
                 visit(Kind::Slot, &mut memory.held_until);
             });
-            let Line { contact, hand, .. } = &mut shard.line;
+            let Line { connection, held, .. } = &mut shard.line;
             let mut visit_ours = |kind, ours: &mut Instant| {
                 let mut at = micros(*ours);
                 visit(kind, &mut at);
                 *ours = instant(at);
             };
-            contact.ask_at.iter_mut().for_each(|ask_at| visit_ours(Kind::Due, ask_at));
-            visit_ours(Kind::Stepped, &mut contact.last_step);
-            hand.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
-            for grant in &mut hand.grants {
+            connection.ask_at.iter_mut().for_each(|ask_at| visit_ours(Kind::Due, ask_at));
+            visit_ours(Kind::Stepped, &mut connection.last_step);
+            held.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
+            for grant in &mut held.grants {
                 visit_ours(Kind::Grant, &mut grant.slot);
-                grant.told = micros(grant.slot);
-                visit_ours(Kind::Grant, &mut grant.heard);
+                grant.store_slot = micros(grant.slot);
+                visit_ours(Kind::Grant, &mut grant.received);
             }
             let answered = match &mut shard.wire {
                 Wire::Answered(answer) => answer.as_mut().as_mut(),
@@ -234,9 +234,9 @@ impl World {
             }
         }
         let shard = &mut self.shards[n];
-        visit(Number::Sequence, &mut shard.line.contact.sequence);
-        visit(Number::Sequence, &mut shard.line.contact.answered);
-        visit(Number::Request, &mut shard.line.contact.request);
+        visit(Number::Sequence, &mut shard.line.connection.sequence);
+        visit(Number::Sequence, &mut shard.line.connection.answered);
+        visit(Number::Request, &mut shard.line.connection.request);
         shard.each_memory(|memory| visit(Number::Sequence, &mut memory.sequence));
         let taking = shard.line.backlog.taking.iter_mut();
         taking.for_each(|taking| visit(Number::Request, &mut taking.request));
@@ -277,35 +277,36 @@ impl Shard {
     fn tidy(&mut self, setup: &Setup) {
         let now = instant(NOW);
         let line = &mut self.line;
-        if line.hand.tickets.is_empty() {
+        if line.held.tickets.is_empty() {
             // It is set before it is read when there are tickets again.
-            line.contact.ask_at = None;
+            line.connection.ask_at = None;
         } else if setup.asking == Asking::AnyTime {
-            line.contact.ask_at = Some(now);
+            line.connection.ask_at = Some(now);
         }
         if self.wire == Wire::Idle {
             // The next step resets it.
-            line.contact.ask_again = false;
-            if line.is_quiet() && !line.contact.present {
+            line.connection.ask_again = false;
+            if line.is_quiet() && !line.connection.present {
                 // The driver has ended.
-                (line.hand.given_up, line.contact.report) = (None, false);
+                (line.held.given_up, line.connection.report) = (None, false);
             }
         }
         if line.running.is_empty() {
             // No lease is renewed.
-            line.contact.last_step = now;
+            line.connection.last_step = now;
         }
         // It keeps starts apart for an interval.
-        line.hand.started_at.take_if(|started_at| *started_at + setup.interval().to_duration() <= now);
-        for grant in &mut line.hand.grants {
+        line.held.started_at.take_if(|started_at| *started_at + setup.interval().to_duration() <= now);
+        for grant in &mut line.held.grants {
             // It is looked at only if it is later than the slot.
-            grant.heard = grant.heard.max(grant.slot);
+            grant.received = grant.received.max(grant.slot);
         }
         // The next try may come at once, and a shard that stood still is as strict as one that did not.
-        line.contact.failing = None;
-        (line.hand.overran, line.hand.overruns) = (false, 0);
+        line.connection.failing = None;
+        (line.held.overran, line.held.overruns) = (false, 0);
         // For those only who ask when a job would start, or who run alone.
-        (line.contact.answered, line.contact.heard, line.contact.told) = (line.contact.sequence, now, None);
+        (line.connection.answered, line.connection.last_reply, line.connection.lowest_reported) =
+            (line.connection.sequence, now, None);
         line.alone = Alone::default();
     }
 
@@ -320,7 +321,7 @@ impl Shard {
     }
 
     fn each_memory(&mut self, mut visit: impl FnMut(&mut Memory)) {
-        visit(&mut self.line.contact.memory);
+        visit(&mut self.line.connection.memory);
         self.steps().for_each(|step| visit(&mut step.memory));
         if let Wire::Answered(answer) = &mut self.wire {
             answer.iter_mut().for_each(|answer| visit(&mut answer.memory));
@@ -342,7 +343,7 @@ impl Shard {
     /// The last reply that every step knows of which it may still make.
     fn heard(&mut self) -> u64 {
         let sent = self.steps().map(|step| step.memory.sequence).min();
-        sent.unwrap_or(u64::MAX).min(self.line.contact.memory.sequence)
+        sent.unwrap_or(u64::MAX).min(self.line.connection.memory.sequence)
     }
 
     /// The numbers of the requests that may still arrive.

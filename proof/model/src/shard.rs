@@ -102,7 +102,7 @@ impl Shard {
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, instant(NOW));
-        line.contact.memory = memory;
+        line.connection.memory = memory;
         line.clock = exact();
         Self {
             alive: true,
@@ -134,13 +134,13 @@ impl Shard {
 
     /// Whether every job that it has accepted has started.
     pub(crate) fn has_started_all(&self) -> bool {
-        let Line { backlog, hand, .. } = &self.line;
-        backlog.is_empty() && backlog.taking.is_none() && hand.grants.is_empty()
+        let Line { backlog, held, .. } = &self.line;
+        backlog.is_empty() && backlog.taking.is_none() && held.grants.is_empty()
     }
 
     /// How many jobs the state counts.
     pub(crate) fn counted(&self) -> usize {
-        self.line.running.len() + self.line.hand.grants.len()
+        self.line.running.len() + self.line.held.grants.len()
     }
 
     /// Makes its next step, if it is time for one. A driver first starts what is due, but something may come
@@ -161,19 +161,19 @@ impl Shard {
         let (step, stepped) = answer.told();
         let at = stepped.memory.at;
         self.line.absorb(&step, stepped, instant(at), instant(NOW));
-        self.line.contact.memory.at = answer.memory.at;
+        self.line.connection.memory.at = answer.memory.at;
         self.line.clock = exact();
-        for grant in &mut self.line.hand.grants {
+        for grant in &mut self.line.held.grants {
             grant.slot = to_a_tick(grant.slot);
-            grant.told = micros(grant.slot);
+            grant.store_slot = micros(grant.slot);
         }
-        self.line.contact.ask_at = self.line.contact.ask_at.map(to_a_tick);
+        self.line.connection.ask_at = self.line.connection.ask_at.map(to_a_tick);
     }
 
     /// Whether its next grant has come.
     pub(crate) fn can_start(&self) -> bool {
-        let Line { hand, contact, .. } = &self.line;
-        self.alive && hand.usable_grant(contact.memory.spacing(), instant(NOW)).is_some()
+        let Line { held, connection, .. } = &self.line;
+        self.alive && held.usable_grant(connection.memory.spacing(), instant(NOW)).is_some()
     }
 
     /// Starts what is due; none if the grant is given up, for being too late or too light.
@@ -201,7 +201,7 @@ impl Shard {
 
     /// What was seen of it since this was asked last.
     pub(crate) fn sights(&mut self) -> Option<Sight> {
-        let lost = std::mem::take(&mut self.line.hand.lost);
+        let lost = std::mem::take(&mut self.line.held.lost);
         lost.iter().any(|lost| lost.because == LostBecause::LateStart).then_some(Sight::GivenUp)
     }
 
@@ -237,23 +237,23 @@ impl Shard {
 
     /// The answer that a flawed shard makes up.
     fn guess(&self, flaw: Option<Flaw>) -> Option<Answer> {
-        let Line { contact, backlog, hand, .. } = &self.line;
+        let Line { connection, backlog, held, .. } = &self.line;
         let mut answer = Answer {
-            memory: contact.memory,
+            memory: connection.memory,
             taken: None,
             grants: Vec::new(),
             wait: Some(Some(NOW)),
             reason: None,
-            present: contact.present,
+            present: connection.present,
             running: u32::try_from(self.counted()).unwrap_or(0),
             given_up: None,
         };
         if flaw == Some(Flaw::GuessesItsTickets) {
-            let first = contact.memory.ticket.after(1);
+            let first = connection.memory.ticket.after(1);
             answer.taken = Some(Taken { first, count: backlog.taking.as_ref()?.count });
         } else {
             let weight = backlog.waiting.first()?.weight;
-            answer.grants.push(Granted { slot: NOW, ticket: *hand.tickets.first()?, weight });
+            answer.grants.push(Granted { slot: NOW, ticket: *held.tickets.first()?, weight });
         }
         Some(answer)
     }
@@ -261,12 +261,12 @@ impl Shard {
 
 /// The next step of a line, if it is time for one.
 fn next(line: &mut Line<()>, setup: &Setup, n: usize) -> Option<Box<Step>> {
-    if setup.asking == Asking::AnyTime && !line.hand.tickets.is_empty() {
-        line.contact.nudge(instant(NOW));
+    if setup.asking == Asking::AnyTime && !line.held.tickets.is_empty() {
+        line.connection.request_now(instant(NOW));
     }
     match line.next(instant(NOW), setup.lead_of(n), false) {
         Next::Send(step) => Some(step),
-        Next::Look | Next::Sleep(_) | Next::Stop => None,
+        Next::Read | Next::Sleep(_) | Next::Stop => None,
     }
 }
 

@@ -72,7 +72,7 @@ impl Teller {
                 format!("the request that {} waits for no more arrives: {at}", name(n))
             }
             Action::Start(n) => {
-                let grant = before.shards[n].line.hand.grants.front();
+                let grant = before.shards[n].line.held.grants.front();
                 let grant = grant.map(|grant| {
                     format!("ticket {} for slot {}", grant.ticket, self.time(micros(grant.slot)))
                 });

@@ -177,7 +177,7 @@ impl World {
 
     pub(crate) fn nudge(&mut self) {
         for shard in self.shards.iter_mut().filter(|shard| shard.alive) {
-            shard.line.contact.nudge(instant(NOW));
+            shard.line.connection.request_now(instant(NOW));
         }
     }
 
@@ -200,7 +200,7 @@ impl World {
 
     fn absorb(&mut self, setup: &Setup, n: usize, answer: Answer) {
         let shard = &mut self.shards[n];
-        let mut held = shard.line.hand.tickets.clone();
+        let mut held = shard.line.held.tickets.clone();
         held.extend(answer.taken.into_iter().flat_map(Taken::tickets));
         let grants = answer.grants.clone();
         shard.absorb(answer);
@@ -309,7 +309,7 @@ impl World {
         self.ledger.insert(place, entry);
         loop {
             let slots: Vec<_> = self.ledger.iter().map(|entry| entry.grant.judged()).collect();
-            let Some(crowd) = eras.crowd(&slots, place, 0) else { return };
+            let Some(crowd) = eras.overfull_span(&slots, place, 0) else { return };
             if self.losses == 0 {
                 self.broken.insert(Promise::Spacing);
             }

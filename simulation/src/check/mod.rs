@@ -13,7 +13,9 @@ mod timeline;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use interval_queue_contract::{Change, Command, Micros, QueueName, Record, Reply, Ticket, judge::Crowd};
+use interval_queue_contract::{
+    Change, Command, Micros, QueueName, Record, Reply, Ticket, judge::OverfullSpan,
+};
 
 pub(crate) use queue::Watched;
 use shard::Behaviour;
@@ -333,7 +335,7 @@ fn signed(micros: Micros) -> i64 {
 
 impl fmt::Display for timeline::Close {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ((first, last), Crowd { places, span, least, rate }) = (self.tickets, self.crowd);
+        let ((first, last), OverfullSpan { places, span, least, rate }) = (self.tickets, self.crowd);
         let count = places.1 - places.0 + 1;
         write!(f, "{count} tickets, {first} to {last}, are within {span} µs, not {least} ({rate})")
     }

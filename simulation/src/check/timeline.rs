@@ -2,7 +2,7 @@
 
 use interval_queue_contract::{
     Ticket,
-    judge::{Crowd, Eras, Slot},
+    judge::{Eras, OverfullSpan, Slot},
 };
 
 /// How far back slots are remembered, in microseconds: farther than any two can be apart that matter.
@@ -24,7 +24,7 @@ pub(super) struct Timeline {
 /// A crowd of slots, by its first and last ticket.
 pub(super) struct Close {
     pub(super) tickets: (Ticket, Ticket),
-    pub(super) crowd: Crowd,
+    pub(super) crowd: OverfullSpan,
 }
 
 impl Timeline {
@@ -36,7 +36,7 @@ impl Timeline {
         self.keys.insert(place, (key, number));
         self.slots.insert(place, slot);
         let mut found = None;
-        while let Some(crowd) = eras.crowd(&self.slots, place, 0) {
+        while let Some(crowd) = eras.overfull_span(&self.slots, place, 0) {
             let (first, last) = crowd.places;
             let ticket = |place: usize| self.keys[place].0.1;
             found = found.or(Some(Close { tickets: (ticket(first), ticket(last)), crowd }));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interval_queue_contract::MaxRunning;
-use interval_queue_task_contract::{EdgeState, State, TaskId, judge::Picture};
+use interval_queue_task_contract::{EdgeState, State, TaskId, judge::Dump};
 use interval_queue_tasks::{ErrorKind, Selector, SettingsChange, TaskQueue, Verb};
 use tokio::time::sleep;
 
@@ -153,7 +153,7 @@ impl Scene {
     }
 }
 
-fn ups(picture: &Picture, id: TaskId, states: &[EdgeState]) -> Vec<TaskId> {
+fn ups(picture: &Dump, id: TaskId, states: &[EdgeState]) -> Vec<TaskId> {
     let stored = picture.tasks.get(&id);
     let edges = stored.map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
     edges.iter().filter(|edge| states.contains(&edge.state)).map(|edge| edge.up).collect()

@@ -30,19 +30,19 @@ impl Operation {
             }
             Self::Hold(time) => {
                 // It fails only if the state cannot be reached.
-                if let Ok(Some(pace)) = queue.pace().await {
+                if let Ok(Some(pace)) = queue.rate_limit().await {
                     let _ = pace.hold(*time).await;
                 }
                 Ok(())
             }
             Self::Rate(rate) => {
                 let done = match rate {
-                    Some(interval) => queue.set_pace(*interval).await,
-                    None => queue.remove_pace().await,
+                    Some(interval) => queue.set_rate_limit(*interval).await,
+                    None => queue.remove_rate_limit().await,
                 };
                 match done {
                     // So does this.
-                    Err(error) if error.kind() == ErrorKind::Pace => Ok(()),
+                    Err(error) if error.kind() == ErrorKind::RateLimit => Ok(()),
                     done => done,
                 }
             }

@@ -85,7 +85,7 @@ fn no_sequence(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
 fn no_restate(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     let mut command = command.clone();
     if let Command::Step(step) = &mut command
-        && let Some(holding) = &mut step.holding
+        && let Some(holding) = &mut step.held
     {
         let completed: Vec<_> = step.complete.iter().map(|completion| completion.id).collect();
         let held = tables.held_by(step.worker, MAX_HELD)?.into_iter().filter(|x| !completed.contains(&x.id));

@@ -8,7 +8,7 @@ use std::{
 use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{
     Added, Overlap,
-    judge::{Judge, Picture},
+    judge::{Dump, Judge},
 };
 use interval_queue_tasks::{Builder, ErrorKind, Keep, OnExisting, Task, TaskQueue, WorkerHandle};
 use tokio::time::sleep_until;
@@ -120,7 +120,7 @@ impl Scene {
         self.end().await;
     }
 
-    pub(super) fn picture(&self) -> Arc<Picture> {
+    pub(super) fn picture(&self) -> Arc<Dump> {
         self.world.inside(|inside| inside.tasks.picture(&self.queue))
     }
 

@@ -10,7 +10,7 @@ use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_memory::{Tables, Written};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Overlap, Reply, Rows, Stored, TaskId,
-    judge::{Judge, Picture},
+    judge::{Dump, Judge},
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -41,7 +41,7 @@ pub(crate) struct Kept {
     tables: Tables,
     /// Earlier versions, the latest last.
     versions: VecDeque<Tables>,
-    pub(crate) picture: Arc<Picture>,
+    pub(crate) picture: Arc<Dump>,
     pub(crate) judge: Judge,
     /// Those who watch the queue, in the order in which they are told.
     watchers: Vec<Sender<()>>,
@@ -73,7 +73,7 @@ impl Tasks {
     }
 
     /// All that is stored of a queue.
-    pub(crate) fn picture(&self, queue: &QueueName) -> Arc<Picture> {
+    pub(crate) fn picture(&self, queue: &QueueName) -> Arc<Dump> {
         self.queues.get(queue).map(|kept| kept.picture.clone()).unwrap_or_default()
     }
 

@@ -86,7 +86,7 @@ pub(crate) fn words(command: &Command) -> String {
                     )
                 })
                 .collect();
-            let holding = step.holding.as_ref().map(|holding| {
+            let holding = step.held.as_ref().map(|holding| {
                 let held = holding.iter().map(|(id, token)| format!("{}:{token}", super::ids::short(*id)));
                 format!(" holding [{}]", held.collect::<Vec<_>>().join(" "))
             });
@@ -128,7 +128,7 @@ pub(crate) fn answer(reply: &Reply) -> String {
                     text += &format!(", {what} [{}]", ids(some));
                 }
             }
-            for (what, is_so) in [(", restate", stepped.restate), (", more", stepped.more)] {
+            for (what, is_so) in [(", restate", stepped.resync), (", more", stepped.more)] {
                 if is_so {
                     text += what;
                 }

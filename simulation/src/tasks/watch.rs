@@ -6,9 +6,7 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_task_contract::{
-    Change, Command, Reply, State, Stop, TaskId, Token, Verb, judge::Picture,
-};
+use interval_queue_task_contract::{Change, Command, Reply, State, Stop, TaskId, Token, Verb, judge::Dump};
 
 /// How long two runs of a task may seem to overlap: timers have a grain of a millisecond, and clocks drift.
 const GRAIN: Duration = Duration::from_millis(5);
@@ -65,7 +63,7 @@ impl Watch {
         process: usize,
         command: &Command,
         reply: &Reply,
-        after: &Picture,
+        after: &Dump,
         at: Duration,
     ) {
         match (command, reply) {

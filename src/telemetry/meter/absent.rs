@@ -26,7 +26,7 @@ impl Meter {
         Levels {}
     }
 
-    pub(crate) fn tell(&self, _: Levels) {}
+    pub(crate) fn apply(&self, _: Levels) {}
 
     pub(crate) fn started(&self, _: Option<Duration>, _: Option<Duration>) {}
 

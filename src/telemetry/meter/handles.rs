@@ -37,7 +37,7 @@ impl Level {
         now as f64 - shown as f64
     }
 
-    fn tell(&self, change: f64) {
+    fn apply(&self, change: f64) {
         if change > 0.0 {
             self.gauge.increment(change);
         } else if change < 0.0 {
@@ -48,7 +48,7 @@ impl Level {
 
 impl Drop for Level {
     fn drop(&mut self) {
-        self.tell(self.change_to(0));
+        self.apply(self.change_to(0));
     }
 }
 
@@ -134,9 +134,9 @@ impl Meter {
         Levels { waiting: self.waiting.change_to(waiting), running: self.running.change_to(running) }
     }
 
-    pub(crate) fn tell(&self, levels: Levels) {
-        self.waiting.tell(levels.waiting);
-        self.running.tell(levels.running);
+    pub(crate) fn apply(&self, levels: Levels) {
+        self.waiting.apply(levels.waiting);
+        self.running.apply(levels.running);
     }
 
     pub(crate) fn started(&self, waited: Option<Duration>, late: Option<Duration>) {

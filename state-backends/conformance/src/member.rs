@@ -48,7 +48,7 @@ impl Member {
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, instant(Micros::ZERO));
-        line.contact.sequence = random.pick(&[0, 0, 0, MAX_MEMBERS - 30]);
+        line.connection.sequence = random.pick(&[0, 0, 0, MAX_MEMBERS - 30]);
         Self {
             line,
             lead: Micros::new(random.pick(&[0, 1, 2_001, 40_000, 1_000_000])),
@@ -60,7 +60,7 @@ impl Member {
     pub(crate) const MAX_MEMBERS: usize = IDS.len();
 
     pub(crate) fn memory(&mut self) -> &mut Memory {
-        &mut self.line.contact.memory
+        &mut self.line.connection.memory
     }
 
     /// The shard's next `Step`, with `memory` as its memory.
@@ -83,14 +83,14 @@ impl Member {
         if line.backlog.len() < 6 && random.happens(0.5) {
             (0..random.within(1..=4)).for_each(|_| add(line, at, random));
         }
-        line.contact.nudge(at);
+        line.connection.request_now(at);
         loop {
             match line.next(at, self.lead, false) {
                 Next::Send(step) => {
                     let sequence = step.sequence.min(MAX_MEMBERS);
                     return Step { sequence, memory, ..*step };
                 }
-                Next::Look | Next::Sleep(_) | Next::Stop => add(line, at, random),
+                Next::Read | Next::Sleep(_) | Next::Stop => add(line, at, random),
             }
         }
     }

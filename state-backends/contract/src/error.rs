@@ -130,16 +130,16 @@ impl fmt::Debug for InvalidInput {
 /// interval-queue.
 #[doc(hidden)]
 pub fn describe(error: &dyn Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut said = error.to_string();
-    f.write_str(&said)?;
+    let mut text = error.to_string();
+    f.write_str(&text)?;
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let mut before = "\n\nCaused by:";
     for cause in causes.map(ToString::to_string) {
-        if !said.ends_with(&cause) {
+        if !text.ends_with(&cause) {
             write!(f, "{before}\n    {cause}")?;
             before = "";
         }
-        said = cause;
+        text = cause;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub struct Slot {
 
 /// A span with more slots than the rates permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crowd {
+pub struct OverfullSpan {
     /// Indices of its first and last slot.
     pub places: (usize, usize),
     /// Length in microseconds.
@@ -68,7 +68,7 @@ impl Eras {
     ///
     /// A span must be long enough for all its slots to follow one full burst. The last slot needs
     /// at most one burst, whatever its weight; so without bursts, weight n takes n intervals.
-    pub fn crowd(&self, slots: &[Slot], place: usize, slack: i64) -> Option<Crowd> {
+    pub fn overfull_span(&self, slots: &[Slot], place: usize, slack: i64) -> Option<OverfullSpan> {
         let mut between: u64 = 0;
         for (end, last) in slots.iter().enumerate().skip(place) {
             let mut weight = between;
@@ -89,7 +89,7 @@ impl Eras {
                 let broken = bounds.iter().find(|bound| span.saturating_add(slack) < least(bound));
                 if let Some(bound) = broken {
                     let least = least(bound);
-                    return Some(Crowd { places: (start, end), span, least, rate: bound.rate });
+                    return Some(OverfullSpan { places: (start, end), span, least, rate: bound.rate });
                 }
                 // Without bursts, distance from the neighbours implies distance from all slots.
                 if start < place && bounds.iter().all(|bound| bound.rate.burst == 1) {
@@ -137,32 +137,36 @@ mod tests {
         Rates::of(of.iter().map(rate)).unwrap()
     }
 
-    /// Span and least length of the first crowd as slots are added one by one.
-    fn crowd(eras: &[&[(u64, u32)]], slots: &[(i64, u32, usize)]) -> Option<(i64, i64)> {
+    /// Span and least length of the first overfull span as slots are added one by one.
+    fn overfull(eras: &[&[(u64, u32)]], slots: &[(i64, u32, usize)]) -> Option<(i64, i64)> {
         let eras = Eras(eras.iter().map(|of| rates(of)).collect());
         let mut known: Vec<Slot> = Vec::new();
         slots.iter().find_map(|&(at, weight, era)| {
             let place = known.partition_point(|other| other.at <= at);
             known.insert(place, Slot { at, weight, era });
-            eras.crowd(&known, place, 0).map(|crowd| (crowd.span, crowd.least))
+            eras.overfull_span(&known, place, 0).map(|overfull| (overfull.span, overfull.least))
         })
     }
 
     #[test]
     fn without_bursts_each_slot_keeps_its_distance() {
         let steady: &[&[(u64, u32)]] = &[&[(10, 1)]];
-        assert_eq!(crowd(steady, &[(0, 1, 0), (10, 3, 0), (40, 1, 0)]), None);
-        assert_eq!(crowd(steady, &[(0, 1, 0), (9, 1, 0)]), Some((9, 10)));
-        assert_eq!(crowd(steady, &[(0, 1, 0), (10, 3, 0), (39, 1, 0)]), Some((29, 30)));
-        assert_eq!(crowd(steady, &[(0, 1, 0), (19, 1, 0), (10, 1, 0)]), Some((9, 10)), "the one behind it");
-        assert_eq!(crowd(steady, &[(10, 1, 0), (1, 1, 0)]), Some((9, 10)));
+        assert_eq!(overfull(steady, &[(0, 1, 0), (10, 3, 0), (40, 1, 0)]), None);
+        assert_eq!(overfull(steady, &[(0, 1, 0), (9, 1, 0)]), Some((9, 10)));
+        assert_eq!(overfull(steady, &[(0, 1, 0), (10, 3, 0), (39, 1, 0)]), Some((29, 30)));
+        assert_eq!(
+            overfull(steady, &[(0, 1, 0), (19, 1, 0), (10, 1, 0)]),
+            Some((9, 10)),
+            "the one behind it"
+        );
+        assert_eq!(overfull(steady, &[(10, 1, 0), (1, 1, 0)]), Some((9, 10)));
     }
 
     #[test]
     fn no_span_has_more_than_a_burst_and_what_its_length_gives() {
         let bursts: &[&[(u64, u32)]] = &[&[(10, 3)]];
         let burst = [(0, 1, 0), (0, 1, 0), (0, 1, 0)];
-        let with = |more: &[(i64, u32, usize)]| crowd(bursts, &[&burst, more].concat());
+        let with = |more: &[(i64, u32, usize)]| overfull(bursts, &[&burst, more].concat());
         assert_eq!(with(&[(10, 1, 0), (20, 1, 0), (50, 1, 0), (50, 1, 0), (50, 1, 0)]), None);
         assert_eq!(with(&[(9, 1, 0)]), Some((9, 10)));
         assert_eq!(with(&[(25, 1, 0), (25, 1, 0), (29, 1, 0)]), Some((29, 30)));
@@ -177,21 +181,21 @@ mod tests {
     #[test]
     fn every_rate_holds() {
         let quota: &[&[(u64, u32)]] = &[&[(10, 1), (100, 2)]];
-        assert_eq!(crowd(quota, &[(0, 1, 0), (10, 1, 0), (100, 1, 0)]), None);
-        assert_eq!(crowd(quota, &[(0, 1, 0), (10, 1, 0), (99, 1, 0)]), Some((99, 100)));
+        assert_eq!(overfull(quota, &[(0, 1, 0), (10, 1, 0), (100, 1, 0)]), None);
+        assert_eq!(overfull(quota, &[(0, 1, 0), (10, 1, 0), (99, 1, 0)]), Some((99, 100)));
     }
 
     #[test]
     fn over_a_change_the_looser_rates_hold() {
         let slower: &[&[(u64, u32)]] = &[&[(10, 1)], &[(50, 1)], &[(20, 1)]];
-        assert_eq!(crowd(slower, &[(0, 1, 0), (10, 1, 1), (60, 1, 1), (80, 1, 2)]), None);
-        assert_eq!(crowd(slower, &[(0, 1, 0), (10, 1, 1), (29, 1, 2)]), Some((19, 20)));
-        assert_eq!(crowd(slower, &[(0, 1, 0), (10, 1, 2), (18, 1, 2)]), Some((8, 20)));
+        assert_eq!(overfull(slower, &[(0, 1, 0), (10, 1, 1), (60, 1, 1), (80, 1, 2)]), None);
+        assert_eq!(overfull(slower, &[(0, 1, 0), (10, 1, 1), (29, 1, 2)]), Some((19, 20)));
+        assert_eq!(overfull(slower, &[(0, 1, 0), (10, 1, 2), (18, 1, 2)]), Some((8, 20)));
         let more: &[&[(u64, u32)]] = &[&[(10, 2)], &[(10, 4)]];
         let both = [(0, 1, 0), (0, 1, 0), (0, 1, 1), (0, 1, 1)];
-        assert_eq!(crowd(more, &both), None, "two more at once");
-        assert_eq!(crowd(more, &[&both[..], &[(9, 1, 1)]].concat()), Some((9, 10)));
+        assert_eq!(overfull(more, &both), None, "two more at once");
+        assert_eq!(overfull(more, &[&both[..], &[(9, 1, 1)]].concat()), Some((9, 10)));
         let lasting: &[&[(u64, u32)]] = &[&[(5, 1), (100, 2)], &[(10, 1), (100, 2)]];
-        assert_eq!(crowd(lasting, &[(0, 1, 0), (10, 1, 1), (99, 1, 1)]), Some((99, 100)));
+        assert_eq!(overfull(lasting, &[(0, 1, 0), (10, 1, 1), (99, 1, 1)]), Some((99, 100)));
     }
 }

@@ -46,7 +46,7 @@ mod rate;
 mod record;
 mod reply;
 pub mod rules;
-mod standing;
+mod start_status;
 mod state;
 mod units;
 
@@ -60,6 +60,6 @@ pub use rate::{MAX_RATES, Rate, Rates};
 pub use record::{LastTake, Presence, Record};
 pub use reply::{Changed, Grant, Reply, Settings, Snapshot, Stepped, Taken, Wait, WaitReason};
 pub use rules::Reading;
-pub use standing::Standing;
+pub use start_status::StartStatus;
 pub use state::{Changes, SharedState};
 pub use units::{Micros, Ticket};

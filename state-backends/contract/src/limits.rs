@@ -29,7 +29,7 @@ pub const MAX_LABEL: usize = 128;
 /// A clock that went back by at most this stands still; further, it was stepped.
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
 /// Maximum delay between the requests of shards that wait behind a dead one when its lease ends.
-pub(crate) const LONGEST_TURN: Micros = Micros::from_millis(1);
+pub(crate) const MAX_REQUEST_GAP: Micros = Micros::from_millis(1);
 /// Minimum time between two requests for a permit by the first shard. The time is the interval,
 /// within this and [`MAX_POLL`].
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lead_that_cannot_be_is_refused_also_where_nothing_else_is_remembered() {
+    fn an_impossible_lead_is_rejected_without_other_memory() {
         let lead = |longest_lead| Memory { longest_lead, ..Memory::default() }.check();
         assert!(lead(Micros::from_millis(1000)).is_ok());
         assert!(lead(Micros::new(1_000_001)).unwrap_err().to_string().contains("lead"));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_that_only_the_shard_knows_moves_with_a_clock_that_is_stepped_back() {
+    fn a_hold_known_to_the_shard_alone_moves_back_with_the_clock() {
         let hour = Micros::from_millis(3_600_000);
         let known =
             Memory { at: hour * 3, revision: 7, held_until: hour * 3 + Micros::new(9), ..Memory::default() };

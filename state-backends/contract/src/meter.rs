@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slot_behind_others_is_the_one_that_comes_when_they_are_used() {
+    fn the_slot_after_others_comes_when_they_are_used() {
         let mut random = Rng::with_seed(3);
         for _ in 0..20_000 {
             let meters = any(&mut random, 1_000_000);
@@ -263,8 +263,8 @@ mod tests {
                         .max(meters.next_slot(Micros::ZERO, weight));
                     meters.charge(Micros::ZERO, at, weight);
                     slots.push(Slot { at: at.get() as i64, weight, era: eras.last() });
-                    let crowd = eras.crowd(&slots, slots.len() - 1, 0);
-                    assert_eq!(crowd, None, "{eras:?} {slots:?}");
+                    let overfull = eras.overfull_span(&slots, slots.len() - 1, 0);
+                    assert_eq!(overfull, None, "{eras:?} {slots:?}");
                 }
                 meters.change(&rates(&mut random), at, at);
             }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_flaps_makes_few_reports_and_the_last_one_is_true() {
+    fn a_flapping_store_makes_few_reports_and_the_last_is_true() {
         let (mut outages, start) = (Outages::default(), Instant::now());
         let mut reports = 0;
         for second in 0..600 {

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_rate_implies_is_left_out() {
+    fn a_rate_implied_by_another_is_left_out() {
         let of = |rates: &[Rate]| Rates::of(rates.iter().copied()).unwrap().to_vec();
         assert_eq!(of(&[rate(9, 30), rate(5, 20)]), [rate(5, 20), rate(9, 30)]);
         assert_eq!(of(&[rate(5, 20), rate(5, 20)]), [rate(5, 20)]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_rate_is_named() {
+    fn invalid_rates_are_rejected() {
         let error = |rates: &[Rate]| Rates::of(rates.iter().copied()).unwrap_err().to_string();
         assert!(error(&[]).contains("interval"));
         assert!(error(&[rate(0, 1)]).contains("interval 0"));

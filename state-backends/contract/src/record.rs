@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_such_a_record_is_told_apart() {
+    fn invalid_records_are_rejected_by_kind() {
         let with = |field: &str, value: serde_json::Value| {
             let mut json = serde_json::to_value(record()).unwrap();
             json[field] = value;

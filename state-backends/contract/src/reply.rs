@@ -51,7 +51,7 @@ impl Reply {
 }
 
 fn mismatch() -> StateError {
-    let text = "the state backend answered another command than was given";
+    let text = "the store's backend replied to another command";
     StateError::new(StateErrorKind::Unsupported, text)
 }
 

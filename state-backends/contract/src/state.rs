@@ -75,7 +75,7 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as
     /// [`apply`](Self::apply).
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        Err(StateError::new(StateErrorKind::Unsupported, "this state backend cannot list its queues"))
+        Err(StateError::new(StateErrorKind::Unsupported, "this store's backend cannot list its queues"))
     }
 
     /// Watches `queue`, which need not exist. The stream yields an item soon after each change that
@@ -101,7 +101,7 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// A dropped future watches nothing.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
-        let text = format!("this state backend cannot tell when {queue} is changed: leave wake-ups off");
+        let text = format!("this store's backend cannot notify of changes of {queue}: leave wake-ups off");
         Err(StateError::new(StateErrorKind::Unsupported, text))
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Lost {
     pub(crate) refused: bool,
     /// Random: spreads the starts of shards that lost the store together.
     pub(crate) phase: f64,
-    pub(crate) told: bool,
+    pub(crate) is_reported: bool,
     /// Set after idle time, until a command fails again.
     pub(crate) unconfirmed: bool,
 }

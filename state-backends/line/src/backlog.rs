@@ -48,7 +48,7 @@ pub struct Backlog<J, C = ()> {
     /// Joint jobs that will arrive when their slot in another queue comes.
     pub announced: usize,
     /// Jobs with a latest start that need an estimate: new, or with a new ticket.
-    pub unquoted: VecDeque<(JobId, Instant)>,
+    pub unestimated: VecDeque<(JobId, Instant)>,
     /// Maximum number of tickets held ahead, not counting gated and urgent jobs.
     pub most_ahead: usize,
     /// Finds jobs by deadline and group.
@@ -67,7 +67,7 @@ impl<J, C> Default for Backlog<J, C> {
             gated: Ranked::default(),
             gated_arriving: HashSet::new(),
             announced: 0,
-            unquoted: VecDeque::new(),
+            unestimated: VecDeque::new(),
             most_ahead: usize::MAX,
             index: Index::default(),
         }
@@ -104,7 +104,7 @@ impl<J, C> Backlog<J, C> {
         let arriving = new(self.last_id);
         let job = &arriving.job;
         self.index.note(self.last_id, job);
-        self.unquoted.extend(job.deadline().map(|deadline| (self.last_id, deadline)));
+        self.unestimated.extend(job.deadline().map(|deadline| (self.last_id, deadline)));
         self.hurry |= job.priority() > 0 || job.deadline().is_some() || gate == Some(Gate::Open);
         self.is_ranked &= self.without_ticket() > 0;
         self.is_ranked |= job.priority() != 0;
@@ -136,7 +136,7 @@ impl<J, C> Backlog<J, C> {
             waiting.insert(id, job);
         }
         self.gated_arriving.clear();
-        self.unquoted.clear();
+        self.unestimated.clear();
         self.index = Index::default();
         (arriving, waiting)
     }
@@ -148,7 +148,7 @@ impl<J, C> Backlog<J, C> {
 
     /// Files a job with a new ticket.
     pub(crate) fn place(&mut self, id: JobId, job: Waiting<J>) {
-        self.unquoted.extend(job.deadline().map(|deadline| (id, deadline)));
+        self.unestimated.extend(job.deadline().map(|deadline| (id, deadline)));
         let place = if self.gated_arriving.remove(&id) { &mut self.gated } else { &mut self.waiting };
         place.insert(id, job);
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use interval_queue_contract::Micros;
 
 /// Clocks drift by at most 1/2000: 500 ppm, the most that NTP slews by (RFC 5905, section 11.3).
-const DRIFT: u32 = 2000;
+const DRIFT_DIVISOR: u32 = 2000;
 
 /// Offset between the store's clock and ours.
 ///
@@ -43,8 +43,8 @@ impl StateClock {
             at: received,
         };
         let known = self.bounds.map(|bounds| {
-            let aged =
-                signed((received.saturating_duration_since(bounds.at) / DRIFT).as_micros()).saturating_add(1);
+            let aged = signed((received.saturating_duration_since(bounds.at) / DRIFT_DIVISOR).as_micros())
+                .saturating_add(1);
             let least = seen.least.max(bounds.least.saturating_sub(aged));
             let most = seen.most.min(bounds.most.saturating_add(aged));
             Bounds { least, most, at: received }
@@ -57,9 +57,9 @@ impl StateClock {
         self.bounds = Some(steady.unwrap_or(seen));
     }
 
-    /// Whether readings since `heard` compare: no clock step was detected after it.
-    pub(crate) fn is_steady_since(&self, heard: Instant) -> bool {
-        self.stepped.is_none_or(|stepped| heard >= stepped)
+    /// Whether readings since `instant` compare: no clock step was detected after it.
+    pub(crate) fn is_steady_since(&self, instant: Instant) -> bool {
+        self.stepped.is_none_or(|stepped| instant >= stepped)
     }
 
     /// Our latest instant for one of the store's, including drift until then: nothing starts before
@@ -67,7 +67,7 @@ impl StateClock {
     pub(crate) fn latest_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let ours = self.ours_for(instant, fallback);
         let ahead = self.bounds.map_or(Duration::ZERO, |bounds| ours.saturating_duration_since(bounds.at));
-        ours.checked_add(ahead / DRIFT).unwrap_or(ours)
+        ours.checked_add(ahead / DRIFT_DIVISOR).unwrap_or(ours)
     }
 
     /// Our instant for one of the store's, without further drift.

@@ -12,9 +12,9 @@ pub struct Granted {
     /// Its slot, as far as known.
     pub slot: Instant,
     /// Its slot on the store's clock.
-    pub told: Micros,
+    pub store_slot: Micros,
     /// When the shard received it.
-    pub heard: Instant,
+    pub received: Instant,
     /// The weight requested.
     pub weight: u32,
 }
@@ -31,7 +31,7 @@ pub struct Tolerance {
     /// Maximum time from slot to receipt: the lead, which follows the network.
     reply: Duration,
     /// Whether a late start is reported, to move the next slot.
-    pub(crate) is_told: bool,
+    pub(crate) reports_lateness: bool,
 }
 
 impl Tolerance {
@@ -41,16 +41,16 @@ impl Tolerance {
         overruns: u32,
         interval: Duration,
         lead: Duration,
-        tellable: Option<Duration>,
+        reportable: Option<Duration>,
     ) -> Self {
         let doubled = |least: Duration| least.saturating_mul(1 << overruns.min(16));
         let [start, reply] = [interval, lead.max(interval)].map(|least| least.max(MIN_TOLERANCE));
-        let start = tellable.map_or(start, |tellable| start.min(tellable));
-        Self { start: doubled(start), reply: doubled(reply), is_told: tellable.is_some() }
+        let start = reportable.map_or(start, |reportable| start.min(reportable));
+        Self { start: doubled(start), reply: doubled(reply), reports_lateness: reportable.is_some() }
     }
 
     pub(crate) fn is_exceeded(&self, grant: &Granted, now: Instant) -> bool {
-        let usable_at = grant.slot.max(grant.heard);
+        let usable_at = grant.slot.max(grant.received);
         now.saturating_duration_since(usable_at) > self.start
             || usable_at.saturating_duration_since(grant.slot) > self.reply
     }

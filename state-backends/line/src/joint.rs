@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// A held ticket counts as late this long after its slot: several then share a command.
-const PASSED: Duration = Duration::from_millis(100);
+const PASSED_DELAY: Duration = Duration::from_millis(100);
 
 impl<J, C, A> Line<J, C, A> {
     /// Lets a job start, and requests its slot.
     pub fn open_gate(&mut self, id: JobId, now: Instant) {
         if self.backlog.open_gate(id) {
-            self.contact.ask(now);
+            self.connection.ask(now);
         }
     }
 
@@ -35,23 +35,24 @@ impl<J, C, A> Line<J, C, A> {
         self.running.remove(&id);
         self.backlog.index.note(id, &job);
         self.backlog.gated.insert(id, job);
-        self.hand.tickets.insert(ticket);
+        self.held.tickets.insert(ticket);
     }
 
     /// Tickets to request slots for.
     pub(crate) fn to_ask(&self) -> usize {
-        self.hand.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.hand.grants.len()))
+        self.held.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.held.grants.len()))
     }
 
     /// When to report tickets held for gated jobs. `None` in a pause, which needs no lease.
     pub(crate) fn hold_due(&self) -> Option<Instant> {
-        if !self.contact.present || self.backlog.gated.is_empty() || self.contact.memory.paused {
+        if !self.connection.present || self.backlog.gated.is_empty() || self.connection.memory.paused {
             return None;
         }
         let renew_at = self.renew_at();
-        let told = self.contact.told.filter(|_| self.to_ask() == 0 && self.hand.grants.is_empty())?;
-        let passes = self.slot_of(told, renew_at) + PASSED;
-        Some(renew_at.min(passes.max(self.contact.last_step + PASSED)))
+        let ticket =
+            self.connection.lowest_reported.filter(|_| self.to_ask() == 0 && self.held.grants.is_empty())?;
+        let passes = self.slot_of(ticket, renew_at) + PASSED_DELAY;
+        Some(renew_at.min(passes.max(self.connection.last_step + PASSED_DELAY)))
     }
 
     /// Index of the first ticket to report.
@@ -62,7 +63,7 @@ impl<J, C, A> Line<J, C, A> {
         if self.backlog.gated.is_empty() {
             return 0;
         }
-        let tickets = &self.hand.tickets;
+        let tickets = &self.held.tickets;
         let passed = tickets.iter().take_while(|ticket| self.slot_of(**ticket, now) < now).count();
         match self.to_ask() {
             0 => passed,
@@ -71,7 +72,7 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     fn slot_of(&self, ticket: Ticket, fallback: Instant) -> Instant {
-        let memory = &self.contact.memory;
+        let memory = &self.connection.memory;
         self.slot_behind(memory, memory.ahead_of(ticket), 1, fallback)
     }
 }

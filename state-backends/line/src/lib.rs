@@ -15,21 +15,21 @@
 //!
 //! | noun | in |
 //! |---|---|
-//! | the line | `line.rs`, `talk.rs`, `hear.rs`, `start.rs` |
-//! | estimates, joint jobs, share, spacing | `quote.rs`, `joint.rs`, `share.rs`, `space.rs` |
+//! | the line | `line.rs`, `outbound.rs`, `inbound.rs`, `start.rs` |
+//! | estimates, joint jobs, share, spacing | `wait_estimate.rs`, `joint.rs`, `share.rs`, `space.rs` |
 //! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `index.rs` |
-//! | tickets and grants | `hand.rs`, `grant.rs`, `lost.rs` |
-//! | connection to the store | `contact.rs` |
+//! | tickets and grants | `held_tickets.rs`, `grant.rs`, `lost.rs` |
+//! | connection to the store | `connection.rs` |
 //! | clocks | `clock.rs`, `lead.rs` |
 //! | loss of the store | `outage.rs`, `alone.rs` |
 
 mod alone;
 mod backlog;
 mod clock;
-mod contact;
+mod connection;
 mod grant;
-mod hand;
-mod hear;
+mod held_tickets;
+mod inbound;
 mod index;
 mod jobs;
 mod joint;
@@ -38,19 +38,19 @@ mod line;
 mod lost;
 mod order;
 mod outage;
-mod quote;
+mod outbound;
 mod share;
 mod space;
 mod start;
-mod talk;
+mod wait_estimate;
 
 pub use alone::{Alone, Share};
 pub use backlog::{Backlog, Taking};
 pub use clock::StateClock;
-pub use contact::{COMMAND_TIMEOUT, Contact, Failing, RETRY, retries};
+pub use connection::{COMMAND_TIMEOUT, Connection, Failing, RETRY, retries};
 pub use grant::{Granted, MIN_TOLERANCE, Tolerance};
-pub use hand::Hand;
-pub use hear::Absorbed;
+pub use held_tickets::HeldTickets;
+pub use inbound::Absorbed;
 pub use index::Index;
 pub use jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Terms, Waiting, Withdrawn};
 pub use lead::Lead;
@@ -58,10 +58,10 @@ pub use line::{Identity, Line};
 pub use lost::{LostBecause, LostSlot};
 pub use order::{Rank, Ranked};
 pub use outage::WhenStateIsLost;
-pub use quote::FRESH;
+pub use outbound::Next;
 pub use space::SpaceBy;
 pub use start::{Due, Started, Starting};
-pub use talk::Next;
+pub use wait_estimate::MAX_MEMORY_AGE;
 
 /// The start time of tests that only add to it.
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::{
     alone::Alone,
     backlog::Backlog,
     clock::StateClock,
-    contact::Contact,
-    hand::Hand,
+    connection::Connection,
+    held_tickets::HeldTickets,
     jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
     order::Ranked,
     outage::WhenStateIsLost,
@@ -48,11 +48,11 @@ pub struct Line<J, C = (), A = ()> {
     /// Offset of the store's clock.
     pub clock: StateClock,
     /// Connection state.
-    pub contact: Contact,
+    pub connection: Connection,
     /// Jobs that have not started.
     pub backlog: Backlog<J, C>,
     /// Tickets, with slots and without.
-    pub hand: Hand,
+    pub held: HeldTickets,
     /// Running jobs and their abort handles.
     pub running: HashMap<JobId, Option<A>, BuildHasherDefault<IdHasher>>,
     /// State for an outage of the store.
@@ -65,9 +65,9 @@ impl<J, C, A> Line<J, C, A> {
         Self {
             identity,
             clock: StateClock::new(now),
-            contact: Contact::new(now),
+            connection: Connection::new(now),
             backlog: Backlog::default(),
-            hand: Hand::default(),
+            held: HeldTickets::default(),
             running: HashMap::default(),
             alone: Alone::default(),
         }
@@ -93,54 +93,54 @@ impl<J, C, A> Line<J, C, A> {
     /// Removes all jobs that have not started: without a ticket, and with one.
     pub fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let withdrawn = self.backlog.withdraw_all();
-        self.hand.retake = 0;
+        self.held.retake = 0;
         self.trim();
         withdrawn
     }
 
     /// Drops the highest tickets beyond the number of jobs.
     pub(crate) fn trim(&mut self) {
-        if self.hand.trim(self.backlog.with_ticket()) {
-            self.contact.count_again();
+        if self.held.trim(self.backlog.with_ticket()) {
+            self.connection.count_again();
         }
     }
 
     /// Whether no job waits or runs, and no grant is held.
     pub fn is_quiet(&self) -> bool {
-        self.backlog.is_empty() && self.running.is_empty() && self.hand.grants.is_empty()
+        self.backlog.is_empty() && self.running.is_empty() && self.held.grants.is_empty()
     }
 
     /// Whether there are tickets to take or to request slots for.
     pub fn has_requests(&self) -> bool {
-        !self.hand.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
+        !self.held.tickets.is_empty() || self.backlog.without_ticket() > 0 || self.backlog.taking.is_some()
     }
 
     /// Takes in the reply to a change. Returns how long the shard keeps to its share, if it may
     /// have run alone.
     pub fn learn(&mut self, changed: &Changed, now: Instant) -> Option<Duration> {
-        self.contact.learn(changed.memory);
-        self.contact.heard = now;
+        self.connection.learn(changed.memory);
+        self.connection.last_reply = now;
         self.rejoin(now)
     }
 
     /// The memory of the record, if received within `fresh` or the store fails; otherwise a read as
     /// recent.
-    pub fn known(&self, now: Instant, fresh: Duration) -> Option<Memory> {
+    pub fn recent_memory(&self, now: Instant, fresh: Duration) -> Option<Memory> {
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < fresh;
-        let looked = self.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
-        let known = is_fresh(self.contact.heard) || self.contact.failing.is_some();
-        known.then_some(self.contact.memory).or(looked)
+        let read = self.connection.last_read.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+        let is_recent = is_fresh(self.connection.last_reply) || self.connection.failing.is_some();
+        is_recent.then_some(self.connection.memory).or(read)
     }
 
     /// Takes in a read of the record. Returns its memory.
-    pub fn look(&mut self, snapshot: &Snapshot, sent: Instant, received: Instant) -> Memory {
+    pub fn observe(&mut self, snapshot: &Snapshot, sent: Instant, received: Instant) -> Memory {
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
         let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != self.identity.shard);
         let others = u32::try_from(waiting.count()).unwrap_or(u32::MAX);
-        let shards = others.saturating_add(u32::from(self.contact.present));
+        let shards = others.saturating_add(u32::from(self.connection.present));
         let seen = Memory { shards, ..Memory::of(&snapshot.record) };
         self.clock.observe(snapshot.at, sent, received);
-        self.contact.looked = Some((sent, seen));
+        self.connection.last_read = Some((sent, seen));
         seen
     }
 }

@@ -9,7 +9,7 @@ use interval_queue_contract::{Memory, StateError};
 
 use crate::{
     alone::{Lost, Share},
-    contact::{COMMAND_TIMEOUT, RETRY},
+    connection::{COMMAND_TIMEOUT, RETRY},
     jobs::Arriving,
     line::Line,
     outage::WhenStateIsLost,
@@ -18,13 +18,13 @@ use crate::{
 
 /// How long a returned shard keeps to its share: as long as another may need to detect that the
 /// store is back. Its last command may time out, and its longest delay, doubled by jitter, pass.
-const SETTLING: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
+const SETTLING_TIME: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
 
 impl<J, C, A> Line<J, C, A> {
     /// Records the other shards in the reply to a step. Replies to changes may count dead shards,
     /// and this one or not.
     pub fn count_others(&mut self, memory: &Memory) {
-        let others = memory.shards.saturating_sub(u32::from(self.contact.present));
+        let others = memory.shards.saturating_sub(u32::from(self.connection.present));
         if others > 0 {
             self.alone.others = others;
         }
@@ -38,11 +38,11 @@ impl<J, C, A> Line<J, C, A> {
             refused: false,
             unconfirmed: false,
             phase: seed as f64 / u64::MAX as f64,
-            told: false,
+            is_reported: false,
         });
         if lost.refused && error.is_retryable() {
             // The store replied until now.
-            (lost.since, lost.told) = (now, false);
+            (lost.since, lost.is_reported) = (now, false);
         }
         lost.last_failure = now;
         lost.unconfirmed = false;
@@ -55,8 +55,8 @@ impl<J, C, A> Line<J, C, A> {
         let may_have_run = self.is_lost(now);
         self.alone.lost = None;
         may_have_run.then(|| {
-            self.alone.settling_until = Some(now + SETTLING);
-            SETTLING
+            self.alone.settling_until = Some(now + SETTLING_TIME);
+            SETTLING_TIME
         })
     }
 
@@ -67,11 +67,11 @@ impl<J, C, A> Line<J, C, A> {
             && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
         {
             // Otherwise a delay longer than `after` could follow one failure.
-            self.contact.failing = None;
+            self.connection.failing = None;
         }
         if let Some(lost) = &mut self.alone.lost {
             lost.unconfirmed = true;
-            self.contact.retry_now(now);
+            self.connection.retry_now(now);
         }
     }
 
@@ -84,8 +84,8 @@ impl<J, C, A> Line<J, C, A> {
     /// As [`runs_alone`](Self::runs_alone), once per outage.
     pub fn report_alone(&mut self, now: Instant) -> Option<Share> {
         let share = self.runs_alone(now)?;
-        let lost = self.alone.lost.as_mut().filter(|lost| !lost.told)?;
-        lost.told = true;
+        let lost = self.alone.lost.as_mut().filter(|lost| !lost.is_reported)?;
+        lost.is_reported = true;
         Some(share)
     }
 
@@ -118,12 +118,12 @@ impl<J, C, A> Line<J, C, A> {
 
     fn alone_at(&self) -> Option<Instant> {
         let from = self.alone_from()?;
-        let most = self.contact.memory.max_running.map(|limit| (limit / self.among()).max(1));
+        let most = self.connection.memory.max_running.map(|limit| (limit / self.among()).max(1));
         let full = most.is_some_and(|most| self.running.len() >= most as usize);
-        if full || !self.hand.grants.is_empty() {
+        if full || !self.held.grants.is_empty() {
             return None;
         }
-        let memory = &self.contact.memory;
+        let memory = &self.connection.memory;
         // By then each shard had a slot: together they are not ahead of the rate.
         let one_each = memory.meters.longest() * u64::from(self.among() - 1);
         let reserved = memory.meters.next_slot(memory.held_until, 1);
@@ -156,7 +156,7 @@ impl<J, C, A> Line<J, C, A> {
     /// When to request the next slot, with `ask_at` by the store's slots. `None`: once a grant is
     /// used.
     pub fn ask_due(&self, ask_at: Instant, now: Instant) -> Option<Instant> {
-        if self.contact.ask_again || self.settling(now).is_none() {
+        if self.connection.ask_again || self.settling(now).is_none() {
             return Some(ask_at);
         }
         self.may_ask_at(now).map(|at| at.max(ask_at))
@@ -164,7 +164,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When a returned shard may request one slot. `None` while it has a grant.
     fn may_ask_at(&self, now: Instant) -> Option<Instant> {
-        let until = self.settling(now).filter(|_| self.hand.grants.is_empty())?;
+        let until = self.settling(now).filter(|_| self.held.grants.is_empty())?;
         Some(self.share_at().map_or(now, |share_at| share_at.min(until)))
     }
 
@@ -175,7 +175,9 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When it may begin to run alone. `None`: not as things stand.
     fn alone_from(&self) -> Option<Instant> {
-        self.lost().filter(|(lost, _)| !lost.unconfirmed && !self.contact.memory.paused).map(|(_, from)| from)
+        self.lost()
+            .filter(|(lost, _)| !lost.unconfirmed && !self.connection.memory.paused)
+            .map(|(_, from)| from)
     }
 
     fn is_lost(&self, now: Instant) -> bool {
@@ -197,7 +199,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// The time that its share gives to this weight.
     fn share(&self, weight: u64) -> Duration {
-        (self.contact.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
+        (self.connection.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
     }
 
     /// Number of shards that share the rate.

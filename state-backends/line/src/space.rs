@@ -21,7 +21,7 @@ pub enum SpaceBy {
 }
 
 /// From this interval on a start may be late by 1/50, below by 1/100.
-const COARSE: Duration = Duration::from_millis(20);
+const COARSE_SPACING: Duration = Duration::from_millis(20);
 
 impl SpaceBy {
     /// The lead to use. With `Starts` at most half of the spacing, to report a late start: a slow
@@ -29,20 +29,20 @@ impl SpaceBy {
     /// round trip takes longer, no report is possible, and the lead stays.
     pub(crate) fn lead(self, lead: Micros, spacing: Duration, quickest: Duration) -> Micros {
         let most = (spacing / 2).max(quickest * 2);
-        let told = self == Self::Starts && most < spacing;
-        if told { lead.min(Micros::from_duration(most)) } else { lead }
+        let reports = self == Self::Starts && most < spacing;
+        if reports { lead.min(Micros::from_duration(most)) } else { lead }
     }
 
     /// Maximum lateness that can be reported before the next start: a reply and half the next
     /// shard's lead take at most the lead. `None`: no report is needed or possible.
-    pub(crate) fn tellable(self, spacing: Duration, lead: Duration) -> Option<Duration> {
-        let told = self == Self::Starts;
-        spacing.checked_sub(lead).filter(|tellable| told && !tellable.is_zero())
+    pub(crate) fn reportable(self, spacing: Duration, lead: Duration) -> Option<Duration> {
+        let reports = self == Self::Starts;
+        spacing.checked_sub(lead).filter(|reportable| reports && !reportable.is_zero())
     }
 
     /// Lateness that needs no report.
     pub(crate) fn borne(spacing: Duration) -> Duration {
-        spacing / if spacing < COARSE { 100 } else { 50 }
+        spacing / if spacing < COARSE_SPACING { 100 } else { 50 }
     }
 }
 
@@ -51,20 +51,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_host_can_still_tell_of_late_starts_and_a_far_one_cannot() {
+    fn a_slow_host_reports_late_starts_and_a_far_one_cannot() {
         const MS: Duration = Duration::from_millis(1);
-        let tellable = |space_by: SpaceBy, spacing, lead: u64, quickest| {
+        let reportable = |space_by: SpaceBy, spacing, lead: u64, quickest| {
             let lead = space_by.lead(Micros::from_millis(lead), spacing, quickest);
-            (lead.to_duration(), space_by.tellable(spacing, lead.to_duration()))
+            (lead.to_duration(), space_by.reportable(spacing, lead.to_duration()))
         };
         let starts = SpaceBy::Starts;
-        assert_eq!(tellable(starts, MS * 10, 2, MS / 5), (MS * 2, Some(MS * 8)));
+        assert_eq!(reportable(starts, MS * 10, 2, MS / 5), (MS * 2, Some(MS * 8)));
         // However late the timers, it requests within the second half.
-        assert_eq!(tellable(starts, MS * 10, 120, MS / 5), (MS * 5, Some(MS * 5)));
-        assert_eq!(tellable(starts, MS * 10, 120, MS * 4), (MS * 8, Some(MS * 2)));
-        assert_eq!(tellable(starts, MS * 10, 120, MS * 5), (MS * 120, None));
+        assert_eq!(reportable(starts, MS * 10, 120, MS / 5), (MS * 5, Some(MS * 5)));
+        assert_eq!(reportable(starts, MS * 10, 120, MS * 4), (MS * 8, Some(MS * 2)));
+        assert_eq!(reportable(starts, MS * 10, 120, MS * 5), (MS * 120, None));
         // Slots of a burst have no distance, and the lead stays.
-        assert_eq!(tellable(starts, Duration::ZERO, 120, MS / 5), (MS * 120, None));
-        assert_eq!(tellable(SpaceBy::Slots, MS * 10, 120, MS / 5), (MS * 120, None));
+        assert_eq!(reportable(starts, Duration::ZERO, 120, MS / 5), (MS * 120, None));
+        assert_eq!(reportable(SpaceBy::Slots, MS * 10, 120, MS / 5), (MS * 120, None));
     }
 }

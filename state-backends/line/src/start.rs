@@ -53,22 +53,22 @@ impl<J, C, A> Line<J, C, A> {
     /// The next job that starts, in a slot or alone, or is too late. A grant used much too late is
     /// given up and requested again.
     pub fn next_due(&mut self, now: Instant) -> Option<Due<J, C>> {
-        if let Some((job, quote)) = self.next_refused(now) {
-            return Some(Due::Refuse(job, quote));
+        if let Some((job, estimate)) = self.next_refused(now) {
+            return Some(Due::Refuse(job, estimate));
         }
-        while let Some(grant) = self.hand.usable_grant(self.contact.memory.spacing(), now) {
+        while let Some(grant) = self.held.usable_grant(self.connection.memory.spacing(), now) {
             // A job with a slot in time is in time, however late the timer. Overdue jobs leave
             // first and take no slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
-            self.hand.grants.pop_front();
-            if self.hand.tolerance.is_exceeded(&grant, now) {
-                self.hand.overran = true;
-                self.hand.lose(grant.ticket, LostBecause::LateStart);
+            self.held.grants.pop_front();
+            if self.held.tolerance.is_exceeded(&grant, now) {
+                self.held.overran = true;
+                self.held.lose(grant.ticket, LostBecause::LateStart);
                 self.keep(grant.ticket, now);
             } else if let Some(starting) = self.fill(grant, now) {
-                self.hand.overruns = 0;
+                self.held.overruns = 0;
                 return Some(Due::Start(starting));
             }
         }
@@ -81,21 +81,21 @@ impl<J, C, A> Line<J, C, A> {
     /// Takes the first waiting job for a slot, and counts it as running.
     pub fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting<J, C>> {
         let Some(first) = self.backlog.waiting.first() else {
-            self.hand.lose(grant.ticket, LostBecause::Unwanted);
+            self.held.lose(grant.ticket, LostBecause::Unwanted);
             // A gated job keeps the ticket.
-            if self.hand.len() < self.backlog.gated.len() {
-                self.hand.tickets.insert(grant.ticket);
+            if self.held.len() < self.backlog.gated.len() {
+                self.held.tickets.insert(grant.ticket);
             }
-            self.contact.count_again();
+            self.connection.count_again();
             return None;
         };
         if first.weight > grant.weight {
             // The other grants are for the wrong jobs, too: if kept, each new grant would be
             // requested for a later job, and this one would wait for ever.
-            let others = std::mem::take(&mut self.hand.grants);
-            self.hand.tickets.extend(others.iter().map(|grant| grant.ticket));
+            let others = std::mem::take(&mut self.held.grants);
+            self.held.tickets.extend(others.iter().map(|grant| grant.ticket));
             for lost in others.iter().chain([&grant]) {
-                self.hand.lose(lost.ticket, LostBecause::TooLight);
+                self.held.lose(lost.ticket, LostBecause::TooLight);
             }
             self.keep(grant.ticket, now);
             return None;
@@ -108,11 +108,11 @@ impl<J, C, A> Line<J, C, A> {
 
     /// Records a late start to report, if no younger ticket is known to have started.
     fn note_lateness(&mut self, grant: &Granted, now: Instant) {
-        let spacing = self.contact.memory.spacing().to_duration();
+        let spacing = self.connection.memory.spacing().to_duration();
         let late = now.saturating_duration_since(grant.slot);
-        let is_last = self.contact.memory.current <= grant.ticket;
-        if self.hand.tolerance.is_told && late > SpaceBy::borne(spacing) && is_last {
-            self.hand.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
+        let is_last = self.connection.memory.current <= grant.ticket;
+        if self.held.tolerance.reports_lateness && late > SpaceBy::borne(spacing) && is_last {
+            self.held.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
         }
     }
 
@@ -123,14 +123,14 @@ impl<J, C, A> Line<J, C, A> {
     }
 
     fn keep(&mut self, ticket: Ticket, now: Instant) {
-        self.hand.tickets.insert(ticket);
-        self.contact.ask(now);
+        self.held.tickets.insert(ticket);
+        self.connection.ask(now);
         self.trim();
     }
 
     /// Takes in that a job started.
     pub fn started(&mut self, started: Started<A>) {
-        self.hand.started_at = Some(started.at);
+        self.held.started_at = Some(started.at);
         self.alone.last_start = Some((started.at, started.weight));
         // The job may have ended already.
         if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {
@@ -141,7 +141,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Takes in the end of a job. Returns whether to wake the driver.
     pub fn finish(&mut self, id: JobId) -> bool {
         self.running.remove(&id);
-        self.contact.count_again();
-        self.contact.report || self.running.is_empty()
+        self.connection.count_again();
+        self.connection.report || self.running.is_empty()
     }
 }

@@ -73,9 +73,7 @@ impl Component {
             },
             (true, Some(_)) => (
                 StateErrorKind::Foreign,
-                format!(
-                    "{place} has a table {name}_schema that does not tell a version from 1 in one row: {advice}"
-                ),
+                format!("{place} has a table {name}_schema whose version is not one row from 1 up: {advice}"),
             ),
             (true, None) => (
                 StateErrorKind::Foreign,

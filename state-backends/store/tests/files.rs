@@ -10,7 +10,7 @@ use std::{
 };
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_store::files::{Patience, check_mount, clock, jittered, kind_of_remote, resolve};
+use interval_queue_store::files::{LockTimeout, check_mount, clock, jittered, kind_of_remote, resolve};
 
 #[test]
 fn a_name_without_directory_is_in_the_current_one() {
@@ -20,7 +20,7 @@ fn a_name_without_directory_is_in_the_current_one() {
 }
 
 #[test]
-fn network_mounts_are_known_by_their_numbers_and_local_file_systems_pass() {
+fn network_mounts_are_detected_and_local_file_systems_pass() {
     for (magic, kind) in [
         (0x6969, "NFS"),
         (0x517b, "SMB"),
@@ -45,11 +45,11 @@ fn network_mounts_are_known_by_their_numbers_and_local_file_systems_pass() {
 }
 
 #[test]
-fn a_long_wait_looks_rarely() {
+fn a_long_wait_retries_rarely() {
     let looks = Cell::new(0);
     let pause = (Duration::from_millis(1), Duration::from_millis(10));
-    let patience = Patience::begin(Duration::from_secs(1), pause);
-    patience.until_free(|()| true, || looks.set(looks.get() + 1));
+    let timeout = LockTimeout::begin(Duration::from_secs(1), pause);
+    timeout.until_free(|()| true, || looks.set(looks.get() + 1));
     assert!((2..400).contains(&looks.get()), "{looks:?}");
 
     let pauses: BTreeSet<_> = (0..100).map(|_| jittered(pause.1)).collect();

@@ -6,7 +6,7 @@ const COLOURS: Component =
     Component { name: "colours", first: 1, migrations: &["A;", "B;"], grants: "SELECT" };
 
 #[test]
-fn what_is_found_tells_a_version_or_what_is_wrong() {
+fn found_tables_have_a_version_or_an_error() {
     for (table, versions, expected) in [
         (false, None, Ok(0)),
         (true, Some(&[1][..]), Ok(1)),

@@ -345,7 +345,7 @@ impl Worker {
             sequence: self.sequence,
             acknowledged: self.acknowledged,
             label: Label::new(format!("worker {}", self.id)).unwrap(),
-            holding: first.then(Vec::new),
+            held: first.then(Vec::new),
             ..Step::first(self.id, self.kinds.clone(), self.lease)
         }
     }
@@ -369,7 +369,7 @@ impl Worker {
     pub async fn beat(&mut self) -> Stepped {
         let step = self.step();
         let stepped = self.send(step).await;
-        assert!(!stepped.restate, "worker {} was heard of in time, and is held for dead", self.id);
+        assert!(!stepped.resync, "worker {} was heard of in time, and is held for dead", self.id);
         stepped
     }
 
@@ -385,7 +385,7 @@ impl Worker {
 
     /// Resyncs without held leases, even after a lost lease, then [tidies](Self::tidy).
     pub async fn hello(&mut self) {
-        let step = Step { holding: Some(Vec::new()), ..self.step() };
+        let step = Step { held: Some(Vec::new()), ..self.step() };
         self.send(step).await;
         self.tidy().await;
     }

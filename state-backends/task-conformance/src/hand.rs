@@ -82,7 +82,7 @@ impl<'s> Hand<'s> {
         let reply = self.store.apply(&mail(), Command::Step(self.step.clone())).await?;
         let Reply::Stepped(stepped) = reply else { panic!("{reply:?}") };
         self.step.acknowledged = self.step.sequence;
-        self.step.holding = None;
+        self.step.held = None;
         Ok(stepped)
     }
 

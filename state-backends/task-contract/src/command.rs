@@ -6,9 +6,9 @@ use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Follow, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE,
-    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, PolicyOverride, Progress,
-    Read, Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    Follow, FreeCapacity, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS,
+    MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, PolicyOverride,
+    Progress, Read, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// An atomic command on the tasks of one queue.
@@ -272,7 +272,7 @@ pub struct Step {
     pub complete: Vec<Completion>,
     /// All held leases except those in `complete`. `None`: as the store knows. Required in the
     /// first step, after a step with unknown outcome, and when a reply requests a resync.
-    pub holding: Option<Vec<(TaskId, Token)>>,
+    pub held: Option<Vec<(TaskId, Token)>>,
     /// Progress of runs since the last step.
     pub progress: Vec<(TaskId, Token, Progress)>,
     /// Maximum number of tasks to lease.
@@ -280,7 +280,7 @@ pub struct Step {
     /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
     pub at_least: Option<i32>,
     /// Free capacity: leasing ends at the first task that does not fit. `None`: unlimited.
-    pub room: Option<Room>,
+    pub free_capacity: Option<FreeCapacity>,
 }
 
 impl Step {
@@ -297,11 +297,11 @@ impl Step {
             lease,
             kinds,
             complete: Vec::new(),
-            holding: Some(Vec::new()),
+            held: Some(Vec::new()),
             progress: Vec::new(),
             want: 0,
             at_least: None,
-            room: None,
+            free_capacity: None,
         }
     }
 }
@@ -455,7 +455,7 @@ impl Command {
                 if step.kinds.len() > MAX_KINDS {
                     return wrong(format!("{} kinds: serve at most {MAX_KINDS}", step.kinds.len()));
                 }
-                let held = step.holding.as_ref().map_or(0, Vec::len) + step.complete.len();
+                let held = step.held.as_ref().map_or(0, Vec::len) + step.complete.len();
                 if held > MAX_HELD as usize || step.want > MAX_HELD {
                     return wrong(format!("{held} tasks held and {} wanted: at most {MAX_HELD}", step.want));
                 }

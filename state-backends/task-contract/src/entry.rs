@@ -20,7 +20,7 @@ pub enum Entry {
     OrderedHolder(Key, TaskId),
     ReadyHolder(Key, Rank),
     ReadyHolderOfKind(Kind, TaskId),
-    Line(Key, Rank),
+    Competitor(Key, Rank),
     KeyInUse(Key, TaskId),
     Unserved(Kind, TaskId),
     Deadline(Micros, TaskId),
@@ -50,7 +50,7 @@ impl Entry {
                     entries.push(Self::OrderedHolder(key.clone(), id));
                 }
                 if x.state == State::Ready {
-                    entries.push(Self::ReadyHolder(key.clone(), x.line()));
+                    entries.push(Self::ReadyHolder(key.clone(), x.key_order()));
                     entries.push(Self::ReadyHolderOfKind(x.kind.clone(), id));
                 }
             }
@@ -58,7 +58,7 @@ impl Entry {
                 entries.push(Self::LeasedOfKey(key.clone(), id));
             }
             if x.state == State::Blocked && !x.unserved {
-                entries.push(Self::Line(key.clone(), x.line()));
+                entries.push(Self::Competitor(key.clone(), x.key_order()));
             }
             if x.holds_key || x.state == State::Blocked {
                 entries.push(Self::KeyInUse(key.clone(), id));
@@ -92,7 +92,7 @@ impl Entry {
             | Self::Scheduled(rank)
             | Self::Ready(_, _, rank)
             | Self::ReadyHolder(_, rank)
-            | Self::Line(_, rank) => rank.id,
+            | Self::Competitor(_, rank) => rank.id,
             Self::Name(_, id)
             | Self::Leased(_, id)
             | Self::LeasedOfKey(_, id)

@@ -105,14 +105,14 @@ pub struct Following {
 
 impl Following {
     /// Longer than `FOLLOWED`, so that not every request writes the queue's row.
-    const LONGEST: Micros = Micros::new(FOLLOWED.get() * 3 / 2);
+    const MAX_PERIOD: Micros = Micros::new(FOLLOWED.get() * 3 / 2);
 
     pub(crate) fn renewed(from: Micros, now: Micros) -> Self {
-        Self { from, until: now + Self::LONGEST }
+        Self { from, until: now + Self::MAX_PERIOD }
     }
 
     /// False also if the clock was stepped back since.
     pub(crate) fn is_on(&self, now: Micros) -> bool {
-        self.from <= now && now < self.until && self.until - now <= Self::LONGEST
+        self.from <= now && now < self.until && self.until - now <= Self::MAX_PERIOD
     }
 }

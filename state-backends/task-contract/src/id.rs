@@ -47,7 +47,7 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = InvalidInput;
             fn from_str(text: &str) -> Result<Self, InvalidInput> {
-                let wrong = |_| InvalidInput::new(format!("{text:?} is no {}: one looks like 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d", $what));
+                let wrong = |_| InvalidInput::new(format!("{text:?} is no {}: an example is 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d", $what));
                 Uuid::try_parse(text).map(Self).map_err(wrong)
             }
         }
@@ -69,7 +69,7 @@ id! {
 }
 
 /// Namespace of ids made from names, including those of schedules.
-const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
+const NAMESPACE: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
     /// The id before this one. `None`: it is the first.
@@ -84,7 +84,7 @@ impl TaskId {
     /// The id is not time-ordered, and equal in every queue: to move tasks between two queues of
     /// one store, use different names in each.
     pub fn named(name: &str) -> Self {
-        Self(Uuid::new_v5(&NAMED, name.as_bytes()))
+        Self(Uuid::new_v5(&NAMESPACE, name.as_bytes()))
     }
 
     /// The id of the task of a nominal instant.

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_handler_can_read_is_refused() {
+    fn json_that_no_handler_can_read_is_rejected() {
         let deep = |levels| "[".repeat(levels) + &"]".repeat(levels);
         for good in
             ["1", "{\"a\": [null, true, -1.5e3, \"\\ud83d\\ude00\"]}", "18446744073709551616", &deep(127)]

@@ -29,7 +29,7 @@ pub struct Queue {
     /// Whether the next step does full maintenance, because some was left or something was changed.
     pub maintenance_due: bool,
     /// How far keys are rebalanced after a change of `key_limit`. `None`: all are.
-    pub rebalance_after: Option<Level>,
+    pub rebalance_after: Option<RebalanceCursor>,
     /// When events are recorded. `None`: no follower, and no stored event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Following>,
@@ -37,7 +37,7 @@ pub struct Queue {
 
 /// How far keys are rebalanced after a change of `key_limit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Level {
+pub enum RebalanceCursor {
     /// No key yet.
     Begin,
     /// All keys up to this one.

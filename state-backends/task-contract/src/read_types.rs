@@ -53,7 +53,7 @@ pub enum Read {
         from: Micros,
     },
     /// The most urgent ready tasks, 1 to [`MAX_PAGE`], in order.
-    Line(u32),
+    Upcoming(u32),
     /// The limit of a key by [`Change::Key`](crate::Change::Key).
     KeyLimit(Key),
     /// Whether a task of these kinds is ready and the queue is not paused: cheap, for a worker
@@ -65,7 +65,7 @@ impl Read {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         match self {
-            Self::Page { limit, .. } | Self::Line(limit) if !(1..=MAX_PAGE).contains(limit) => {
+            Self::Page { limit, .. } | Self::Upcoming(limit) if !(1..=MAX_PAGE).contains(limit) => {
                 wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"))
             }
             Self::Page { selector, .. } => selector.check(),

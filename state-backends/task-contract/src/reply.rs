@@ -45,8 +45,8 @@ pub enum Reply {
     Schedules(Vec<Schedule>),
     /// To [`Read::Times`](crate::Read::Times): the hours with runs, in their order.
     Times(Vec<Times>),
-    /// To [`Read::Line`](crate::Read::Line).
-    Line(Vec<Task>),
+    /// To [`Read::Upcoming`](crate::Read::Upcoming).
+    Upcoming(Vec<Task>),
     /// To [`Read::KeyLimit`](crate::Read::KeyLimit). `None`: the queue's limit.
     KeyLimit(Option<u32>),
     /// To [`Read::Ready`](crate::Read::Ready).
@@ -99,7 +99,7 @@ impl Added {
 pub struct Stepped {
     /// Whether the worker must resync: the store does not know its last step, or its lease has
     /// ended. Nothing was leased; its next step must list all held leases.
-    pub restate: bool,
+    pub resync: bool,
     /// Tasks leased by this step.
     pub leased: Vec<Leased>,
     /// Reported tasks whose tokens are not in force. Nothing was changed for them.

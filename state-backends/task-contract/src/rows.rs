@@ -63,12 +63,12 @@ pub trait Rows {
     fn holders(&mut self, key: &Key) -> Result<u64, Self::Error>;
     /// Whether a holder of the key is ordered.
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Self::Error>;
-    /// The last ready holder of a key, by [`Task::line`]: `key, line, added, position, id where
+    /// The last ready holder of a key, by [`Task::key_order`]: `key, line, added, position, id where
     /// holds_key and state = ready`.
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// The first task that competes for a key, by [`Task::line`]: `key, line, added, position, id
+    /// The first task that competes for a key, by [`Task::key_order`]: `key, line, added, position, id
     /// where state = blocked and not unserved`.
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
     /// Number of tasks that wait for a key, unserved or not, up to `most`: `key where state =
     /// blocked`.
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Self::Error>;

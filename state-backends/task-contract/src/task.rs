@@ -315,7 +315,7 @@ impl Task {
     }
 
     /// Rank among tasks of its key: ordered tasks go by time of adding.
-    pub fn line(&self) -> Rank {
+    pub fn key_order(&self) -> Rank {
         self.rank(if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due })
     }
 

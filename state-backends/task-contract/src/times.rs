@@ -90,13 +90,13 @@ impl Histogram {
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let number = self.number();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-        let retained = ((number as f64 * share.clamp(0.0, 1.0)).ceil() as u64).clamp(1, number.max(1));
+        let rank = ((number as f64 * share.clamp(0.0, 1.0)).ceil() as u64).clamp(1, number.max(1));
         let mut seen = 0;
-        let place = self.counts.iter().position(|&count| {
+        let index = self.counts.iter().position(|&count| {
             seen += count;
-            seen >= retained
+            seen >= rank
         })?;
-        Some(Duration::from_millis(1 << place))
+        Some(Duration::from_millis(1 << index))
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Running {
     /// Last reported progress.
     pub progress: Option<Progress>,
     /// Whether the store must learn of the progress.
-    pub news: bool,
+    pub is_unreported: bool,
 }
 
 /// A run that must end. The driver reports its [end](crate::Worker::ended).
@@ -68,7 +68,7 @@ pub enum Because {
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     /// Tasks in hand, most urgent first.
-    pub hand: BTreeMap<Rank, Leased>,
+    pub leased: BTreeMap<Rank, Leased>,
     /// Rank and mark of each task in hand. Only a lookup with a higher number covers the task.
     ranks: BTreeMap<TaskId, (Rank, u64)>,
     /// Tasks in hand with a key.
@@ -90,7 +90,7 @@ pub struct Held {
 impl Held {
     /// Whether no token is in force.
     pub fn is_free(&self) -> bool {
-        self.hand.is_empty() && self.running.is_empty() && self.ended.is_empty()
+        self.leased.is_empty() && self.running.is_empty() && self.ended.is_empty()
     }
 
     /// Whether nothing is held and nothing runs.
@@ -104,12 +104,12 @@ impl Held {
 
     /// Tokens that count as in force, without those of `completed`.
     pub(crate) fn tokens(&self, completed: &BTreeSet<RunId>) -> Vec<(TaskId, Token)> {
-        let hand = self.hand.values().map(|leased| (leased.task.id, leased.task.token));
+        let leased = self.leased.values().map(|leased| (leased.task.id, leased.task.token));
         let running = self.running.iter().map(|(id, run)| (*id, run.token));
         let ended =
             self.ended.values().map(|completion| RunId { id: completion.id, token: completion.token });
         let ended = ended.filter(|run| !completed.contains(run)).map(|run| (run.id, run.token));
-        hand.chain(running).chain(ended).collect()
+        leased.chain(running).chain(ended).collect()
     }
 
     pub(crate) fn give_back(&mut self, order: Rank) {
@@ -119,7 +119,7 @@ impl Held {
         }
     }
 
-    pub(crate) fn in_hand(&self, id: TaskId) -> Option<Rank> {
+    pub(crate) fn rank_in_hand(&self, id: TaskId) -> Option<Rank> {
         self.ranks.get(&id).map(|&(rank, _)| rank)
     }
 
@@ -132,11 +132,11 @@ impl Held {
         self.ranks.insert(order.id, (order, mark));
         self.keyed += usize::from(leased.task.key.is_some());
         self.weight += u64::from(leased.task.weight);
-        self.hand.insert(order, leased);
+        self.leased.insert(order, leased);
     }
 
     pub(crate) fn take(&mut self, order: Rank) -> Option<Leased> {
-        let leased = self.hand.remove(&order)?;
+        let leased = self.leased.remove(&order)?;
         self.ranks.remove(&order.id);
         self.keyed -= usize::from(leased.task.key.is_some());
         self.weight -= u64::from(leased.task.weight);
@@ -145,7 +145,8 @@ impl Held {
 
     pub(crate) fn begin(&mut self, task: &Task) {
         let (token, weight) = (task.token, task.weight);
-        let running = Running { token, weight, asked: false, over: false, progress: None, news: false };
+        let running =
+            Running { token, weight, asked: false, over: false, progress: None, is_unreported: false };
         self.running.insert(task.id, running);
         self.weight += u64::from(weight);
     }
@@ -179,7 +180,7 @@ impl Held {
         if let Some(completion) = self.ended.remove(&id) {
             return Some(RunId { id, token: completion.token });
         }
-        let order = self.in_hand(id)?;
+        let order = self.rank_in_hand(id)?;
         let leased = self.take(order)?;
         Some(RunId { id, token: leased.task.token })
     }

@@ -3,8 +3,9 @@
 //! opaque.
 //!
 //! Input: [replies](Worker::absorb) and [failures](Worker::fail) of the store,
-//! [results](Worker::found) of [lookups](Worker::look) of the rate, [ends](Worker::ended) of runs,
-//! and the time with each call. Output: tasks to [start](Worker::start),
+//! [results](Worker::finish_lookup) of [lookups](Worker::begin_lookup) of the rate,
+//! [ends](Worker::ended) of runs, and the time with each call. Output: tasks to
+//! [start](Worker::start),
 //! [runs that must end](Worker::order), and what the driver does [next](Worker::next): send a step,
 //! or sleep until an instant. After each input the driver executes the orders, starts what can
 //! start, and asks for the next action, in this order.
@@ -14,23 +15,25 @@
 //!
 //! | noun | in |
 //! |---|---|
-//! | the worker | `worker.rs`, `talk.rs`, `hear.rs`, `stop.rs` |
+//! | the worker | `worker.rs`, `outbound.rs`, `inbound.rs`, `stop.rs` |
 //! | tasks and runs that it holds | `held.rs` |
-//! | connection to the store | `contact.rs` |
+//! | connection to the store | `connection.rs` |
 //! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
 
-mod contact;
-mod hear;
+mod connection;
 mod held;
+mod inbound;
+mod outbound;
 mod pace;
 mod starts;
 mod stop;
-mod talk;
 mod worker;
 
-pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL_INTERVAL, RETRY, UNDER_LOAD, UnderWay, retries};
-pub use hear::Heard;
+pub use connection::{
+    COMMAND_TIMEOUT, Connection, Failing, LOAD_POLL_INTERVAL, POLL_INTERVAL, RETRY, UnderWay, retries,
+};
 pub use held::{Because, Held, Order, RunId, Running};
-pub use pace::{FRESH, Pace, WATCH_RATE};
-pub use talk::{Asks, Next};
+pub use inbound::Absorbed;
+pub use outbound::{Asks, Next};
+pub use pace::{LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Pace};
 pub use worker::{Identity, Stopping, Worker};

@@ -7,10 +7,10 @@
 use std::time::{Duration, Instant};
 
 /// A lookup without a rate lets tasks start for this long after its answer.
-pub const FRESH: Duration = Duration::from_millis(100);
+pub const MAX_LOOKUP_AGE: Duration = Duration::from_millis(100);
 
 /// Time between two lookups while tasks wait for slots: the rate may have been removed.
-pub const WATCH_RATE: Duration = Duration::from_secs(1);
+pub const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A worker's knowledge of its queue's rate.
 #[derive(Clone, Debug, Default, Hash)]
@@ -36,6 +36,7 @@ impl Pace {
     }
 
     pub(crate) fn covers(&self, mark: u64, now: Instant) -> bool {
-        self.free.is_some_and(|(number, at)| number > mark && now.saturating_duration_since(at) <= FRESH)
+        self.free
+            .is_some_and(|(number, at)| number > mark && now.saturating_duration_since(at) <= MAX_LOOKUP_AGE)
     }
 }

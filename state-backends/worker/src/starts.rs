@@ -5,8 +5,8 @@ use std::time::Instant;
 use interval_queue_task_contract::{Leased, Rank};
 
 use crate::{
-    contact::{RETRY, retries},
-    pace::WATCH_RATE,
+    connection::{RETRY, retries},
+    pace::LOOKUP_INTERVAL,
     worker::Worker,
 };
 
@@ -30,11 +30,11 @@ impl Worker {
     }
 
     fn first(&self, now: Instant) -> Option<Rank> {
-        let is_over = self.contact.lease_ends.is_none_or(|ends| ends <= now);
+        let is_over = self.connection.lease_ends.is_none_or(|ends| ends <= now);
         if is_over || self.stopping.is_some() || self.free() == 0 {
             return None;
         }
-        self.held.hand.first_key_value().map(|(order, _)| *order)
+        self.held.leased.first_key_value().map(|(order, _)| *order)
     }
 
     fn begin(&mut self, order: Rank) -> Option<Leased> {
@@ -44,15 +44,15 @@ impl Worker {
     }
 
     /// When to look up the rate. `None`: a lookup is under way, or nothing depends on one.
-    pub fn looks(&self, now: Instant) -> Option<Instant> {
+    pub fn lookup_due(&self, now: Instant) -> Option<Instant> {
         let pace = &self.pace;
         if pace.is_under_way || self.stopping.is_some() {
             return None;
         }
-        let holds = !self.held.hand.is_empty();
+        let holds = !self.held.leased.is_empty();
         let due = if pace.ahead.is_some() {
             let waits = holds || !self.held.running.is_empty();
-            waits.then(|| pace.sent_at.map_or(now, |sent| sent + WATCH_RATE))?
+            waits.then(|| pace.sent_at.map_or(now, |sent| sent + LOOKUP_INTERVAL))?
         } else {
             // New tasks are looked up before permits are free, so that none waits for a lookup.
             let is_new = pace.free.is_none_or(|(number, _)| number <= pace.leased_at);
@@ -63,7 +63,7 @@ impl Worker {
     }
 
     /// Begins a lookup of the rate and returns its number.
-    pub fn look(&mut self, now: Instant) -> u64 {
+    pub fn begin_lookup(&mut self, now: Instant) -> u64 {
         let pace = &mut self.pace;
         pace.sent += 1;
         (pace.sent_at, pace.is_under_way) = (Some(now), true);
@@ -71,7 +71,7 @@ impl Worker {
     }
 
     /// Takes in whether lookup `number` found a rate. Returns whether that is a change.
-    pub fn found(&mut self, number: u64, has_rate: bool, now: Instant) -> bool {
+    pub fn finish_lookup(&mut self, number: u64, has_rate: bool, now: Instant) -> bool {
         let pace = &mut self.pace;
         if number != pace.sent || !std::mem::take(&mut pace.is_under_way) {
             return false;
@@ -85,7 +85,7 @@ impl Worker {
         if has_rate {
             // Tasks in hand are bound: no other worker can start them, and no more urgent task
             // replaces them. Keep only one.
-            let hand: Vec<_> = self.held.hand.keys().skip(1).copied().collect();
+            let hand: Vec<_> = self.held.leased.keys().skip(1).copied().collect();
             hand.into_iter().for_each(|order| self.held.give_back(order));
         }
         true
@@ -93,13 +93,13 @@ impl Worker {
 
     /// Takes in that lookup `number` failed: nothing starts at once until one succeeds. Returns
     /// whether it is the first failure in a row.
-    pub fn look_failed(&mut self, number: u64, now: Instant, seed: u64) -> bool {
+    pub fn fail_lookup(&mut self, number: u64, now: Instant, seed: u64) -> bool {
         let pace = &mut self.pace;
         if number != pace.sent || !std::mem::take(&mut pace.is_under_way) {
             return false;
         }
         pace.free = None;
-        let delay = retries(WATCH_RATE, seed).nth(pace.failures as usize);
+        let delay = retries(LOOKUP_INTERVAL, seed).nth(pace.failures as usize);
         pace.retry_at = Some(now + delay.unwrap_or(RETRY.1));
         pace.failures = pace.failures.saturating_add(1);
         pace.failures == 1

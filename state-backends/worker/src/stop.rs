@@ -8,25 +8,25 @@ use crate::{
 };
 
 /// Maximum number of tries to report that nothing is left.
-const MAX_FAREWELLS: u32 = 5;
+const MAX_FINAL_TRIES: u32 = 5;
 
 impl Worker {
     /// Stops the worker; runs may take until `by`. Of several calls, the earliest instant counts.
     pub fn stop(&mut self, by: Instant) {
         match &mut self.stopping {
             Some(stopping) => stopping.by = stopping.by.min(by),
-            None => self.stopping = Some(Stopping { by, notified: false, parted: false }),
+            None => self.stopping = Some(Stopping { by, runs_asked: false, is_reported: false }),
         }
-        let hand: Vec<_> = self.held.hand.keys().copied().collect();
+        let hand: Vec<_> = self.held.leased.keys().copied().collect();
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
 
     /// Asks runs to end after the grace period.
     pub(crate) fn hurry(&mut self, now: Instant) {
         if let Some(stopping) =
-            self.stopping.as_mut().filter(|stopping| !stopping.notified && stopping.by <= now)
+            self.stopping.as_mut().filter(|stopping| !stopping.runs_asked && stopping.by <= now)
         {
-            stopping.notified = true;
+            stopping.runs_asked = true;
             let running: Vec<_> = self.held.running.keys().copied().collect();
             running.into_iter().for_each(|id| self.held.end(id, Because::Stopping));
         }
@@ -40,11 +40,11 @@ impl Worker {
 
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let Some(stopping) = &self.stopping else { return false };
-        let contact = &self.contact;
-        let is_quiet = self.held.is_empty() && contact.under_way.is_none();
-        let in_vain = contact.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
-        let is_notified = stopping.parted || contact.sequence == 0 || in_vain;
-        is_quiet && is_notified || self.gives_up_at().is_some_and(|at| at <= now)
+        let connection = &self.connection;
+        let is_quiet = self.held.is_empty() && connection.under_way.is_none();
+        let in_vain = connection.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FINAL_TRIES);
+        let is_reported = stopping.is_reported || connection.sequence == 0 || in_vain;
+        is_quiet && is_reported || self.gives_up_at().is_some_and(|at| at <= now)
     }
 
     /// Drops all that is held when the worker [is done](crate::Next::Done); nothing more is

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use interval_queue_task_contract::{
-    Completion, Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, WorkerId,
+    Completion, FreeCapacity, Kind, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, WorkerId,
 };
 
 use crate::{
-    contact::Contact,
+    connection::Connection,
     held::{Held, Order, RunId},
     pace::Pace,
 };
@@ -75,9 +75,9 @@ pub struct Stopping {
     /// Deadline of the runs.
     pub by: Instant,
     /// Whether the runs were asked to end.
-    pub notified: bool,
+    pub runs_asked: bool,
     /// Whether the store has answered the last step.
-    pub parted: bool,
+    pub is_reported: bool,
 }
 
 /// A worker. The proofs read its fields; change them through its methods.
@@ -86,7 +86,7 @@ pub struct Worker {
     /// Its settings.
     pub identity: Identity,
     /// Connection state.
-    pub contact: Contact,
+    pub connection: Connection,
     /// Held tasks and runs.
     pub held: Held,
     /// Knowledge of the rate.
@@ -102,7 +102,7 @@ impl Worker {
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
-            contact: Contact::new(),
+            connection: Connection::new(),
             held: Held::default(),
             pace: Pace::default(),
             no_prefetch: None,
@@ -121,7 +121,7 @@ impl Worker {
         self.held.orders.retain(|order| order.run != run);
         if self.held.finish_void(run) {
             // Nothing is completed, yet a task that did not fit may fit now.
-            self.contact.dry &= self.identity.capacity.is_none();
+            self.connection.dry &= self.identity.capacity.is_none();
             return false;
         }
         let RunId { id, token } = run;
@@ -139,13 +139,13 @@ impl Worker {
         self.held.finish_void(run);
         self.held.finish(run);
         // Tasks that wait for this one or its key continue with the next step.
-        self.contact.again = true;
+        self.connection.again = true;
     }
 
     /// Requests no more tasks of this kind, and gives back those in hand.
     pub fn set_aside(&mut self, kind: &Kind) {
         self.identity.kinds.retain(|other| other != kind);
-        let hand = self.held.hand.iter().filter(|(_, leased)| leased.task.kind == *kind);
+        let hand = self.held.leased.iter().filter(|(_, leased)| leased.task.kind == *kind);
         let hand: Vec<_> = hand.map(|(order, _)| *order).collect();
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
@@ -155,7 +155,7 @@ impl Worker {
         if let Err(at) = self.identity.kinds.binary_search(&kind) {
             self.identity.kinds.insert(at, kind);
             // Tasks of this kind may be ready.
-            self.contact.notified = true;
+            self.connection.notified = true;
         }
     }
 
@@ -163,37 +163,37 @@ impl Worker {
     pub fn progress(&mut self, run: RunId, progress: Progress) {
         let running = self.held.running.get_mut(&run.id).filter(|running| running.token == run.token);
         if let Some(running) = running {
-            (running.progress, running.news) = (Some(progress), true);
+            (running.progress, running.is_unreported) = (Some(progress), true);
         }
     }
 
     /// Takes in that a task may be ready or must be stopped.
     pub fn notify(&mut self) {
-        self.contact.notified = true;
+        self.connection.notified = true;
     }
 
     /// Late binding: the next step gives back a task in hand and requests the most urgent one. Done
     /// when [`exchanged`](Self::exchanged) has reached the returned number.
     pub fn exchange(&mut self) -> u64 {
-        self.contact.exchange.0 += 1;
-        self.contact.exchange.0
+        self.connection.exchange.0 += 1;
+        self.connection.exchange.0
     }
 
     /// Exchanges answered by the store.
     pub fn exchanged(&self) -> u64 {
-        self.contact.exchange.1
+        self.connection.exchange.1
     }
 
     /// Free capacity once ended runs are completed. `None`: unlimited.
-    pub(crate) fn room(&self) -> Option<Room> {
+    pub(crate) fn free_capacity(&self) -> Option<FreeCapacity> {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);
-        Some(Room { weight: capacity.saturating_sub(held), empty: held == 0 })
+        Some(FreeCapacity { weight: capacity.saturating_sub(held), empty: held == 0 })
     }
 
     /// Permits used by runs and tasks in hand.
     pub fn taken(&self) -> u32 {
-        u32::try_from(self.held.busy() + self.held.hand.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.held.busy() + self.held.leased.len()).unwrap_or(u32::MAX)
     }
 
     /// Permits that no run uses.

@@ -9,7 +9,7 @@ use interval_queue_task_contract::{
     Token, WorkerId,
 };
 use interval_queue_worker::{
-    Because, FRESH, Heard, Identity, Next, POLL_INTERVAL, RunId, WATCH_RATE, Worker,
+    Because, Heard, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Next, POLL_INTERVAL, RunId, Worker,
 };
 use uuid::Uuid;
 
@@ -79,19 +79,19 @@ impl Bench {
     }
 
     /// One that the store knows, with an empty queue.
-    fn known(permits: u32, prefetch: u32) -> Self {
+    fn registered(permits: u32, prefetch: u32) -> Self {
         Self::new(permits, prefetch).introduced()
     }
 
     fn introduced(mut self) -> Self {
         let first = self.sends();
-        self.answers(&first, Stepped { restate: true, ..Stepped::default() });
+        self.answers(&first, Stepped { resync: true, ..Stepped::default() });
         self
     }
 
     /// One that runs these.
     fn running(permits: u32, tasks: impl IntoIterator<Item = Leased>) -> (Self, Vec<RunId>) {
-        let mut bench = Self::known(permits, 0);
+        let mut bench = Self::registered(permits, 0);
         let step = bench.sends();
         bench.answers(&step, gives(tasks));
         let runs = bench.starts();
@@ -100,25 +100,25 @@ impl Bench {
 
     /// Starts all that can start.
     fn starts(&mut self) -> Vec<RunId> {
-        self.looks(false);
-        self.starts_known()
+        self.lookup(false);
+        self.starts_without_lookup()
     }
 
     /// The same, without a look at the rate.
-    fn starts_known(&mut self) -> Vec<RunId> {
+    fn starts_without_lookup(&mut self) -> Vec<RunId> {
         let starts = std::iter::from_fn(|| self.worker.start(self.now));
         starts.map(|leased| run(&leased)).collect()
     }
 
     /// Looks at the rate, and finds one or none. Whether that is news.
-    fn looks(&mut self, has_rate: bool) -> bool {
-        let number = self.worker.look(self.now);
-        self.worker.found(number, has_rate, self.now)
+    fn lookup(&mut self, has_rate: bool) -> bool {
+        let number = self.worker.begin_lookup(self.now);
+        self.worker.finish_lookup(number, has_rate, self.now)
     }
 
     /// In how long it looks at the rate by itself.
-    fn looks_in(&self) -> Option<Duration> {
-        self.worker.looks(self.now).map(|at| at.saturating_duration_since(self.now))
+    fn lookup_in(&self) -> Option<Duration> {
+        self.worker.lookup_due(self.now).map(|at| at.saturating_duration_since(self.now))
     }
 
     #[track_caller]
@@ -160,29 +160,29 @@ fn outcomes(step: &Step) -> Vec<(TaskId, Outcome)> {
 }
 
 #[test]
-fn the_first_step_holds_and_wants_nothing_and_the_one_after_a_restate_says_all() {
+fn the_step_after_a_resync_lists_all_held_leases() {
     let mut bench = Bench::new(3, 0);
     let first = bench.sends();
     assert_eq!((first.sequence, first.acknowledged, first.want), (1, 0, 0));
-    assert_eq!(first.holding, Some(Vec::new()));
-    bench.answers(&first, Stepped { restate: true, ..Stepped::default() });
+    assert_eq!(first.held, Some(Vec::new()));
+    bench.answers(&first, Stepped { resync: true, ..Stepped::default() });
     let second = bench.sends();
     assert_eq!((second.sequence, second.acknowledged, second.want), (2, 1, 3));
-    assert_eq!(second.holding, Some(Vec::new()));
+    assert_eq!(second.held, Some(Vec::new()));
 
     bench.answers(&second, gives([task(1, 1), task(2, 1), task(3, 1)]));
     let runs = bench.starts();
     runs[..2].iter().for_each(|run| assert!(bench.worker.ended(*run, done())));
     let third = bench.sends();
-    assert_eq!(third.holding, None, "the store knows");
-    bench.answers(&third, Stepped { restate: true, lost: vec![id(2)], ..Stepped::default() });
+    assert_eq!(third.held, None, "the store knows");
+    bench.answers(&third, Stepped { resync: true, lost: vec![id(2)], ..Stepped::default() });
     let fourth = bench.sends();
-    assert_eq!(fourth.holding, Some(vec![(runs[2].id, runs[2].token)]));
+    assert_eq!(fourth.held, Some(vec![(runs[2].id, runs[2].token)]));
     assert_eq!(outcomes(&fourth), [(id(2), done())], "with that the store may know it again");
 }
 
 #[test]
-fn one_step_is_under_way_at_a_time_and_what_ends_meanwhile_rides_along_the_next() {
+fn runs_that_end_during_a_step_are_completed_by_the_next() {
     let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1), task(3, 1)]);
     bench.worker.ended(runs[0], done());
     let step = bench.sends();
@@ -198,12 +198,12 @@ fn one_step_is_under_way_at_a_time_and_what_ends_meanwhile_rides_along_the_next(
 }
 
 #[test]
-fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
+fn a_step_without_a_reply_is_repeated_with_all_held_leases() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     bench.worker.ended(runs[0], done());
     bench.worker.progress(runs[1], Progress { done: 1, total: 3, text: String::new() });
     let lost = bench.sends();
-    assert_eq!((lost.holding.as_ref(), lost.progress.len()), (None, 1));
+    assert_eq!((lost.held.as_ref(), lost.progress.len()), (None, 1));
     bench.fails(&lost, StateErrorKind::TimedOut);
     assert!(bench.sleeps().unwrap() >= ms(20), "not at once");
     bench.now += ms(50);
@@ -211,7 +211,7 @@ fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
     assert_eq!((again.sequence, again.acknowledged), (lost.sequence + 1, lost.sequence - 1));
     assert_eq!(again.complete, lost.complete);
     assert_eq!(again.progress, lost.progress);
-    assert_eq!(again.holding, Some(vec![(runs[1].id, runs[1].token)]));
+    assert_eq!(again.held, Some(vec![(runs[1].id, runs[1].token)]));
     assert!(
         bench.worker.absorb(lost.sequence, gives([task(9, 1)]), bench.now).is_none(),
         "a late answer is none"
@@ -222,8 +222,8 @@ fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
 }
 
 #[test]
-fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
-    let mut bench = Bench::known(1, 0);
+fn retries_back_off_until_a_reply() {
+    let mut bench = Bench::registered(1, 0);
     let mut waits = Vec::new();
     for _ in 0..12 {
         let step = bench.sends();
@@ -234,21 +234,21 @@ fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
     }
     assert!(waits[0] < ms(50) && waits[11] >= secs(5) && waits[11] <= secs(10), "{waits:?}");
     assert!(
-        bench.worker.contact.failing.as_ref().is_some_and(|failing| failing.passes && failing.tries == 12)
+        bench.worker.connection.failing.as_ref().is_some_and(|failing| failing.passes && failing.tries == 12)
     );
     let step = bench.sends();
     let heard = bench.answers(&step, Stepped::default());
     assert_eq!(heard.outage, Some(waits.iter().sum()));
-    let step = Bench::known(1, 0).sends();
-    let mut refused = Bench::known(1, 0);
+    let step = Bench::registered(1, 0).sends();
+    let mut refused = Bench::registered(1, 0);
     let _ = refused.sends();
     refused.fails(&step, StateErrorKind::Denied);
-    assert!(refused.worker.contact.failing.is_some_and(|failing| !failing.passes));
+    assert!(refused.worker.connection.failing.is_some_and(|failing| !failing.passes));
 }
 
 #[test]
-fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_as_dead() {
-    let mut bench = Bench::known(4, 0);
+fn an_idle_worker_backs_off_but_keeps_its_lease() {
+    let mut bench = Bench::registered(4, 0);
     let mut waits = Vec::new();
     for _ in 0..7 {
         let step = bench.sends();
@@ -272,8 +272,8 @@ fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_a
 }
 
 #[test]
-fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
-    let mut bench = Bench::known(1, 0);
+fn a_notification_polls_at_once_with_a_free_permit_else_soon() {
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.answers(&step, Stepped::default());
     bench.now += ms(500);
@@ -300,11 +300,11 @@ fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
 }
 
 #[test]
-fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
+fn a_full_worker_steps_five_times_a_lease() {
     let (mut bench, _) = Bench::running(1, [task(1, 1)]);
     bench.now += LEASE / 5;
     let step = bench.sends();
-    assert_eq!((step.want, step.holding.as_ref(), step.complete.len()), (0, None, 0));
+    assert_eq!((step.want, step.held.as_ref(), step.complete.len()), (0, None, 0));
     bench.now += secs(2);
     bench.answers(&step, Stepped::default());
     assert_eq!(bench.sleeps(), Some(LEASE / 5 - secs(2)));
@@ -312,7 +312,7 @@ fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
 
 #[test]
 fn only_a_worker_with_room_steps_again_for_what_is_left() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.answers(&step, Stepped { more: true, ..gives([task(1, 1)]) });
     let runs = bench.starts();
@@ -327,8 +327,8 @@ fn only_a_worker_with_room_steps_again_for_what_is_left() {
 }
 
 #[test]
-fn what_is_prefetched_waits_in_hand_and_starts_without_a_round_trip() {
-    let mut bench = Bench::known(2, 2);
+fn prefetched_tasks_start_without_a_round_trip() {
+    let mut bench = Bench::registered(2, 2);
     let step = bench.sends();
     assert_eq!(step.want, 4);
     bench.answers(&step, gives([task(4, 1), task(2, 1), task(3, 1), task(1, 1)]));
@@ -347,7 +347,7 @@ fn what_is_prefetched_waits_in_hand_and_starts_without_a_round_trip() {
 
 #[test]
 fn a_task_with_a_key_is_not_kept_in_hand() {
-    let mut bench = Bench::known(1, 2);
+    let mut bench = Bench::registered(1, 2);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1), keyed(2), task(3, 1)]));
     bench.starts();
@@ -361,7 +361,7 @@ fn a_task_with_a_key_is_not_kept_in_hand() {
 }
 
 #[test]
-fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
+fn runs_end_with_the_lease_and_are_still_reported() {
     let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1)]);
     let began = bench.now;
     bench.worker.ended(runs[0], done());
@@ -380,7 +380,7 @@ fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
     let step = bench.sends();
     let still = [(runs[1].id, runs[1].token)];
     // Unsaid, the store would take it for a lease that was lost on the way, and lease it again as if it had never run.
-    assert_eq!((step.holding.as_deref(), outcomes(&step)), (Some(&still[..]), vec![(id(1), done())]));
+    assert_eq!((step.held.as_deref(), outcomes(&step)), (Some(&still[..]), vec![(id(1), done())]));
     assert!(bench.worker.ended(runs[1], Outcome::Released));
     bench.answers(&step, Stepped::default());
     assert_eq!(outcomes(&bench.sends()), [(id(2), Outcome::Released)]);
@@ -388,13 +388,13 @@ fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
 
 /// A store that was rolled back may have leased by a request that came again, and nobody has heard of it.
 #[test]
-fn all_that_is_held_is_said_once_a_lease() {
+fn all_held_leases_are_listed_once_a_lease() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     let until = bench.now + LEASE * 3;
     let mut said = Vec::new();
     while bench.now < until {
         if let Next::Send(step) = bench.worker.next(bench.now) {
-            said.extend(step.holding.clone());
+            said.extend(step.held.clone());
             bench.answers(&step, Stepped::default());
         }
         let rest = bench.sleeps().unwrap();
@@ -405,7 +405,7 @@ fn all_that_is_held_is_said_once_a_lease() {
 }
 
 #[test]
-fn results_that_the_store_refuses_past_the_lease_become_failures() {
+fn results_rejected_past_the_lease_become_failures() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     let began = bench.now;
     bench.worker.ended(runs[0], done());
@@ -424,7 +424,7 @@ fn results_that_the_store_refuses_past_the_lease_become_failures() {
 }
 
 #[test]
-fn who_gets_no_answer_until_past_the_lease_hears_with_the_first_one_that_its_run_is_lost() {
+fn a_reply_after_the_lease_reports_the_lost_run() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     let until = bench.now + LEASE * 2;
     bench.worker.ended(runs[0], done());
@@ -442,14 +442,14 @@ fn who_gets_no_answer_until_past_the_lease_hears_with_the_first_one_that_its_run
 }
 
 #[test]
-fn what_comes_after_the_lease_is_over_does_not_start() {
-    let mut bench = Bench::known(1, 0);
+fn tasks_that_arrive_after_the_lease_do_not_start() {
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.now += LEASE;
     let heard = bench.answers(&step, gives([task(1, 1)]));
     assert_eq!((heard.leased, bench.starts().len()), (0, 0));
     let step = bench.sends();
-    assert_eq!(step.holding, Some(Vec::new()), "it goes back uncounted");
+    assert_eq!(step.held, Some(Vec::new()), "it goes back uncounted");
 
     bench.answers(&step, gives([task(1, 2)]));
     bench.now += LEASE;
@@ -475,14 +475,14 @@ fn a_lost_run_has_to_end_and_one_leased_anew_is_another_run() {
 }
 
 #[test]
-fn a_run_that_was_completed_within_a_transaction_is_said_no_more() {
+fn a_run_completed_in_a_transaction_is_not_reported_again() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     let beat = bench.sleeps();
     assert!(beat > Some(Duration::ZERO));
     bench.worker.completed(runs[0]);
     // At once: what waits for the task or its key goes on with it.
     let step = bench.sends();
-    assert_eq!((outcomes(&step), step.want, step.holding.clone()), (vec![], 1, None));
+    assert_eq!((outcomes(&step), step.want, step.held.clone()), (vec![], 1, None));
     bench.answers(&step, Stepped::default());
     // A step that was under way may have said that it has the run, and another one may have the task by now.
     bench.now += LEASE / 5;
@@ -499,7 +499,7 @@ fn a_run_that_was_completed_within_a_transaction_is_said_no_more() {
 }
 
 #[test]
-fn a_result_that_the_store_did_not_take_is_told() {
+fn a_result_rejected_by_the_store_is_reported() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
     bench.worker.ended(runs[0], done());
     let step = bench.sends();
@@ -510,7 +510,7 @@ fn a_result_that_the_store_did_not_take_is_told() {
 }
 
 #[test]
-fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
+fn a_stop_request_is_passed_on_once_and_the_run_given_back() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     let stop =
         || Stepped { stop: vec![(id(1), Stop::Cancel), (id(2), Stop::Deadline)], ..Stepped::default() };
@@ -532,7 +532,7 @@ fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
         "one was done before it noticed"
     );
 
-    let mut ahead = Bench::known(1, 1);
+    let mut ahead = Bench::registered(1, 1);
     let step = ahead.sends();
     ahead.answers(&step, gives([task(1, 1), task(2, 1)]));
     ahead.starts();
@@ -544,8 +544,8 @@ fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
 }
 
 #[test]
-fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
-    let mut bench = Bench::known(5, 0);
+fn an_exchange_swaps_the_least_urgent_for_the_most_urgent_task() {
+    let mut bench = Bench::registered(5, 0);
     bench.worker.pace.ahead = Some(2);
     let step = bench.sends();
     assert_eq!(step.want, 2, "no more than wait for slots");
@@ -563,8 +563,8 @@ fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
 }
 
 #[test]
-fn a_worker_that_stops_gives_back_what_has_not_begun_and_waits_for_what_runs() {
-    let mut bench = Bench::known(2, 1);
+fn a_stopping_worker_gives_back_tasks_and_waits_for_runs() {
+    let mut bench = Bench::registered(2, 1);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
     let runs = bench.starts();
@@ -593,7 +593,7 @@ fn a_worker_that_stops_gives_back_what_has_not_begun_and_waits_for_what_runs() {
 
 #[test]
 fn a_worker_that_stops_gives_back_what_a_step_under_way_brings() {
-    let mut bench = Bench::known(2, 0);
+    let mut bench = Bench::registered(2, 0);
     let step = bench.sends();
     bench.worker.stop(bench.now);
     bench.answers(&step, gives([task(1, 1)]));
@@ -605,12 +605,12 @@ fn a_worker_that_stops_gives_back_what_a_step_under_way_brings() {
 }
 
 #[test]
-fn a_worker_that_stops_does_not_wait_for_ever_for_a_store_or_a_run() {
+fn a_stopping_worker_does_not_wait_forever_for_store_or_run() {
     let mut idle = Bench::new(1, 0);
     idle.worker.stop(idle.now);
     assert!(idle.is_done(), "it never said a word");
 
-    let mut idle = Bench::known(1, 0);
+    let mut idle = Bench::registered(1, 0);
     idle.worker.stop(idle.now + secs(60));
     for _ in 0..5 {
         let step = idle.sends();
@@ -630,7 +630,7 @@ fn a_worker_that_stops_does_not_wait_for_ever_for_a_store_or_a_run() {
 }
 
 #[test]
-fn what_the_store_was_not_told_of_when_a_worker_gives_up_is_lost() {
+fn unreported_runs_are_lost_when_a_worker_gives_up() {
     let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
     bench.worker.ended(runs[0], done());
     bench.worker.stop(bench.now);
@@ -674,35 +674,39 @@ fn bad_input_is_named() {
 }
 
 #[test]
-fn a_task_starts_once_a_look_that_was_sent_after_its_lease_found_no_rate() {
-    let mut bench = Bench::known(2, 1);
-    assert_eq!(bench.looks_in(), None, "an idle worker looks at nothing");
+fn a_task_starts_once_a_later_lookup_finds_no_rate() {
+    let mut bench = Bench::registered(2, 1);
+    assert_eq!(bench.lookup_in(), None, "an idle worker looks at nothing");
     let step = bench.sends();
-    let early = bench.worker.look(bench.now);
+    let early = bench.worker.begin_lookup(bench.now);
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
-    assert!(!bench.worker.found(early, false, bench.now));
-    assert_eq!(bench.starts_known(), [], "the rate may have been set before the lease and after the look");
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    bench.looks(false);
-    assert_eq!((bench.starts_known().len(), bench.looks_in()), (2, None));
+    assert!(!bench.worker.finish_lookup(early, false, bench.now));
+    assert_eq!(
+        bench.starts_without_lookup(),
+        [],
+        "the rate may have been set before the lease and after the look"
+    );
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    bench.lookup(false);
+    assert_eq!((bench.starts_without_lookup().len(), bench.lookup_in()), (2, None));
 
     let one = RunId { id: id(1), token: task(1, 1).task.token };
-    bench.now += FRESH + ms(1);
+    bench.now += MAX_LOOKUP_AGE + ms(1);
     bench.worker.ended(one, done());
-    assert_eq!(bench.starts_known(), [], "the look is too old");
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    bench.looks(false);
-    assert_eq!(bench.starts_known().len(), 1);
+    assert_eq!(bench.starts_without_lookup(), [], "the look is too old");
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    bench.lookup(false);
+    assert_eq!(bench.starts_without_lookup().len(), 1);
 }
 
 #[test]
-fn a_rate_that_is_found_keeps_one_task_in_hand_and_gives_the_others_back() {
-    let mut bench = Bench::known(3, 3);
+fn a_found_rate_keeps_one_task_and_gives_the_others_back() {
+    let mut bench = Bench::registered(3, 3);
     let step = bench.sends();
     assert_eq!(step.want, 6);
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
-    assert!(bench.looks(true));
-    assert_eq!(bench.starts_known(), []);
+    assert!(bench.lookup(true));
+    assert_eq!(bench.starts_without_lookup(), []);
     let step = bench.sends();
     let back = [(id(2), Outcome::Exchanged), (id(3), Outcome::Exchanged)];
     assert_eq!((outcomes(&step), step.want), (back.into(), 0));
@@ -711,37 +715,37 @@ fn a_rate_that_is_found_keeps_one_task_in_hand_and_gives_the_others_back() {
 }
 
 #[test]
-fn a_rate_that_is_removed_is_noticed_within_a_second_and_tasks_start_at_once() {
-    let mut bench = Bench::known(3, 3);
+fn tasks_start_at_once_within_a_second_of_a_removed_rate() {
+    let mut bench = Bench::registered(3, 3);
     bench.worker.pace.ahead = Some(1);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    assert!(!bench.looks(true));
-    assert_eq!(bench.looks_in(), Some(WATCH_RATE));
-    bench.now += WATCH_RATE;
-    assert_eq!(bench.looks_in(), Some(Duration::ZERO));
-    assert!(bench.looks(false));
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    assert!(!bench.lookup(true));
+    assert_eq!(bench.lookup_in(), Some(LOOKUP_INTERVAL));
+    bench.now += LOOKUP_INTERVAL;
+    assert_eq!(bench.lookup_in(), Some(Duration::ZERO));
+    assert!(bench.lookup(false));
     assert_eq!(bench.worker.start_in_slot(bench.now), None, "there are no slots any more");
-    assert_eq!(bench.starts_known().len(), 1);
+    assert_eq!(bench.starts_without_lookup().len(), 1);
     assert_eq!(bench.sends().want, 5, "with what is leased ahead");
 }
 
 #[test]
 fn nothing_starts_while_the_rate_cannot_be_read() {
-    let mut bench = Bench::known(1, 0);
+    let mut bench = Bench::registered(1, 0);
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
-    let number = bench.worker.look(bench.now);
-    assert_eq!(bench.looks_in(), None, "one is under way");
-    assert!(bench.worker.look_failed(number, bench.now, 1));
-    assert_eq!(bench.starts_known(), []);
-    let again = bench.looks_in().unwrap();
-    assert!(again > Duration::ZERO && again <= WATCH_RATE, "{again:?}");
+    let number = bench.worker.begin_lookup(bench.now);
+    assert_eq!(bench.lookup_in(), None, "one is under way");
+    assert!(bench.worker.fail_lookup(number, bench.now, 1));
+    assert_eq!(bench.starts_without_lookup(), []);
+    let again = bench.lookup_in().unwrap();
+    assert!(again > Duration::ZERO && again <= LOOKUP_INTERVAL, "{again:?}");
     bench.now += again;
-    let number = bench.worker.look(bench.now);
-    assert!(!bench.worker.look_failed(number, bench.now, 1), "that was known");
-    bench.now += WATCH_RATE;
-    bench.looks(false);
-    assert_eq!(bench.starts_known().len(), 1);
+    let number = bench.worker.begin_lookup(bench.now);
+    assert!(!bench.worker.fail_lookup(number, bench.now, 1), "that was known");
+    bench.now += LOOKUP_INTERVAL;
+    bench.lookup(false);
+    assert_eq!(bench.starts_without_lookup().len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late
 //! requests, lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
 //!
-//! The queue is given a rate now and then, which is removed again. No task that was leased under a rate starts outside it; no
+//! The queue gets a rate now and then, which is removed again. No task leased under a rate starts outside it; no
 //! token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the
 //! end every task has ended as its last run said.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -41,9 +41,9 @@ enum Event {
     /// Its answer comes back.
     Answered(usize, u64, Box<Result<Stepped, StateError>>),
     /// A look at the rate comes to the store.
-    Looks(usize, u64),
+    LookupArrives(usize, u64),
     /// Its answer comes back: whether there is a rate.
-    Looked(usize, u64, Option<bool>),
+    LookupAnswered(usize, u64, Option<bool>),
     /// Somebody gives the queue a rate, or removes it.
     Rate,
     /// Nothing came back in time.
@@ -195,8 +195,8 @@ impl World {
                 Next::Send(step) => self.send(number, step),
                 Next::Sleep(Some(until)) if until <= now => {}
                 Next::Sleep(until) => {
-                    let looks = self.look_at_rate(number);
-                    if let Some(until) = until.into_iter().chain(looks).min() {
+                    let lookup_due = self.lookup_rate(number);
+                    if let Some(until) = until.into_iter().chain(lookup_due).min() {
                         let wake = until.saturating_duration_since(self.base).as_millis() as u64 + 1;
                         self.at(wake.max(self.now + 1), Event::Wake(number));
                     }
@@ -219,7 +219,7 @@ impl World {
         let now = self.instant();
         let Process { worker, choosing, .. } = &mut self.processes[number];
         if worker.pace.ahead.is_some() {
-            if choosing.is_none() && !worker.held.hand.is_empty() {
+            if choosing.is_none() && !worker.held.leased.is_empty() {
                 *choosing = Some(worker.exchange());
             }
             choosing.take_if(|choosing| *choosing <= worker.exchanged())?;
@@ -234,18 +234,18 @@ impl World {
     }
 
     /// Sends a look at the rate if it is time for one. When it is next.
-    fn look_at_rate(&mut self, number: usize) -> Option<Instant> {
+    fn lookup_rate(&mut self, number: usize) -> Option<Instant> {
         let now = self.instant();
-        let due = self.processes[number].worker.looks(now)?;
+        let due = self.processes[number].worker.lookup_due(now)?;
         if due > now {
             return Some(due);
         }
-        let look = self.processes[number].worker.look(now);
+        let lookup = self.processes[number].worker.begin_lookup(now);
         let delay = if self.chance(5) { 20_000 } else { self.rng.u64(0..40) };
         if self.chance(5) || self.processes[number].cut_off > self.now {
-            self.at(self.now + 10_000, Event::Looked(number, look, None));
+            self.at(self.now + 10_000, Event::LookupAnswered(number, lookup, None));
         } else {
-            self.at(self.now + delay, Event::Looks(number, look));
+            self.at(self.now + delay, Event::LookupArrives(number, lookup));
         }
         None
     }
@@ -257,7 +257,7 @@ impl World {
         let in_force = worker.held.running.iter().filter(|(_, run)| !run.over);
         let running: Vec<_> = in_force.map(|(id, run)| (*id, run.token)).collect();
         for (id, token) in running {
-            let stored = self.look(id).unwrap().task;
+            let stored = self.stored(id).unwrap().task;
             assert!(
                 stored.state == State::Leased && stored.token == token && stored.worker == Some(me),
                 "worker {number} runs {id} ({token}), which is {} ({})",
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, id: TaskId) -> Option<Stored> {
+    fn stored(&mut self, id: TaskId) -> Option<Stored> {
         let Reply::Tasks(tasks) = self.apply(Command::Read(Read::Tasks(vec![id]))).unwrap() else {
             panic!("another answer")
         };
@@ -350,7 +350,7 @@ impl World {
             Event::Wake(number)
             | Event::Answered(number, ..)
             | Event::TimedOut(number, _)
-            | Event::Looked(number, ..)
+            | Event::LookupAnswered(number, ..)
             | Event::RunEnds(number, _)
             | Event::Stopped(number, _)
                 if self.processes[number].is_dead || self.asleep(number).is_some() =>
@@ -367,17 +367,17 @@ impl World {
                     self.at(again, Event::Rate);
                 }
             }
-            Event::Looks(number, look) => {
+            Event::LookupArrives(number, lookup) => {
                 let found = self.rate.is_some();
                 let back = self.now + self.rng.u64(0..40);
-                self.at(back, Event::Looked(number, look, Some(found)));
+                self.at(back, Event::LookupAnswered(number, lookup, Some(found)));
             }
-            Event::Looked(number, look, found) => {
+            Event::LookupAnswered(number, lookup, found) => {
                 let now = self.instant();
                 let worker = &mut self.processes[number].worker;
                 match found {
-                    Some(found) => worker.found(look, found, now),
-                    None => worker.look_failed(look, now, 7),
+                    Some(found) => worker.finish_lookup(lookup, found, now),
+                    None => worker.fail_lookup(lookup, now, 7),
                 };
                 self.drive(number);
             }
@@ -470,7 +470,7 @@ fn live(seed: u64) -> (usize, u64) {
         world.happen(event);
     }
     for number in 1..60 {
-        let task = world.look(id(number)).unwrap().task;
+        let task = world.stored(id(number)).unwrap().task;
         assert!(task.state.is_ended(), "seed {seed}: task {number} is left {}", task.state);
         let last = RunId { id: task.id, token: task.token };
         assert!(task.state != State::Done || world.done.contains(&last), "seed {seed}: {last} was not done");
@@ -479,7 +479,7 @@ fn live(seed: u64) -> (usize, u64) {
 }
 
 #[test]
-fn whatever_happens_each_token_starts_once_and_every_task_ends() {
+fn random_histories_start_each_token_once_and_end_every_task() {
     let mut runs = 0;
     for seed in 0..60 {
         let (started, _) = live(seed);

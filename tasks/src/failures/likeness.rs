@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_times_and_addresses_do_not_tell_failures_apart() {
+    fn ids_times_and_addresses_do_not_split_failures() {
         for (one, other) in [
             ("row 10347: no such customer", "row 7: no such customer"),
             ("smtp-0 is down", "smtp-12 is down"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_does() {
+    fn different_causes_split_failures() {
         for (one, other) in [
             ("exit code 1", "exit code 2"),
             ("exit status: 1", "exit status: 75"),

@@ -194,7 +194,7 @@ impl TaskQueue {
         let all = |group: &Group| group.failure.count + group.failure.retrying;
         ungrouped += groups.iter().skip(MAX_GROUPS).map(|(_, group)| all(group)).sum::<u64>();
         groups.truncate(MAX_GROUPS);
-        let mut notified: Vec<(Parts, Failure, Candidates)> = groups
+        let mut listed: Vec<(Parts, Failure, Candidates)> = groups
             .into_iter()
             .map(|(parts, group)| {
                 let candidates = group.candidates(&parts);
@@ -204,7 +204,7 @@ impl TaskQueue {
         if !is_alone {
             self.each(&failed, |task| {
                 let own = parts(task);
-                for (_, _, candidates) in notified.iter_mut().filter(|(parts, ..)| *parts != own) {
+                for (_, _, candidates) in listed.iter_mut().filter(|(parts, ..)| *parts != own) {
                     for (candidate, others) in candidates {
                         *others += u64::from(text(task).contains(candidate.as_str()));
                     }
@@ -212,7 +212,7 @@ impl TaskQueue {
             })
             .await?;
         }
-        let groups = notified.into_iter().map(|(_, mut failure, candidates)| {
+        let groups = listed.into_iter().map(|(_, mut failure, candidates)| {
             // Candidates are sorted longest first; of equal counts `min_by_key` returns the first.
             if let Some((common, others)) = candidates.into_iter().min_by_key(|(_, others)| *others) {
                 (failure.common, failure.selects) = (Some(common), failure.count + others);

@@ -150,7 +150,7 @@ impl TaskQueue {
         let mut is_full = all.len() == MAX_LISTED_EDGES;
         while is_full {
             let read = Read::Downstreams { up, after: all.last().copied() };
-            match self.shared.command_with_retries("the look", Command::Read(read)).await? {
+            match self.shared.command_with_retries("the read", Command::Read(read)).await? {
                 Reply::Downstreams(page) => {
                     is_full = page.len() == MAX_PAGE as usize;
                     all.extend(page);
@@ -199,7 +199,7 @@ impl TaskQueue {
         while !rest.is_empty() {
             let some = rest[..rest.len().min(MAX_PAGE as usize)].to_vec();
             let tasks =
-                match self.shared.command_with_retries("the look", Command::Read(Read::Tasks(some))).await? {
+                match self.shared.command_with_retries("the read", Command::Read(Read::Tasks(some))).await? {
                     Reply::Tasks(tasks) if !tasks.is_empty() => tasks,
                     other => return Err(unexpected(&other)),
                 };

@@ -2,7 +2,7 @@
 
 mod below;
 mod id;
-mod standing;
+mod progress;
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ pub(crate) use self::below::MAX_LISTED_EDGES;
 use self::id::name_tag;
 pub use self::{
     id::{FlowId, name_in_flow},
-    standing::FlowProgress,
+    progress::FlowProgress,
 };
 use crate::{Context, Task, TaskQueue, error::Error};
 
@@ -55,7 +55,7 @@ use crate::{Context, Task, TaskQueue, error::Error};
 /// # let worker = Worker::builder(&queue).handler("fetch", fetch).handler("count", count).handler("sum", sum);
 /// # worker.handler("tidy", tidy).build()?.run_until_empty().await?;
 ///
-/// queue.wait_flow(added.flow(), |standing| println!("{standing}")).await?;
+/// queue.wait_flow(added.flow(), |progress| println!("{progress}")).await?;
 /// let sum: usize = queue.wait(added.get("sum").unwrap()).await?;
 /// assert_eq!(sum, 15);
 /// # Ok(())

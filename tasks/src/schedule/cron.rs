@@ -124,7 +124,7 @@ fn fields(line: &str) -> Result<Vec<&str>, InvalidInput> {
         return Err(wrong(line, format!("{zone} is a time zone: give it by itself")));
     }
     if fields.len() != 5 {
-        let hint = if fields.len() > 5 { "; seconds and years cannot be said" } else { "" };
+        let hint = if fields.len() > 5 { "; seconds and years are not supported" } else { "" };
         let text = format!("it has {} fields: give five, {FIELDS}{hint}", fields.len());
         return Err(wrong(line, text));
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clock_leaves_out_runs_once_when_it_has_jumped() {
+    fn a_skipped_local_time_runs_once_after_the_jump() {
         // The clock jumps from 02:00 to 03:00.
         let after = "2026-03-28T12:00:00Z";
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clock_shows_twice_runs_once_the_first_time() {
+    fn a_repeated_local_time_runs_once_the_first_time() {
         // The clock goes back from 03:00 to 02:00.
         assert_eq!(
             next("0,30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_here_is_named_with_what_would_be_one() {
+    fn an_invalid_line_is_rejected_with_a_hint() {
         for (line, says) in [
             ("", "it has 0 fields: give five, minute, hour,"),
             ("0 3 * *", "it has 4 fields"),

@@ -50,9 +50,12 @@ impl Definition {
             return wrong("takes no time of the clock: give a delay, or a deadline within some time");
         }
         if let Missed::UpTo(most) = missed
-            && !(1..=Missed::MOST).contains(&most)
+            && !(1..=Missed::MAX_MISSED).contains(&most)
         {
-            return Err(InvalidInput::new(format!("missed instants {most}: give 1 to {}", Missed::MOST)));
+            return Err(InvalidInput::new(format!(
+                "missed instants {most}: give 1 to {}",
+                Missed::MAX_MISSED
+            )));
         }
         rule.instants()?;
         Ok(Self { version: VERSION, rule, missed, task: NewTask { id: TaskId::FIRST, ..task } })
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_in_time_makes_its_task_whatever_is_said_of_missed_ones() {
+    fn an_instant_in_time_makes_its_task_under_every_missed_policy() {
         for missed in [Missed::None, Missed::Last, Missed::UpTo(5)] {
             let definition = every_10_s(missed);
             assert_eq!(
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_instants_are_made_up_for_as_is_said() {
+    fn missed_instants_are_made_up_for_by_policy() {
         for (missed, overlap, made) in [
             (Missed::None, Overlap::Allow, &[][..]),
             (Missed::Last, Overlap::Allow, &[100]),
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_kept_is_not_missed() {
+    fn a_kept_instant_is_not_missed() {
         let definition = every_10_s(Missed::None);
         let mut kept = due(&definition, Overlap::Keep, 100, 9_999);
         kept.schedule.kept = Some(secs(100));
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_follows_starts_so_long_after_the_end() {
+    fn a_following_task_starts_the_given_time_after_the_end() {
         let task = NewTask::new(TaskId::LAST, Json::default());
         let definition = Definition::new(Rule::AfterEnd { after_us: secs(30) }, Missed::Last, task).unwrap();
         assert!(definition.follows());
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_read_again_and_a_newer_text_is_left_alone() {
+    fn a_definition_survives_its_json_and_a_newer_one_is_rejected() {
         let mut row = due(&every_10_s(Missed::UpTo(3)), Overlap::Skip, 1, 2).schedule;
         assert_eq!(
             row.definition.as_str(),

@@ -82,7 +82,7 @@ pub enum Missed {
 }
 
 impl Missed {
-    const MOST: u32 = 1_000;
+    const MAX_MISSED: u32 = 1_000;
 }
 
 impl Schedule {

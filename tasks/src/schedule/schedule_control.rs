@@ -134,7 +134,7 @@ impl TaskQueue {
         let age = || Micros::from_duration(host.now().saturating_duration_since(began));
         let (tasks, sequence): (Arc<[NewTask]>, u32) = ([task].into(), self.shared.sequence(1));
         let add = || Command::Add(Add { tasks: tasks.clone(), sequence, age: age() });
-        let added = match self.shared.repeat("the add", add).await? {
+        let added = match self.shared.retry("the add", add).await? {
             Reply::Added(added) => added.first().copied(),
             other => return Err(unexpected(&other)),
         };
@@ -144,7 +144,7 @@ impl TaskQueue {
     }
 
     async fn read_schedules(&self) -> Result<Vec<Row>, Error> {
-        match self.shared.command_with_retries("the look", Command::Read(Read::Schedules)).await? {
+        match self.shared.command_with_retries("the read", Command::Read(Read::Schedules)).await? {
             Reply::Schedules(schedules) => Ok(schedules),
             other => Err(unexpected(&other)),
         }

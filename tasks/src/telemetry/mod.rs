@@ -83,7 +83,7 @@ use interval_queue_worker::{Identity, RunId};
 
 use crate::totals::Totals;
 
-macro_rules! tell {
+macro_rules! emit {
     ($telemetry:expr, $level:ident, $name:literal, $text:literal $(, $($field:tt)+)?) => {
         tracing::event!(
             name: $name,
@@ -149,14 +149,14 @@ impl Telemetry {
 
     pub(crate) fn added(&self, new: &NewTask, added: Added) {
         if let Added::New(id) | Added::Replaced(id) = added {
-            tell!(self, DEBUG, "task.added", "a task is stored", id = %id, kind = %new.kind);
+            emit!(self, DEBUG, "task.added", "a task is stored", id = %id, kind = %new.kind);
             self.count(name::ADDED, None, 1);
         }
     }
 
     pub(crate) fn leased(&self, task: &Task) {
         let (id, kind, token) = (task.id, &task.kind, task.token);
-        tell!(self, DEBUG, "task.leased", "a task is here to be run", id = %id, kind = %kind, token = %token);
+        emit!(self, DEBUG, "task.leased", "a task is here to be run", id = %id, kind = %kind, token = %token);
         self.count(name::LEASED, None, 1);
     }
 
@@ -165,19 +165,19 @@ impl Telemetry {
         let (id, kind, ran_us) = (leased.task.id, &leased.task.kind, ran.map(us));
         let outcome = match outcome {
             Outcome::Done(_) => {
-                tell!(self, DEBUG, "task.done", "a task is done", id = %id, kind = %kind, ran_us);
+                emit!(self, DEBUG, "task.done", "a task is done", id = %id, kind = %kind, ran_us);
                 "done"
             }
             Outcome::Error(error) | Outcome::Failed(error) => {
                 let permanent = matches!(outcome, Outcome::Failed(_));
-                tell!(
+                emit!(
                     self, WARN, "task.failed", "a run has failed",
                     id = %id, kind = %kind, ran_us, error = error.as_str(), permanent
                 );
                 if permanent { "permanent" } else { "failed" }
             }
             Outcome::Retry(_, error) => {
-                tell!(
+                emit!(
                     self, DEBUG, "task.retried", "a run asks to be run again",
                     id = %id, kind = %kind, ran_us, error = error.as_str()
                 );
@@ -188,7 +188,7 @@ impl Telemetry {
                     Outcome::Unable(error) => Some(error.as_str()),
                     _ => None,
                 };
-                tell!(self, DEBUG, "task.released", "a task is given back", id = %id, kind = %kind, ran_us, error);
+                emit!(self, DEBUG, "task.released", "a task is given back", id = %id, kind = %kind, ran_us, error);
                 "released"
             }
         };
@@ -200,7 +200,7 @@ impl Telemetry {
 
     pub(crate) fn lost(&self, run: RunId) {
         let RunId { id, token } = run;
-        tell!(
+        emit!(
             self, WARN, "task.lost", "somebody else may have the task: nothing of the run is stored",
             id = %id, token = %token
         );
@@ -208,18 +208,18 @@ impl Telemetry {
     }
 
     pub(crate) fn refused(&self, id: TaskId) {
-        tell!(self, WARN, "task.refused", "a result cannot be stored, and its run counts as failed", id = %id);
+        emit!(self, WARN, "task.refused", "a result cannot be stored, and its run counts as failed", id = %id);
     }
 
     pub(crate) fn fired(&self, schedule: &Key, at: Micros, fired: Fired, made: usize) {
-        tell!(
+        emit!(
             self, DEBUG, "schedule.fired", "an instant of a schedule has come",
             schedule = %schedule, at_us = at.get(), fired = ?fired, made
         );
     }
 
     pub(crate) fn not_fired(&self, schedule: &Key, at: Micros, error: &crate::Error) {
-        tell!(
+        emit!(
             self, WARN, "schedule.failed", "a schedule makes no task here; it is tried again",
             schedule = %schedule, at_us = at.get(), error = %error
         );
@@ -227,7 +227,7 @@ impl Telemetry {
 
     pub(crate) fn worker_started(&self, identity: &Identity) {
         let Identity { worker, label, lease, permits, .. } = identity;
-        tell!(
+        emit!(
             self, INFO, "worker.started", "a worker begins",
             worker = %worker, label = %label, lease_us = lease.get(), jobs = permits
         );
@@ -235,7 +235,7 @@ impl Telemetry {
 
     pub(crate) fn worker_stopped(&self, identity: &Identity, totals: Totals) {
         let Totals { done, failed, retried, released, .. } = totals;
-        tell!(
+        emit!(
             self, INFO, "worker.stopped", "a worker has ended",
             worker = %identity.worker, done, failed, retried, released
         );
@@ -246,7 +246,7 @@ impl Telemetry {
     }
 
     pub(crate) fn unanswered(&self, error: &StateError) {
-        tell!(
+        emit!(
             self, WARN, "store.failed", "the steps of a worker fail; they are tried again",
             kind = ?error.kind(), error = %error, lasting = !error.is_retryable()
         );
@@ -264,7 +264,7 @@ impl Telemetry {
     pub(crate) fn cut_off(&self, _: bool) {}
 
     pub(crate) fn answers(&self, outage: Duration) {
-        tell!(self, INFO, "store.answers", "the store answers again", outage_us = us(outage));
+        emit!(self, INFO, "store.answers", "the store replies again", outage_us = us(outage));
     }
 
     pub(crate) fn stepped(&self, took: Duration) {
@@ -272,8 +272,8 @@ impl Telemetry {
     }
 
     pub(crate) fn watch_failed(&self, error: &StateError) {
-        tell!(
-            self, WARN, "watch.failed", "the queue cannot be watched; the worker looks now and then",
+        emit!(
+            self, WARN, "watch.failed", "the queue cannot be watched; the worker polls",
             kind = ?error.kind(), error = %error
         );
     }
@@ -281,23 +281,23 @@ impl Telemetry {
     /// A worker noticed a new rate, or that the rate was removed.
     pub(crate) fn rate(&self, found: Option<&interval_queue::IntervalQueue>) {
         match found {
-            Some(queue) => tell!(
+            Some(queue) => emit!(
                 self,
                 INFO,
                 "pace.found",
                 "the queue has a rate now: starts wait for their slots",
                 interval_us = us(queue.interval())
             ),
-            None => tell!(self, INFO, "pace.gone", "the queue has no rate any more: tasks start at once"),
+            None => emit!(self, INFO, "pace.gone", "the queue has no rate any more: tasks start at once"),
         }
     }
 
     pub(crate) fn unpaced(&self, error: &crate::Error) {
-        tell!(self, WARN, "pace.failed", "the rate cannot be read, or starts get no slots; they are tried again", error = %error);
+        emit!(self, WARN, "pace.failed", "the rate cannot be read, or starts get no slots; they are tried again", error = %error);
     }
 
     pub(crate) fn kept(&self, asked: &Settings, settings: &Settings) {
-        tell!(
+        emit!(
             self, WARN, "queue.kept", "the queue is there with other settings, which hold",
             settings = ?settings, asked = ?asked
         );

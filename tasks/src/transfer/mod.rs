@@ -1,6 +1,6 @@
 //! Copying and moving tasks to another queue, in the same or another store.
 
-mod carrier;
+mod importer;
 mod leaving;
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use interval_queue::contract::Label;
 use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
 
-use self::{carrier::Importer, leaving::Leaving};
+use self::{importer::Importer, leaving::Leaving};
 use crate::{TaskQueue, error::Error, host};
 
 /// Delay between two checks whether runs have ended.
@@ -70,19 +70,19 @@ impl TaskQueue {
         progress: impl FnMut(&Transferred) + Send,
     ) -> Result<Transferred, Error> {
         self.must_differ(to, selector).await?;
-        let mut carrier = Importer::new(self, to, None, progress);
-        let mut left = carrier.round(selector).await?;
+        let mut importer = Importer::new(self, to, None, progress);
+        let mut left = importer.round(selector).await?;
         while !left.is_empty() {
-            let (before, has_running) = (left.len(), carrier.done.running > 0);
+            let (before, has_running) = (left.len(), importer.done.running > 0);
             host::sleep(&*self.shared.host, POLL_INTERVAL).await;
-            left = carrier.carry(&left).await?;
+            left = importer.transfer(&left).await?;
             if !has_running && left.len() == before {
                 break;
             }
         }
-        carrier.done.kept = left;
-        carrier.done.taken = carrier.taken.into_iter().collect();
-        Ok(carrier.done)
+        importer.done.kept = left;
+        importer.done.taken = importer.taken.into_iter().collect();
+        Ok(importer.done)
     }
 
     /// Moves selected live tasks to another queue in any store, as [`copy_to`](Self::copy_to)
@@ -135,31 +135,31 @@ impl TaskQueue {
             error: Some(error.clone()),
             ..Selector::default()
         };
-        let mut carrier = Importer::new(self, to, Some(error), progress);
+        let mut importer = Importer::new(self, to, Some(error), progress);
         let mut leaving = Leaving::new(self, live, name);
-        let moved = self.move_all(&mut carrier, &mut leaving, &under_way).await;
+        let moved = self.move_all(&mut importer, &mut leaving, &under_way).await;
         leaving.open().await?;
         moved?;
-        Ok(carrier.done)
+        Ok(importer.done)
     }
 
     async fn move_all<F: FnMut(&Transferred) + Send>(
         &self,
-        carrier: &mut Importer<'_, F>,
+        importer: &mut Importer<'_, F>,
         leaving: &mut Leaving<'_>,
         under_way: &Selector,
     ) -> Result<(), Error> {
         loop {
             leaving.round().await?;
-            let left = carrier.round(under_way).await?;
+            let left = importer.round(under_way).await?;
             let running = self.page(leaving.live(), None, MAX_PAGE, false).await?.tasks.len();
-            carrier.done.running = running as u64;
-            carrier.tell();
+            importer.done.running = running as u64;
+            importer.report();
             if running == 0 {
-                carrier.done.kept = left;
-                carrier.done.taken = std::mem::take(&mut carrier.taken).into_iter().collect();
+                importer.done.kept = left;
+                importer.done.taken = std::mem::take(&mut importer.taken).into_iter().collect();
                 // These tasks continue here with their history and times.
-                let ids: Vec<TaskId> = carrier.done.taken.iter().map(|(id, _)| *id).collect();
+                let ids: Vec<TaskId> = importer.done.taken.iter().map(|(id, _)| *id).collect();
                 for ids in ids.chunks(MAX_PAGE as usize) {
                     let back = Selector::ids(ids.iter().copied());
                     self.change_at_most(usize::MAX, &back, Verb::Retry, false).await?;

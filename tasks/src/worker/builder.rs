@@ -248,7 +248,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         shared.map_or(Ok(()), |permits| Identity { permits, ..identity.clone() }.check())?;
         self.load.as_ref().map_or(Ok(()), Load::check)?;
         let mut machine = Machine::new(identity);
-        machine.pace.ahead = self.queue.shared.rate.known().map(|_| 1);
+        machine.pace.ahead = self.queue.shared.rate.current().map(|_| 1);
         let core = Core::new(self.queue, self.handlers, machine, self.load, self.permits.as_ref());
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }

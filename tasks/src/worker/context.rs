@@ -17,7 +17,7 @@ use super::core::Core;
 use crate::{
     TaskQueue,
     error::{Error, ErrorKind},
-    looking::parse,
+    queries::parse,
 };
 
 /// In characters. Longer texts of progress are cut.

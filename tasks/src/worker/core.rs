@@ -16,7 +16,7 @@ use super::{
     handler::Handler,
     load::Load,
     outage::StoreOutages,
-    permits::{Permits, Seat},
+    permits::{Membership, Permits},
     run::Live,
 };
 use crate::{TaskQueue, totals::Totals};
@@ -39,7 +39,7 @@ pub(super) struct Core {
     stop: Mutex<Option<Duration>>,
     pub(super) wake: Arc<Notify>,
     /// The worker's part in shared permits, if it shares them.
-    pub(super) seat: Option<Seat>,
+    pub(super) membership: Option<Membership>,
     /// Notified when a step is answered or the worker stops.
     pub(super) answered: Notify,
 }
@@ -58,7 +58,7 @@ impl Core {
     ) -> Self {
         let wake = Arc::new(Notify::new());
         let jobs = machine.identity.permits;
-        let seat = permits.map(|permits| permits.seat(wake.clone(), jobs));
+        let membership = permits.map(|permits| permits.join(wake.clone(), jobs));
         Self {
             queue,
             load,
@@ -71,7 +71,7 @@ impl Core {
             rests: Mutex::default(),
             stop: Mutex::default(),
             wake,
-            seat,
+            membership,
             answered: Notify::new(),
         }
     }
@@ -81,14 +81,14 @@ impl Core {
     }
 
     /// Updates the share of shared permits. Returns when the worker will ask for tasks.
-    pub(super) fn sit(&self, machine: &mut Machine) -> Option<Instant> {
-        self.seat.as_ref()?.sit(machine, self.now(), self.host().random())
+    pub(super) fn acquire_permits(&self, machine: &mut Machine) -> Option<Instant> {
+        self.membership.as_ref()?.acquire(machine, self.now(), self.host().random())
     }
 
     /// Whether the worker holds nothing and the last step found no more tasks. With shared permits
     /// that step may be long past, so it is ignored.
     pub(super) fn is_idle(&self, machine: &Machine) -> bool {
-        machine.held.is_empty() && (machine.contact.dry || self.seat.is_some())
+        machine.held.is_empty() && (machine.connection.dry || self.membership.is_some())
     }
 
     pub(super) fn now(&self) -> Instant {

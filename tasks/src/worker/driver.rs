@@ -22,8 +22,8 @@ struct Driver {
     core: Arc<Core>,
     watching: AbortHandle,
     /// Pending late bindings, if the queue has a rate.
-    pulls: worker_pace::SlotRequests,
-    rate: worker_pace::Look,
+    slot_requests: worker_pace::SlotRequests,
+    rate: worker_pace::RateLookup,
     schedules: Schedules,
     /// The last check whether tasks are left. `None`: the worker runs until it is stopped.
     until_empty: Option<Instant>,
@@ -38,8 +38,8 @@ impl Drop for Driver {
         self.watching.abort();
         self.core.runs().values().for_each(run::Live::abort);
         self.core.outages().over(&self.core.queue.shared.telemetry);
-        if let Some(seat) = &self.core.seat {
-            seat.leave(self.core.host().random());
+        if let Some(membership) = &self.core.membership {
+            membership.leave(self.core.host().random());
         }
     }
 }
@@ -79,16 +79,16 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let (watch, watching) = abortable(watch::keep_watching(core.clone()));
     core.host().spawn(Box::pin(watch.map(drop)));
     let until_empty = until_empty.then(|| core.now());
-    let (pulls, rate, schedules) =
-        (worker_pace::SlotRequests::new(), worker_pace::Look::default(), Schedules::default());
-    let mut driver = Driver { core: core.clone(), watching, pulls, rate, schedules, until_empty };
+    let (slot_requests, rate, schedules) =
+        (worker_pace::SlotRequests::new(), worker_pace::RateLookup::default(), Schedules::default());
+    let mut driver = Driver { core: core.clone(), watching, slot_requests, rate, schedules, until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
         let rate_at = driver.rate.begin(&core);
         let (asks_at, next) = {
             let mut machine = core.machine();
-            (core.sit(&mut machine), machine.next(core.now()))
+            (core.acquire_permits(&mut machine), machine.next(core.now()))
         };
         let until = match next {
             Next::Done => break,
@@ -99,7 +99,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
                 continue;
             }
             Next::Sleep(until) => {
-                until.into_iter().chain(driver.looks_at()).chain(asks_at).chain(rate_at).min()
+                until.into_iter().chain(driver.empty_check_at()).chain(asks_at).chain(rate_at).min()
             }
         };
         let answered = async {
@@ -112,17 +112,17 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
             biased;
             answer = answered => {
                 under_way = None;
-                driver.hear(answer).await?;
+                driver.absorb(answer).await?;
             }
             () = core.wake.notified() => {}
-            _ = driver.pulls.next(), if !driver.pulls.is_empty() => {}
+            _ = driver.slot_requests.next(), if !driver.slot_requests.is_empty() => {}
             () = driver.rate.done(&core) => {}
             () = driver.schedules.done(&core) => {}
-            () = host::sleep_until(&**core.host(), until) => driver.look().await,
+            () = host::sleep_until(&**core.host(), until) => driver.check_empty().await,
         }
     }
-    let unheard = core.machine().give_up();
-    unheard.into_iter().for_each(|run| core.queue.shared.telemetry.lost(run));
+    let unreported = core.machine().give_up();
+    unreported.into_iter().for_each(|run| core.queue.shared.telemetry.lost(run));
     let totals = *core.totals();
     core.queue.shared.telemetry.worker_stopped(&core.machine().identity, totals);
     Ok(totals)
@@ -145,10 +145,10 @@ impl Driver {
             }
         }
         if core.machine().pace.ahead.is_some() {
-            return worker_pace::pull(core, &mut self.pulls);
+            return worker_pace::request_slots(core, &mut self.slot_requests);
         }
         // The rate was removed: nothing waits for slots any more.
-        self.pulls.clear();
+        self.slot_requests.clear();
         loop {
             let run = {
                 let mut machine = core.machine();
@@ -159,7 +159,7 @@ impl Driver {
         }
     }
 
-    async fn hear(&mut self, answer: Answer) -> Result<(), Error> {
+    async fn absorb(&mut self, answer: Answer) -> Result<(), Error> {
         let Answer { sequence, completes, sent, reply } = answer;
         let core = &self.core;
         let shared = &core.queue.shared;
@@ -170,7 +170,7 @@ impl Driver {
                 let is_first = {
                     let mut machine = core.machine();
                     machine.fail(sequence, &error, now, core.host().random());
-                    machine.contact.acknowledged == 0
+                    machine.connection.acknowledged == 0
                 };
                 core.outages().failed(&shared.telemetry, &error, sent, now);
                 // The caller gets an error of the first step. Later errors may be fixed while the
@@ -181,19 +181,19 @@ impl Driver {
         shared.telemetry.stepped(now.saturating_duration_since(sent));
         worker_pace::keep_ahead(core, now.saturating_duration_since(sent));
         let leased: Vec<_> = stepped.leased.iter().map(|leased| leased.task.clone()).collect();
-        let (heard, is_idle) = {
+        let (absorbed, is_idle) = {
             let mut machine = core.machine();
-            let heard = machine.absorb(sequence, stepped, now);
+            let absorbed = machine.absorb(sequence, stepped, now);
             // Other workers get unused permits before anything is awaited.
-            core.sit(&mut machine);
-            (heard, core.is_idle(&machine))
+            core.acquire_permits(&mut machine);
+            (absorbed, core.is_idle(&machine))
         };
-        let Some(heard) = heard else { return Ok(()) };
+        let Some(absorbed) = absorbed else { return Ok(()) };
         leased.iter().for_each(|task| shared.telemetry.leased(task));
-        heard.lost.iter().for_each(|run| shared.telemetry.lost(*run));
-        heard.refused.iter().for_each(|id| shared.telemetry.refused(*id));
+        absorbed.lost.iter().for_each(|run| shared.telemetry.lost(*run));
+        absorbed.refused.iter().for_each(|id| shared.telemetry.refused(*id));
         core.outages().answered(&shared.telemetry, now);
-        self.schedules.hear(core, sequence, heard.schedules);
+        self.schedules.absorb(core, sequence, absorbed.schedules);
         if completes {
             shared.completed.notify_waiters();
         }
@@ -206,15 +206,15 @@ impl Driver {
 
     /// When to check again whether tasks are left. `None`: the worker is not idle, or does not end
     /// by itself.
-    fn looks_at(&self) -> Option<Instant> {
-        let looked = self.until_empty?;
+    fn empty_check_at(&self) -> Option<Instant> {
+        let checked = self.until_empty?;
         let machine = self.core.machine();
         let is_idle = machine.stopping.is_none() && self.core.is_idle(&machine);
-        is_idle.then(|| looked + EMPTY_CHECK_INTERVAL)
+        is_idle.then(|| checked + EMPTY_CHECK_INTERVAL)
     }
 
-    async fn look(&mut self) {
-        if self.looks_at().is_some_and(|at| at <= self.core.now()) {
+    async fn check_empty(&mut self) {
+        if self.empty_check_at().is_some_and(|at| at <= self.core.now()) {
             self.end_if_empty().await;
         }
     }
@@ -232,8 +232,8 @@ impl Driver {
 /// Whether no task is left of the kinds that the worker serves and has not set aside. A task that
 /// waits forever counts as left.
 async fn is_empty(core: &Core) -> bool {
-    let looked = core.queue.shared.command(Command::Read(Read::Overview)).await;
-    let Ok(Reply::Overview(overview)) = looked else { return false };
+    let reply = core.queue.shared.command(Command::Read(Read::Overview)).await;
+    let Ok(Reply::Overview(overview)) = reply else { return false };
     let is_left = |state: State| !state.is_ended();
     let kinds = core.machine().identity.kinds.clone();
     !overview.counts.iter().any(|(kind, counted, count)| {

@@ -7,7 +7,7 @@ use interval_queue_task_contract::{Completed, Json};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{context::Run, task_error::TaskError};
-use crate::{Context, looking::parse};
+use crate::{Context, queries::parse};
 
 pub(super) type Handler =
     Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Output, TaskError>> + Send + Sync>;

@@ -68,9 +68,7 @@ impl Load {
         let mut levels = self.levels.clone();
         levels.sort_by(|one, other| one.0.total_cmp(&other.0));
         if levels.is_empty() {
-            return wrong(
-                "a load without levels holds nothing back: say above which load only what is taken".into(),
-            );
+            return wrong("a load without levels holds nothing back: give at least one level".into());
         }
         for &(load, at_least) in &levels {
             if !load.is_finite() || load < 0.0 {
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_loads_are_rejected() {
         let load = || Load::measured_by(|| 0.0);
         for (wrong, says) in [
             (load(), "without levels"),

@@ -1,4 +1,4 @@
-//! Permits that workers of several queues share, and their turns to ask for tasks.
+//! Permits that workers of several queues share, and the order in which they ask for tasks.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ use tokio::sync::Notify;
 /// ```
 ///
 /// One worker at a time asks for tasks, for as many as it has permits. Nothing is prefetched. A
-/// worker whose store fails takes no turns; its poll under way keeps permits for at most ten
+/// worker whose store fails gets no permits; its poll under way keeps permits for at most ten
 /// seconds. A task that waits for its slot of a rate takes a permit, too: set more permits than
 /// there are queues with a rate ahead of other queues.
 #[derive(Clone)]
@@ -59,17 +59,17 @@ pub enum QueueOrder {
 
 struct Shared {
     jobs: u32,
-    turns: QueueOrder,
+    order: QueueOrder,
     table: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    /// By seat number: the order in which the workers were built.
+    /// By number: the order in which the workers were built.
     members: BTreeMap<u64, Member>,
-    seats: u64,
-    turn: Option<Turn>,
-    /// The seat of the previous turn.
+    joined: u64,
+    grant: Option<Grant>,
+    /// The member of the previous grant.
     last: u64,
 }
 
@@ -78,7 +78,7 @@ struct Member {
     /// Permits in use, or reserved for the step under way.
     taken: u32,
     /// How many more permits the worker could use.
-    room: u32,
+    capacity: u32,
     asks: Option<Asked>,
 }
 
@@ -89,17 +89,17 @@ enum Asked {
 }
 
 /// The right of one worker to ask for tasks.
-struct Turn {
+struct Grant {
     of: u64,
     permits: u32,
-    /// Whether the step of this turn was sent.
+    /// Whether the step of this grant was sent.
     is_used: bool,
 }
 
 impl Permits {
     /// At most `jobs` tasks run at once, 1 to 10,000; building a worker checks it.
-    pub fn new(jobs: u32, turns: QueueOrder) -> Self {
-        Self(Arc::new(Shared { jobs, turns, table: Mutex::default() }))
+    pub fn new(jobs: u32, order: QueueOrder) -> Self {
+        Self(Arc::new(Shared { jobs, order, table: Mutex::default() }))
     }
 
     pub(super) fn jobs(&self) -> u32 {
@@ -110,21 +110,22 @@ impl Permits {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn seat(&self, wake: Arc<Notify>, jobs: u32) -> Seat {
+    pub(super) fn join(&self, wake: Arc<Notify>, jobs: u32) -> Membership {
         let mut table = self.table();
-        let number = table.seats;
-        table.seats += 1;
-        table.members.insert(number, Member { wake, taken: 0, room: 0, asks: None });
-        Seat { permits: self.clone(), number, jobs }
+        let number = table.joined;
+        table.joined += 1;
+        table.members.insert(number, Member { wake, taken: 0, capacity: 0, asks: None });
+        Membership { permits: self.clone(), number, jobs }
     }
 }
 
 impl Table {
-    /// Assigns the turn if it is vacant and a permit is free. Wakes its worker unless that is `by`.
-    fn pass(&mut self, shared: &Shared, by: u64, random: u64) {
+    /// Grants permits to the next worker if no grant is pending and a permit is free. Wakes that
+    /// worker unless it is `by`.
+    fn grant_next(&mut self, shared: &Shared, by: u64, random: u64) {
         let taken: u32 = self.members.values().map(|member| member.taken).sum();
         let free = shared.jobs.saturating_sub(taken);
-        if self.turn.is_some() || free == 0 {
+        if self.grant.is_some() || free == 0 {
             return;
         }
         let would = |asked: Option<Asked>| {
@@ -132,13 +133,13 @@ impl Table {
             members.filter(move |(_, member)| asked.is_none_or(|asked| member.asks == Some(asked)))
         };
         let now: Vec<u64> = would(Some(Asked::Now)).map(|(of, _)| *of).collect();
-        let next = match shared.turns {
+        let next = match shared.order {
             // A worker whose step is under way keeps precedence over later ones.
             QueueOrder::InOrder => would(None).next().map(|(of, _)| *of).filter(|of| now.contains(of)),
             QueueOrder::RoundRobin => now.iter().find(|of| **of > self.last).or(now.first()).copied(),
             QueueOrder::Shuffled => now.get((random % now.len().max(1) as u64) as usize).copied(),
         };
-        let fair = match shared.turns {
+        let fair = match shared.order {
             QueueOrder::InOrder => free,
             _ => (free / would(None).count().max(1) as u32).max(1),
         };
@@ -146,50 +147,51 @@ impl Table {
         if *of != by {
             member.wake.notify_one();
         }
-        (self.last, self.turn) =
-            (*of, Some(Turn { of: *of, permits: fair.min(member.room), is_used: false }));
+        (self.last, self.grant) =
+            (*of, Some(Grant { of: *of, permits: fair.min(member.capacity), is_used: false }));
     }
 
-    fn turn_of(&mut self, number: u64) -> Option<&mut Turn> {
-        self.turn.as_mut().filter(|turn| turn.of == number)
+    fn grant_of(&mut self, number: u64) -> Option<&mut Grant> {
+        self.grant.as_mut().filter(|grant| grant.of == number)
     }
 }
 
-pub(super) struct Seat {
+pub(super) struct Membership {
     permits: Permits,
     number: u64,
     /// The worker's own limit.
     jobs: u32,
 }
 
-impl Seat {
+impl Membership {
     /// Updates what the worker uses and wants, and sets the machine's `permits` to its permits. The
     /// caller must take the machine's next decision before it unlocks the machine. Returns the
     /// later instant at which the worker will ask. `None`: it asks now, or only after an event.
-    pub(super) fn sit(&self, machine: &mut Machine, now: Instant, random: u64) -> Option<Instant> {
-        let on_the_way = machine.contact.under_way.as_ref().map(|step| step.want);
+    pub(super) fn acquire(&self, machine: &mut Machine, now: Instant, random: u64) -> Option<Instant> {
+        let on_the_way = machine.connection.under_way.as_ref().map(|step| step.want);
         let taken = machine.taken() + on_the_way.unwrap_or(0);
-        let room = self.jobs.saturating_sub(taken);
-        let asks = if room > 0 { machine.asks(now) } else { Asks::Not };
+        let capacity = self.jobs.saturating_sub(taken);
+        let asks = if capacity > 0 { machine.asks(now) } else { Asks::Not };
         let mut table = self.permits.table();
         let member = table.members.get_mut(&self.number)?;
-        (member.taken, member.room) = (taken, room);
+        (member.taken, member.capacity) = (taken, capacity);
         member.asks = match asks {
             Asks::At(at) if at <= now => Some(Asked::Now),
             Asks::Soon => Some(Asked::Soon),
             _ => None,
         };
         let is_asking = member.asks == Some(Asked::Now);
-        if let Some(turn) = table.turn_of(self.number) {
-            let is_over = on_the_way.is_none() && (turn.is_used || !is_asking);
-            turn.is_used |= on_the_way.is_some();
+        if let Some(grant) = table.grant_of(self.number) {
+            let is_over = on_the_way.is_none() && (grant.is_used || !is_asking);
+            grant.is_used |= on_the_way.is_some();
             if is_over {
-                table.turn = None;
+                table.grant = None;
             }
         }
-        table.pass(&self.permits.0, self.number, random);
+        table.grant_next(&self.permits.0, self.number, random);
         // `taken` includes the permits of a step under way.
-        let granted = table.turn_of(self.number).filter(|turn| !turn.is_used).map_or(0, |turn| turn.permits);
+        let granted =
+            table.grant_of(self.number).filter(|grant| !grant.is_used).map_or(0, |grant| grant.permits);
         machine.identity.permits = taken + granted;
         match asks {
             Asks::At(at) if at > now => Some(at),
@@ -201,16 +203,16 @@ impl Seat {
     pub(super) fn leave(&self, random: u64) {
         let mut table = self.permits.table();
         if let Some(member) = table.members.get_mut(&self.number) {
-            (member.taken, member.room, member.asks) = (0, 0, None);
+            (member.taken, member.capacity, member.asks) = (0, 0, None);
         }
-        if table.turn_of(self.number).is_some() {
-            table.turn = None;
+        if table.grant_of(self.number).is_some() {
+            table.grant = None;
         }
-        table.pass(&self.permits.0, self.number, random);
+        table.grant_next(&self.permits.0, self.number, random);
     }
 }
 
-impl Drop for Seat {
+impl Drop for Membership {
     fn drop(&mut self) {
         self.leave(0);
         self.permits.table().members.remove(&self.number);
@@ -219,7 +221,7 @@ impl Drop for Seat {
 
 impl fmt::Debug for Permits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { jobs, turns, .. } = &*self.0;
-        f.debug_struct("Permits").field("jobs", jobs).field("turns", turns).finish_non_exhaustive()
+        let Shared { jobs, order, .. } = &*self.0;
+        f.debug_struct("Permits").field("jobs", jobs).field("order", order).finish_non_exhaustive()
     }
 }

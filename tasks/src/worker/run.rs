@@ -46,9 +46,9 @@ impl Live {
             self.abort.abort();
         } else {
             let abort = self.abort.clone();
-            let (place, patience) = (host.clone(), host.now() + STOP_TIMEOUT);
+            let (clock, stop_by) = (host.clone(), host.now() + STOP_TIMEOUT);
             host.spawn(Box::pin(async move {
-                place.sleep_until(patience).await;
+                clock.sleep_until(stop_by).await;
                 abort.abort();
             }));
         }
@@ -80,7 +80,7 @@ pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()
 
 enum End {
     /// To be reported to the store.
-    Told(Outcome),
+    Reported(Outcome),
     /// Already stored by the handler's transaction.
     Stored(Completed),
 }
@@ -88,14 +88,14 @@ enum End {
 impl End {
     fn of(output: Output, id: RunId) -> Self {
         match output {
-            Output::Result(result) => Self::Told(Outcome::Done(result)),
+            Output::Result(result) => Self::Reported(Outcome::Done(result)),
             Output::Completed(completed) if (completed.id, completed.token) == (id.id, id.token) => {
                 Self::Stored(completed)
             }
             Output::Completed(other) => {
                 let text =
                     format!("its handler returned the end of another run: {} ({})", other.id, other.token);
-                Self::Told(Outcome::Error(text))
+                Self::Reported(Outcome::Error(text))
             }
         }
     }
@@ -103,7 +103,7 @@ impl End {
 
 async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Option<Because>>) -> End {
     // Unreachable: the store leases only kinds with a handler.
-    let Some(handler) = handler else { return End::Told(Outcome::Released) };
+    let Some(handler) = handler else { return End::Reported(Outcome::Released) };
     let (core, id) = (run.core.clone(), run.id());
     let limit = run.leased.policy.timeout.map(|timeout| timeout.to_duration());
     let mut result = pin!(caught(async move { handler(run).await }));
@@ -113,12 +113,12 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
     };
     match in_time {
         Ok(Ok(output)) => End::of(output, id),
-        Ok(Err(error)) => End::Told(error.outcome()),
+        Ok(Err(error)) => End::Reported(error.outcome()),
         Err(limit) => {
             let _ = stop.send(Some(Because::Stopping));
             match host::timeout(&**core.host(), STOP_TIMEOUT, result).await {
                 Some(Ok(output)) => End::of(output, id),
-                _ => End::Told(Outcome::Error(format!("timed out after {limit:?}"))),
+                _ => End::Reported(Outcome::Error(format!("timed out after {limit:?}"))),
             }
         }
     }
@@ -154,7 +154,7 @@ impl Ending {
 
     fn end(&mut self, end: End) {
         (self.outcome, self.is_stored) = match end {
-            End::Told(outcome) => (outcome, false),
+            End::Reported(outcome) => (outcome, false),
             End::Stored(completed) if completed.state == State::Done => {
                 (Outcome::Done(Json::default()), true)
             }

@@ -32,7 +32,7 @@ struct Outcome {
 impl Schedules {
     /// Fires the schedules that the answer to this step names as due. During a firing they are
     /// ignored: a later answer names them again.
-    pub(super) fn hear(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
+    pub(super) fn absorb(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
         let is_broken =
             |due: &DueSchedule| self.broken.get(&due.schedule.name) == Some(&due.schedule.revision);
         // Not every answer names due schedules, so a firing under way counts as due. A broken
@@ -56,7 +56,7 @@ impl Schedules {
             None => std::future::pending().await,
         };
         self.under_way = None;
-        self.fired_after = core.machine().contact.sequence;
+        self.fired_after = core.machine().connection.sequence;
         for Outcome { due, fired } in outcomes {
             let row = due.schedule;
             match fired {

@@ -22,48 +22,48 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Requested slots, each awaited by a spawned task. Dropping a handle gives its slot up.
 pub(super) type SlotRequests = FuturesUnordered<RemoteHandle<()>>;
 
-/// The number of a look, and the rate that it found. `None`: the queue has no rate.
-type Looked = (u64, Result<Option<IntervalQueue>, Error>);
+/// The number of a lookup, and the rate that it found. `None`: the queue has no rate.
+type FoundRate = (u64, Result<Option<IntervalQueue>, Error>);
 
-/// A look at the rate that is under way.
+/// A lookup of the rate that is under way.
 #[derive(Default)]
-pub(super) struct Look(Option<BoxFuture<'static, Looked>>);
+pub(super) struct RateLookup(Option<BoxFuture<'static, FoundRate>>);
 
-impl Look {
-    /// Starts a look at the rate if one is due, else returns when one will be.
+impl RateLookup {
+    /// Starts a lookup of the rate if one is due, else returns when one will be.
     pub(super) fn begin(&mut self, core: &Arc<Core>) -> Option<Instant> {
         let now = core.now();
         let mut machine = core.machine();
-        let due = machine.looks(now)?;
+        let due = machine.lookup_due(now)?;
         if due > now {
             return Some(due);
         }
-        let number = machine.look(now);
+        let number = machine.begin_lookup(now);
         drop(machine);
         let core = core.clone();
         self.0 = Some(Box::pin(async move {
-            let found = core.queue.shared.rate.look(&**core.host()).await;
+            let found = core.queue.shared.rate.refresh(&**core.host()).await;
             (number, found)
         }));
         None
     }
 
-    /// Completes once a look is answered and its result applied.
+    /// Completes once a lookup is answered and its result applied.
     pub(super) async fn done(&mut self, core: &Core) {
         let (number, found) = match &mut self.0 {
-            Some(look) => look.await,
+            Some(lookup) => lookup.await,
             None => std::future::pending().await,
         };
         self.0 = None;
         let telemetry = &core.queue.shared.telemetry;
         match found {
             Ok(found) => {
-                if core.machine().found(number, found.is_some(), core.now()) {
+                if core.machine().finish_lookup(number, found.is_some(), core.now()) {
                     telemetry.rate(found.as_ref());
                 }
             }
             Err(error) => {
-                core.machine().look_failed(number, core.now(), core.host().random());
+                core.machine().fail_lookup(number, core.now(), core.host().random());
                 failed(core, &error);
             }
         }
@@ -88,18 +88,18 @@ fn failed(core: &Core, error: &Error) {
 }
 
 /// Requests a slot per task in hand. Without a rate it does nothing.
-pub(super) fn pull(core: &Arc<Core>, pulls: &mut SlotRequests) {
-    while let Some(Some(())) = pulls.next().now_or_never() {}
-    let Some(pace) = core.queue.shared.rate.known() else { return };
-    let weights: Vec<_> = core.machine().held.hand.values().map(|leased| leased.task.weight).collect();
-    for weight in weights.into_iter().skip(pulls.len()) {
-        let (task, handle) = pull_one(core.clone(), pace.clone(), weight).remote_handle();
+pub(super) fn request_slots(core: &Arc<Core>, requests: &mut SlotRequests) {
+    while let Some(Some(())) = requests.next().now_or_never() {}
+    let Some(pace) = core.queue.shared.rate.current() else { return };
+    let weights: Vec<_> = core.machine().held.leased.values().map(|leased| leased.task.weight).collect();
+    for weight in weights.into_iter().skip(requests.len()) {
+        let (task, handle) = request_slot(core.clone(), pace.clone(), weight).remote_handle();
         core.host().spawn(task.boxed());
-        pulls.push(handle);
+        requests.push(handle);
     }
 }
 
-async fn pull_one(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
+async fn request_slot(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
     let Err(error) = pace.pull(|| choose(&core)).weight(weight).await else {
         core.unpaced().answered(core.now());
         return;
@@ -133,13 +133,13 @@ async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + S
 
 /// Keeps enough tasks in hand for the next slots, but few: no other worker can start them.
 pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
-    let Some(pace) = core.queue.shared.rate.known() else { return };
+    let Some(pace) = core.queue.shared.rate.current() else { return };
     // One trip to lease, one to exchange, and two for the slot.
     let trips = round_trip.as_nanos().saturating_mul(4);
     let ahead = trips.div_ceil(pace.interval().as_nanos().max(1)).saturating_add(1);
     let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).min(MAX_IN_HAND);
-    if let Some(known) = &mut core.machine().pace.ahead {
-        *known = ahead;
+    if let Some(current) = &mut core.machine().pace.ahead {
+        *current = ahead;
     }
 }
 

@@ -39,7 +39,7 @@ fn by_text(text: &str) -> Selector {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_that_differ_in_ids_are_one_group_and_the_most_frequent_comes_first() {
+async fn errors_that_differ_in_ids_form_one_group() {
     let queue =
         failed(["exit code 1", "row 10001 is bad", "row 10002 is bad", "row 10003 is bad", "exit code 2"])
             .await;
@@ -61,7 +61,7 @@ async fn errors_that_differ_in_ids_are_one_group_and_the_most_frequent_comes_fir
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_selects_a_group_selects_it_alone_if_any_of_its_text_does() {
+async fn the_selector_of_a_group_selects_it_alone() {
     let queue = failed([
         "connection to 10.0.0.12:5432 refused",
         "connection to 10.0.0.13:5432 refused",
@@ -105,7 +105,7 @@ async fn what_selects_a_group_selects_it_alone_if_any_of_its_text_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_texts_a_hundred_are_told_and_the_rest_is_counted() {
+async fn a_hundred_of_many_texts_are_listed_and_the_rest_counted() {
     let word = |n: usize| format!("{}{}", "x".repeat(n % 40), "y".repeat(n / 40));
     let texts = (0..1_050).map(word).chain((0..3).map(|_| "frequent".to_owned()));
     let queue = failed(std::iter::once("frequent".to_owned()).chain(texts)).await;
@@ -211,6 +211,6 @@ pub(crate) async fn two_hundred_of_many(queue: TaskQueue) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by_one_command() {
+async fn two_hundred_of_fifty_thousand_are_retried_by_their_error() {
     two_hundred_of_many(queue().await).await;
 }

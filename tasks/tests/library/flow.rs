@@ -62,8 +62,8 @@ async fn tasks_name_each_other_and_get_inputs_by_these_names() {
     };
     finish(worker(&queue).handler("look", look)).await;
     assert_eq!(queue.wait::<[u64; 3]>(added.get("last").unwrap()).await.unwrap(), [2, 3, 1]);
-    let standing = queue.wait_flow(flow.id(), |_| ()).await.unwrap();
-    assert_eq!((standing.tasks, standing.done, standing.to_string().as_str()), (3, 3, "3 of 3 tasks done"));
+    let progress = queue.wait_flow(flow.id(), |_| ()).await.unwrap();
+    assert_eq!((progress.tasks, progress.done, progress.to_string().as_str()), (3, 3, "3 of 3 tasks done"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn a_flow_is_added_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_behind_a_unique_name_wait_for_the_one_that_stands() {
+async fn downstreams_of_a_kept_unique_task_wait_for_its_holder() {
     let queue = queue().await;
     let stands = queue.add(Task::new("ok", &7).unique("rates")).await.unwrap().id();
     let flow = Flow::new()
@@ -116,7 +116,7 @@ async fn those_behind_a_unique_name_wait_for_the_one_that_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_a_flow_is_named() {
+async fn invalid_flows_are_rejected() {
     let queue = queue().await;
     let ok = || Task::new("ok", &1);
     let twice = Flow::new().task("a", ok()).task("a", ok());
@@ -170,15 +170,15 @@ async fn ten_thousand_fan_out_and_in() {
     };
     let running = spawned(worker(&queue).handler("part", part).jobs(500).build().unwrap());
     let mut seen = Vec::new();
-    let standing = queue.wait_flow(added.flow(), |standing| seen.push(standing.done)).await.unwrap();
-    assert_eq!((standing.done, standing.left()), (10_002, 0));
+    let progress = queue.wait_flow(added.flow(), |progress| seen.push(progress.done)).await.unwrap();
+    assert_eq!((progress.done, progress.left()), (10_002, 0));
     assert!(seen.len() > 2 && seen.is_sorted() && seen.last() == Some(&10_002), "{seen:?}");
     assert_eq!(queue.wait::<u64>(added.get("sum").unwrap()).await.unwrap(), 49_995_000);
     running.abort();
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_tells_which_task_failed_and_why() {
+async fn a_failed_wait_names_the_task_and_its_error() {
     let queue = queue().await;
     let flow = Flow::named(id("import"))
         .task("list", Task::new("ok", &0))
@@ -195,8 +195,8 @@ async fn waiting_tells_which_task_failed_and_why() {
         "task \"page 7\" ({page}) of flow \"import\" failed: no such page; 3 of 5 tasks done, 1 failed, 1 cancelled"
     );
     assert_eq!(error.to_string(), says);
-    let standing = queue.flow(added.flow()).await.unwrap();
-    assert_eq!(standing.wrong.map(|task| task.id), Some(page));
+    let progress = queue.flow(added.flow()).await.unwrap();
+    assert_eq!(progress.wrong.map(|task| task.id), Some(page));
 
     let cancelled = Flow::named(id("other")).task("a", Task::new("ok", &1).delay(secs(60)));
     let added = queue.add_flow(cancelled).await.unwrap();
@@ -309,8 +309,8 @@ async fn a_handler_adds_tasks_behind_its_own() {
     let added = queue.add_flow(Flow::new().task("list", Task::new("list", &3))).await.unwrap();
     let running =
         spawned(Worker::builder(&queue).handler("list", list).handler("page", page).build().unwrap());
-    let standing = queue.wait_flow(added.flow(), |_| ()).await.unwrap();
-    assert_eq!((standing.tasks, standing.done), (4, 4), "those that were added on the way are waited for");
+    let progress = queue.wait_flow(added.flow(), |_| ()).await.unwrap();
+    assert_eq!((progress.tasks, progress.done), (4, 4), "those that were added on the way are waited for");
     assert_eq!(*seen.lock().unwrap(), ["list", "list", "page", "page", "page"]);
     assert_eq!(runs.load(Ordering::Relaxed), 2);
     running.abort();

@@ -162,7 +162,7 @@ async fn more_than_a_store_lists_are_below_a_task() {
 
 /// What is done runs again, each task behind those that it waits for; without being asked to, it stays done.
 #[tokio::test(start_paused = true)]
-async fn what_is_done_runs_again_with_all_below_it() {
+async fn a_done_task_runs_again_with_all_its_downstreams() {
     let queue = queue().await;
     let runs = Arc::<Mutex<Vec<String>>>::default();
     let worker = || {

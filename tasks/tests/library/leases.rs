@@ -29,7 +29,7 @@ fn minute(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_is_cut_off_drops_its_runs_before_another_one_has_them() {
+async fn a_cut_off_worker_drops_its_runs_before_another_gets_them() {
     let store = Faulty::new();
     let beside = store.beside();
     let (queue, other) = (store.open(builder()).await, beside.open(builder()).await);
@@ -96,7 +96,7 @@ async fn a_lost_answer_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_cancelled_hears_of_it_and_ends() {
+async fn a_cancelled_task_is_notified_and_ends() {
     let queue = queue().await;
     let ids = queue
         .add_all([Task::new("hears", &()), Task::new("deaf", &()), Task::new("done", &())])
@@ -148,7 +148,7 @@ async fn a_run_ends_at_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_the_first_step_ends_the_worker_and_later_ones_do_not() {
+async fn only_an_error_of_the_first_step_ends_the_worker() {
     let store = Faulty::new();
     let queue = store.open(builder()).await;
     let id = queue.add(Task::new("a", &())).await.unwrap().id();

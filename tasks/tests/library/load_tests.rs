@@ -17,7 +17,7 @@ fn weigh(weight: u32) -> Task {
 /// Those that run together are never heavier than the capacity, but for one that is heavier alone; they begin in their
 /// order.
 #[tokio::test(start_paused = true)]
-async fn what_runs_is_no_heavier_than_the_capacity() {
+async fn runs_are_no_heavier_than_the_capacity() {
     let queue = queue().await;
     let weights = [2, 1, 3, 1, 4, 1, 1, 9, 1, 2, 3, 1];
     queue.add_all(weights.map(weigh)).await.unwrap();

@@ -1,7 +1,7 @@
 //! What the library promises, in virtual time on the memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod adding_tests;
+mod add_tests;
 mod coming_from;
 mod common;
 mod control_tests;
@@ -9,7 +9,7 @@ mod deletion_tests;
 mod failures;
 mod flow;
 mod flow_control;
-mod following_tests;
+mod follower_tests;
 mod leases;
 mod load_tests;
 mod outcomes;

@@ -124,7 +124,7 @@ async fn to_be_run_again_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_for_good_is_not_tried_again_and_what_is_given_back_does_not_count() {
+async fn permanent_failures_end_and_released_runs_do_not_count() {
     let queue = quick(5).await;
     let task = ends(&queue, Task::new("a", &1), |context| async move {
         if context.token().attempt < 3 {
@@ -138,7 +138,7 @@ async fn what_fails_for_good_is_not_tried_again_and_what_is_given_back_does_not_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_takes_too_long_has_failed_unless_it_ends_well_when_it_is_told() {
+async fn a_run_past_its_timeout_fails_unless_it_ends_well_on_request() {
     let queue = quick(1).await;
     let began = now();
     let slow = Task::new("a", &1).timeout(secs(3));
@@ -146,8 +146,8 @@ async fn a_run_that_takes_too_long_has_failed_unless_it_ends_well_when_it_is_tol
     assert_eq!((task.state, task.error.as_deref()), (State::Failed, Some("timed out after 3s")));
     assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
 
-    let notified = Task::new("a", &1).timeout(secs(3));
-    let task = ends(&queue, notified, |context| async move {
+    let ending = Task::new("a", &1).timeout(secs(3));
+    let task = ends(&queue, ending, |context| async move {
         assert_eq!(context.timeout(), Some(Duration::from_secs(3)));
         context.cancelled().await;
         tokio::time::sleep(ms(100)).await;
@@ -181,7 +181,7 @@ async fn a_cancelled_run_that_returns_a_result_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_of_another_type_is_told() {
+async fn a_result_of_another_type_is_an_error() {
     let queue = quick(1).await;
     let task = ends(&queue, Task::new("a", &1), |_| async { Ok("text".into()) }).await;
     let error = queue.wait::<u32>(task.id).await.unwrap_err();

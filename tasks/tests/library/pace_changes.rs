@@ -96,14 +96,14 @@ async fn crew(runs: &Runs) -> ([TaskQueue; 2], Vec<JoinHandle<interval_queue_tas
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_acts_from_the_next_start_on_when_given_changed_and_removed() {
+async fn a_rate_change_acts_from_the_next_start_on() {
     let runs = Runs::taking(ms(100));
     let (queues, workers) = crew(&runs).await;
     add(&queues[0], 3_000).await;
     sleep(secs(2)).await;
     assert!(runs.count() > 300, "{} started without a rate", runs.count());
 
-    queues[0].set_pace(ms(500)).await.unwrap();
+    queues[0].set_rate_limit(ms(500)).await.unwrap();
     let set = now();
     sleep(ms(110)).await;
     let before = runs.count();
@@ -112,7 +112,7 @@ async fn a_rate_acts_from_the_next_start_on_when_given_changed_and_removed() {
     assert!((38..=41).contains(&paced), "{paced} started in 20 s");
     assert!(runs.closest_since(set + ms(110)) >= ms(499));
 
-    queues[1].set_pace(ms(200)).await.unwrap();
+    queues[1].set_rate_limit(ms(200)).await.unwrap();
     sleep(secs(1)).await;
     let (changed, before) = (now(), runs.count());
     sleep(secs(20)).await;
@@ -120,7 +120,7 @@ async fn a_rate_acts_from_the_next_start_on_when_given_changed_and_removed() {
     assert!((98..=101).contains(&paced), "{paced} started in 20 s");
     assert!(runs.closest_since(changed) >= ms(199));
 
-    queues[1].remove_pace().await.unwrap();
+    queues[1].remove_rate_limit().await.unwrap();
     sleep(ms(1_100)).await;
     let before = runs.count();
     sleep(secs(2)).await;
@@ -134,7 +134,7 @@ async fn a_task_that_is_leased_under_a_rate_never_starts_outside_it() {
     let (queues, workers) = crew(&runs).await;
     sleep(secs(5)).await;
     let set = now();
-    queues[0].set_pace(secs(1)).await.unwrap();
+    queues[0].set_rate_limit(secs(1)).await.unwrap();
     add(&queues[1], 20).await;
     sleep(secs(25)).await;
     assert_eq!(runs.count(), 20);
@@ -150,7 +150,7 @@ async fn tasks_in_hand_go_through_a_rate_that_is_set_later() {
     let running = spawned(runs.worker(&queue).jobs(4).prefetch(4).build().unwrap());
     sleep(secs(30)).await;
     assert_eq!(runs.count(), 4);
-    queue.set_pace(secs(10)).await.unwrap();
+    queue.set_rate_limit(secs(10)).await.unwrap();
     let set = now();
     sleep(secs(120)).await;
     assert_eq!(runs.count(), 8);
@@ -159,18 +159,18 @@ async fn tasks_in_hand_go_through_a_rate_that_is_set_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_waits_for_its_slot_starts_within_a_second_of_the_removal() {
+async fn a_waiting_task_starts_within_a_second_of_the_rates_removal() {
     let runs = Runs::taking(ms(1));
     let queue = Faulty::new().open(builder().interval(secs(1))).await;
     let running = spawned(runs.worker(&queue).jobs(1).build().unwrap());
-    queue.pace().await.unwrap().unwrap().hold(secs(3_600)).await.unwrap();
+    queue.rate_limit().await.unwrap().unwrap().hold(secs(3_600)).await.unwrap();
     add(&queue, 3).await;
     sleep(secs(60)).await;
     assert_eq!(runs.count(), 0);
-    queue.remove_pace().await.unwrap();
+    queue.remove_rate_limit().await.unwrap();
     sleep(ms(1_200)).await;
     assert_eq!(runs.count(), 3);
-    assert!(queue.pace().await.unwrap().is_none(), "no worker brings it back");
+    assert!(queue.rate_limit().await.unwrap().is_none(), "no worker brings it back");
     running.abort();
 }
 
@@ -178,15 +178,15 @@ async fn a_task_that_waits_for_its_slot_starts_within_a_second_of_the_removal() 
 async fn an_idle_worker_forgets_a_rate_that_is_removed() {
     let runs = Runs::taking(ms(1));
     let (queues, workers) = crew(&runs).await;
-    queues[0].set_pace(secs(600)).await.unwrap();
+    queues[0].set_rate_limit(secs(600)).await.unwrap();
     add(&queues[0], 1).await;
     sleep(secs(5)).await;
-    queues[0].remove_pace().await.unwrap();
+    queues[0].remove_rate_limit().await.unwrap();
     sleep(secs(60)).await;
     add(&queues[0], 100).await;
     sleep(secs(2)).await;
     assert_eq!(runs.count(), 101);
-    assert!(queues[1].pace().await.unwrap().is_none());
+    assert!(queues[1].rate_limit().await.unwrap().is_none());
     workers.iter().for_each(JoinHandle::abort);
 }
 
@@ -201,7 +201,7 @@ async fn a_rate_acts_on_workers_that_share_places() {
         spawned(others.worker(&queues[1]).permits(&permits).build().unwrap()),
     ];
     sleep(secs(1)).await;
-    queues[0].set_pace(secs(1)).await.unwrap();
+    queues[0].set_rate_limit(secs(1)).await.unwrap();
     let set = now();
     add(&queues[0], 200).await;
     add(&queues[1], 200).await;
@@ -209,24 +209,24 @@ async fn a_rate_acts_on_workers_that_share_places() {
     assert!((9..=11).contains(&runs.count()), "{}", runs.count());
     assert!(runs.closest_since(set) >= ms(999));
     assert_eq!(others.count(), 200, "the queue without a rate has the other permits");
-    queues[0].remove_pace().await.unwrap();
+    queues[0].remove_rate_limit().await.unwrap();
     sleep(secs(8)).await;
     assert_eq!(runs.count(), 200);
     workers.iter().for_each(JoinHandle::abort);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_tells_the_rate_that_is_stored() {
+async fn a_queue_returns_the_stored_rate() {
     let store = Faulty::new();
     let (queue, other) = (store.open(builder()).await, store.beside().open(builder()).await);
-    let interval = async |queue: &TaskQueue| queue.pace().await.unwrap().map(|pace| pace.interval());
+    let interval = async |queue: &TaskQueue| queue.rate_limit().await.unwrap().map(|pace| pace.interval());
     assert_eq!(interval(&queue).await, None);
-    other.set_pace(ms(300)).await.unwrap();
+    other.set_rate_limit(ms(300)).await.unwrap();
     assert_eq!(interval(&queue).await, Some(ms(300)));
-    other.remove_pace().await.unwrap();
-    other.remove_pace().await.unwrap();
+    other.remove_rate_limit().await.unwrap();
+    other.remove_rate_limit().await.unwrap();
     assert_eq!(interval(&queue).await, None);
-    assert_eq!(queue.set_pace(Duration::ZERO).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(queue.set_rate_limit(Duration::ZERO).await.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +248,7 @@ async fn nothing_starts_while_the_rate_cannot_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_worker_never_looks_and_a_busy_one_at_most_once_a_step() {
+async fn an_idle_worker_looks_up_no_rate_and_a_busy_one_once_a_step() {
     let record = Record::default();
     let store = Faulty::new();
     let queue = builder().open_parts(Arc::new(store.clone()), Arc::new(record.clone())).await.unwrap();

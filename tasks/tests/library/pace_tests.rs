@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_tasks::{Context, DAY, Pace, SECOND, Task, TaskError, TaskQueue, Worker, WorkerBuilder};
+use interval_queue_tasks::{
+    Context, DAY, RateLimit, SECOND, Task, TaskError, TaskQueue, Worker, WorkerBuilder,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::common::{Faulty, builder, finish, ms, now, queue, secs, spawned, stored};
@@ -55,7 +57,7 @@ async fn the_starts_of_all_workers_are_an_interval_apart() {
     let queue = store.open(builder().interval(ms(100))).await;
     // The other one finds the pace that is stored.
     let other = store.beside().open(builder()).await;
-    assert_eq!(other.pace().await.unwrap().map(|pace| pace.interval()), Some(ms(100)));
+    assert_eq!(other.rate_limit().await.unwrap().map(|pace| pace.interval()), Some(ms(100)));
     queue.add_all(named(["x"; 40])).await.unwrap();
     let starts = Starts::taking(ms(250));
     let (one, two) = tokio::join!(finish(starts.worker(&queue)), finish(starts.worker(&other)));
@@ -67,7 +69,7 @@ async fn the_starts_of_all_workers_are_an_interval_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_more_urgent_and_comes_while_all_wait_starts_next() {
+async fn a_more_urgent_task_added_while_others_wait_starts_next() {
     let queue = builder().interval(secs(10)).connect("memory:").await.unwrap();
     queue.add_all(named(["one", "two", "three"])).await.unwrap();
     let starts = Starts::taking(ms(1));
@@ -115,7 +117,7 @@ async fn without_an_interval_nothing_waits() {
     let starts = Starts::taking(ms(0));
     let began = now();
     finish(starts.worker(&queue)).await;
-    assert!(queue.pace().await.unwrap().is_none());
+    assert!(queue.rate_limit().await.unwrap().is_none());
     assert!(began.elapsed() < secs(2), "{:?}", began.elapsed());
 }
 
@@ -138,12 +140,12 @@ async fn a_paced_worker_holds_little_and_gives_it_back_when_it_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_of_the_pace_and_a_pause_of_the_queue_both_keep_tasks_from_starting() {
+async fn a_held_rate_and_a_paused_queue_start_no_tasks() {
     let queue = builder().interval(ms(100)).connect("memory:").await.unwrap();
     let starts = Starts::taking(ms(1));
     let worker = starts.worker(&queue).build().unwrap();
     let (handle, ended) = (worker.handle(), spawned(worker));
-    queue.pace().await.unwrap().unwrap().hold(secs(30)).await.unwrap();
+    queue.rate_limit().await.unwrap().unwrap().hold(secs(30)).await.unwrap();
     let id = queue.add(Task::new("a", "held")).await.unwrap().id();
     sleep(secs(29)).await;
     assert_eq!(starts.names().len(), 0);
@@ -162,8 +164,8 @@ async fn a_hold_of_the_pace_and_a_pause_of_the_queue_both_keep_tasks_from_starti
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_starts_at_once_and_a_fast_pace_is_kept() {
-    let pace = Pace::rate(200).per(secs(1)).burst(20);
-    let queue = builder().pace(pace).connect("memory:").await.unwrap();
+    let pace = RateLimit::rate(200).per(secs(1)).burst(20);
+    let queue = builder().rate_limit(pace).connect("memory:").await.unwrap();
     queue.add_all((0..220).map(|_| Task::new("a", "x"))).await.unwrap();
     let starts = Starts::taking(ms(1));
     let began = now();
@@ -177,11 +179,11 @@ async fn a_burst_starts_at_once_and_a_fast_pace_is_kept() {
 async fn rates_and_bursts_are_built_as_those_of_a_queue() {
     let rates = async |builder: interval_queue_tasks::Builder| {
         let queue = builder.connect("memory:").await.unwrap();
-        queue.pace().await.unwrap().unwrap().status().await.shared.unwrap().record.settings().rates
+        queue.rate_limit().await.unwrap().unwrap().status().await.shared.unwrap().record.settings().rates
     };
-    let same = Pace::rate(5).per(SECOND).burst(10).and(10_000).per(DAY);
+    let same = RateLimit::rate(5).per(SECOND).burst(10).and(10_000).per(DAY);
     let built = builder().rate(5).per(SECOND).burst(10).and(10_000).per(DAY);
     assert_eq!(rates(built).await, same.rates().unwrap());
     let again = builder().interval(ms(7)).rate(5).per(SECOND);
-    assert_eq!(rates(again).await, Pace::rate(5).per(SECOND).rates().unwrap(), "rate starts over");
+    assert_eq!(rates(again).await, RateLimit::rate(5).per(SECOND).rates().unwrap(), "rate starts over");
 }

@@ -291,7 +291,7 @@ async fn a_worker_without_a_turn_sees_that_nothing_is_left() {
 
 /// A worker that stops is stopped though it has no place, and tasks are cancelled while they run as ever.
 #[tokio::test(start_paused = true)]
-async fn a_worker_without_a_place_hears_and_ends() {
+async fn a_worker_without_a_permit_is_stopped_and_ends() {
     let all = queues(["a", "b"]).await;
     let permits = Permits::new(1, QueueOrder::InOrder);
     let long = all[0].add(Task::new("long", &())).await.unwrap().id();

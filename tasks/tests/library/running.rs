@@ -37,7 +37,7 @@ async fn kinds_have_handlers_of_their_own_types_and_share_a_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_function_for_several_kinds_sees_all_there_is() {
+async fn a_handler_of_several_kinds_sees_the_whole_task() {
     let queue = queue().await;
     let task = Task::json("b", Json::new(r#"{"a":  1}"#).unwrap()).tag("t").deadline(secs(60));
     let id = queue.add(task).await.unwrap().id();
@@ -117,7 +117,7 @@ async fn progress_is_seen_by_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_run_at_once_as_may_and_places_are_refilled_at_once() {
+async fn all_permits_are_used_and_refilled_at_once() {
     let store = Faulty::new();
     let queue = store.open(builder()).await;
     queue.add_all((0..100).map(|n| Task::new("a", &n))).await.unwrap();
@@ -140,7 +140,7 @@ async fn so_many_run_at_once_as_may_and_places_are_refilled_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_with_nothing_to_do_asks_seldom_and_hears_of_work_at_once() {
+async fn an_idle_worker_polls_rarely_and_is_notified_at_once() {
     let store = Faulty::new();
     let queue = store.open(builder()).await;
     let worker =

@@ -80,7 +80,7 @@ async fn made(queue: &TaskQueue, name: &str, since: &str) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instant_makes_one_task_however_many_workers_there_are_and_whatever_becomes_of_them() {
+async fn an_instant_makes_one_task_despite_many_and_dying_workers() {
     let (store, _) = store(NOON);
     let stores = [store.beside(), store.beside(), store.beside()];
     let queue = store.open(builder()).await;
@@ -133,7 +133,7 @@ async fn a_clock_that_is_stepped_makes_no_instant_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missed_instants_are_made_up_for_as_their_schedule_says() {
+async fn missed_instants_are_made_up_for_by_their_schedule() {
     let (queue, _) = queue().await;
     for (name, missed) in
         [("none", Missed::None), ("last", Missed::Last), ("3", Missed::UpTo(3)), ("99", Missed::UpTo(99))]
@@ -156,7 +156,7 @@ async fn missed_instants_are_made_up_for_as_their_schedule_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instant_that_comes_while_the_task_before_runs_is_made_skipped_or_kept() {
+async fn an_overlapping_instant_is_made_skipped_or_kept() {
     let (queue, _) = queue().await;
     for (name, overlap) in [("allow", Overlap::Allow), ("skip", Overlap::Skip), ("keep", Overlap::Keep)] {
         queue.set_schedule(every(name, 10).overlap(overlap)).await.unwrap();
@@ -171,7 +171,7 @@ async fn an_instant_that_comes_while_the_task_before_runs_is_made_skipped_or_kep
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_follows_its_own_end_never_runs_beside_itself() {
+async fn a_following_schedule_never_overlaps_itself() {
     let (queue, _) = queue().await;
     let starts = Arc::new(Mutex::new(Vec::new()));
     let (seen, began) = (starts.clone(), now());
@@ -310,7 +310,7 @@ async fn daylight_saving_time_costs_no_run_and_makes_none_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_be_no_schedule_is_told_with_what_would_be_one() {
+async fn an_invalid_schedule_is_rejected_with_a_hint() {
     let (queue, _) = queue().await;
     let task = || Task::new("k", &());
     let cron = |line: &str, zone: &str| Schedule::cron("s", line, zone, task());
@@ -361,7 +361,7 @@ pub(crate) async fn set_newer(store: &Faulty, next: Micros) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_of_a_newer_version_is_left_to_workers_that_know_it() {
+async fn a_schedule_of_a_newer_version_is_left_to_newer_workers() {
     let (store, _) = store(NOON);
     let queue = store.open(builder()).await;
     set_newer(&store, Micros::new((instant(NOON) + 5) * 1_000_000)).await;
@@ -403,7 +403,7 @@ impl TaskStore for SlowToFire {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_ends_when_empty_after_what_was_due_has_been_made_and_run() {
+async fn a_worker_that_ends_when_empty_runs_due_schedules_first() {
     for late in [0, 30, 700, 5_000].map(Duration::from_millis) {
         let (store, clock) = store(NOON);
         let pace = Arc::new(store.pace.clone());
@@ -420,7 +420,7 @@ async fn a_worker_ends_when_empty_after_what_was_due_has_been_made_and_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_that_cannot_be_fired_does_not_keep_a_worker_that_ends_when_empty() {
+async fn a_broken_schedule_does_not_keep_a_worker_from_ending() {
     let (store, clock) = store(NOON);
     let queue = store.open(builder()).await;
     set_newer(&store, Micros::new(instant(NOON) * 1_000_000)).await;

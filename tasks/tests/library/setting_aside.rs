@@ -30,7 +30,7 @@ async fn a_kind_that_is_set_aside_is_left_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_aside_is_not_waited_for() {
+async fn tasks_of_a_kind_set_aside_are_not_waited_for() {
     let queue = queue().await;
     let id = queue.add(Task::new("a", &())).await.unwrap().id();
     let worker = Worker::builder(&queue).handler("a", done).handler("b", done).build().unwrap();

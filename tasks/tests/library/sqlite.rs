@@ -60,21 +60,21 @@ async fn two_workers_share_a_database_and_each_task_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by_one_command() {
+async fn two_hundred_of_fifty_thousand_are_retried_by_their_error() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}?durability=relaxed", folder.path().join("tasks.db").display());
     two_hundred_of_many(TaskQueue::builder("test").connect(&url).await.unwrap()).await;
 }
 
 #[tokio::test]
-async fn a_store_of_a_backend_opens_both_queues_and_is_whole_when_closed() {
+async fn a_store_opens_both_queues_and_is_whole_when_closed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tasks.db");
     let sqlite = interval_queue_sqlite::SqliteStore::builder(&path).open().await.unwrap();
     let store = interval_queue_tasks::Store::from(sqlite.clone());
     let pace = IntervalQueue::builder("test").interval(ms(1)).open(&store).await.unwrap();
     let queue = TaskQueue::builder("test").open(sqlite).await.unwrap();
-    assert_eq!(queue.pace().await.unwrap().unwrap().interval(), pace.interval());
+    assert_eq!(queue.rate_limit().await.unwrap().unwrap().interval(), pace.interval());
     let id = queue.add(Task::new("a", &1)).await.unwrap().id();
     let log = folder.path().join("tasks.db-wal");
     assert!(log.exists(), "what is stored is in the log");

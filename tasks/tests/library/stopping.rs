@@ -23,7 +23,7 @@ fn takes(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_stops_lets_its_runs_end_and_gives_back_the_rest() {
+async fn a_stopping_worker_lets_runs_end_and_gives_back_the_rest() {
     let queue = queue().await;
     let ids = queue.add_all([5, 60, 1, 1].map(|seconds| Task::new("a", &seconds))).await.unwrap();
     let alive = Alive::default();

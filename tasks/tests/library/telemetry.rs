@@ -42,16 +42,16 @@ fn quoted(code: &str, mark: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_event_is_on_the_page_and_every_one_on_the_page_is_told() {
+fn events_and_their_page_agree() {
     let code = PAGE.split("pub(crate) mod name;").nth(1).unwrap();
-    let notified: BTreeSet<_> =
-        code.split("tell!(").skip(1).filter_map(|rest| rest.split('"').nth(1)).map(str::to_owned).collect();
-    let notified: BTreeSet<_> = notified.into_iter().filter(|name| name.contains('.')).collect();
-    assert_eq!(notified, table("Events").into_keys().collect());
+    let events: BTreeSet<_> =
+        code.split("emit!(").skip(1).filter_map(|rest| rest.split('"').nth(1)).map(str::to_owned).collect();
+    let events: BTreeSet<_> = events.into_iter().filter(|name| name.contains('.')).collect();
+    assert_eq!(events, table("Events").into_keys().collect());
 }
 
 #[test]
-fn every_metric_is_on_the_page_and_every_one_on_the_page_is_counted() {
+fn metrics_and_their_page_agree() {
     let names = include_str!("../../src/telemetry/name.rs");
     let metrics =
         quoted(names, "&str =").into_iter().filter(|name| name.starts_with("interval_queue_tasks_"));
@@ -88,7 +88,7 @@ impl<S: Subscriber> Layer<S> for Names {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_told_has_the_fields_of_the_page() {
+async fn events_have_the_fields_of_the_page() {
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Names)).unwrap();
     let store = Faulty::new();
     let queue = store.open(builder()).await;
@@ -126,7 +126,7 @@ async fn what_is_told_has_the_fields_of_the_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_lost_if_its_worker_ends_before_the_store_has_heard_of_it() {
+async fn a_run_is_lost_if_its_worker_ends_before_reporting_it() {
     let _told = tracing::subscriber::set_default(tracing_subscriber::registry().with(Names));
     let store = Faulty::new();
     let queue = store.open(builder()).await;
@@ -147,7 +147,7 @@ async fn a_run_is_lost_if_its_worker_ends_before_the_store_has_heard_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_the_status_of_a_worker_and_an_event_when_it_lasts() {
+async fn an_outage_shows_in_the_worker_and_as_an_event_if_it_lasts() {
     let _told = tracing::subscriber::set_default(tracing_subscriber::registry().with(Names));
     let store = Faulty::new();
     let queue = store.open(builder()).await;
@@ -188,7 +188,7 @@ async fn an_outage_is_the_status_of_a_worker_and_an_event_when_it_lasts() {
 
 #[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
-async fn what_is_counted_is_what_happened() {
+async fn counters_match_the_history() {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
     let recorder = Box::leak(Box::new(DebuggingRecorder::new()));
     let snapshotter = recorder.snapshotter();

@@ -57,13 +57,13 @@ async fn a_queue_is_moved_while_workers_run_at_both_ends() {
     let other = worker(&to, &runs).build().unwrap();
     let (there, also_ended) = (other.handle(), spawned(other));
     sleep(secs(20)).await;
-    let mut notified = Vec::new();
+    let mut reports = Vec::new();
     let moved = from
-        .move_to(&to, &Selector::default(), "there", |so_far| notified.push((so_far.new, so_far.running)))
+        .move_to(&to, &Selector::default(), "there", |so_far| reports.push((so_far.new, so_far.running)))
         .await
         .unwrap();
     assert_eq!(counted(&from, [State::Added, State::Scheduled, State::Ready, State::Leased]).await, [0; 4]);
-    assert!(notified.iter().any(|(_, running)| *running > 0), "what ran has followed: {notified:?}");
+    assert!(reports.iter().any(|(_, running)| *running > 0), "what ran has followed: {reports:?}");
     assert_eq!((moved.again, moved.running, moved.kept.as_slice()), (0, 0, [].as_slice()));
     here.stop();
     ended.await.unwrap();
@@ -111,7 +111,7 @@ async fn a_move_that_was_interrupted_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_run_follows_it_with_its_result() {
+async fn downstreams_of_a_run_follow_it_with_its_result() {
     let (from, to) = (queue().await, queue().await);
     let flow = Flow::new()
         .task("first", Task::new("n", &1))
@@ -137,7 +137,7 @@ async fn what_waits_for_a_run_follows_it_with_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_something_that_stays_is_told() {
+async fn tasks_that_wait_for_a_staying_task_are_reported() {
     let (from, to) = (queue().await, queue().await);
     let flow = Flow::new()
         .task("up", Task::new("up", &()))
@@ -183,7 +183,7 @@ async fn a_copy_has_all_that_is_stored() {
     for (mut here, mut there) in here.into_iter().zip(there) {
         assert_eq!((&here.payload, &here.result), (&there.payload, &there.result));
         for x in [&mut here.task, &mut there.task] {
-            (x.ended_lease_clock, x.notified) = (None, true);
+            (x.ended_lease_clock, x.reports) = (None, true);
             if !x.state.is_ended() {
                 x.state = State::Added;
             }
@@ -266,7 +266,7 @@ fn of_key(queue: &TaskQueue, at: &'static str, log: &Arc<Mutex<Vec<String>>>, fi
         async move {
             log.lock().unwrap().push(format!("{n} begins {at}"));
             if n == 1 {
-                first.notified().await;
+                first.reports().await;
             }
             sleep(ms(50)).await;
             log.lock().unwrap().push(format!("{n} ends {at}"));
@@ -313,7 +313,7 @@ async fn tasks_of_a_key_follow_the_one_that_runs_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_move_that_was_interrupted_leaves_a_paused_key_that_can_be_opened() {
+async fn an_interrupted_move_leaves_a_paused_key_to_resume() {
     let (from, to) = (queue().await, queue().await);
     from.add_all((1..=3_u32).map(|n| Task::new("n", &n).key("k").ordered())).await.unwrap();
     let (log, first) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Notify::new()));

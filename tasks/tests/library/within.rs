@@ -98,7 +98,7 @@ async fn finish(worker: WorkerBuilder<Shop>) -> Totals {
 }
 
 #[tokio::test]
-async fn a_run_that_was_completed_is_told_no_more() {
+async fn a_completed_run_is_not_reported_again() {
     let shop = Shop::new().await;
     let ids = [shop.add().await, shop.add().await];
     let handler = async |context: Context<Shop>, _: u32| {
@@ -252,9 +252,9 @@ async fn a_run_whose_task_another_worker_has_done_is_refused() {
     let refused = Arc::new(std::sync::Mutex::new(None));
     let (begun, begins) = tokio::sync::oneshot::channel();
     let begun = Arc::new(std::sync::Mutex::new(Some(begun)));
-    let (down, notified) = (store.now.clone(), refused.clone());
+    let (down, refusal) = (store.now.clone(), refused.clone());
     let stalls = move |context: Context<Shop>, _: u32| {
-        let (down, notified, begun) = (down.clone(), notified.clone(), begun.clone());
+        let (down, refusal, begun) = (down.clone(), refusal.clone(), begun.clone());
         async move {
             // Its worker is not heard of any more, and another one does the task meanwhile.
             let thread = spawn_blocking(move || {
@@ -264,7 +264,7 @@ async fn a_run_whose_task_another_worker_has_done_is_refused() {
                     std::thread::sleep(ms(20));
                 }
                 let completed = context.state().count(&context, || End::Commits);
-                *notified.lock().unwrap() = Some(completed.as_ref().map_err(ToString::to_string).copied());
+                *refusal.lock().unwrap() = Some(completed.as_ref().map_err(ToString::to_string).copied());
                 completed
             });
             thread.await?
@@ -293,7 +293,7 @@ async fn a_run_whose_task_another_worker_has_done_is_refused() {
 }
 
 #[tokio::test]
-async fn prepared_tasks_are_added_once_and_refused_where_they_cannot_be() {
+async fn prepared_tasks_are_added_once_or_rejected() {
     let shop = Shop::new().await;
     let (first, second) = (Task::new("count", &1), Task::new("count", &2));
     let second = second.input("first", first.id()).max_attempts(3);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use interval_queue::{Pace, WakeUps};
+use interval_queue::{RateLimit, WakeUps};
 use interval_queue_test_support::Process;
 
 use super::{Backend, CLOCK, Log, ahead, broken::Fault, micros, ms, now, said::Said, witness::WITNESS};
@@ -56,8 +56,8 @@ impl Options {
     }
 
     /// How fast the queue may be.
-    pub fn pace(&self) -> Pace {
-        let pace = Pace::every(self.interval).burst(self.burst);
+    pub fn pace(&self) -> RateLimit {
+        let pace = RateLimit::every(self.interval).burst(self.burst);
         match self.quota {
             (0, _) => pace,
             (count, time) => pace.and(count.into()).per(time),

@@ -82,7 +82,7 @@ async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Err
     let state = Telling { inner, away: options.away, broken, seen: Mutex::default() };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder =
-        IntervalQueue::builder(QUEUE).pace(options.pace()).linger(Duration::ZERO).on_error(hook);
+        IntervalQueue::builder(QUEUE).rate_limit(options.pace()).linger(Duration::ZERO).on_error(hook);
     builder = builder.wake_ups(options.wake_ups).on_existing(OnExisting::Replace);
     if let Some(lease) = options.lease {
         builder = builder.lease(lease);

@@ -189,9 +189,9 @@ impl Asked<'_> {
             |states: &[State]| Selector { key: task.key.clone(), ..Selector::states(states.to_vec()) };
         let (line, is_all) = self.select(of_key(&[State::Blocked])).await?;
         let mut ahead: Vec<_> =
-            line.into_iter().filter(|one| !one.unserved && one.line() < task.line()).collect();
+            line.into_iter().filter(|one| !one.unserved && one.key_order() < task.key_order()).collect();
         // The nearest task ahead comes first.
-        ahead.sort_by_key(|one| std::cmp::Reverse(one.line()));
+        ahead.sort_by_key(|one| std::cmp::Reverse(one.key_order()));
         let places = ahead.len();
         let (mut holders, _) = self.select(of_key(&[State::Scheduled, State::Ready, State::Leased])).await?;
         holders.retain(|one| one.holds_key);

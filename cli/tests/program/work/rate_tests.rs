@@ -36,9 +36,9 @@ async fn a_rate_acts_on_a_worker_that_runs(place: &Backend) {
     wait_until("the worker waits for a far slot", || tickets(place) > before);
     assert_eq!(runs(place), 8);
     let queue = TaskQueue::builder("mail").connect(&place.url()).await.unwrap();
-    queue.remove_pace().await.unwrap();
+    queue.remove_rate_limit().await.unwrap();
     wait_until("all start at once again", || runs(place) == 13);
-    assert!(queue.pace().await.unwrap().is_none(), "the worker does not bring it back");
+    assert!(queue.rate_limit().await.unwrap().is_none(), "the worker does not bring it back");
     running.signal(rustix::process::Signal::TERM);
     running.finish();
 }

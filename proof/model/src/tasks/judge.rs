@@ -218,7 +218,7 @@ fn is_of_same_run(was: &Task, x: &Task) -> bool {
 /// A step was carried out.
 pub(crate) fn step(world: &mut World, before: &Tables, step: &Step, stepped: &Stepped) {
     let after = world.stored.clone();
-    world.seen.extend(stepped.restate.then_some(Sight::Restate));
+    world.seen.extend(stepped.resync.then_some(Sight::Restate));
     world.seen.extend((!stepped.lost.is_empty()).then_some(Sight::Lost));
     world.seen.extend((!stepped.stop.is_empty()).then_some(Sight::Stop));
     let known = before.presences.get(&step.worker).map_or(0, |presence| presence.sequence);
@@ -276,11 +276,11 @@ fn lease_ended(world: &mut World, before: &Tables, lease_clock: Micros, step: &S
             give_back(world, was);
             false
         }
-        None if is_own && step.holding.is_some() && was_alive => {
+        None if is_own && step.held.is_some() && was_alive => {
             world.seen.push(Sight::LostOnTheWay);
             false
         }
-        None if is_own && step.holding.is_some() => goes_on,
+        None if is_own && step.held.is_some() => goes_on,
         None => {
             world.ensure(Promise::Lease, !was_alive);
             world.seen.push(Sight::Died);
@@ -306,7 +306,7 @@ fn housekeeping(world: &mut World, after: &Tables, step: &Step, stepped: &Steppe
     let needs_rebalancing = queue.maintenance_due
         || queue.rebalance_after.is_some()
         || after.keys.values().any(|row| row.needs_rebalancing);
-    if stepped.restate || stepped.more || needs_rebalancing {
+    if stepped.resync || stepped.more || needs_rebalancing {
         return;
     }
     // A step that is given all that it wants may leave tasks that were added, and so may one whose worker comes back soon.
@@ -323,14 +323,14 @@ fn housekeeping(world: &mut World, after: &Tables, step: &Step, stepped: &Steppe
     for key in keys(after) {
         let of_key = || after.tasks.values().filter(move |x| x.key.as_ref() == Some(key));
         let line = of_key().filter(|x| x.state == State::Blocked && !x.unserved && is_open(x));
-        let Some(first) = line.min_by_key(|x| x.line()) else { continue };
+        let Some(first) = line.min_by_key(|x| x.key_order()) else { continue };
         let held = of_key().filter(|x| x.holds_key).count();
         let limit = limit_of(after, key);
         let alone = limit > 1 && (first.ordered || of_key().any(|x| x.holds_key && x.ordered));
         world.ensure(Promise::HandOver, held >= if alone { 1 } else { limit });
-        let last = of_key().filter(|x| x.holds_key && x.state == State::Ready).max_by_key(|x| x.line());
+        let last = of_key().filter(|x| x.holds_key && x.state == State::Ready).max_by_key(|x| x.key_order());
         let overtakes = last.is_some_and(|last| {
-            last.line() > first.line() && !(last.ordered && last.leased.is_some()) && held == limit
+            last.key_order() > first.key_order() && !(last.ordered && last.leased.is_some()) && held == limit
         });
         world.ensure(Promise::Order, !overtakes);
     }

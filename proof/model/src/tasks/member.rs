@@ -65,20 +65,20 @@ impl Member {
 
     /// Whether its lease lasts by its own clock.
     pub(crate) fn believes(&self, now: Micros) -> bool {
-        self.is_alive() && self.worker.contact.lease_ends.is_some_and(|ends| ends > instant(now))
+        self.is_alive() && self.worker.connection.lease_ends.is_some_and(|ends| ends > instant(now))
     }
 
     /// What it has not given back, and was not told to be without.
     pub(crate) fn holds(&self) -> impl Iterator<Item = RunId> {
         let held = &self.worker.held;
-        let hand = held.hand.values().map(|leased| RunId { id: leased.task.id, token: leased.task.token });
+        let hand = held.leased.values().map(|leased| RunId { id: leased.task.id, token: leased.task.token });
         hand.chain(held.running.iter().map(|(&id, running)| RunId { id, token: running.token }))
     }
 
     /// Whether it could begin a run.
     pub(crate) fn can_start(&self, now: Micros) -> bool {
         let Worker { held, stopping, .. } = &*self.worker;
-        self.believes(now) && !held.hand.is_empty() && stopping.is_none() && self.worker.free() > 0
+        self.believes(now) && !held.leased.is_empty() && stopping.is_none() && self.worker.free() > 0
     }
 
     /// It is no more; a request of it may arrive all the same.

@@ -20,11 +20,11 @@ impl Tokens {
             let held = &member.worker.held;
             tokens.extend(held.ended.values().map(|completion| (completion.id, completion.token)));
             tokens.extend(held.void.keys().map(|run| (run.id, run.token)));
-            let under_way = member.worker.contact.under_way.iter();
+            let under_way = member.worker.connection.under_way.iter();
             tokens.extend(under_way.flat_map(|step| &step.completed).map(|run| (run.id, run.token)));
             for step in member.steps() {
                 tokens.extend(step.complete.iter().map(|completion| (completion.id, completion.token)));
-                tokens.extend(step.holding.iter().flatten().copied());
+                tokens.extend(step.held.iter().flatten().copied());
             }
             let answered = if let Wire::Answered(_, answer) = &member.wire { Some(answer) } else { None };
             let stale = member.stale.iter().map(|(_, answer)| answer);
@@ -52,9 +52,9 @@ pub(crate) struct Numbers(Vec<u64>);
 
 impl Numbers {
     pub(crate) fn of(member: &Member, presence: Option<&Presence>) -> Self {
-        let contact = &member.worker.contact;
-        let mut numbers = vec![contact.sequence];
-        numbers.extend(contact.under_way.iter().map(|step| step.sequence));
+        let connection = &member.worker.connection;
+        let mut numbers = vec![connection.sequence];
+        numbers.extend(connection.under_way.iter().map(|step| step.sequence));
         numbers.extend(member.steps().map(|step| step.sequence));
         if let Wire::Answered(sequence, _) = &member.wire {
             numbers.push(*sequence);

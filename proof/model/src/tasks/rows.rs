@@ -86,8 +86,8 @@ impl Rows for Flawed<'_> {
         Ok(if self.flaw == Flaw::LimitForgotten { 0 } else { leased })
     }
 
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let first = self.tables.first_in_line(key)?;
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let first = self.tables.first_competitor(key)?;
         Ok(first.filter(|_| self.flaw != Flaw::NoHandOver))
     }
 

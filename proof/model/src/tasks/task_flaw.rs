@@ -60,7 +60,7 @@ pub(crate) fn apply(
 ) -> Result<Reply, StateError> {
     match (setup.flaw, setup.share) {
         (Some(flaw), _) => rules::apply(&mut Flawed { tables, flaw, command }, now, command),
-        (None, Some(share)) => rules::apply_in_shares(tables, now, share, command),
+        (None, Some(share)) => rules::apply_with_budget(tables, now, share, command),
         (None, None) => rules::apply(tables, now, command),
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn apply(
 pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Next {
     let mut next = worker.next(now);
     // What is said once a lease whatever happened heals roll-backs, of which there are none here.
-    worker.contact.stated = Some(now + LEASE.to_duration() * 1_000);
+    worker.connection.listed = Some(now + LEASE.to_duration() * 1_000);
     if flaw == Some(Flaw::ForgetsRuns) {
         worker.held.running.retain(|_, run| !run.over);
         while worker.order().is_some() {}
@@ -78,8 +78,8 @@ pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Nex
         }
     }
     if let (Some(Flaw::NoRestating), Next::Send(step)) = (flaw, &mut next) {
-        let Step { sequence, holding, .. } = &mut **step;
-        holding.take_if(|_| *sequence > 1);
+        let Step { sequence, held, .. } = &mut **step;
+        held.take_if(|_| *sequence > 1);
     }
     next
 }
@@ -91,6 +91,6 @@ pub(crate) fn heard(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) {
         Some(Flaw::CountsFromAnswer) => LEASE,
         _ => return,
     };
-    let ends = &mut worker.contact.lease_ends;
+    let ends = &mut worker.connection.lease_ends;
     *ends = ends.map(|_| now + lease.to_duration());
 }

@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
     Completion, Edge, KeyRow, KindRow, Outcome, Presence, Queue, State, Step, Stepped, Task, TaskId, Token,
     WorkerId,
 };
-use interval_queue_worker::{Contact, Held, Identity, Running, Stopping, UnderWay, Worker};
+use interval_queue_worker::{Connection, Held, Identity, Running, Stopping, UnderWay, Worker};
 
 use super::{
     member::{Member, Wire, since, until},
@@ -87,17 +87,18 @@ impl<'w> Canon<'w> {
         let state = &mut hasher;
         let Member { generation, worker, wire, strays, stale } = member;
         // The rate is looked at before each start, so nothing is left of it.
-        let Worker { identity, contact, held, pace: _, no_prefetch, stopping } = &**worker;
+        let Worker { identity, connection, held, pace: _, no_prefetch, stopping } = &**worker;
         let Identity { worker: id, label: _, kinds, lease, permits, prefetch, limited, capacity } = identity;
         (generation, kinds, lease, permits, prefetch, limited, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
-        self.contact(contact, &numbers, state);
+        self.connection(connection, &numbers, state);
         self.held(held, state);
         no_prefetch.map(|until| self.until(until)).hash(state);
         let stopping = stopping.as_ref();
-        let stopping = stopping
-            .map(|Stopping { by, notified, parted }| (self.until(*by), self.since(*by), notified, parted));
+        let stopping = stopping.map(|Stopping { by, runs_asked, is_reported }| {
+            (self.until(*by), self.since(*by), runs_asked, is_reported)
+        });
         stopping.hash(state);
         match wire {
             Wire::Idle => 0.hash(state),
@@ -137,13 +138,13 @@ impl<'w> Canon<'w> {
         since(at, self.world.now).min(LEASE.to_duration())
     }
 
-    fn contact<H: Hasher>(&self, contact: &Contact, numbers: &Numbers, state: &mut H) {
-        let Contact {
+    fn connection<H: Hasher>(&self, connection: &Connection, numbers: &Numbers, state: &mut H) {
+        let Connection {
             sequence,
             acknowledged,
             under_way,
             unsure,
-            stated: _,
+            listed: _,
             sent,
             lease_ends,
             again,
@@ -155,7 +156,7 @@ impl<'w> Canon<'w> {
             next_at,
             exchange,
             failing,
-        } = contact;
+        } = connection;
         debug_assert!(failing.is_none() && *exchange == (0, 0), "the next try may come at once");
         // Rules compare what was acknowledged only with what they know of, which is no less: `judge.rs` looks at it.
         (numbers.rank(*sequence), *acknowledged == 0, unsure).hash(state);
@@ -185,11 +186,11 @@ impl<'w> Canon<'w> {
     }
 
     fn held<H: Hasher>(&self, held: &Held, state: &mut H) {
-        (held.hand.len(), held.running.len(), held.ended.len(), held.void.len()).hash(state);
-        for leased in held.hand.values() {
+        (held.leased.len(), held.running.len(), held.ended.len(), held.void.len()).hash(state);
+        for leased in held.leased.values() {
             self.run(leased.task.id, leased.task.token).hash(state);
         }
-        for (id, Running { token, asked, weight: _, progress: _, news: _, over }) in &held.running {
+        for (id, Running { token, asked, weight: _, progress: _, is_unreported: _, over }) in &held.running {
             (self.run(*id, *token), asked, over).hash(state);
         }
         held.ended.values().for_each(|completion| self.complete(completion, state));
@@ -218,24 +219,25 @@ impl<'w> Canon<'w> {
             lease,
             kinds,
             complete,
-            holding,
+            held,
             progress: _,
             want,
             at_least,
-            room,
+            free_capacity,
         } = step;
-        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, room).hash(state);
+        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, free_capacity)
+            .hash(state);
         complete.len().hash(state);
         complete.iter().for_each(|completion| self.complete(completion, state));
-        holding.as_ref().map(Vec::len).hash(state);
-        holding.iter().flatten().for_each(|(id, token)| self.run(*id, *token).hash(state));
+        held.as_ref().map(Vec::len).hash(state);
+        held.iter().flatten().for_each(|(id, token)| self.run(*id, *token).hash(state));
     }
 
     fn stepped<H: Hasher>(&self, stepped: &Stepped, state: &mut H) {
-        let Stepped { restate, leased, lost, stop, next, more, schedules: _, refused: _ } = stepped;
+        let Stepped { resync, leased, lost, stop, next, more, schedules: _, refused: _ } = stepped;
         // What is later than a worker rests is later.
         let next = next.filter(|next| next.to_duration() < LEASE.to_duration() / 2);
-        restate.hash(state);
+        resync.hash(state);
         if self.is_calm {
             (more, next).hash(state);
         }

@@ -108,7 +108,9 @@ impl Queue {
             return;
         }
         match wire {
-            Wire::Idle if worker.held.is_free() && !worker.contact.unsure => actions.push(Action::Doubt(n)),
+            Wire::Idle if worker.held.is_free() && !worker.connection.unsure => {
+                actions.push(Action::Doubt(n))
+            }
             Wire::Idle => {}
             Wire::Sent(_) => {
                 actions.push(Action::Arrive(n));
@@ -152,7 +154,7 @@ impl World {
         let lease_clock = self.stored.queue.as_ref().map_or_else(Default::default, |queue| queue.lease_clock);
         let presence = self.stored.presences.get(&member.worker.identity.worker);
         let has_stepped = presence.is_some_and(|presence| presence.ends >= lease_clock + LEASE);
-        matches!(member.wire, Wire::Idle) && !member.worker.contact.unsure && has_stepped
+        matches!(member.wire, Wire::Idle) && !member.worker.connection.unsure && has_stepped
     }
 }
 

@@ -26,11 +26,11 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
     for member in &mut world.members {
         // What was lost stays lost.
         member.strays.clear();
-        let contact = &mut Arc::make_mut(&mut member.worker).contact;
+        let connection = &mut Arc::make_mut(&mut member.worker).connection;
         // It has just looked, for nothing, and has not heard when there is something.
-        contact.sent = contact.sent.map(|_| instant(world.now));
-        (contact.again, contact.more, contact.dry) = (false, false, true);
-        (contact.next_at, contact.poll) = (None, POLL_INTERVAL.1);
+        connection.sent = connection.sent.map(|_| instant(world.now));
+        (connection.again, connection.more, connection.dry) = (false, false, true);
+        (connection.next_at, connection.poll) = (None, POLL_INTERVAL.1);
     }
     let mut way = Vec::new();
     let mut lease_clock = loop {

@@ -123,7 +123,7 @@ fn step(step: &Step) -> String {
     said.extend(completed.map(|completion| {
         format!("{} {}", token((completion.id, completion.token)), ends(&completion.outcome))
     }));
-    if let Some(holding) = &step.holding {
+    if let Some(holding) = &step.held {
         let held: Vec<_> = holding.iter().copied().map(token).collect();
         said.push(if held.is_empty() {
             "holds nothing".into()
@@ -140,7 +140,7 @@ fn step(step: &Step) -> String {
 fn answered(answer: &Result<Stepped, StateErrorKind>) -> String {
     let Ok(stepped) = answer else { return "refused".into() };
     let mut said = Vec::new();
-    if stepped.restate {
+    if stepped.resync {
         said.push("say what you hold".into());
     }
     said.extend(stepped.lost.iter().map(|id| format!("task {} is not yours", number(*id))));

@@ -70,7 +70,7 @@ impl World {
         match action {
             Action::Pass => self.now = self.now + TICK,
             Action::Act(n) => self.act(setup, n, true),
-            Action::Doubt(n) => self.worker(n).contact.unsure = true,
+            Action::Doubt(n) => self.worker(n).connection.unsure = true,
             Action::Arrive(n) => self.arrive(setup, n),
             Action::Receive(n) => self.receive(setup, n),
             Action::ReceiveLate(n) => {
@@ -78,11 +78,11 @@ impl World {
                 let now = instant(self.now);
                 let worker = self.worker(n);
                 let sequence = late.sequence;
-                let under_way = worker.contact.under_way.replace(late);
+                let under_way = worker.connection.under_way.replace(late);
                 if let Ok(stepped) = Arc::unwrap_or_clone(answer) {
                     worker.absorb(sequence, stepped, now);
                 }
-                worker.contact.under_way = under_way;
+                worker.connection.under_way = under_way;
                 self.drive(setup, n);
             }
             Action::TimeOut(n) => {
@@ -91,7 +91,7 @@ impl World {
                 match std::mem::take(&mut member.wire) {
                     Wire::Sent(step) => member.strays.push(step),
                     Wire::Answered(_, answer) if setup.flaw == Some(Flaw::UsesLateAnswer) => {
-                        let under_way = member.worker.contact.under_way.clone();
+                        let under_way = member.worker.connection.under_way.clone();
                         member.stale = under_way.map(|under_way| (under_way, answer));
                     }
                     Wire::Answered(..) | Wire::Idle => {}
@@ -125,9 +125,9 @@ impl World {
         }
         self.forget();
         for member in &mut self.members {
-            if member.worker.held.is_free() && member.worker.contact.lease_ends.is_some() {
+            if member.worker.held.is_free() && member.worker.connection.lease_ends.is_some() {
                 // Whether it restates is all that is left to decide.
-                Arc::make_mut(&mut member.worker).contact.lease_ends = None;
+                Arc::make_mut(&mut member.worker).connection.lease_ends = None;
             }
         }
         judge::beliefs(self);
@@ -145,11 +145,11 @@ impl World {
         if notified && is_idle {
             worker.notify();
             // How long it rests after a nudge that came for nothing is short of a tick.
-            let contact = &mut worker.contact;
-            (contact.in_vain, contact.sent) = (0, contact.sent.map(|_| long_ago()));
+            let connection = &mut worker.connection;
+            (connection.in_vain, connection.sent) = (0, connection.sent.map(|_| long_ago()));
         }
         let next = task_flaw::next(setup.flaw, worker, now);
-        worker.contact.notified = false;
+        worker.connection.notified = false;
         match next {
             Next::Send(step) => {
                 let member = &mut self.members[n];
@@ -215,10 +215,10 @@ impl World {
     fn fail(&mut self, setup: &Setup, n: usize, kind: StateErrorKind) {
         let now = instant(self.now);
         let worker = self.worker(n);
-        let sequence = worker.contact.sequence;
+        let sequence = worker.connection.sequence;
         worker.fail(sequence, &StateError::new(kind, "trouble"), now, 0);
         // The next try may come at once.
-        worker.contact.failing = None;
+        worker.connection.failing = None;
         self.drive(setup, n);
     }
 
@@ -271,8 +271,8 @@ impl World {
     fn start(&mut self, n: usize) {
         let now = instant(self.now);
         let worker = self.worker(n);
-        let look = worker.look(now);
-        worker.found(look, false, now);
+        let look = worker.begin_lookup(now);
+        worker.finish_lookup(look, false, now);
         let Some(leased) = worker.start(now) else { return };
         self.seen.push(Sight::Start);
         judge::start(self, &leased.task);

@@ -5,7 +5,7 @@ use super::slot::Counter;
 use crate::{Ask, Grant, Micros, Presence, Record, Step};
 
 /// Grants of the last step that the shard has not received.
-pub(super) fn unheard(known: Option<Presence>, step: &Step) -> Vec<Grant> {
+pub(super) fn unreceived(known: Option<Presence>, step: &Step) -> Vec<Grant> {
     known.filter(|known| known.sequence > step.memory.sequence).map_or_else(Vec::new, |known| known.granted)
 }
 
@@ -22,7 +22,7 @@ impl Counter<'_> {
     /// The slot granted in a lost reply, unless it is over an interval old or before the end of a
     /// hold.
     pub(super) fn slot_again(&self, ask: Ask) -> Option<Micros> {
-        let slot = self.unheard.iter().rfind(|grant| grant.ticket == ask.ticket)?.slot;
+        let slot = self.unreceived.iter().rfind(|grant| grant.ticket == ask.ticket)?.slot;
         let oldest = self.now - self.record.interval();
         (ask.weight == 1 && slot >= oldest.max(self.record.held_until)).then_some(slot)
     }

@@ -4,7 +4,7 @@ use super::{Reading, clock};
 use crate::{Changed, Deletion, Memory, Micros, Record, StateError, StateErrorKind};
 
 /// Maximum number of shards that an error names.
-const NAMED: usize = 5;
+const MAX_NAMED_SHARDS: usize = 5;
 
 /// The returned memory holds only the instant.
 pub(super) fn apply(
@@ -37,9 +37,9 @@ fn in_use(record: &Record, now: Micros) -> Option<String> {
         return None;
     }
     let mut names: Vec<_> =
-        alive().take(NAMED).map(|(id, presence)| format!("{} ({id})", presence.label)).collect();
-    if count > NAMED {
-        names.push(format!("{} more", count - NAMED));
+        alive().take(MAX_NAMED_SHARDS).map(|(id, presence)| format!("{} ({id})", presence.label)).collect();
+    if count > MAX_NAMED_SHARDS {
+        names.push(format!("{} more", count - MAX_NAMED_SHARDS));
     }
     let shards = if count == 1 { "a shard".to_owned() } else { format!("{count} shards") };
     Some(format!(

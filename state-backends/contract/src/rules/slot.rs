@@ -17,7 +17,7 @@ pub(super) struct Counter<'a> {
     /// Running jobs of all shards, including those just granted.
     pub(super) running: u64,
     /// Grants that the shard has not received.
-    pub(super) unheard: Vec<Grant>,
+    pub(super) unreceived: Vec<Grant>,
 }
 
 impl Counter<'_> {

@@ -27,7 +27,7 @@ pub(super) fn apply(
     // From here on the record lists only the other shards, until this one is inserted.
     let known = record.shards.remove(&step.shard);
     presence::expire(record, now);
-    settle(record, known.as_ref(), step);
+    record_dropped(record, known.as_ref(), step);
 
     if let Some(late) = step.late_start {
         move_on(record, late, now);
@@ -43,8 +43,8 @@ pub(super) fn apply(
         presence::count_slots_from(record, now);
     }
 
-    let unheard = again::unheard(known, step);
-    let mut counter = Counter { record, others, now, lead: step.lead, late: step.late, running, unheard };
+    let unreceived = again::unreceived(known, step);
+    let mut counter = Counter { record, others, now, lead: step.lead, late: step.late, running, unreceived };
     let mut grants = Vec::new();
     let mut head = None;
     let mut refused = None;
@@ -99,7 +99,7 @@ fn refuse(record: Option<&Record>, known: Option<&Presence>, step: &Step) -> Res
 }
 
 /// Records tickets that the shard dropped or the record has forgotten.
-fn settle(record: &mut Record, known: Option<&Presence>, step: &Step) {
+fn record_dropped(record: &mut Record, known: Option<&Presence>, step: &Step) {
     record.ticket = record.ticket.max(highest(step));
     if let Some(given_up) = step.given_up {
         record.gaps_until = record.gaps_until.max(given_up.min(record.ticket));

@@ -2,7 +2,7 @@
 //! slot.
 
 use super::slot::Counter;
-use crate::{Ask, Micros, Wait, WaitReason, limits::LONGEST_TURN};
+use crate::{Ask, Micros, Wait, WaitReason, limits::MAX_REQUEST_GAP};
 
 impl Counter<'_> {
     /// Why and how long the lowest remaining ticket waits. `refused`: the reply to its request, if
@@ -21,15 +21,15 @@ impl Counter<'_> {
         // together, since earlier shards may be dead, too.
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
-            _ => self.others.next_end + self.turn() * self.rank(head.ticket).saturating_sub(1),
+            _ => self.others.next_end + self.request_gap() * self.rank(head.ticket).saturating_sub(1),
         };
         let reason = refused.filter(|refused| *refused == WaitReason::Missed).unwrap_or(reason);
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
     /// Time between two shards' requests when a lease ends.
-    fn turn(&self) -> Micros {
-        self.record.meters.first().interval.min(LONGEST_TURN)
+    fn request_gap(&self) -> Micros {
+        self.record.meters.first().interval.min(MAX_REQUEST_GAP)
     }
 
     /// When to request: half the lead before the slot. A late ticket without its own slot uses the

@@ -47,7 +47,7 @@ fn next(state: &mut State, shard: &mut Shard, weight: u32) -> Vec<u64> {
 }
 
 #[test]
-fn a_reply_that_is_lost_again_and_again_is_given_again_and_paid_for_once() {
+fn a_reply_lost_repeatedly_is_repeated_and_charged_once() {
     let (mut state, mut shard) = lost();
     let meters = state.record().meters;
     for millis in [20, 40] {
@@ -62,7 +62,7 @@ fn a_reply_that_is_lost_again_and_again_is_given_again_and_paid_for_once() {
 }
 
 #[test]
-fn what_the_shard_has_heard_of_is_not_granted_again() {
+fn received_grants_are_not_repeated() {
     let (mut state, mut shard) = lost();
     next(&mut state, &mut shard, 1);
     assert_eq!(next(&mut state, &mut shard, 1), [200, 300, 400]);

@@ -44,7 +44,7 @@ fn a_new_queue_starts_at_once_also_where_a_server_holds_it() {
 }
 
 #[test]
-fn opening_again_does_as_it_is_told_and_only_a_reset_resets() {
+fn reopening_applies_its_policy_and_only_a_reset_resets() {
     let limit = MaxRunning::AtMost(3);
     for (on_existing, interval, max_running, resets) in [
         (OnExisting::Replace, MINUTE, Some(3), false),
@@ -77,7 +77,7 @@ fn a_conflict_names_both_and_changes_nothing() {
 }
 
 #[test]
-fn what_is_not_named_stays() {
+fn settings_not_named_stay() {
     let mut state = State::begun();
     state.change(set(None, MaxRunning::AtMost(2))).unwrap();
     state.change(set(Some(MINUTE), MaxRunning::Keep)).unwrap();
@@ -87,7 +87,7 @@ fn what_is_not_named_stays() {
 }
 
 #[test]
-fn what_a_person_asks_for_is_a_new_revision() {
+fn an_operators_change_is_a_new_revision() {
     let mut state = State::begun();
     for (change, rises) in [
         (Change::Pause, 1),

@@ -49,7 +49,7 @@ fn a_step_forward_ends_leases_and_the_late_rule_heals_it() {
 }
 
 #[test]
-fn a_look_does_not_move_the_stored_time() {
+fn a_read_does_not_move_the_stored_time() {
     let mut state = State::begun();
     state.at(500);
     let before = state.stored.clone();
@@ -59,7 +59,7 @@ fn a_look_does_not_move_the_stored_time() {
 }
 
 #[test]
-fn an_overtaken_ticket_loses_its_slot_when_the_clock_is_stepped_back() {
+fn an_overtaken_ticket_loses_its_slot_by_a_clock_step_back() {
     let (mut state, mut a, mut b, _) = three();
     // The shard of ticket 3 overtakes that of ticket 2, and has its slot in hand when the clock is stepped.
     state.at(50);

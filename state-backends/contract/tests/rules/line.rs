@@ -143,7 +143,7 @@ impl Line {
 
     /// The same, for this reason.
     #[track_caller]
-    pub(crate) fn told(mut self, ticket: u64, lead: u64, reason: WaitReason) -> Self {
+    pub(crate) fn waits_because(mut self, ticket: u64, lead: u64, reason: WaitReason) -> Self {
         assert_eq!(self.wait(ticket, lead).0, reason, "ticket {ticket}");
         self
     }

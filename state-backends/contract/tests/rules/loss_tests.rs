@@ -30,7 +30,7 @@ fn a_lost_record_is_not_lifted_by_who_never_saw_it() {
 }
 
 #[test]
-fn a_change_of_one_who_remembers_lifts_also_an_opening_which_would_create_the_queue() {
+fn a_change_with_memory_lifts_the_record_even_when_opening() {
     for change in [Change::Pause, open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Replace)] {
         let (mut state, a, ..) = three();
         state.stored = None;
@@ -40,7 +40,7 @@ fn a_change_of_one_who_remembers_lifts_also_an_opening_which_would_create_the_qu
 }
 
 #[test]
-fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
+fn a_loss_costs_an_interval_and_the_lead_once_for_all_shards() {
     let (mut state, mut a, _b, mut c) = three();
     a.ask(&mut state, &[2], Micros::ZERO);
     c.take_behind(&mut state, 1, Some(t(4)));
@@ -67,7 +67,7 @@ fn after_a_restart_no_overtaken_ticket_owns_a_slot() {
 }
 
 #[test]
-fn one_that_only_looked_notices_a_loss_too() {
+fn a_reading_shard_notices_a_loss() {
     let looked_and_lost = |line: Line| {
         let rewound = line_of(&[1, 1, 1]).state.stored;
         let mut looked = Shard { memory: Memory::of(line.state.record()), ..Shard::new("looked") };
@@ -164,7 +164,7 @@ fn the_newer_settings_hold_whether_stored_or_remembered() {
 }
 
 #[test]
-fn what_was_seen_before_the_clock_stepped_back_is_no_instant_any_more() {
+fn instants_seen_before_the_clock_stepped_back_are_void() {
     let (mut state, mut a, ..) = three();
     a.slot(&mut state, 2, 1);
     state.stored = None;
@@ -175,7 +175,7 @@ fn what_was_seen_before_the_clock_stepped_back_is_no_instant_any_more() {
 }
 
 #[test]
-fn who_remembers_what_is_stored_lifts_nothing() {
+fn memory_equal_to_the_record_lifts_nothing() {
     let (mut state, mut a, ..) = three();
     a.ask(&mut state, &[2], Micros::ZERO);
     let before = state.record().clone();
@@ -191,7 +191,7 @@ fn who_remembers_what_is_stored_lifts_nothing() {
 }
 
 #[test]
-fn a_pause_on_a_record_that_forgot_is_newer_than_what_was_set_before() {
+fn a_pause_on_a_forgetful_record_is_newer_than_old_settings() {
     let line = line().interval(250).interval(50).interval(100).refused(2, 0).at(1_000).lose();
     let line = line.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Keep)).change(Change::Pause);
     assert!(line.refused(2, 0).state.record().paused, "a remembers older settings");
@@ -247,7 +247,7 @@ fn two_losses_in_one_instant_are_two() {
 }
 
 #[test]
-fn one_that_only_opened_the_queue_notices_that_it_is_gone() {
+fn a_shard_that_only_opened_the_queue_notices_its_loss() {
     let mut state = State::empty();
     let opened = state.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Fail)).unwrap();
     let mut a = Shard { memory: opened.memory, ..Shard::new("a") };

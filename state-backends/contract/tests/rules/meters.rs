@@ -74,7 +74,7 @@ fn slots_behind_others_come_as_the_rates_give_them() {
 }
 
 #[test]
-fn a_missed_slot_stays_in_the_burst_and_the_late_ticket_takes_it() {
+fn a_missed_slot_stays_in_the_burst_for_the_late_ticket() {
     let mut state = opened(rates(&[(100, 5)]));
     let mut late = Shard::new("late").with(&mut state, 1);
     let mut other = Shard::new("other").with(&mut state, 2);
@@ -85,7 +85,7 @@ fn a_missed_slot_stays_in_the_burst_and_the_late_ticket_takes_it() {
 }
 
 #[test]
-fn an_overtaken_ticket_owns_its_slot_only_while_the_quota_allows_it() {
+fn an_overtaken_ticket_owns_its_slot_while_the_quota_allows_it() {
     for (quota, slot) in [(5, ms(100)), (4, ms(1_000))] {
         let mut state = opened(rates(&[(100, 1), (1_000, quota)]));
         Shard::new("opener").start(&mut state, 1, Micros::ZERO);
@@ -193,7 +193,7 @@ fn a_loss_brings_no_burst() {
 }
 
 #[test]
-fn a_new_shard_on_a_server_that_was_restarted_finds_nothing_left_of_the_bursts() {
+fn a_new_shard_on_a_restarted_server_finds_the_bursts_used() {
     let mut state = opened(published());
     state.reading.incarnation = "other".into();
     state.at(1_000);
@@ -212,7 +212,7 @@ fn a_reset_leaves_at_most_an_empty_burst() {
 }
 
 #[test]
-fn what_is_owed_is_carried_over_to_other_rates() {
+fn debts_carry_over_to_other_rates() {
     let set = |state: &mut State, to: Rates| {
         state.change(Change::Set { rates: Some(to), max_running: MaxRunning::Keep }).unwrap();
         let tats = state.record().meters.iter().map(|meter| (meter.tat - T0).get() / 1000);
@@ -227,7 +227,7 @@ fn what_is_owed_is_carried_over_to_other_rates() {
 }
 
 #[test]
-fn a_weight_above_the_burst_is_owed_as_it_is_also_when_a_quota_is_added() {
+fn a_weight_above_the_burst_is_owed_in_full_by_an_added_quota() {
     let mut state = opened(rates(&[(100, 1)]));
     let mut shard = Shard::new("a").with(&mut state, 2);
     assert_eq!(shard.slot(&mut state, 1, 5), ms(0));
@@ -247,7 +247,7 @@ fn a_weight_above_the_burst_is_owed_as_it_is_also_when_a_quota_is_added() {
 }
 
 #[test]
-fn a_longer_interval_gives_no_burst_back_before_slots_that_are_still_to_come() {
+fn a_longer_interval_returns_no_burst_before_reserved_slots() {
     let mut state = opened(rates(&[(10, 3)]));
     let mut early = Shard::new("early");
     early.start(&mut state, 3, Micros::ZERO);
@@ -262,7 +262,7 @@ fn a_longer_interval_gives_no_burst_back_before_slots_that_are_still_to_come() {
 }
 
 #[test]
-fn no_other_rates_bring_a_slot_before_the_last_that_is_still_to_come() {
+fn new_rates_grant_no_slot_before_the_last_reserved_one() {
     let mut state = opened(rates(&[(10, 3)]));
     let mut early = Shard::new("early");
     early.start(&mut state, 3 + 20, MAX_LEAD);

@@ -41,7 +41,7 @@ fn a_dead_shard_that_only_ran_jobs_leaves_no_gap() {
 }
 
 #[test]
-fn who_speaks_is_alive_and_keeps_its_take_however_late() {
+fn a_stepping_shard_is_alive_and_keeps_its_take_however_late() {
     let mut state = State::begun();
     let mut slow = Shard::new("slow").leased(ms(100));
     let taken = slow.take(&mut state, 3).taken;
@@ -79,11 +79,11 @@ fn jobs_granted_by_one_step_count_for_the_next_of_its_tickets() {
 #[test]
 fn jobs_of_a_dead_shard_are_free_when_its_lease_ends() {
     let line = line().limit(1).with(|state| drop(busy(state, ms(5_000), 1)));
-    line.at(4_999).told(2, 0, WaitReason::AtMaxRunning).at(5_000).starts(2);
+    line.at(4_999).waits_because(2, 0, WaitReason::AtMaxRunning).at(5_000).starts(2);
 }
 
 #[test]
-fn asking_renews_the_lease_and_who_has_nothing_left_leaves_nothing() {
+fn a_request_renews_the_lease_and_an_idle_shard_leaves() {
     let (mut state, mut a, ..) = three();
     state.at(50);
     a.ask(&mut state, &[2], Micros::ZERO);
@@ -106,7 +106,7 @@ fn an_older_step_changes_nothing() {
 }
 
 #[test]
-fn a_reply_counts_the_living_shards_the_speaker_included_if_it_stays() {
+fn a_reply_counts_living_shards_and_the_sender_if_it_stays() {
     let (mut state, mut a, mut b, mut c) = three();
     assert_eq!((a.memory.shards, b.memory.shards, c.memory.shards), (1, 2, 3));
     assert_eq!(b.say(&mut state, |step| step).memory.shards, 2);

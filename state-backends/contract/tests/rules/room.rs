@@ -25,7 +25,7 @@ fn an_own_slot_takes_room_as_any_other_does() {
 }
 
 #[test]
-fn those_in_front_have_two_polls_to_take_the_last_room() {
+fn earlier_tickets_have_two_polls_to_take_the_last_permit() {
     // It would ask in vain before.
     let line = line_beside(1).limit(2).at(200).waits(3, 0, 200);
     // Its slot came at 200. But the first one asks for room once in 100 ms, and must not find it taken. Then
@@ -42,7 +42,7 @@ fn how_scarce_room_is_shows_when_the_slot_comes() {
 }
 
 #[test]
-fn nobody_leaves_room_that_is_enough_for_those_in_front_too() {
+fn permits_enough_for_earlier_tickets_too_are_used_at_once() {
     line_beside(1).limit(3).at(200).starts(3).limit(4).at(300).starts(4);
 }
 
@@ -63,18 +63,23 @@ fn when_there_is_room_again_slots_count_from_then() {
         let mut line = line();
         let busy = busy(&mut line.state, ms(1_000), 1);
         println!("{what}");
-        line.limit(1).at(1_000).with(|state| end(state, busy)).told(3, 0, behind("a", 2)).starts(2);
+        line.limit(1).at(1_000).with(|state| end(state, busy)).waits_because(3, 0, behind("a", 2)).starts(2);
     }
 }
 
 #[test]
 fn when_a_pause_ends_slots_count_from_then() {
-    line().change(Change::Pause).at(1_000).change(Change::Resume).told(3, 0, behind("a", 2)).starts(2);
+    line()
+        .change(Change::Pause)
+        .at(1_000)
+        .change(Change::Resume)
+        .waits_because(3, 0, behind("a", 2))
+        .starts(2);
 }
 
 /// Otherwise their slots would recede as often as somebody speaks, behind a shard that is slow for ever.
 #[test]
-fn what_ended_no_stop_leaves_everybody_the_slot_that_distance_gave() {
+fn an_end_below_the_limit_keeps_the_slots_of_distance() {
     let limit = |limit| Change::Set { rates: None, max_running: MaxRunning::AtMost(limit) };
     for change in [Change::Resume, limit(8), limit(10)] {
         line().limit(9).at(150).change(change).refused(3, 0).waits(4, 0, 150);

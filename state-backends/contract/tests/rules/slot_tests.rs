@@ -21,7 +21,7 @@ fn slots_that_passed_unused_are_not_made_up_for() {
 
 #[test]
 fn a_slot_is_granted_no_earlier_than_the_lead_before_it() {
-    let mut line = line().at(79).told(2, 20, WaitReason::Slot).at(80);
+    let mut line = line().at(79).waits_because(2, 20, WaitReason::Slot).at(80);
     let stepped = line.shards[0].1.ask(&mut line.state, &[2], ms(20));
     assert_eq!(stepped.grants[0].slot, T0 + ms(100));
 }
@@ -49,7 +49,7 @@ fn an_own_slot_is_good_until_it_is_past() {
 
 /// The reply was lost: its slot need not be.
 #[test]
-fn who_still_holds_the_last_ticket_that_started_has_its_slot_again() {
+fn the_holder_of_the_last_started_ticket_gets_its_slot_again() {
     line().slot(2, 100).keep(2).slot(2, 100);
 }
 
@@ -72,7 +72,7 @@ fn after_a_late_grant_no_overtaken_ticket_owns_a_slot() {
 }
 
 #[test]
-fn a_weight_reserves_as_many_intervals_and_moves_those_before_it_behind() {
+fn a_weight_reserves_its_intervals_and_moves_earlier_tickets() {
     line().heavy(3, 3, 200).free_at(500).slot(2, 500).slot(4, 600);
 }
 
@@ -99,7 +99,7 @@ fn a_heavy_ticket_that_was_overtaken_does_not_fit_its_own_slot() {
 }
 
 #[test]
-fn nobody_starts_before_the_end_of_a_hold_not_even_on_a_slot_of_its_own() {
+fn no_slot_comes_before_the_end_of_a_hold() {
     line().slot(4, 300).hold(700).slot(2, 700).slot(3, 800);
     line().slot(2, 100).hold(700).keep(2).slot(2, 700);
 }
@@ -127,7 +127,7 @@ fn after_another_interval_no_overtaken_ticket_owns_a_slot() {
 }
 
 #[test]
-fn a_ticket_that_the_record_forgot_does_not_take_the_slot_of_another() {
+fn a_forgotten_ticket_does_not_take_the_slot_of_another() {
     let mut state = State::opened();
     Shard::new("opener").start(&mut state, 5, MAX_LEAD);
     let mut lost = Shard::new("lost").leased(ms(100)).with(&mut state, 1);
@@ -152,7 +152,7 @@ fn room_left_for_those_before_moves_their_slots_behind() {
 }
 
 #[test]
-fn as_many_as_fit_the_lead_are_granted_at_once() {
+fn all_slots_within_the_lead_are_granted_at_once() {
     let mut line = line_of(&[5]);
     let (_, a) = &mut line.shards[0];
     let stepped = a.say(&mut line.state, |step| Step {

@@ -18,7 +18,7 @@ fn tickets_rise_over_all_shards() {
 }
 
 #[test]
-fn a_retry_gets_the_same_tickets_also_after_other_steps_and_the_next_request_others() {
+fn a_retried_take_gets_the_same_tickets_and_a_new_one_others() {
     let mut state = State::opened();
     let mut a = Shard::new("a");
     let taken = a.take(&mut state, 2).taken;

@@ -15,7 +15,7 @@ fn the_next_one_asks_in_the_middle_of_the_lead_before_its_slot() {
 }
 
 #[test]
-fn those_behind_wait_by_distance_and_learn_who_is_first() {
+fn later_tickets_wait_by_distance_and_learn_the_first() {
     assert_eq!(line().wait(4, 20), (behind("a", 2), Some(ms(290))));
 }
 
@@ -46,7 +46,7 @@ fn when_a_lease_ends_those_behind_ask_one_after_the_other() {
 }
 
 #[test]
-fn who_is_blocked_asks_when_a_lease_ends() {
+fn a_blocked_shard_requests_when_a_lease_ends() {
     let mut state = State::begun();
     Shard::new("dying").leased(ms(200)).take(&mut state, 5);
     let mut b = Shard::new("b").with(&mut state, 1);
@@ -54,13 +54,13 @@ fn who_is_blocked_asks_when_a_lease_ends() {
 }
 
 #[test]
-fn who_is_not_blocked_does_not_mind_the_leases_of_others() {
+fn an_unblocked_shard_ignores_the_leases_of_others() {
     let dying = |state: &mut State| drop(Shard::new("dying").leased(ms(100)).with(state, 1));
     assert_eq!(line_of(&[1]).with(dying).hold(500).wait(2, 0), (WaitReason::Slot, Some(ms(500))));
 }
 
 #[test]
-fn who_still_owns_a_slot_asks_for_that() {
+fn a_shard_requests_a_slot_that_it_still_owns() {
     let mut line = line_of(&[2, 1]).slot(4, 300);
     let say = |step| Step { ask: vec![ask(2, 1)], then: Some(t(3)), lead: ms(20), ..step };
     let stepped = line.shards[0].1.say(&mut line.state, say);
@@ -108,7 +108,7 @@ fn among_gaps_nobody_asks_twice_within_an_interval() {
 }
 
 #[test]
-fn a_dropped_ticket_makes_waiters_count_by_rank_until_it_is_passed() {
+fn waiters_count_by_rank_until_a_dropped_ticket_is_passed() {
     let mut line = line_of(&[100, 1]).waits(102, 0, 10_100).drops(2, 101);
     assert_eq!(line.state.record().gaps_until, t(101), "all but its first were cancelled");
     assert_eq!(line.wait(102, 0), (behind("a", 2), Some(ms(200))));
@@ -129,14 +129,14 @@ fn a_ticket_that_nobody_took_is_no_gap_for_those_to_come() {
 }
 
 #[test]
-fn who_is_paused_waits_to_be_woken() {
+fn a_paused_shard_waits_to_be_woken() {
     let mut line = line().change(Change::Pause);
     assert_eq!(line.wait(2, 20), (WaitReason::Paused, None));
     assert_eq!(line.change(Change::Resume).wait(2, 20), (WaitReason::Slot, Some(ms(90))));
 }
 
 #[test]
-fn at_the_running_limit_the_first_asks_once_an_interval_and_others_less() {
+fn at_the_running_limit_the_first_polls_and_others_less_often() {
     let mut line = full_line(60_000);
     // As soon as their slots have passed, and ever after.
     for millis in [200, 500] {
@@ -162,7 +162,7 @@ fn at_the_running_limit_a_lease_that_ends_is_worth_asking() {
 }
 
 #[test]
-fn a_heavy_ticket_that_was_overtaken_waits_for_the_end_of_the_line() {
+fn an_overtaken_heavy_ticket_waits_for_the_last_slot() {
     let mut line = line().slot(3, 200);
     let say = |step| Step { ask: vec![ask(2, 2)], lead: ms(250), ..step };
     let stepped = line.shards[0].1.say(&mut line.state, say);

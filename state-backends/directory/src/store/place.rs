@@ -9,7 +9,7 @@ use std::{
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_json_file::{Clock, Fsync, parts};
-use interval_queue_store::files::{FileId, Patience, cannot, lock::try_lock};
+use interval_queue_store::files::{FileId, LockTimeout, cannot, lock::try_lock};
 
 use super::{Builder, Files};
 
@@ -68,7 +68,7 @@ impl Place {
     }
 
     /// That of a command that begins now.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> LockTimeout {
         parts::patience(self.options.lock_timeout)
     }
 

@@ -305,8 +305,8 @@ impl Rows for Filed<'_> {
         Ok(self.tables.last_ready_holder(key)?)
     }
 
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Trouble> {
-        Ok(self.tables.first_in_line(key)?)
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, Trouble> {
+        Ok(self.tables.first_competitor(key)?)
     }
 
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Trouble> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{Patience, beside, resolve};
+use interval_queue_store::files::{LockTimeout, beside, resolve};
 
 use super::{
     Builder, Clock,
@@ -46,7 +46,7 @@ impl Location {
     }
 
     /// The timeout of a command that begins now.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> LockTimeout {
         patience(self.options.lock_timeout)
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{FileId, Patience, cannot, lock};
+use interval_queue_store::files::{FileId, LockTimeout, cannot, lock};
 
 /// Tries before the first pause. Most commands hold the lock for less than a pause.
 const QUICK_TRIES: u32 = 3;
@@ -47,7 +47,7 @@ impl LockFile {
     /// # Errors
     ///
     /// The lock does not exclude here, or it cannot be taken.
-    pub fn probe(&mut self, patience: Patience) -> Result<(), StateError> {
+    pub fn probe(&mut self, patience: LockTimeout) -> Result<(), StateError> {
         if self.acquire(patience)?.excludes()? {
             return Ok(());
         }
@@ -80,7 +80,7 @@ impl LockFile {
     /// # Errors
     ///
     /// Another process held the lock for too long, or the file cannot be locked.
-    pub fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
+    pub fn acquire(&mut self, patience: LockTimeout) -> Result<Held<'_>, StateError> {
         loop {
             let (lock, fresh) = match self.open.take() {
                 Some(lock) => (lock, false),
@@ -154,13 +154,13 @@ impl Drop for Held<'_> {
 }
 
 /// The timeout of a command that begins now.
-pub fn patience(limit: Duration) -> Patience {
-    Patience::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
+pub fn patience(limit: Duration) -> LockTimeout {
+    LockTimeout::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
 }
 
 /// `false`: `patience` is over. Blocking locks have no timeout and can wait far too long under
 /// contention.
-fn wait_for(try_lock: TryLock, file: &File, patience: &Patience) -> io::Result<bool> {
+fn wait_for(try_lock: TryLock, file: &File, patience: &LockTimeout) -> io::Result<bool> {
     for _ in 0..QUICK_TRIES {
         if try_lock(file)? {
             return Ok(true);

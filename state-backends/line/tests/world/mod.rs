@@ -54,7 +54,7 @@ pub(crate) struct Work {
     weight: u32,
     priority: i32,
     lead: Micros,
-    nudged: bool,
+    is_woken: bool,
     fate: Fate,
 }
 
@@ -78,8 +78,8 @@ fn work() -> impl Strategy<Value = Event> {
     let priority = prop_oneof![4 => Just(0), 1 => -1..2];
     let lead = prop::sample::select(&LEADS[..]);
     (0..SHARDS, jobs, weight, priority, lead, any::<bool>(), fate).prop_map(
-        |(shard, jobs, weight, priority, lead, nudged, fate)| {
-            Event::Work(Work { shard, jobs, weight, priority, lead, nudged, fate })
+        |(shard, jobs, weight, priority, lead, is_woken, fate)| {
+            Event::Work(Work { shard, jobs, weight, priority, lead, is_woken, fate })
         },
     )
 }
@@ -227,8 +227,8 @@ impl World {
                 for _ in 0..work.jobs {
                     line.arrive(Waiting::new(terms, ()), (), self.now, None);
                 }
-                if work.nudged {
-                    line.contact.nudge(self.now);
+                if work.is_woken {
+                    line.connection.request_now(self.now);
                 }
                 self.drive(work.shard, work.fate);
             }
@@ -307,7 +307,7 @@ impl World {
                 Next::Send(step) => self.send(n, *step, fate),
                 Next::Sleep(until) => return until,
                 Next::Stop => return None,
-                Next::Look => panic!("nothing has a deadline"),
+                Next::Read => panic!("nothing has a deadline"),
             }
             if fate != Fate::Fine {
                 return None;
@@ -324,7 +324,7 @@ impl World {
             assert!(grant.slot <= self.now && grant.weight >= starting.job.weight);
             line.started(Started { id: starting.id, at: self.now, weight: grant.weight, abort: None });
         }
-        line.hand.lost.clear();
+        line.held.lost.clear();
     }
 
     fn send(&mut self, n: usize, step: Step, fate: Fate) {
@@ -393,10 +393,10 @@ impl World {
         let mut known = Vec::new();
         for Slot { slot, weight, era } in slots {
             known.push(judge::Slot { at: slot.get().try_into().unwrap(), weight, era });
-            while let Some(crowd) = self.eras.crowd(&known, known.len() - 1, 0) {
+            while let Some(overfull) = self.eras.overfull_span(&known, known.len() - 1, 0) {
                 early += 1;
                 // Whichever leaves more room for those that follow counts as the one in time.
-                let (first, last) = crowd.places;
+                let (first, last) = overfull.places;
                 known.remove((first..=last).max_by_key(|place| self.end(&known[*place])).unwrap());
             }
         }
@@ -442,7 +442,7 @@ impl World {
                     self.pass(next.saturating_duration_since(self.now).max(Duration::from_micros(1)));
                 }
                 // A shard that found the queue paused is woken by a tick from outside.
-                None => self.lines.iter_mut().for_each(|(line, _)| line.contact.nudge(self.now)),
+                None => self.lines.iter_mut().for_each(|(line, _)| line.connection.request_now(self.now)),
             }
             looks += 1;
             // Nobody looks more often than slots, polls and leases ask for, and nothing takes longer than all

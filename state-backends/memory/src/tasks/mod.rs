@@ -119,7 +119,7 @@ impl TaskStore for MemoryTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         self.carry_out(queue, |tables, now| match self.shared.share {
             None => rules::apply(tables, now, &command),
-            Some(share) => rules::apply_in_shares(tables, now, share, &command),
+            Some(share) => rules::apply_with_budget(tables, now, share, &command),
         })
     }
 

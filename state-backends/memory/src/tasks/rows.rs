@@ -138,8 +138,8 @@ impl Rows for Tables {
         Ok(self.range(all).next_back().cloned())
     }
 
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all = Entry::Line(key.clone(), LOWEST)..=Entry::Line(key.clone(), HIGHEST);
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let all = Entry::Competitor(key.clone(), LOWEST)..=Entry::Competitor(key.clone(), HIGHEST);
         Ok(self.range(all).next().cloned())
     }
 

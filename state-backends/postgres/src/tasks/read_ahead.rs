@@ -131,7 +131,7 @@ impl QueueHeaders {
                 return false;
             }
             // In an idle queue the poll would get less than it wants, and fail.
-            step.holding.is_none() && !header.is_idle && header.allows_sharing(clock)
+            step.held.is_none() && !header.is_idle && header.allows_sharing(clock)
         })
     }
 }
@@ -174,7 +174,7 @@ pub(super) fn lookups(
                 [Lookup::some(Target::NextScheduled, 10), Lookup::some(Target::PausedKeys, MAX_LISTED)];
             all.into_iter().chain(some).collect()
         }
-        Command::Read(Read::Line(_)) => vec![Lookup::some(Target::Counts, u32::MAX)],
+        Command::Read(Read::Upcoming(_)) => vec![Lookup::some(Target::Counts, u32::MAX)],
         Command::Read(Read::Workers) => vec![Lookup::some(Target::Presences, u32::MAX)],
         Command::Read(Read::Schedules) => vec![Lookup::some(Target::Schedules, u32::MAX)],
         Command::Read(Read::KeyLimit(key)) => vec![Lookup::one(Target::Key(key.clone()))],
@@ -195,7 +195,7 @@ fn distinct(lookups: impl Iterator<Item = Lookup>) -> impl Iterator<Item = Looku
 fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance_due: bool) -> Vec<Lookup> {
     let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
-    let holding = step.holding.iter().flatten().map(|(id, _)| *id);
+    let holding = step.held.iter().flatten().map(|(id, _)| *id);
     // The worker, then its tasks, then ready tasks: all transactions lock in this order.
     let mut lookups = vec![Lookup::one(Target::Presence(step.worker))];
     lookups.extend(each(completed.clone().chain(progress).chain(holding)));
@@ -212,12 +212,12 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
         lookups.push(Lookup::some(Target::Ready(step.kinds.clone(), step.at_least), step.want));
     }
     lookups.push(Lookup::some(Target::ToStop(step.worker), MAX_HELD));
-    let held = match &step.holding {
+    let held = match &step.held {
         Some(_) => MAX_HELD,
         None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
     // A worker that is given tasks needs no list of the tasks that it holds.
-    if step.want == 0 || step.holding.is_some() || header.is_idle {
+    if step.want == 0 || step.held.is_some() || header.is_idle {
         lookups.push(Lookup::some(Target::HeldBy(step.worker), held));
     }
     if !is_maintenance_due {

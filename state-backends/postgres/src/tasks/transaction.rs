@@ -390,7 +390,7 @@ fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &
     let is_own = |task: &Task| locked.contains(&task.id) && task.key.is_none();
     let got_all = stepped.leased.len() == step.want as usize || stepped.more;
     got_all
-        && !stepped.restate
+        && !stepped.resync
         && written.queue.is_none()
         && written.tasks().all(|(_, change)| change.before.iter().chain(&change.after).all(is_own))
         && written.tasks().all(|(_, change)| change.before.is_some() && change.after.is_some())

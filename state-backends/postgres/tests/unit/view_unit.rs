@@ -113,12 +113,12 @@ fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError
         }
         Target::LastReadyHolder(key) => {
             let mut holders = of_key(tables, key, |x| x.holds_key && x.state == State::Ready);
-            holders.sort_by_key(|x| std::cmp::Reverse(x.line()));
+            holders.sort_by_key(|x| std::cmp::Reverse(x.key_order()));
             first(holders, limit)
         }
         Target::Line(key) => {
             let mut line = of_key(tables, key, |x| x.state == State::Blocked && !x.unserved);
-            line.sort_by_key(|x| x.line());
+            line.sort_by_key(|x| x.key_order());
             first(line, limit)
         }
         Target::Blocked(key) => LookupResult::Number(tables.blocked(key, limit)?),
@@ -277,7 +277,7 @@ fn lookups_over_what_a_change_has_written_are_linear() {
         let mut step = Step::first(hand::worker(1), [kind], hand::LEASE);
         loop {
             let Reply::Stepped(stepped) = apply(&Command::Step(step.clone())) else { panic!("no step") };
-            step = Step { sequence: step.sequence + 1, holding: None, ..step };
+            step = Step { sequence: step.sequence + 1, held: None, ..step };
             if !stepped.more {
                 break;
             }

@@ -80,7 +80,7 @@ fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
         Read::Workers => Reply::Workers(reply.list(worker)?),
         Read::Schedules => Reply::Schedules(reply.to()?),
         Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),
-        Read::Line(_) => Reply::Line(reply.to()?),
+        Read::Upcoming(_) => Reply::Upcoming(reply.to()?),
         Read::KeyLimit(_) => Reply::KeyLimit(reply.get("limit")?),
         Read::Ready(_) => Reply::Ready(reply.to()?),
         _ => return Err(nonsense("nothing was asked")),
@@ -103,7 +103,7 @@ fn added(packed: &Packed<'_>) -> Taken<Added> {
 fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     let now = reply.get("now")?;
     Ok(Stepped {
-        restate: reply.get("restate")?,
+        resync: reply.get("restate")?,
         leased: leased(reply.field("leased"), now, reply.get("policy")?)?,
         lost: reply.get("lost")?,
         stop: reply.field("stop").list(stop)?,

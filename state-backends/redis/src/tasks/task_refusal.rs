@@ -63,7 +63,7 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
         ("id", Command::Fire(fire)) => (
             StateErrorKind::Invalid,
             format!(
-                "task {} is to be {}: the id tells schedule {} and its instant",
+                "task {} is to be {}: the id names schedule {} and its instant",
                 id(1)?,
                 id(2)?,
                 fire.schedule

@@ -226,7 +226,7 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
             (_, _, text) => packer.text(text.unwrap_or_default()),
         });
     });
-    if let Some(holding) = &step.holding {
+    if let Some(holding) = &step.held {
         let held =
             |packer: &mut Packer, (id, token): &(TaskId, Token)| run(packer, (id, token), 0, |_, _| {});
         fields.field("holding").list(holding, held);
@@ -236,7 +236,7 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
     });
     fields.int("want", step.want);
     fields.some_int("at_least", step.at_least);
-    if let Some(room) = step.room {
+    if let Some(room) = step.free_capacity {
         fields.int("room", room.weight);
         fields.flag("empty", room.empty);
     }
@@ -411,7 +411,7 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
             fields.text("kind", kind.as_str());
             fields.int("from", micros(*from));
         }
-        Read::Line(limit) => {
+        Read::Upcoming(limit) => {
             fields.text("what", "line");
             fields.int("limit", i64::from(*limit));
         }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_store::{Component, files::Patience};
+use interval_queue_store::{Component, files::LockTimeout};
 use rusqlite::{Connection, ErrorCode};
 use tokio::runtime::Handle;
 
@@ -27,7 +27,7 @@ fn check_content(
     kept: &Database,
     location: &Location,
     component: &'static Component,
-    timeout: &Patience,
+    timeout: &LockTimeout,
 ) -> Result<(), Fault> {
     let Some(written) = location.unchecked().filter(|_| kept.is_at(location)) else { return Ok(()) };
     let open = || Database::open(location, component, Purpose::Read, timeout);
@@ -68,7 +68,7 @@ impl WriteConnection {
     pub(crate) fn change<T>(
         &mut self,
         component: &'static Component,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
         let location = self.location.clone();
@@ -111,7 +111,7 @@ impl WriteConnection {
         }
     }
 
-    fn opened(&mut self, component: &'static Component, timeout: &Patience) -> Result<&Database, Fault> {
+    fn opened(&mut self, component: &'static Component, timeout: &LockTimeout) -> Result<&Database, Fault> {
         if self.open.is_none() {
             self.open = Database::open(&self.location, component, Purpose::Write, timeout)?;
             self.location.remember(self.open.as_ref().map(Database::files));
@@ -148,7 +148,7 @@ impl Drop for WriteConnection {
 pub(crate) fn read<T>(
     location: &Location,
     component: &'static Component,
-    timeout: &Patience,
+    timeout: &LockTimeout,
     read: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, StateError> {
     loop {
@@ -190,7 +190,7 @@ impl ReadPool {
     pub(crate) fn read<T>(
         &self,
         component: &'static Component,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
         let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +202,7 @@ impl ReadPool {
     pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<Option<T>>, StateError> {
         let _under_way = self.under_way.read().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +215,7 @@ impl ReadPool {
     fn read_on<T>(
         &self,
         component: &'static Component,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<Option<T>, StateError> {
         let location = &self.location;

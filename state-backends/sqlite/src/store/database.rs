@@ -1,7 +1,7 @@
 //! An open database, and transactions on it.
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_store::{Component, files::Patience};
+use interval_queue_store::{Component, files::LockTimeout};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
@@ -34,7 +34,7 @@ impl Database {
         location: &Location,
         component: &'static Component,
         purpose: Purpose,
-        timeout: &Patience,
+        timeout: &LockTimeout,
     ) -> Result<Option<Self>, Fault> {
         location.check_mount()?;
         if location.is_there()? {
@@ -83,7 +83,7 @@ impl Database {
         location: &Location,
         component: &'static Component,
         purpose: Purpose,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
         // No URI: file names may look like URIs. The path is absolute, so that a build of SQLite
@@ -148,7 +148,7 @@ impl Database {
     pub(crate) fn change<T>(
         &self,
         location: &Location,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let transaction = begin(&self.connection, timeout)?;
@@ -162,7 +162,7 @@ impl Database {
     pub(crate) fn read<T>(
         &self,
         location: &Location,
-        timeout: &Patience,
+        timeout: &LockTimeout,
         read: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         until_free(timeout, || {
@@ -203,7 +203,7 @@ impl Database {
 fn use_write_ahead_log(
     connection: &Connection,
     location: &Location,
-    timeout: &Patience,
+    timeout: &LockTimeout,
 ) -> Result<(), Fault> {
     let journal = until_free(timeout, || {
         let now: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
@@ -237,11 +237,11 @@ const MAX_PREPARED_STATEMENTS: usize = 256;
 const MAX_IDLE_LOG_BYTES: i64 = 4 << 20;
 
 /// Begins a transaction that may write, once no other process writes.
-pub(crate) fn begin<'c>(connection: &'c Connection, timeout: &Patience) -> Result<Transaction<'c>, Fault> {
+pub(crate) fn begin<'c>(connection: &'c Connection, timeout: &LockTimeout) -> Result<Transaction<'c>, Fault> {
     until_free(timeout, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
 }
 
 /// Retries while another process has the database locked.
-fn until_free<T>(timeout: &Patience, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+fn until_free<T>(timeout: &LockTimeout, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
     timeout.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
 }

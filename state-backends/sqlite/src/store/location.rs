@@ -9,7 +9,7 @@ use std::{
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_store::files::{
-    FileId, Patience, beside, cannot, check_mount, create, directory, lock::try_lock, resolve,
+    FileId, LockTimeout, beside, cannot, check_mount, create, directory, lock::try_lock, resolve,
 };
 
 use super::{Builder, Durability, error::path_error};
@@ -79,8 +79,8 @@ impl Location {
     }
 
     /// Starts the lock timeout of a command.
-    pub(crate) fn begin_timeout(&self) -> Patience {
-        Patience::begin(self.lock_timeout, MAX_PAUSE_BOUNDS)
+    pub(crate) fn begin_timeout(&self) -> LockTimeout {
+        LockTimeout::begin(self.lock_timeout, MAX_PAUSE_BOUNDS)
     }
 
     /// Whether there is a database. Fails if the directory is missing.
@@ -165,7 +165,7 @@ impl Location {
     ///
     /// SQLite itself needs no such right. But a process that has a deleted database open also has
     /// its index open, which the new database must not use, and only one process may remove it.
-    pub(crate) fn begin_to_make(&self, timeout: &Patience) -> Result<Option<Making<'_>>, StateError> {
+    pub(crate) fn begin_to_make(&self, timeout: &LockTimeout) -> Result<Option<Making<'_>>, StateError> {
         #[cfg(unix)]
         let lock = self.lock_directory(timeout)?;
         #[cfg(not(unix))]
@@ -192,7 +192,7 @@ impl Location {
     }
 
     #[cfg(unix)]
-    fn lock_directory(&self, timeout: &Patience) -> Result<fs::File, StateError> {
+    fn lock_directory(&self, timeout: &LockTimeout) -> Result<fs::File, StateError> {
         let failed = |error| cannot("make", &self.path, error);
         let directory = fs::File::open(self.directory()).map_err(failed)?;
         match timeout.until_free(|locked| matches!(locked, Ok(false)), || try_lock(&directory)) {

@@ -1,6 +1,6 @@
 //! The version and the migrations of a component's tables.
 
-use interval_queue_store::{Component, Found, files::Patience};
+use interval_queue_store::{Component, Found, files::LockTimeout};
 use rusqlite::Connection;
 
 use super::{database::begin, error::Fault, location::Location};
@@ -32,7 +32,7 @@ pub(crate) fn migrate(
     component: &Component,
     connection: &Connection,
     location: &Location,
-    timeout: &Patience,
+    timeout: &LockTimeout,
 ) -> Result<(), Fault> {
     let transaction = begin(connection, timeout)?;
     upgrade(component, &transaction, location)?;

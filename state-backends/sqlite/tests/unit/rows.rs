@@ -222,7 +222,7 @@ fn every_field_of_other_rows_comes_back() {
             seen: at(3),
             latest: at(4),
             maintenance_due: true,
-            rebalance_after: Some(interval_queue_task_contract::Level::After(key("k"))),
+            rebalance_after: Some(interval_queue_task_contract::RebalanceCursor::After(key("k"))),
             followed: Some(interval_queue_task_contract::Following { from: at(5), until: at(6) }),
         };
         tables.put_queue(&queue).unwrap();
@@ -330,7 +330,7 @@ fn use_all(tables: &mut Tables<'_>) {
     tables.holders(&name).unwrap();
     tables.has_ordered_holder(&name).unwrap();
     tables.last_ready_holder(&name).unwrap();
-    tables.first_in_line(&name).unwrap();
+    tables.first_competitor(&name).unwrap();
     tables.next_key(None).unwrap();
     tables.unserved(&kind, 1).unwrap();
     tables.ready_holders(&kind, 1).unwrap();

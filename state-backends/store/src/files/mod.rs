@@ -6,16 +6,16 @@ mod create;
 mod error;
 mod identity;
 pub mod lock;
+mod lock_timeout;
 mod mount;
 mod path;
-mod patience;
 
 pub use self::{
     blocking::blocking,
     create::create,
     error::cannot,
     identity::{FileId, names},
+    lock_timeout::{LockTimeout, jittered},
     mount::{check_mount, kind_of_remote},
     path::{beside, directory, resolve},
-    patience::{Patience, jittered},
 };

@@ -72,7 +72,7 @@ pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
     let runs = worker.lease(2).await;
     let kept = (ids[0], runs[0].task.token);
     let never = (task().id, kept.1);
-    let step = Step { holding: Some(vec![kept, never]), ..worker.step() };
+    let step = Step { held: Some(vec![kept, never]), ..worker.step() };
     assert_eq!(worker.send(step).await.lost, [never.0]);
     assert_eq!(one.states(&ids).await, [State::Leased, State::Ready]);
     let lost = one.row(ids[1]).await;
@@ -86,12 +86,12 @@ pub async fn a_stranger_restates_first(handles: Handles) {
     let (one, _) = usual(handles).await;
     one.add_one(task()).await;
     let mut worker = one.worker();
-    let step = Step { holding: None, want: 9, ..worker.step() };
+    let step = Step { held: None, want: 9, ..worker.step() };
     let stepped = worker.send(step).await;
-    assert!(stepped.restate && stepped.leased.is_empty(), "{stepped:?}");
-    let step = Step { holding: Some(vec![]), want: 9, ..worker.step() };
+    assert!(stepped.resync && stepped.leased.is_empty(), "{stepped:?}");
+    let step = Step { held: Some(vec![]), want: 9, ..worker.step() };
     let stepped = worker.send(step).await;
-    assert!(!stepped.restate && stepped.leased.len() == 1, "{stepped:?}");
+    assert!(!stepped.resync && stepped.leased.len() == 1, "{stepped:?}");
 }
 
 /// A dead worker's task runs again after its lease, with one failure. Late reports change nothing.
@@ -110,7 +110,7 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     let mut heir = other.worker();
     let next = heir.one().await;
     let stepped = dead.complete((ids[1], runs[1].task.token), done()).await;
-    assert!(stepped.restate && stepped.lost == [ids[1]], "{stepped:?}");
+    assert!(stepped.resync && stepped.lost == [ids[1]], "{stepped:?}");
     heir.end(next, done()).await;
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
 }
@@ -130,7 +130,7 @@ pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     // The worker's own step is the first to notice its ended lease.
     one.pass(Duration::from_millis(240)).await;
     let kept = (ids[0], runs[0].task.token);
-    let step = Step { holding: Some(vec![kept]), ..worker.step() };
+    let step = Step { held: Some(vec![kept]), ..worker.step() };
     assert_eq!(worker.send(step).await.lost, []);
     assert_eq!(one.states(&ids).await, [State::Leased, State::Ready]);
     assert_eq!([one.row(ids[0]).await.failures, one.row(ids[1]).await.failures], [0, 1]);
@@ -183,8 +183,8 @@ pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
     let step =
         Step { complete: vec![Completion { id: ids[1], token, outcome: done() }], want: 9, ..worker.step() };
     let stepped = worker.send(step).await;
-    assert!(stepped.restate && stepped.leased.is_empty() && stepped.lost.is_empty(), "{stepped:?}");
-    let step = Step { holding: Some(vec![(ids[0], token)]), ..worker.step() };
+    assert!(stepped.resync && stepped.leased.is_empty() && stepped.lost.is_empty(), "{stepped:?}");
+    let step = Step { held: Some(vec![(ids[0], token)]), ..worker.step() };
     assert_eq!(worker.send(step).await.lost, []);
     assert_eq!(one.states(&ids).await, [State::Leased, State::Done, State::Ready]);
     let first = one.row(ids[0]).await;
@@ -202,7 +202,7 @@ pub async fn workers_are_told(handles: Handles) {
     let mut worker = one.worker_of(&["b", "default", "ä ü"]);
     worker.id = WorkerId::new(Uuid::from_u128(u128::MAX - u128::from(one.queue().as_str().len() as u64)));
     worker.sequence = u64::MAX >> 12;
-    let step = Step { want: 1, holding: Some(vec![]), ..worker.step() };
+    let step = Step { want: 1, held: Some(vec![]), ..worker.step() };
     let leased = worker.send(step.clone()).await.leased;
     let Reply::Workers(workers) = other.read(Read::Workers).await else {
         panic!("a look at workers shows none")

@@ -1,7 +1,7 @@
 //! Free capacity of a worker: weights, and priorities under load.
 
 use interval_queue_task_contract::{
-    ABOVE_ALL, Completion, NewTask, Read, Reply, Room, State, Step, TaskId, Why,
+    ABOVE_ALL, Completion, FreeCapacity, NewTask, Read, Reply, State, Step, TaskId, Why,
 };
 
 use crate::client::{Handles, Worker, done, kind, task, usual};
@@ -14,8 +14,8 @@ async fn given(worker: &mut Worker, step: Step) -> Vec<TaskId> {
     worker.send(step).await.leased.iter().map(|leased| leased.task.id).collect()
 }
 
-fn room(weight: u32, empty: bool) -> Option<Room> {
-    Some(Room { weight, empty })
+fn free(weight: u32, empty: bool) -> Option<FreeCapacity> {
+    Some(FreeCapacity { weight, empty })
 }
 
 /// Tasks are leased in order while their weights fit. None passes a heavier one.
@@ -23,13 +23,13 @@ pub async fn a_worker_gets_what_fits_in_its_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([2, 1, 3, 1].map(heavy)).await;
     let mut worker = other.worker();
-    let step = Step { want: 9, room: room(4, true), ..worker.step() };
+    let step = Step { want: 9, free_capacity: free(4, true), ..worker.step() };
     assert_eq!(given(&mut worker, step).await, ids[..2]);
-    let step = Step { want: 9, room: room(1, false), ..worker.step() };
+    let step = Step { want: 9, free_capacity: free(1, false), ..worker.step() };
     assert_eq!(given(&mut worker, step).await, []);
     let token = one.row(ids[0]).await.token;
     worker.end((ids[0], token), done()).await;
-    let step = Step { want: 9, room: room(3, false), ..worker.step() };
+    let step = Step { want: 9, free_capacity: free(3, false), ..worker.step() };
     assert_eq!(given(&mut worker, step).await, ids[2..3], "and then nothing is left");
     let mut without = one.worker();
     assert_eq!(without.take(9).await, ids[3..], "one without a capacity takes any");
@@ -40,9 +40,9 @@ pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(9), heavy(1)]).await;
     let mut worker = other.worker();
-    let step = Step { want: 9, room: room(4, false), ..worker.step() };
+    let step = Step { want: 9, free_capacity: free(4, false), ..worker.step() };
     assert_eq!(given(&mut worker, step).await, []);
-    let step = Step { want: 9, room: room(4, true), ..worker.step() };
+    let step = Step { want: 9, free_capacity: free(4, true), ..worker.step() };
     assert_eq!(given(&mut worker, step).await, ids[..1]);
     assert_eq!(one.state(ids[1]).await, State::Ready);
 }
@@ -79,7 +79,7 @@ pub async fn a_task_is_told_of_room(handles: Handles) {
     let ids = one.add([heavy(3), heavy(2)]).await;
     let light = one.add_one(NewTask { kind: kind("light"), ..task() }).await;
     let mut worker = other.worker();
-    let step = Step { want: 9, room: room(4, true), ..worker.step() };
+    let step = Step { want: 9, free_capacity: free(4, true), ..worker.step() };
     assert_eq!(given(&mut worker, step).await, ids[..1]);
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room));
     assert_eq!(one.stored(light).await.why, Some(Why::Unserved));
@@ -91,12 +91,12 @@ pub async fn a_task_is_told_of_room(handles: Handles) {
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room), "the other one does not take its priority");
     second.beat().await;
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Next));
-    let step = Step { room: room(1, false), ..second.step() };
+    let step = Step { free_capacity: free(1, false), ..second.step() };
     second.send(step).await;
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room));
     let token = one.row(ids[0]).await.token;
     let complete = vec![Completion { id: ids[0], token, outcome: done() }];
-    let step = Step { complete, room: room(4, true), ..worker.step() };
+    let step = Step { complete, free_capacity: free(4, true), ..worker.step() };
     worker.send(step).await;
     assert_eq!(one.stored(ids[1]).await.why, Some(Why::Next), "one that holds nothing takes any");
 }

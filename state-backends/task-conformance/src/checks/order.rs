@@ -6,7 +6,7 @@ use interval_queue_task_contract::{NewTask, Read, Reply, SettingsChange, State, 
 use crate::client::{Handles, id_of_name, in_seconds, kind, opened, seconds, task, usual};
 
 /// Leases follow `due` across kinds and priorities, then the order of adding. An ageing equals a
-/// priority. `Read::Line` agrees.
+/// priority. `Read::Upcoming` agrees.
 pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = Vec::new();
@@ -24,8 +24,8 @@ pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     // The poll admits all due tasks.
     worker.beat().await;
     let expected: Vec<TaskId> = expected.into_iter().map(|(_, id)| id).collect();
-    let line = async |limit| match one.read(Read::Line(limit)).await {
-        Reply::Line(tasks) => tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(),
+    let line = async |limit| match one.read(Read::Upcoming(limit)).await {
+        Reply::Upcoming(tasks) => tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     assert_eq!(line(7).await, expected[..7]);

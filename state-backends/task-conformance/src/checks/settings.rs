@@ -91,8 +91,8 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
         }),
         Command::Read(Read::Page { selector: Default::default(), after: None, limit: 0, bodies: false }),
         Command::Follow(Follow { after: None, most: 0 }),
-        Command::Read(Read::Line(0)),
-        Command::Read(Read::Line(1_001)),
+        Command::Read(Read::Upcoming(0)),
+        Command::Read(Read::Upcoming(1_001)),
     ];
     for command in commands {
         let outcome = other.apply(command.clone()).await;

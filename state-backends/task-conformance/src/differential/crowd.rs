@@ -5,9 +5,9 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, DueSchedule, Fire, Imported, Json,
-    Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy,
-    PolicyOverride, Progress, Read, Reply, Room, Selector, SettingsChange, State, Step, Tag, Task, TaskId,
+    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, DueSchedule, Fire, FreeCapacity,
+    Imported, Json, Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap,
+    Policy, PolicyOverride, Progress, Read, Reply, Selector, SettingsChange, State, Step, Tag, Task, TaskId,
     Token, Unique, Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
@@ -27,7 +27,7 @@ struct Member {
     sequence: u64,
     acknowledged: u64,
     holds: Vec<(TaskId, Token)>,
-    restate: bool,
+    resync: bool,
 }
 
 pub(super) struct Crowd {
@@ -61,7 +61,7 @@ impl Crowd {
     fn join(&mut self) {
         self.workers += 1;
         let worker = worker(self.workers);
-        self.members.push(Member { worker, sequence: 0, acknowledged: 0, holds: Vec::new(), restate: true });
+        self.members.push(Member { worker, sequence: 0, acknowledged: 0, holds: Vec::new(), resync: true });
     }
 
     /// Microseconds until the next command. Negative: the clock steps back.
@@ -92,12 +92,12 @@ impl Crowd {
         match reply {
             Some(Reply::Stepped(stepped)) if !is_lost => {
                 member.acknowledged = member.sequence;
-                member.restate = stepped.restate;
+                member.resync = stepped.resync;
                 member.holds.retain(|(id, _)| !stepped.lost.contains(id));
                 member.holds.extend(stepped.leased.iter().map(|leased| (leased.task.id, leased.task.token)));
                 self.due.extend(stepped.schedules.iter().cloned());
             }
-            _ => member.restate = true,
+            _ => member.resync = true,
         }
     }
 
@@ -284,7 +284,7 @@ impl Crowd {
         member.sequence += u64::from(!resends);
         let completes = completes.min(member.holds.len());
         let completed: Vec<_> = member.holds.drain(..completes).collect();
-        let (holding, worker) = (member.restate.then(|| member.holds.clone()), member.worker);
+        let (held, worker) = (member.resync.then(|| member.holds.clone()), member.worker);
         let (sequence, acknowledged) = (member.sequence, member.acknowledged);
         let running = member.holds.first().copied();
         let complete = completed
@@ -303,11 +303,12 @@ impl Crowd {
             lease: SECOND * self.rng.u64(5..60),
             kinds: kinds.to_vec(),
             complete,
-            holding,
+            held,
             progress: progress.into_iter().collect(),
             want: self.rng.u32(..5),
             at_least: self.maybe(10, |own| own.rng.i32(-2..3)),
-            room: self.maybe(25, |own| Room { weight: own.rng.u32(0..5), empty: own.rng.bool() }),
+            free_capacity: self
+                .maybe(25, |own| FreeCapacity { weight: own.rng.u32(0..5), empty: own.rng.bool() }),
         })
     }
 
@@ -421,7 +422,7 @@ impl Crowd {
             5 => Read::Schedules,
             6 => Read::Times { kind: self.kind(), from: SECOND * self.rng.u64(..2_000_000) },
             _ => match self.kind() {
-                kind if kind.as_str() == "b" => Read::Line(5),
+                kind if kind.as_str() == "b" => Read::Upcoming(5),
                 kind => Read::Ready(vec![kind]),
             },
         })

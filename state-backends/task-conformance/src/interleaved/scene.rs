@@ -119,7 +119,7 @@ impl Hand {
         Step {
             sequence: self.sequence,
             acknowledged: self.sequence - 1,
-            holding: (self.sequence == 1).then(Vec::new),
+            held: (self.sequence == 1).then(Vec::new),
             ..Step::first(self.id, [Kind::default()], LEASE)
         }
     }

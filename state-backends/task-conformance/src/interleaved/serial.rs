@@ -9,7 +9,7 @@ use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Command, Completed, Completion, EdgeState, Overlap, Read, Reply, Selector, State, Stored, TaskId,
     TaskStore, WorkerId,
-    judge::{Judge, Picture},
+    judge::{Dump, Judge},
 };
 
 use super::{
@@ -187,7 +187,7 @@ struct Judged {
     memory: Memory,
     begun: Micros,
     judge: Judge,
-    picture: Picture,
+    picture: Dump,
     judgement: Result<(), String>,
 }
 
@@ -195,7 +195,7 @@ impl Judged {
     fn new() -> Self {
         let memory = Memory::new();
         let judge = Judge::new(false, Overlap::Skip);
-        Self { begun: memory.now(), memory, judge, picture: Picture::default(), judgement: Ok(()) }
+        Self { begun: memory.now(), memory, judge, picture: Dump::default(), judgement: Ok(()) }
     }
 
     async fn apply(&mut self, command: &Command) -> Result<Reply, StateError> {

@@ -26,7 +26,7 @@ use fastrand::Rng;
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
     Command, Completion, TaskId, Token,
-    judge::{Judge, Outcome, Picture},
+    judge::{Dump, Judge, Outcome},
 };
 
 use plan::{FAULTS_END, Plan};
@@ -157,7 +157,7 @@ struct Play {
     quiet_since: Option<u64>,
     producer: Producer,
     workers: Vec<Worker>,
-    picture: Picture,
+    picture: Dump,
     judge: Judge,
     commands: usize,
     /// Arrived commands, added to the clock as microseconds: no two arrive at one instant.
@@ -184,7 +184,7 @@ impl Play {
             quiet_since: None,
             producer: Producer::default(),
             workers: Vec::new(),
-            picture: Picture::default(),
+            picture: Dump::default(),
             commands: 0,
             arrived: 0,
             last: VecDeque::new(),
@@ -313,7 +313,7 @@ impl Play {
         self.stage.set_clock(self.plan.clock(self.now) + Micros::new(self.arrived));
     }
 
-    async fn look(&self) -> Result<Picture, String> {
+    async fn look(&self) -> Result<Dump, String> {
         picture::look(&*self.stage.store, &self.queue)
             .await
             .map_err(|error| format!("a look failed: {error}"))

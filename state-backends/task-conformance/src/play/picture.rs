@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{
-    Command, MAX_PAGE, Read, Reply, Selector, State, TaskStore, judge::Picture,
-};
+use interval_queue_task_contract::{Command, MAX_PAGE, Read, Reply, Selector, State, TaskStore, judge::Dump};
 
 /// A missing queue gives an empty result.
-pub(crate) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
+pub(crate) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Dump, StateError> {
     let read = async |read| store.apply(queue, Command::Read(read)).await;
-    let mut picture = Picture::default();
+    let mut picture = Dump::default();
     match read(Read::Overview).await {
         Ok(Reply::Overview(overview)) => {
             picture.settings = overview.settings;

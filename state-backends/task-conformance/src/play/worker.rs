@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use interval_queue_contract::{Label, Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, Completion, DueSchedule, Fire, Json, Kind, NewTask, Outcome as End, Overlap, Progress, Reply,
-    Room, Step, Stepped, TaskId, Token, WorkerId,
+    Command, Completion, DueSchedule, Fire, FreeCapacity, Json, Kind, NewTask, Outcome as End, Overlap,
+    Progress, Reply, Step, Stepped, TaskId, Token, WorkerId,
 };
 use uuid::Uuid;
 
@@ -125,15 +125,15 @@ impl Play {
             lease: seconds(LEASE),
             kinds: worker.kinds.clone(),
             complete: worker.results.clone(),
-            holding: worker
+            held: worker
                 .is_uncertain
                 .then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
             progress,
             want: ROOM.saturating_sub(held) as u32,
             at_least: if self.has_faults { pick(rng, &[None, None, None, None, Some(0)]) } else { None },
-            room: self
+            free_capacity: self
                 .has_faults
-                .then(|| Room { weight: rng.u32(..4), empty: held == 0 })
+                .then(|| FreeCapacity { weight: rng.u32(..4), empty: held == 0 })
                 .filter(|_| rng.u8(..4) == 0),
         };
         let from = Sender::Worker { worker: number, sequence: worker.sequence, sent: now };
@@ -161,10 +161,10 @@ impl Play {
         };
         worker.sent = None;
         worker.acknowledged = sequence;
-        worker.is_uncertain = stepped.restate;
+        worker.is_uncertain = stepped.resync;
         worker.has_more = stepped.more;
         worker.results.retain(|completion| !step.complete.contains(completion));
-        if !stepped.restate {
+        if !stepped.resync {
             worker.until = sent + LEASE;
         }
         for id in &stepped.lost {

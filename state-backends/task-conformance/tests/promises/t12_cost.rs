@@ -46,7 +46,7 @@ async fn costs(stored: u128) -> Vec<(&'static str, (u64, u64))> {
     let mut step = Step::first(worker, [Default::default()], Micros::from_millis(60_000));
     loop {
         let Reply::Stepped(stepped) = apply("", Command::Step(step.clone())).await else { panic!("no step") };
-        step = Step { sequence: step.sequence + 1, holding: None, ..step };
+        step = Step { sequence: step.sequence + 1, held: None, ..step };
         if !stepped.more {
             break;
         }
@@ -110,7 +110,7 @@ async fn costs_beside_a_backlog(waiting: u128) -> [(u64, u64); 2] {
     let mut costs = Vec::new();
     for (passes, before) in [Duration::ZERO, Duration::from_millis(100)].into_iter().zip(sequence) {
         clock.advance(passes);
-        let step = Step { sequence: before + 1, acknowledged: before, holding: None, ..first.clone() };
+        let step = Step { sequence: before + 1, acknowledged: before, held: None, ..first.clone() };
         let reply = store.apply(&queue, Command::Step(step)).await.unwrap();
         assert!(matches!(reply, Reply::Stepped(stepped) if stepped.leased.len() == 1 && !stepped.more));
         costs.push(store.cost(&queue));

@@ -25,7 +25,7 @@ async fn a_worker_that_knows_more_than_the_store_is_told_until_it_says_what_it_h
         }
     };
     let first = Step::first(WorkerId::LAST, [Kind::default()], Micros::from_millis(60_000));
-    let later = |sequence| Step { sequence, acknowledged: sequence - 1, holding: None, ..first.clone() };
+    let later = |sequence| Step { sequence, acknowledged: sequence - 1, held: None, ..first.clone() };
     let new = task();
     send(Command::Add(Add { tasks: [new.clone()].into(), sequence: 0, age: Micros::ZERO })).await;
     step(first.clone()).await;
@@ -35,9 +35,9 @@ async fn a_worker_that_knows_more_than_the_store_is_told_until_it_says_what_it_h
     step(Step { complete: vec![complete], ..later(3) }).await;
     step(later(4)).await;
     store.restore(copy);
-    assert!(step(later(4)).await.restate, "a request that arrives again");
-    assert!(step(later(5)).await.restate, "the worker itself, which has not heard that");
-    step(Step { holding: Some(Vec::new()), ..later(6) }).await;
+    assert!(step(later(4)).await.resync, "a request that arrives again");
+    assert!(step(later(5)).await.resync, "the worker itself, which has not heard that");
+    step(Step { held: Some(Vec::new()), ..later(6) }).await;
     let Reply::Tasks(rows) = send(Command::Read(Read::Tasks(vec![new.id]))).await else { panic!("tasks") };
     assert_eq!(rows[0].as_ref().map(|stored| stored.task.state), Some(State::Ready));
 }

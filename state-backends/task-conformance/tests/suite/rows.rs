@@ -190,9 +190,9 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let found =
-            if self.flaw == Flaw::HandsNothingOver { None } else { self.tables.first_in_line(key)? };
+            if self.flaw == Flaw::HandsNothingOver { None } else { self.tables.first_competitor(key)? };
         self.seen(found)
     }
 

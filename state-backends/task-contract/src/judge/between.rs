@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Judge, Picture, ensure, is_cancelled};
+use super::{Dump, Judge, ensure, is_cancelled};
 use crate::{Change, Command, Counted, KEEP_IDS, Kind, State, Task, Verb};
 
 impl Judge {
     pub(super) fn between(
         &mut self,
         now: Duration,
-        before: &Picture,
-        after: &Picture,
+        before: &Dump,
+        after: &Dump,
         by: Option<&Command>,
     ) -> Result<(), String> {
         for (id, stored) in &after.tasks {
@@ -92,7 +92,7 @@ impl Judge {
     }
 
     /// Checks the removal of a task.
-    fn goes(&mut self, now: Duration, was: &Task, before: &Picture, after: &Picture) -> Result<(), String> {
+    fn goes(&mut self, now: Duration, was: &Task, before: &Dump, after: &Dump) -> Result<(), String> {
         let id = was.id;
         ensure!(was.state.is_ended() && was.notified, "T1: task {id} was {}, and is gone", was.state);
         if let Some(&ended) = self.ended.get(&id)
@@ -109,22 +109,21 @@ impl Judge {
         Ok(())
     }
 
-    pub(super) fn counts(&self, after: &Picture) -> Result<(), String> {
+    pub(super) fn counts(&self, after: &Dump) -> Result<(), String> {
         let mut there: BTreeMap<(&Kind, Counted), u64> = BTreeMap::new();
         for x in after.rows() {
             *there.entry((&x.kind, Counted::Now(x.state))).or_default() += 1;
         }
         let now = after.counts.iter().filter(|((_, counted), _)| matches!(counted, Counted::Now(_)));
-        let notified: BTreeMap<_, _> = now.map(|((kind, counted), n)| ((kind, *counted), *n)).collect();
-        ensure!(there == notified, "T10: {notified:?} are counted, and {there:?} are there");
+        let counted: BTreeMap<_, _> = now.map(|((kind, counted), n)| ((kind, *counted), *n)).collect();
+        ensure!(there == counted, "T10: {counted:?} are counted, and {there:?} are there");
         if self.rolled_back {
             return Ok(());
         }
         for counted in [Counted::EverAdded, Counted::EverLeased] {
-            let notified: u64 =
-                after.counts.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
+            let stored: u64 = after.counts.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
             let ever: u64 = self.ever.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
-            ensure!(notified == ever, "T10: {counted} counts {notified}, and there were {ever}");
+            ensure!(stored == ever, "T10: {counted} counts {stored}, and there were {ever}");
         }
         Ok(())
     }

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Judge, Picture, ensure};
+use super::{Dump, Judge, ensure};
 use crate::{Edge, EdgeState, Overlap, State, Stored, Until};
 
 impl Judge {
-    pub(super) fn rows(&self, before: &Picture, after: &Picture) -> Result<(), String> {
+    pub(super) fn rows(&self, before: &Dump, after: &Dump) -> Result<(), String> {
         let mut names = BTreeMap::new();
         for (id, stored) in &after.tasks {
             if before.tasks.get(id).is_none_or(|was| !Arc::ptr_eq(was, stored)) {
@@ -49,7 +49,7 @@ impl Judge {
             "T2: {id} is leased to nobody"
         );
         ensure!(is_ended == x.ended.is_some(), "T3: {id} is {} and ended at {:?}", x.state, x.ended);
-        ensure!(is_ended || !x.notified && !x.retained, "T7: {id} is {} and its end is told", x.state);
+        ensure!(is_ended || !x.notified && !x.retained, "T7: {id} is {} and its end is notified", x.state);
         // An end within a transaction releases the key when it is notified.
         let holds = x.holds_name || x.holds_key && x.notified || x.unserved || x.stop.is_some();
         ensure!(!is_ended || !holds, "T6: {id} has ended and holds something: {x:?}");
@@ -68,20 +68,20 @@ impl Judge {
             let cut = stored.upstreams.iter().find(|edge| edge.state == EdgeState::Cut);
             let goes_on = matches!(x.state, Waiting | Scheduled | Blocked | Ready | Leased);
             ensure!(cut.is_none() || !goes_on, "T7: {id} is {} in spite of {cut:?}", x.state);
-            let notified = stored
+            let missed = stored
                 .downstreams
                 .iter()
                 .find(|edge| edge.is_unnotified(x.generation) && edge.state != EdgeState::New);
             ensure!(
-                !x.notified || notified.is_none(),
-                "T7: the end of {id} is told to all, and not to {notified:?}"
+                !x.notified || missed.is_none(),
+                "T7: the end of {id} was notified to all, but not to {missed:?}"
             );
         }
 
         let may_hold = matches!(x.state, Ready | Leased) || x.ordered && x.state == Scheduled || is_ended;
         ensure!(!x.holds_key || x.key.is_some() && may_hold, "T6: {id} is {} and holds a key", x.state);
         let must_hold = x.key.is_some() && matches!(x.state, Ready | Leased);
-        ensure!(!must_hold || x.holds_key, "T6: {id} is {} and holds no place of its key", x.state);
+        ensure!(!must_hold || x.holds_key, "T6: {id} is {} and holds no permit of its key", x.state);
         ensure!(!x.unserved || x.state == Blocked, "T6: {id} is {} and unserved", x.state);
 
         if let Some(unique) = &x.unique {
@@ -94,7 +94,7 @@ impl Judge {
         Ok(())
     }
 
-    fn edge(&self, edge: &Edge, after: &Picture) -> Result<(), String> {
+    fn edge(&self, edge: &Edge, after: &Dump) -> Result<(), String> {
         let up = after.task(edge.up).filter(|up| up.state != State::Purged);
         let Some(up) = up else { return Err(format!("T7: an input is gone: {edge:?}")) };
         if up.generation > edge.generation || edge.state.is_pending() || self.rolled_back {

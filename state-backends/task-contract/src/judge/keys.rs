@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Judge, Picture, ensure};
+use super::{Dump, Judge, ensure};
 use crate::{Key, State, Task};
 
 impl Judge {
-    pub(super) fn keys(&self, before: &Picture, after: &Picture) -> Result<(), String> {
+    pub(super) fn keys(&self, before: &Dump, after: &Dump) -> Result<(), String> {
         if self.rolled_back {
             return Ok(());
         }
@@ -18,7 +18,7 @@ impl Judge {
         for key in keys {
             let limit =
                 self.key_limits.get(key.as_str()).copied().unwrap_or(after.settings.key_limit) as usize;
-            let leased = |picture: &Picture| of_key(picture, key, |x| x.state == State::Leased).len();
+            let leased = |dump: &Dump| of_key(dump, key, |x| x.state == State::Leased).len();
             let (was, is) = (leased(before), leased(after));
             ensure!(is <= was.max(limit), "T6: {is} of key {key} run, and {limit} may");
             let held = of_key(after, key, |x| x.holds_key);
@@ -32,7 +32,10 @@ impl Judge {
             );
             let unserved = of_key(after, key, |x| x.unserved);
             let kept_out = unserved.iter().find(|x| after.is_open(&x.kind));
-            ensure!(kept_out.is_none() || self.needs_rebalancing, "T6: {kept_out:?} is kept out of its line");
+            ensure!(
+                kept_out.is_none() || self.needs_rebalancing,
+                "T6: {kept_out:?} does not compete for its key"
+            );
             let line = of_key(after, key, |x| x.state == State::Blocked && !x.unserved);
             // Blocked tasks of a closed kind become unserved only when they are the first of their
             // key.
@@ -48,7 +51,7 @@ impl Judge {
             let Some(first) = line.iter().min_by_key(|x| self.line(x)) else { continue };
             let is_alone = limit > 1 && (first.ordered || held.iter().any(|x| x.ordered));
             let limit = if is_alone { 1 } else { limit };
-            ensure!(held.len() >= limit, "T6: key {key} has a free place, and {} waits: {held:?}", first.id);
+            ensure!(held.len() >= limit, "T6: key {key} has a free permit, and {} waits: {held:?}", first.id);
             let overtakes = |last: &&&Task| {
                 !(last.ordered && last.leased.is_some())
                     && self.line(last) > self.line(first)
@@ -64,6 +67,6 @@ impl Judge {
     }
 }
 
-fn of_key<'a>(picture: &'a Picture, key: &Key, is: impl Fn(&Task) -> bool) -> Vec<&'a Task> {
-    picture.rows().filter(|x| x.key.as_ref() == Some(key) && is(x)).collect()
+fn of_key<'a>(dump: &'a Dump, key: &Key, is: impl Fn(&Task) -> bool) -> Vec<&'a Task> {
+    dump.rows().filter(|x| x.key.as_ref() == Some(key) && is(x)).collect()
 }

@@ -8,13 +8,13 @@
 //! | `rows.rs` | each row by itself, edges, unique names |
 //! | `keys.rs` | limits and permits of keys |
 //! | `order.rs` | tasks that a step leased, and tasks that it left |
-//! | `picture.rs` | a dump of a queue at one instant |
+//! | `dump.rs` | a dump of a queue at one instant |
 
 mod between;
+mod dump;
 mod judge_rows;
 mod keys;
 mod order;
-mod picture;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -28,7 +28,7 @@ use crate::{
     State, Step, Stepped, Stop, Task, TaskId, Token, WorkerId,
 };
 
-pub use picture::Picture;
+pub use dump::Dump;
 
 /// Returns an error with this text unless the condition holds.
 macro_rules! ensure {
@@ -108,7 +108,7 @@ impl Judge {
 
     /// The store was rolled back to `now`. From here on only promises that such a store can keep
     /// are checked. Acknowledged tasks that are still stored stay acknowledged.
-    pub fn rolled_back(&mut self, now: &Picture) {
+    pub fn rolled_back(&mut self, now: &Dump) {
         self.rolled_back = true;
         self.needs_rebalancing = true;
         self.gone.retain(|id| !now.tasks.contains_key(id));
@@ -123,7 +123,7 @@ impl Judge {
 
     /// A producer has received these replies. A task that is not stored `now` was added before the
     /// store lost it.
-    pub fn accepted(&mut self, added: &[Added], now: &Picture) {
+    pub fn accepted(&mut self, added: &[Added], now: &Dump) {
         let added = added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id());
         let is_lost = |id: &TaskId| self.rolled_back && !now.tasks.contains_key(id);
         self.accepted.extend(added.filter(|id| !is_lost(id)));
@@ -146,7 +146,7 @@ impl Judge {
 
     /// Checks a queue without further faults: every task has ended, and acknowledged ones were
     /// stored.
-    pub fn ending(&self, last: &Picture) -> Result<(), String> {
+    pub fn ending(&self, last: &Dump) -> Result<(), String> {
         let left = last.rows().find(|x| !x.state.is_ended() || !x.notified);
         ensure!(left.is_none(), "T3: a task is left: {left:?}");
         let lost = self.accepted.iter().find(|id| !last.tasks.contains_key(id) && !self.gone.contains(id));
@@ -158,8 +158,8 @@ impl Judge {
     pub fn command(
         &mut self,
         now: Duration,
-        before: &Picture,
-        after: &Picture,
+        before: &Dump,
+        after: &Dump,
         command: &Command,
         outcome: &Outcome,
     ) -> Result<(), String> {
@@ -201,8 +201,8 @@ impl Judge {
     pub fn completed_within(
         &mut self,
         now: Duration,
-        before: &Picture,
-        after: &Picture,
+        before: &Dump,
+        after: &Dump,
         worker: WorkerId,
         completion: &Completion,
         outcome: &Result<Completed, StateErrorKind>,
@@ -227,8 +227,7 @@ impl Judge {
         let is = after.task(id);
         let has_ended = is.is_some_and(|x| x.state.is_ended() && !x.notified);
         ensure!(has_ended, "T3: task {id} was completed within a transaction, and is {is:?}");
-        let others =
-            |picture: &Picture| -> Vec<Task> { picture.rows().filter(|x| x.id != id).cloned().collect() };
+        let others = |dump: &Dump| -> Vec<Task> { dump.rows().filter(|x| x.id != id).cloned().collect() };
         ensure!(
             others(before) == others(after),
             "T3: the end of task {id} within a transaction changes others"
@@ -240,8 +239,8 @@ impl Judge {
     fn whole(
         &mut self,
         now: Duration,
-        before: &Picture,
-        after: &Picture,
+        before: &Dump,
+        after: &Dump,
         by: Option<&Command>,
     ) -> Result<(), String> {
         self.between(now, before, after, by)?;
@@ -250,7 +249,7 @@ impl Judge {
         self.keys(before, after)
     }
 
-    fn same(&self, before: &Picture, after: &Picture) -> Result<(), String> {
+    fn same(&self, before: &Dump, after: &Dump) -> Result<(), String> {
         let different =
             after.tasks.iter().find(|(id, x)| before.tasks.get(id).is_none_or(|was| was.task != x.task));
         ensure!(different.is_none(), "T1: a refused command has changed {different:?}");
@@ -259,14 +258,14 @@ impl Judge {
         Ok(())
     }
 
-    fn added(&mut self, before: &Picture, after: &Picture, add: &Add, added: &[Added]) -> Result<(), String> {
+    fn added(&mut self, before: &Dump, after: &Dump, add: &Add, added: &[Added]) -> Result<(), String> {
         for (new, one) in add.tasks.iter().zip(added) {
             let id = one.id();
             let is_again =
                 matches!(one, Added::New(_) | Added::Replaced(_)) && self.absorbed.contains(&new.id);
             ensure!(
                 !is_again || self.rolled_back,
-                "T1: task {} was put in the place of another one before, and a repeated add says {one:?}",
+                "T1: task {} was put in the place of another one before, and a repeated add returns {one:?}",
                 new.id
             );
             if matches!(one, Added::Replaced(_)) {
@@ -287,13 +286,7 @@ impl Judge {
         Ok(())
     }
 
-    fn stepped(
-        &mut self,
-        before: &Picture,
-        after: &Picture,
-        step: &Step,
-        stepped: &Stepped,
-    ) -> Result<(), String> {
+    fn stepped(&mut self, before: &Dump, after: &Dump, step: &Step, stepped: &Stepped) -> Result<(), String> {
         let is_new = self.obeyed.insert((step.worker, step.sequence));
         ensure!(is_new || self.rolled_back, "T2: step {} of {} was obeyed twice", step.sequence, step.worker);
         for completion in &step.complete {
@@ -304,7 +297,7 @@ impl Judge {
             let is_lost = stepped.lost.contains(&completion.id);
             ensure!(
                 was_mine != is_lost || self.rolled_back,
-                "T2: task {} at {} was {}in force, and its sender is {}told that it is lost",
+                "T2: task {} at {} was {}in force, and is {}reported as lost",
                 completion.id,
                 completion.token,
                 if was_mine { "" } else { "not " },
@@ -332,7 +325,7 @@ impl Judge {
                 x.token,
                 x.id
             );
-            ensure!(after.task(x.id) == Some(x), "T2: task {} is told otherwise than it is stored", x.id);
+            ensure!(after.task(x.id) == Some(x), "T2: task {} is returned otherwise than it is stored", x.id);
             if self.started.insert((x.id, x.generation)) && !self.rolled_back {
                 let mut edges = after.tasks.get(&x.id).into_iter().flat_map(|stored| &stored.upstreams);
                 let early = edges.find(|edge| after.task(edge.up).is_none_or(|up| !up.state.is_ended()));
@@ -346,19 +339,16 @@ impl Judge {
             );
             *self.ever.entry((x.kind.clone(), Counted::EverLeased)).or_default() += 1;
         }
-        let held = step.holding.iter().flatten().filter(|(id, _)| !stepped.lost.contains(id));
+        let held = step.held.iter().flatten().filter(|(id, _)| !stepped.lost.contains(id));
         for (id, token) in held {
             let is_mine = after.task(*id).is_some_and(|x| x.worker == Some(step.worker) && x.token == *token);
             ensure!(
                 is_mine,
-                "T2: task {id} at {token} is not leased to its worker any more, which is not told so"
+                "T2: task {id} at {token} is not leased to its worker any more, and is not reported as lost"
             );
         }
-        ensure!(
-            !stepped.restate || stepped.leased.is_empty(),
-            "T2: a step that is to restate is given tasks"
-        );
-        if !stepped.restate {
+        ensure!(!stepped.resync || stepped.leased.is_empty(), "T2: a step that is to resync is given tasks");
+        if !stepped.resync {
             self.needs_rebalancing = stepped.more;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::Micros;
 
-use super::{Judge, Outcome, Picture, ensure};
+use super::{Dump, Judge, Outcome, ensure};
 use crate::{Added, Command, Reply, State, Step, Stepped, Task, TaskId};
 
 /// Longest poll interval of a worker that lacks tasks while there is a backlog.
@@ -13,8 +13,8 @@ pub(super) type Rank = (i64, Micros, u32, TaskId);
 
 impl Judge {
     /// The leased tasks are the most urgent, and none is left that could go on.
-    pub(super) fn order(&self, after: &Picture, step: &Step, stepped: &Stepped) -> Result<(), String> {
-        if stepped.restate || self.rolled_back {
+    pub(super) fn order(&self, after: &Dump, step: &Step, stepped: &Stepped) -> Result<(), String> {
+        if stepped.resync || self.rolled_back {
             return Ok(());
         }
         let is_paused = |x: &Task| after.kinds.get(&x.kind).is_some_and(|row| row.paused);
@@ -39,34 +39,37 @@ impl Judge {
             let is_right = self.rank(next) > self.rank(&last.task) || self.needs_rebalancing;
             ensure!(is_right, "T4: {} was leased before the more urgent {}", last.task.id, next.id);
         }
-        let notified: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
+        let leased: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
         let sorted = stepped.leased.is_sorted_by_key(|leased| self.rank(&leased.task));
-        ensure!(sorted, "T4: leased in another order: {notified:?}");
-        let mut room = step.room;
+        ensure!(sorted, "T4: leased in another order: {leased:?}");
+        let mut free = step.free_capacity;
         for leased in &stepped.leased {
-            let fits = room.is_none_or(|room| room.fits(leased.task.weight));
-            ensure!(fits, "T6: {} was leased to a worker without room for it", leased.task.id);
-            room = room.map(|room| room.after(leased.task.weight));
+            let fits = free.is_none_or(|free| free.fits(leased.task.weight));
+            ensure!(fits, "T6: {} was leased to a worker without free capacity for it", leased.task.id);
+            free = free.map(|free| free.after(leased.task.weight));
         }
         if stepped.more {
             return Ok(());
         }
         let is_full = after.settings.max_running.is_some_and(|limit| after.running() >= limit as usize);
-        let has_room = notified.len() < step.want as usize && !after.paused && !is_full;
-        let next = next.filter(|next| room.is_none_or(|room| room.fits(next.weight)));
-        ensure!(!has_room || next.is_none(), "T3: {next:?} is ready, and a worker with room is not given it");
+        let has_room = leased.len() < step.want as usize && !after.paused && !is_full;
+        let next = next.filter(|next| free.is_none_or(|free| free.fits(next.weight)));
+        ensure!(
+            !has_room || next.is_none(),
+            "T3: {next:?} is ready, and a worker with free capacity does not get it"
+        );
         let unnotified = after.rows().find(|x| x.state.is_ended() && !x.notified);
-        ensure!(unnotified.is_none(), "T7: nothing is left to do, and nobody looked at {unnotified:?}");
+        ensure!(unnotified.is_none(), "T7: nothing is left to do, and {unnotified:?} was not notified");
         // A backlog may stay if the worker got all that it wanted, or polls again soon.
-        let has_all = notified.len() >= step.want as usize && (step.want > 0 || !step.complete.is_empty());
+        let has_all = leased.len() >= step.want as usize && (step.want > 0 || !step.complete.is_empty());
         let left = after.rows().find(|x| x.state == State::Added);
         let comes_back = stepped.next.is_some_and(|next| next <= POLL_INTERVAL);
-        ensure!(left.is_none() || has_all || comes_back, "T3: nobody comes back to admit {left:?}");
+        ensure!(left.is_none() || has_all || comes_back, "T3: no worker polls again to admit {left:?}");
         Ok(())
     }
 
     /// Records the positions of the tasks that a command adds.
-    pub(super) fn place(&mut self, before: &Picture, command: &Command, outcome: &Outcome) {
+    pub(super) fn place(&mut self, before: &Dump, command: &Command, outcome: &Outcome) {
         let is_new = |id: &TaskId| !before.tasks.contains_key(id);
         match (command, outcome) {
             (Command::Add(add), Ok(Reply::Added(added))) => {

@@ -8,7 +8,7 @@ use crate::{Kind, Rows, Step, Stepped, Task};
 
 /// While a worker holds tasks, a step admits this fraction of the budget, or as many tasks as it
 /// lacks.
-const PART: u32 = 8;
+const BUDGET_PART: u32 = 8;
 
 /// Poll interval for a backlog, after a step without full maintenance.
 const POLL_INTERVAL: Micros = Micros::from_millis(1_000);
@@ -41,16 +41,16 @@ impl<R: Rows> Work<'_, R> {
     ) -> Result<Admission, R::Error> {
         let lacks = lack > 0;
         let beats = step.want == 0 && step.complete.is_empty();
-        if !lacks && !beats && !self.sweeps {
+        if !lacks && !beats && !self.maintains {
             return Ok(Admission { some: false, left: None, freely: false, lacks });
         }
         let is_busy = self.rows.shortest_busy_lease(self.lease_clock)?.is_some();
         let whole = !is_busy && (lacks || beats);
-        let only = (is_busy && lacks && !self.sweeps).then_some(served);
-        let part = (self.share / PART).max(2);
+        let only = (is_busy && lacks && !self.maintains).then_some(served);
+        let part = (self.budget / BUDGET_PART).max(2);
         let most = match only {
-            _ if whole => self.share,
-            Some(_) => lack.min(self.share).max(part),
+            _ if whole => self.budget,
+            Some(_) => lack.min(self.budget).max(part),
             None => part,
         };
         let (some, left) = self.admit_page(most, only)?;
@@ -75,18 +75,18 @@ impl<R: Rows> Work<'_, R> {
         left |= due.len() + added.len() < found;
         let some = due.len() + added.len() > 0;
         // Each upstream of an added task costs as much as a task.
-        let mut share = u32::try_from(most).unwrap_or(u32::MAX);
+        let mut budget = u32::try_from(most).unwrap_or(u32::MAX);
         for x in due {
             self.admit(&x, x.clone())?;
         }
         for x in added {
-            if share == 0 {
+            if budget == 0 {
                 return Ok((some, true));
             }
-            share -= 1;
+            budget -= 1;
             if !x.has_edges {
                 self.admit(&x, x.clone())?;
-            } else if !self.check_upstreams(&x, &mut share)? {
+            } else if !self.check_upstreams(&x, &mut budget)? {
                 return Ok((some, true));
             }
         }
@@ -95,12 +95,12 @@ impl<R: Rows> Work<'_, R> {
 
     /// Whether the worker polls again at once for tasks left: if that slows down no other worker,
     /// or if the worker got some tasks and lacks more.
-    pub(super) fn goes_on(&self, admission: &Admission, reply: &Stepped) -> bool {
+    pub(super) fn polls_again(&self, admission: &Admission, reply: &Stepped) -> bool {
         admission.left == Some(true) && (admission.freely || admission.lacks && !reply.leased.is_empty())
     }
 
     /// When a worker that lacks tasks polls again for the backlog.
-    pub(super) fn looks_again(&mut self, admission: &Admission) -> Result<Option<Micros>, R::Error> {
+    pub(super) fn next_poll(&mut self, admission: &Admission) -> Result<Option<Micros>, R::Error> {
         let is_left = match admission.left {
             Some(left) => left,
             None => !self.rows.added(1)?.is_empty(),
@@ -110,6 +110,6 @@ impl<R: Rows> Work<'_, R> {
 
     /// When a worker polls again for due tasks that were not admitted.
     pub(super) fn soon(&self) -> Micros {
-        if self.sweeps { MAINTENANCE_INTERVAL } else { POLL_INTERVAL }
+        if self.maintains { MAINTENANCE_INTERVAL } else { POLL_INTERVAL }
     }
 }

@@ -4,7 +4,8 @@ use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 
 use super::Work;
 use crate::{
-    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, Level, Recounted, Reply, Rows, SettingsChange,
+    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, RebalanceCursor, Recounted, Reply, Rows,
+    SettingsChange,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -51,7 +52,7 @@ impl<R: Rows> Work<'_, R> {
         }
         if !corrected.is_empty() {
             // A removed task may have held a key.
-            self.queue().rebalance_after = Some(Level::Begin);
+            self.queue().rebalance_after = Some(RebalanceCursor::Begin);
             self.request_maintenance();
         }
         Ok(Reply::Recounted(Recounted { corrected, ..Recounted::default() }))
@@ -80,7 +81,7 @@ impl<R: Rows> Work<'_, R> {
         let queue = self.queue();
         queue.settings = changed;
         if rebalances {
-            queue.rebalance_after = Some(Level::Begin);
+            queue.rebalance_after = Some(RebalanceCursor::Begin);
         }
         self.request_maintenance();
     }

@@ -12,7 +12,7 @@ use super::Work;
 use crate::{KEEP_IDS, MIN_LEASE, Rows, Step, Took, policy::mix};
 
 /// Longest pause that is no silence while no worker holds a task: a quarter of the default lease.
-const GRACE: Micros = Micros::from_millis(7_500);
+const MAX_PAUSE: Micros = Micros::from_millis(7_500);
 
 /// A clock step looks like a silence, and must not expire an id that a repeated `add` may still
 /// name.
@@ -31,7 +31,7 @@ impl<R: Rows> Work<'_, R> {
         let mut counts = passed;
         if passed > Micros::new(MIN_LEASE.get() / 4) {
             let shortest = self.rows.shortest_busy_lease(self.queue.lease_clock)?;
-            let quarter = shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4));
+            let quarter = shortest.map_or(MAX_PAUSE, |lease| Micros::new(lease.get() / 4));
             self.was_silent = passed > quarter;
             if self.was_silent {
                 // An instant that the clock passes again, after it was stepped back, counts once.
@@ -50,9 +50,9 @@ impl<R: Rows> Work<'_, R> {
             // that polls.
             self.begin_incarnation(step);
         }
-        self.sweeps = self.queue.maintenance_due;
+        self.maintains = self.queue.maintenance_due;
         if self.is_new || now < self.queue.seen || now - self.queue.seen >= MAINTENANCE_INTERVAL {
-            self.sweeps = true;
+            self.maintains = true;
             self.hour_passed = Took::hour_of(now) != Took::hour_of(self.queue.seen);
             let queue = self.queue();
             (queue.seen, queue.lease_clock, queue.latest) = (now, lease_clock, queue.latest.max(now));

@@ -6,18 +6,18 @@ use crate::{Edge, EdgeState, Rows, State, Task};
 impl<R: Rows> Work<'_, R> {
     /// Notifies downstreams of the end of `x`. Returns false if the budget is spent and some are
     /// left.
-    pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+    pub(super) fn notify_downstreams(&mut self, x: &Task, budget: &mut u32) -> Result<bool, R::Error> {
         let x = &self.let_go(x)?;
-        let edges = self.rows.unnotified_from(x.id, x.generation, *share)?;
+        let edges = self.rows.unnotified_from(x.id, x.generation, *budget)?;
         for edge in &edges {
-            *share -= 1;
+            *budget -= 1;
             self.pass_edge(edge, x)?;
             let Some(down) = self.rows.task(edge.down)? else { continue };
             if down.state == State::Waiting {
                 self.admit_or_cancel(down)?;
             }
         }
-        if *share == 0 && !self.rows.unnotified_from(x.id, x.generation, 1)?.is_empty() {
+        if *budget == 0 && !self.rows.unnotified_from(x.id, x.generation, 1)?.is_empty() {
             return Ok(false);
         }
         self.save(x, &Task { notified: true, ..x.clone() })?;
@@ -26,16 +26,16 @@ impl<R: Rows> Work<'_, R> {
 
     /// Checks an added task's upstreams for the first time. Returns false if they exceed the
     /// budget.
-    pub(super) fn check_upstreams(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
-        for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *share)? {
-            *share -= 1;
+    pub(super) fn check_upstreams(&mut self, x: &Task, budget: &mut u32) -> Result<bool, R::Error> {
+        for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *budget)? {
+            *budget -= 1;
             match self.rows.task(edge.up)? {
                 Some(up) if up.state.is_ended() => self.pass_edge(&edge, &up)?,
                 Some(_) => self.rows.put_edge(&Edge { state: EdgeState::Open, ..edge })?,
                 None => self.rows.put_edge(&Edge { state: EdgeState::Cut, ..edge })?,
             }
         }
-        if *share == 0 && !self.rows.edges_to(x.id, Some(EdgeState::New), None, 1)?.is_empty() {
+        if *budget == 0 && !self.rows.edges_to(x.id, Some(EdgeState::New), None, 1)?.is_empty() {
             return Ok(false);
         }
         self.admit_or_cancel(x.clone())?;

@@ -31,7 +31,7 @@ impl<R: Rows> Work<'_, R> {
                 let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, *at);
                 if new.id != id {
                     let text = format!(
-                        "task {} is to be {id}: the id tells schedule {} and its instant",
+                        "task {} is to be {id}: the id names schedule {} and its instant",
                         new.id, schedule.name
                     );
                     return Err(StateError::from(InvalidInput::new(text)).into());

@@ -4,7 +4,7 @@ use super::Work;
 use crate::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark, Rows, Task};
 
 /// Maximum number of events that one command removes.
-const FORGOTTEN: u32 = 2_000;
+const MAX_FORGOTTEN_EVENTS: u32 = 2_000;
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn note(&mut self, before: Option<&Task>, after: &Task) -> Result<(), R::Error> {
@@ -50,7 +50,7 @@ impl<R: Rows> Work<'_, R> {
 
     pub(super) fn forget_events(&mut self) -> Result<(), R::Error> {
         let Some(noted) = self.queue.followed else { return Ok(()) };
-        self.rows.forget_events(self.now - KEEP_EVENTS, FORGOTTEN)?;
+        self.rows.forget_events(self.now - KEEP_EVENTS, MAX_FORGOTTEN_EVENTS)?;
         if noted.until + KEEP_EVENTS < self.now && self.rows.last_event()? == 0 {
             self.queue().followed = None;
         }

@@ -54,8 +54,8 @@ impl<R: Rows> Work<'_, R> {
         x.holds_key &= is_open && others < base;
         if !x.holds_key {
             let has_room = is_open && others < self.limit_for(key, base, &x)?;
-            x.holds_key =
-                has_room && self.rows.first_in_line(key)?.is_none_or(|first| first.line() > x.line());
+            x.holds_key = has_room
+                && self.rows.first_competitor(key)?.is_none_or(|first| first.key_order() > x.key_order());
             x.unserved = !is_open;
         }
         x.state = if x.holds_key { State::Ready } else { State::Blocked };
@@ -75,7 +75,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn rebalance_some(&mut self, key: &Key) -> Result<(), R::Error> {
-        if !self.level(key, &mut MAX_PERMITS_PER_COMMAND.clone())? {
+        if !self.rebalance(key, &mut MAX_PERMITS_PER_COMMAND.clone())? {
             let row = self.rows.key(key)?;
             let row = row.unwrap_or(KeyRow {
                 key: key.clone(),
@@ -91,24 +91,25 @@ impl<R: Rows> Work<'_, R> {
 
     /// Grants permits to the most urgent tasks. A ready task gives way to a more urgent one, an
     /// ordered one that has not begun to one added before it. Returns false if more is left to do.
-    pub(super) fn level(&mut self, key: &Key, share: &mut u32) -> Result<bool, R::Error> {
+    pub(super) fn rebalance(&mut self, key: &Key, budget: &mut u32) -> Result<bool, R::Error> {
         let base = self.key_limit(key)?;
-        while *share > 0 {
+        while *budget > 0 {
             let held = self.rows.holders(key)?;
             let last = self.rows.last_ready_holder(key)?;
             if let Some(last) = last.as_ref().filter(|_| held > base) {
                 self.withdraw_permit(last)?;
-                *share -= 1;
+                *budget -= 1;
                 continue;
             }
-            let Some(first) = self.rows.first_in_line(key)? else { return Ok(true) };
+            let Some(first) = self.rows.first_competitor(key)? else { return Ok(true) };
             if !self.is_open(&first.kind)? {
                 self.save(&first, &Task { unserved: true, ..first.clone() })?;
-                *share -= 1;
+                *budget -= 1;
                 continue;
             }
             let has_begun = |x: &Task| x.ordered && x.leased.is_some();
-            let gives_way = |last: &&Task| base > 0 && !has_begun(last) && last.line() > first.line();
+            let gives_way =
+                |last: &&Task| base > 0 && !has_begun(last) && last.key_order() > first.key_order();
             if held >= self.limit_for(key, base, &first)? {
                 let Some(last) = last.as_ref().filter(gives_way) else { return Ok(true) };
                 // With more holders than the limit, withdrawing one permit makes no room.
@@ -121,7 +122,7 @@ impl<R: Rows> Work<'_, R> {
             let not_before = first.not_before.min(self.now);
             let ready = Task { state: State::Ready, holds_key: true, not_before, ..first.clone() };
             self.save(&first, &ready)?;
-            *share -= 1;
+            *budget -= 1;
         }
         Ok(false)
     }

@@ -32,7 +32,7 @@ impl<R: Rows> Work<'_, R> {
             if opens || row.served_until < soon {
                 row.served_until = row.served_until.max(until);
                 (row.open, row.needs_rebalancing) = (row.open || opens, row.needs_rebalancing || opens);
-                self.sweeps |= opens;
+                self.maintains |= opens;
                 self.rows.put_kind(&row)?;
             }
             if !row.paused {
@@ -44,7 +44,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Closes kinds that no worker handles, and moves the tasks of opened and closed kinds. Returns
     /// false if more is left to do.
-    pub(super) fn rebalance_kinds(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+    pub(super) fn rebalance_kinds(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         let mut is_all = true;
         for mut row in self.rows.kinds()? {
             let before = row.clone();
@@ -58,12 +58,12 @@ impl<R: Rows> Work<'_, R> {
                 continue;
             }
             let some = if row.open {
-                self.rows.unserved(&row.kind, *share)?
+                self.rows.unserved(&row.kind, *budget)?
             } else {
-                self.rows.ready_holders(&row.kind, *share)?
+                self.rows.ready_holders(&row.kind, *budget)?
             };
             for x in some {
-                *share -= 1;
+                *budget -= 1;
                 // A task that gave way is blocked by now, and becomes unserved when it is the first
                 // of its key.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.unserved || x.state == State::Ready) else {
@@ -78,7 +78,7 @@ impl<R: Rows> Work<'_, R> {
                     self.free(&x, &unserved)?;
                 }
             }
-            if *share == 0 {
+            if *budget == 0 {
                 is_all = false;
                 break;
             }

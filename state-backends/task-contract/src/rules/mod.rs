@@ -10,7 +10,7 @@
 //! | `within.rs` | the end of a run within a transaction of the application |
 //! | `edges.rs` | notifications of downstreams |
 //! | `step.rs` | one step of a worker |
-//! | `chores.rs` | maintenance within the budget of a step |
+//! | `maintenance.rs` | maintenance within the budget of a step |
 //! | `admission.rs` | how many tasks a step lets through their gates |
 //! | `clock.rs` | the lease clock, and the incarnation of tokens |
 //! | `import.rs` | tasks from another queue |
@@ -21,7 +21,6 @@
 mod add;
 mod admission;
 mod change;
-mod chores;
 mod clock;
 mod edges;
 mod ending;
@@ -31,6 +30,7 @@ mod gates;
 mod import;
 mod kinds;
 mod links;
+mod maintenance;
 mod read;
 mod step;
 mod verbs;
@@ -53,16 +53,16 @@ use crate::{
 ///
 /// The command is rejected, or the store failed. The store must undo what was written.
 pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Reply, R::Error> {
-    apply_in_shares(rows, now, chores::SHARE, command)
+    apply_with_budget(rows, now, maintenance::MAINTENANCE_BUDGET, command)
 }
 
 /// As [`apply`], with a maintenance budget: a small one in tests, so that few tasks exceed it.
 #[doc(hidden)]
 #[allow(clippy::missing_errors_doc, reason = "as above")]
-pub fn apply_in_shares<R: Rows>(
+pub fn apply_with_budget<R: Rows>(
     rows: &mut R,
     now: Micros,
-    share: u32,
+    budget: u32,
     command: &Command,
 ) -> Result<Reply, R::Error> {
     command.check().map_err(StateError::from)?;
@@ -70,7 +70,7 @@ pub fn apply_in_shares<R: Rows>(
     if stored.is_none() && !command.creates_queue() {
         return Err(no_queue().into());
     }
-    let mut work = Work::begin(rows, now, share, stored);
+    let mut work = Work::begin(rows, now, budget, stored);
     let reply = match command {
         Command::Add(add) => work.add(add),
         Command::Step(step) => work.step(step),
@@ -104,7 +104,7 @@ pub fn complete_within<R: Rows>(
     completion: &Completion,
 ) -> Result<Completed, R::Error> {
     let Some(stored) = rows.queue()? else { return Err(within::not_in_force(worker, completion).into()) };
-    let mut work = Work::begin(rows, now, chores::SHARE, Some(stored));
+    let mut work = Work::begin(rows, now, maintenance::MAINTENANCE_BUDGET, Some(stored));
     let completed = work.complete_within(worker, completion)?;
     work.finish()?;
     Ok(completed)
@@ -121,7 +121,7 @@ pub fn complete_within<R: Rows>(
 pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R::Error> {
     new.check().map_err(StateError::from)?;
     let Some(stored) = rows.queue()? else { return Ok(false) };
-    let mut work = Work::begin(rows, now, chores::SHARE, Some(stored));
+    let mut work = Work::begin(rows, now, maintenance::MAINTENANCE_BUDGET, Some(stored));
     work.read_lease_clock()?;
     let is_edited = work.edit(new)?;
     work.finish()?;
@@ -155,7 +155,7 @@ struct Work<'a, R> {
     /// The store's clock.
     now: Micros,
     /// Maintenance budget of a step, in rows.
-    share: u32,
+    budget: u32,
     /// See `clock.rs`.
     lease_clock: Micros,
     /// Whether the silence before this command is too long to count in full, see `clock.rs`.
@@ -164,7 +164,7 @@ struct Work<'a, R> {
     queue_changed: bool,
     is_new: bool,
     /// Whether this step does full maintenance; other steps only notify downstreams.
-    sweeps: bool,
+    maintains: bool,
     /// Whether this is the first step of an hour.
     hour_passed: bool,
     /// Tasks that became ready and still are.
@@ -178,19 +178,19 @@ struct Work<'a, R> {
 }
 
 impl<'a, R: Rows> Work<'a, R> {
-    fn begin(rows: &'a mut R, now: Micros, share: u32, stored: Option<Queue>) -> Self {
+    fn begin(rows: &'a mut R, now: Micros, budget: u32, stored: Option<Queue>) -> Self {
         let is_new = stored.is_none();
         let queue = stored.unwrap_or_else(|| new_queue(now));
         Self {
             rows,
             now,
-            share,
+            budget,
             lease_clock: queue.lease_clock,
             was_silent: false,
             queue,
             queue_changed: is_new,
             is_new,
-            sweeps: false,
+            maintains: false,
             hour_passed: false,
             readied: BTreeSet::new(),
             more_leased: 0,

@@ -8,10 +8,10 @@ use crate::{
 };
 
 /// Maximum number of edges, inputs and held tasks per reply.
-const SOME: u32 = 100;
+const MAX_LISTED_ROWS: u32 = 100;
 
 /// Number of the most urgent ready tasks among which an overview finds the oldest.
-const HEAD: u32 = 20;
+const HEAD_LEN: u32 = 20;
 
 /// All workers, read at most once per command.
 type Living = Option<Vec<Presence>>;
@@ -74,8 +74,12 @@ impl<R: Rows> Work<'_, R> {
                 // Maintenance may not have removed older ones yet.
                 let is_shown = |x: &Presence| x.busy || x.seen + x.lease + KEEP_PRESENCE >= now;
                 for presence in self.rows.presences()?.into_iter().filter(is_shown) {
-                    let holds =
-                        self.rows.held_by(presence.worker, SOME)?.iter().map(|x| (x.id, x.token)).collect();
+                    let holds = self
+                        .rows
+                        .held_by(presence.worker, MAX_LISTED_ROWS)?
+                        .iter()
+                        .map(|x| (x.id, x.token))
+                        .collect();
                     let alive_for =
                         (presence.ends > self.lease_clock).then(|| presence.ends - self.lease_clock);
                     workers.push(Worker { presence, alive_for, holds });
@@ -90,12 +94,12 @@ impl<R: Rows> Work<'_, R> {
             Read::Times { kind, from } => {
                 Reply::Times(Times::of(self.rows.times(kind, Took::hour_of(*from))?))
             }
-            Read::Line(limit) => {
+            Read::Upcoming(limit) => {
                 let counts = self.rows.counts()?;
                 let ready =
                     counts.iter().filter(|(_, counted, n)| *counted == Counted::Now(State::Ready) && *n > 0);
                 let kinds: Vec<Kind> = ready.map(|(kind, ..)| kind.clone()).collect();
-                Reply::Line(self.rows.ready(&kinds, None, *limit)?)
+                Reply::Upcoming(self.rows.ready(&kinds, None, *limit)?)
             }
             Read::KeyLimit(key) => Reply::KeyLimit(self.rows.key(key)?.and_then(|row| row.limit)),
             Read::Ready(kinds) => {
@@ -108,8 +112,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Stored {
             payload: self.rows.payload(task.id)?,
             result: self.rows.result(task.id)?,
-            upstreams: self.rows.edges_to(task.id, None, None, SOME)?,
-            downstreams: self.rows.edges_from(task.id, None, SOME)?,
+            upstreams: self.rows.edges_to(task.id, None, None, MAX_LISTED_ROWS)?,
+            downstreams: self.rows.edges_from(task.id, None, MAX_LISTED_ROWS)?,
             why: self.why(&task, living)?,
             task,
         })
@@ -118,8 +122,8 @@ impl<R: Rows> Work<'_, R> {
     fn inputs(&mut self, down: TaskId, after: Option<TaskId>) -> Result<Inputs, R::Error> {
         let mut page = Inputs::default();
         let mut size = 0;
-        let edges = self.rows.edges_to(down, None, after, SOME)?;
-        let is_full = edges.len() == SOME as usize;
+        let edges = self.rows.edges_to(down, None, after, MAX_LISTED_ROWS)?;
+        let is_full = edges.len() == MAX_LISTED_ROWS as usize;
         for edge in edges {
             page.next = Some(edge.up);
             let state = self.rows.task(edge.up)?.map_or(State::Purged, |up| up.state);
@@ -159,7 +163,7 @@ impl<R: Rows> Work<'_, R> {
                     } else {
                         Why::Key(
                             self.rows
-                                .first_in_line(key)?
+                                .first_competitor(key)?
                                 .map(|first| first.id)
                                 .filter(|&first| first != x.id),
                         )
@@ -230,10 +234,10 @@ impl<R: Rows> Work<'_, R> {
         for dead in ended.iter().filter(|dead| !dead.cleared) {
             lost += self.rows.held_by(dead.worker, MAX_HELD)?.len() as u64;
         }
-        let line = self.rows.ready(&waiting, None, HEAD)?;
+        let line = self.rows.ready(&waiting, None, HEAD_LEN)?;
         let next = self.rows.next_scheduled()?;
         let number = |state| number_of(&counts, |_, of| of == state);
-        let is_whole = line.len() < HEAD as usize;
+        let is_whole = line.len() < HEAD_LEN as usize;
         let miscounted = is_whole && number(State::Ready) != line.len() as u64
             || next.is_none() != (number(State::Scheduled) == 0);
         Ok(Overview {

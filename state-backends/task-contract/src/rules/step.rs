@@ -7,8 +7,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
 use super::{Work, clock::MAINTENANCE_INTERVAL, ending::Completed};
 use crate::{
-    AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
-    Room, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
+    AttemptEnd, Counted, DueSchedule, FreeCapacity, Kind, Leased, MAX_HELD, MAX_REPLY, Presence,
+    RULES_VERSION, Reply, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
 /// Time after which a worker that was given a due schedule checks whether its task was made.
@@ -31,12 +31,12 @@ impl<R: Rows> Work<'_, R> {
         }
         let mut reply = Stepped::default();
         let is_alive = was.as_ref().is_some_and(|was| was.ends > self.lease_clock);
-        let is_known = step.holding.is_some() || is_alive && !has_forgotten;
-        if step.holding.is_some() || has_forgotten {
+        let is_known = step.held.is_some() || is_alive && !has_forgotten;
+        if step.held.is_some() || has_forgotten {
             self.adopt(step)?;
         }
-        if let Some(holding) = &step.holding {
-            self.restate(step, holding, is_alive, &mut reply)?;
+        if let Some(held) = &step.held {
+            self.resync(step, held, is_alive, &mut reply)?;
         }
         for completion in &step.complete {
             match self.complete(step.worker, completion)? {
@@ -57,11 +57,11 @@ impl<R: Rows> Work<'_, R> {
             if let Some(was) = was.filter(|_| !has_forgotten) {
                 self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
             }
-            reply.restate = true;
+            reply.resync = true;
             return Ok(Reply::Stepped(reply));
         }
         let served = self.serve(step)?;
-        reply.more = self.chores(step.worker)?;
+        reply.more = self.maintain(step.worker)?;
         let want = self.may_lease(step, &served)?;
         let mut ready = self.ready(step, &served, want)?;
         let found = u32::try_from(ready.len()).unwrap_or(u32::MAX);
@@ -69,8 +69,8 @@ impl<R: Rows> Work<'_, R> {
         if admission.some {
             ready = self.ready(step, &served, want)?;
         }
-        let room = self.lease(step, ready, &mut reply)?;
-        reply.more |= self.goes_on(&admission, &reply);
+        let free = self.lease(step, ready, &mut reply)?;
+        reply.more |= self.polls_again(&admission, &reply);
         // Admission may have ended tasks after maintenance has notified downstreams.
         reply.more |= self.unnotified;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
@@ -95,13 +95,13 @@ impl<R: Rows> Work<'_, R> {
             busy,
             cleared: false,
             at_least: step.at_least,
-            room: room.filter(|room| !room.empty).map(|room| room.weight),
+            room: free.filter(|free| !free.empty).map(|free| free.weight),
         })?;
-        if self.sweeps {
+        if self.maintains {
             reply.schedules = self.due_schedules()?;
         }
         if reply.leased.len() < step.want as usize {
-            let next = self.looks_again(&admission)?;
+            let next = self.next_poll(&admission)?;
             reply.next = next.into_iter().chain(self.next_event()?).min();
         }
         Ok(Reply::Stepped(reply))
@@ -109,7 +109,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Restores the leases that a worker reports and a rolled-back store has forgotten.
     fn adopt(&mut self, step: &Step) -> Result<(), R::Error> {
-        for (id, token) in said(step) {
+        for (id, token) in reported(step) {
             let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
                 continue;
             };
@@ -137,16 +137,16 @@ impl<R: Rows> Work<'_, R> {
 
     /// The worker's list of held leases is the truth. Any other task leased to it never arrived and
     /// goes back: uncounted, unless the lease had ended, since it may have run then.
-    fn restate(
+    fn resync(
         &mut self,
         step: &Step,
-        holding: &[(TaskId, Token)],
+        held: &[(TaskId, Token)],
         is_alive: bool,
         reply: &mut Stepped,
     ) -> Result<(), R::Error> {
-        let says: HashMap<TaskId, Token> = said(step).collect();
+        let reported: HashMap<TaskId, Token> = reported(step).collect();
         for x in self.rows.held_by(step.worker, MAX_HELD)? {
-            if says.get(&x.id) == Some(&x.token) {
+            if reported.get(&x.id) == Some(&x.token) {
                 continue;
             }
             if is_alive {
@@ -155,7 +155,7 @@ impl<R: Rows> Work<'_, R> {
                 self.run_failed(x, "its worker was silent for longer than its lease", AttemptEnd::Died)?;
             }
         }
-        for (id, token) in holding {
+        for (id, token) in held {
             if !self.rows.task(*id)?.is_some_and(|x| x.is_leased_to(step.worker, *token)) {
                 reply.lost.push(*id);
             }
@@ -184,8 +184,8 @@ impl<R: Rows> Work<'_, R> {
         step: &Step,
         ready: Vec<Task>,
         reply: &mut Stepped,
-    ) -> Result<Option<Room>, R::Error> {
-        let mut room = step.room;
+    ) -> Result<Option<FreeCapacity>, R::Error> {
+        let mut free = step.free_capacity;
         let mut size = 0;
         for x in ready {
             if x.deadline.is_some_and(|deadline| deadline <= self.now) {
@@ -201,7 +201,7 @@ impl<R: Rows> Work<'_, R> {
                 continue;
             }
             // Lighter tasks do not overtake a heavy one, else it might wait for ever.
-            if room.is_some_and(|room| !room.fits(x.weight)) {
+            if free.is_some_and(|free| !free.fits(x.weight)) {
                 break;
             }
             let Some(payload) = self.rows.payload(x.id)? else {
@@ -228,7 +228,7 @@ impl<R: Rows> Work<'_, R> {
             self.save(&x, &leased)?;
             self.rows.count(&leased.kind, Counted::EverLeased, 1)?;
             self.took(&x, Span::Wait, x.added.max(x.not_before))?;
-            room = room.map(|room| room.after(leased.weight));
+            free = free.map(|free| free.after(leased.weight));
             reply.leased.push(Leased {
                 policy: self.policy(&leased),
                 deadline: leased.deadline.map(|deadline| deadline - self.now),
@@ -236,7 +236,7 @@ impl<R: Rows> Work<'_, R> {
                 payload,
             });
         }
-        Ok(room)
+        Ok(free)
     }
 
     /// Time until something is due that no notification announces.
@@ -248,15 +248,16 @@ impl<R: Rows> Work<'_, R> {
         let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
         sooner(self.rows.next_deadline()?.map(|at| at - now));
         // A lease that ended since the last maintenance is handled by the next.
-        let swept = self.queue.lease_clock;
-        if let Some(end) = self.rows.next_busy_end(swept)? {
+        let last_maintenance = self.queue.lease_clock;
+        if let Some(end) = self.rows.next_busy_end(last_maintenance)? {
             // A silence counts for a quarter of a lease at most, so a worker must poll that often.
-            let quarter = self.rows.shortest_busy_lease(swept)?.map(|lease| Micros::new(lease.get() / 4));
+            let quarter =
+                self.rows.shortest_busy_lease(last_maintenance)?.map(|lease| Micros::new(lease.get() / 4));
             let left = if end > self.lease_clock { end - self.lease_clock } else { MAINTENANCE_INTERVAL };
             sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
         // A worker given a due schedule makes its task; others check again, because it may die.
-        let soon = if self.sweeps { SCHEDULE_RECHECK } else { MAINTENANCE_INTERVAL };
+        let soon = if self.maintains { SCHEDULE_RECHECK } else { MAINTENANCE_INTERVAL };
         for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
             let follows = schedule.kept.is_some() && schedule.may_follow;
             sooner(schedule.next.map(|at| if at > now { at - now } else { soon }));
@@ -283,9 +284,9 @@ impl<R: Rows> Work<'_, R> {
 }
 
 /// Leases that a worker reports as held or completed.
-fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
+fn reported(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
     let completed = step.complete.iter().map(|completion| (completion.id, completion.token));
-    step.holding.iter().flatten().copied().chain(completed)
+    step.held.iter().flatten().copied().chain(completed)
 }
 
 impl Task {

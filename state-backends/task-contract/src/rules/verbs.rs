@@ -37,7 +37,7 @@ impl<R: Rows> Work<'_, R> {
         if found.len() == limit as usize {
             touched.next = found.last().map(|x| x.id);
         }
-        let mut share = MAX_EDGES as u32;
+        let mut budget = MAX_EDGES as u32;
         // Unique names that a dry run would assign.
         let mut given: HashMap<Key, TaskId> = HashMap::new();
         for id in found.into_iter().map(|x| x.id) {
@@ -95,8 +95,8 @@ impl<R: Rows> Work<'_, R> {
             } else {
                 touched.kept.push(id);
             }
-            share = share.saturating_sub(edges + below);
-            if share == 0 {
+            budget = budget.saturating_sub(edges + below);
+            if budget == 0 {
                 touched.next = Some(id);
                 break;
             }

@@ -82,7 +82,7 @@ impl Completion {
             Outcome::Done(result) => Ok(End::Done(result)),
             Outcome::Failed(why) => Ok(End::Failed(cut(why))),
             _ => Err(InvalidInput::new(format!(
-                "task {} is to go on: roll back, and let the worker say how its run ended",
+                "task {} is to go on: roll back, and let the worker report how its run ended",
                 self.id
             ))),
         }

@@ -30,9 +30,9 @@ macro_rules! file_promises {
         }
 
         #[test]
-        fn a_process_killed_at_any_moment_leaves_it_whole_and_the_others_go_on() {
+        fn a_process_killed_at_any_moment_leaves_the_file_whole() {
             $crate::files::a_killed_process_leaves_it_whole::<$state>(
-                "a_process_killed_at_any_moment_leaves_it_whole_and_the_others_go_on",
+                "a_process_killed_at_any_moment_leaves_the_file_whole",
             );
         }
     };

@@ -220,15 +220,15 @@ impl Rows for TransactionView<'_> {
         let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.key.as_ref() == Some(key);
         let all = Entry::ReadyHolder(key.clone(), LOWEST)..=Entry::ReadyHolder(key.clone(), HIGHEST);
         let lookup = Lookup::some(Target::LastReadyHolder(key.clone()), READ_AHEAD_ROWS);
-        let line = |x: &Task| std::cmp::Reverse(x.line());
+        let line = |x: &Task| std::cmp::Reverse(x.key_order());
         Ok(self.tasks(lookup, 1, Ordered::Down(all), holds, line).into_iter().next())
     }
 
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let waits = |x: &Task| x.state == State::Blocked && !x.unserved && x.key.as_ref() == Some(key);
-        let all = Entry::Line(key.clone(), LOWEST)..=Entry::Line(key.clone(), HIGHEST);
+        let all = Entry::Competitor(key.clone(), LOWEST)..=Entry::Competitor(key.clone(), HIGHEST);
         let lookup = Lookup::some(Target::Line(key.clone()), READ_AHEAD_ROWS);
-        let first = self.tasks(lookup, 1, Ordered::Up(all), waits, Task::line);
+        let first = self.tasks(lookup, 1, Ordered::Up(all), waits, Task::key_order);
         Ok(first.into_iter().next())
     }
 

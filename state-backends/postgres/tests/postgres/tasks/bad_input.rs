@@ -148,12 +148,12 @@ async fn steps_go_on_after_lost_connections_and_a_restart() {
                 assert!(stepped.refused.is_empty());
                 ran.extend(stepped.leased.iter().map(|leased| leased.task.id));
                 complete = done(&stepped.leased);
-                worker.step.holding = stepped.restate.then(Vec::new);
+                worker.step.held = stepped.resync.then(Vec::new);
             }
             Err(error) => {
                 assert!(error.is_retryable(), "{error:?}");
                 // What it holds is what it completes: it says so with the next step.
-                worker.step.holding = Some(Vec::new());
+                worker.step.held = Some(Vec::new());
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }

@@ -116,7 +116,7 @@ async fn nobody_waits_for_a_transaction_that_has_completed() {
         let token = leased.task.token;
         let progress = Progress { done: n.into(), total: 4, text: String::new() };
         own.step.progress = vec![(id(1), token, progress)];
-        own.step.holding = Some(vec![(id(1), token)]);
+        own.step.held = Some(vec![(id(1), token)]);
         let stepped = own.step(vec![], 0).await;
         assert!(stepped.lost.is_empty(), "{stepped:?}");
         let new = other.step(vec![], 2).await.leased;
@@ -277,7 +277,7 @@ async fn the_function_writes_the_row_that_the_rules_write() {
         };
         step(first.clone()).await;
         let mut leased =
-            step(Step { sequence: 2, acknowledged: 1, holding: None, want: 9, ..first }).await.leased;
+            step(Step { sequence: 2, acknowledged: 1, held: None, want: 9, ..first }).await.leased;
         leased.sort_by_key(|leased| leased.task.id);
         assert_eq!(leased.len(), 4);
         let change = ChangeTasks {

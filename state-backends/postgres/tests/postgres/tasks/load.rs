@@ -117,7 +117,7 @@ impl Member {
                 reply => {
                     let Reply::Stepped(stepped) = reply.unwrap() else { panic!("no step") };
                     self.step.acknowledged = self.step.sequence;
-                    self.step.holding = stepped.restate.then(Vec::new);
+                    self.step.held = stepped.resync.then(Vec::new);
                     let mut done = notified.done.lock().unwrap();
                     for id in ended.iter().filter(|id| !stepped.lost.contains(id)) {
                         *done.entry(*id).or_default() += 1;

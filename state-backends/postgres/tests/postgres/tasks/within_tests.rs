@@ -380,7 +380,7 @@ async fn plain_steps_go_beside_one_another_and_skip_what_others_lease() {
     // One that finds fewer lets it in. That concerns others, so it waits for them.
     assert_eq!(kind(worker.try_step(vec![], 9).await), Unreachable);
     other.batch_execute("COMMIT").await.unwrap();
-    worker.step.holding = Some(Vec::new());
+    worker.step.held = Some(Vec::new());
     let stepped = worker.step(done(&leased), 9).await;
     assert_eq!(stepped.leased.iter().map(|leased| leased.task.id).collect::<Vec<_>>(), [1, 2, 7, 20].map(id));
 }

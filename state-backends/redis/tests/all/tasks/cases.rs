@@ -52,7 +52,7 @@ impl Both {
         let reply = self.apply(Command::Step(step.clone())).await;
         let Some(Reply::Stepped(stepped)) = reply else { panic!("{reply:?}") };
         (step.acknowledged, step.sequence) = (step.sequence, step.sequence + 1);
-        (step.holding, step.complete) = (None, Vec::new());
+        (step.held, step.complete) = (None, Vec::new());
         stepped
     }
 
@@ -182,10 +182,10 @@ async fn workers_that_die_with_many_tasks_and_a_store_that_forgot() {
     other.acknowledged = 7_000;
     other.sequence = 7_001;
     let token = |leased: &Leased| Token { attempt: 4_000_000_000, ..leased.task.token };
-    other.holding = Some(leased.iter().take(30).map(|leased| (leased.task.id, token(leased))).collect());
+    other.held = Some(leased.iter().take(30).map(|leased| (leased.task.id, token(leased))).collect());
     let stepped = both.step(&mut other).await;
     assert_eq!(stepped.lost, []);
-    one.holding = Some(leased.iter().map(|leased| (leased.task.id, leased.task.token)).collect());
+    one.held = Some(leased.iter().map(|leased| (leased.task.id, leased.task.token)).collect());
     assert!(both.step(&mut one).await.lost.len() >= 30);
     both.clock.step_back(Duration::from_secs(3_000));
     both.apply(add((2_000..2_010).map(task))).await;

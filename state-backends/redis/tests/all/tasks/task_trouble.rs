@@ -202,7 +202,7 @@ async fn a_restart_with_an_append_only_file_loses_nothing() {
             // The connection was lost before the step or after it: the next one says all that is held.
             Err(error) => assert!(error.is_retryable(), "{error:?}"),
         }
-        hand.step.holding = Some(Vec::new());
+        hand.step.held = Some(Vec::new());
     };
     assert_eq!((stepped.lost, stepped.leased.len()), (vec![], 5));
     let after = all(&store, &mail()).await;
@@ -227,8 +227,8 @@ async fn a_server_that_forgot_everything_gives_no_token_out_twice() {
     let second = other.step(Vec::new(), 1).await.leased.remove(0).task;
     assert!(second.token > first.token, "{} and {}", second.token, first.token);
     let stepped = hand.step(Vec::new(), 1).await;
-    assert!(stepped.restate && stepped.leased.is_empty());
-    hand.step.holding = Some(vec![(first.id, first.token)]);
+    assert!(stepped.resync && stepped.leased.is_empty());
+    hand.step.held = Some(vec![(first.id, first.token)]);
     assert_eq!(hand.step(Vec::new(), 1).await.lost, [first.id]);
 }
 
@@ -247,7 +247,7 @@ async fn a_forgotten_script_and_a_cut_connection_are_no_trouble() {
         let mut stepped = hand.try_step(Vec::new(), 1).await;
         // The connection was lost before or after the step: the next one says all that is held.
         while stepped.is_err() {
-            hand.step.holding = Some(Vec::new());
+            hand.step.held = Some(Vec::new());
             stepped = hand.try_step(Vec::new(), 1).await;
         }
         let leased = stepped.unwrap().leased;
@@ -289,7 +289,7 @@ async fn a_failover_keeps_what_was_replicated_and_gives_no_token_out_twice() {
     let store = connect(&sentinel).await;
     store.apply(&mail(), add((0..30).map(task))).await.unwrap();
     let mut hand = Hand::new(&store, 1);
-    hand.step.holding = Some(Vec::new());
+    hand.step.held = Some(Vec::new());
     let kept = hand.step(Vec::new(), 10).await.leased;
     wait_until("the replica has the lease", || {
         let offset = |server: &RedisServer| {
@@ -306,7 +306,7 @@ async fn a_failover_keeps_what_was_replicated_and_gives_no_token_out_twice() {
     master.kill();
     let mut other = Hand::new(&store, 2);
     let leased = loop {
-        other.step.holding = Some(Vec::new());
+        other.step.held = Some(Vec::new());
         match other.try_step(Vec::new(), 100).await {
             Ok(stepped) => break stepped.leased,
             Err(error) => assert!(error.is_retryable(), "{error:?}"),
@@ -318,7 +318,7 @@ async fn a_failover_keeps_what_was_replicated_and_gives_no_token_out_twice() {
     let tokens: std::collections::HashSet<_> =
         kept.iter().chain(&lost).chain(&leased).map(|one| (one.task.id, one.task.token)).collect();
     assert_eq!(tokens.len(), 35, "a token was given out twice");
-    hand.step.holding = Some(Vec::new());
+    hand.step.held = Some(Vec::new());
     let both = [&kept[..], &lost].concat();
     let stepped = hand.step(done(&both), 0).await;
     assert_eq!(stepped.lost, lost.iter().map(|one| one.task.id).collect::<Vec<_>>());

@@ -174,10 +174,10 @@ impl Rows for Tables<'_> {
         );
         let ordered = self.one(sql, (queue, key.as_str(), true))?;
         let other = self.one(sql, (queue, key.as_str(), false))?;
-        Ok(ordered.into_iter().chain(other).max_by_key(Task::line))
+        Ok(ordered.into_iter().chain(other).max_by_key(Task::key_order))
     }
 
-    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
             "INDEXED BY interval_queue_task_line WHERE queue = ?1 AND state = 'blocked' AND key = ?2 AND unserved = 0 \

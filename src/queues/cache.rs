@@ -39,16 +39,16 @@ struct Kept {
     /// Last requested or found in use.
     used: Instant,
     /// The key in `by_use`.
-    place: u64,
+    use_number: u64,
 }
 
 impl QueueCache {
     /// The queue of a key; counts as a use. `None` also if it was closed and has finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
-        let key = self.by_use.remove(&kept.place)?;
+        let key = self.by_use.remove(&kept.use_number)?;
         self.uses += 1;
-        (kept.used, kept.place) = (now, self.uses);
+        (kept.used, kept.use_number) = (now, self.uses);
         self.by_use.insert(self.uses, key);
         Some(kept.queue.clone())
     }
@@ -62,11 +62,11 @@ impl QueueCache {
     ) -> Option<IntervalQueue> {
         let before = self.kept.remove(&key);
         if let Some(before) = &before {
-            self.by_use.remove(&before.place);
+            self.by_use.remove(&before.use_number);
         }
         self.uses += 1;
         self.by_use.insert(self.uses, key.clone());
-        self.kept.insert(key, Kept { queue, used: now, place: self.uses });
+        self.kept.insert(key, Kept { queue, used: now, use_number: self.uses });
         before.map(|before| before.queue)
     }
 
@@ -85,7 +85,7 @@ impl QueueCache {
                 dropped.extend(self.kept.remove(&key).map(|kept| kept.queue));
             } else {
                 self.uses += 1;
-                (kept.used, kept.place) = (now, self.uses);
+                (kept.used, kept.use_number) = (now, self.uses);
                 self.by_use.insert(self.uses, key);
             }
         }

@@ -10,17 +10,17 @@ use std::{
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 /// Maximum pause, as a part of the wait so far. Shorter pauses take processor
 /// time from the holder: many waiting commands are then served ten times slower.
-const PART_OF_WAIT: u32 = 8;
+const MAX_PAUSE_PART: u32 = 8;
 
 /// The wait of one command and its limit.
 #[derive(Debug)]
-pub struct Patience {
+pub struct LockTimeout {
     begun: Instant,
     limit: Duration,
     longest_pause: (Duration, Duration),
 }
 
-impl Patience {
+impl LockTimeout {
     /// Starts the wait now. `longest_pause`: lower and upper bound of the maximum pause.
     #[allow(
         clippy::disallowed_methods,
@@ -50,7 +50,7 @@ impl Patience {
                 return result;
             }
             thread::sleep(jittered(pause));
-            let part = self.begun.elapsed() / PART_OF_WAIT;
+            let part = self.begun.elapsed() / MAX_PAUSE_PART;
             pause = (pause * 2).min(part.clamp(least, most));
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     TaskQueue,
     error::{Error, ErrorKind},
     host,
-    looking::WAIT_DELAYS,
+    queries::WAIT_DELAYS,
 };
 
 /// Progress of a flow. `Display` is a line such as `57 of 103 tasks done, 1 failed, 2 cancelled`.
@@ -61,7 +61,7 @@ impl FlowProgress {
         };
         let kind = if wrong.state == State::Failed { ErrorKind::Failed } else { ErrorKind::Cancelled };
         let what = if wrong.state == State::Failed { "failed" } else { "was cancelled" };
-        let why = wrong.error.as_deref().unwrap_or("it does not say why");
+        let why = wrong.error.as_deref().unwrap_or("no reason was given");
         let left = match self.left() {
             0 => String::new(),
             left => format!(", {left} wait until that is retried"),
@@ -90,18 +90,18 @@ impl fmt::Display for FlowProgress {
 
 /// The last read of a flow that is read repeatedly.
 #[derive(Default)]
-struct Seen {
-    standing: FlowProgress,
+struct FlowView {
+    progress: FlowProgress,
     /// Tasks that had not ended.
     left: Vec<TaskId>,
     /// Whether all of `left` wait for upstreams.
     waits: bool,
 }
 
-impl Seen {
-    fn see(&mut self, task: &Task) {
+impl FlowView {
+    fn add(&mut self, task: &Task) {
         if task.state.is_ended() {
-            return self.standing.count(task);
+            return self.progress.count(task);
         }
         self.left.push(task.id);
         self.waits &= task.state == State::Waiting;
@@ -116,7 +116,7 @@ impl TaskQueue {
     /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if no task of the flow is
     /// stored.
     pub async fn flow(&self, flow: &FlowId) -> Result<FlowProgress, Error> {
-        Ok(self.see(flow).await?.standing)
+        Ok(self.read_flow(flow).await?.progress)
     }
 
     /// Waits until a flow has ended, including tasks added meanwhile, and calls `progress` after
@@ -142,19 +142,19 @@ impl TaskQueue {
         flow: &FlowId,
         mut progress: impl FnMut(&FlowProgress),
     ) -> Result<FlowProgress, Error> {
-        let mut look = WAIT_DELAYS.0;
-        let mut seen = Seen::default();
+        let mut delay = WAIT_DELAYS.0;
+        let mut seen = FlowView::default();
         let mut last = None;
         loop {
             let mut completed = std::pin::pin!(self.shared.completed.notified());
             completed.as_mut().enable();
-            self.see_again(flow, &mut seen).await?;
-            if last.as_ref() != Some(&seen.standing) {
-                progress(&seen.standing);
-                last = Some(seen.standing.clone());
+            self.reread_flow(flow, &mut seen).await?;
+            if last.as_ref() != Some(&seen.progress) {
+                progress(&seen.progress);
+                last = Some(seen.progress.clone());
             }
             if seen.left.is_empty() || seen.waits && self.is_stuck(&seen.left).await? {
-                return seen.standing.outcome(flow);
+                return seen.progress.outcome(flow);
             }
             // Frequent completions must not cause a read each: the more pages to read, the longer
             // the pause.
@@ -162,21 +162,21 @@ impl TaskQueue {
             let pause = WAIT_DELAYS.0.saturating_mul(pages).min(WAIT_DELAYS.1);
             tokio::select! {
                 () = completed => host::sleep(&*self.shared.host, pause).await,
-                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(WAIT_DELAYS.1),
+                () = host::sleep(&*self.shared.host, delay) => delay = (delay * 2).min(WAIT_DELAYS.1),
             }
         }
     }
 
     /// Reads all stored tasks of the flow.
-    async fn see(&self, flow: &FlowId) -> Result<Seen, Error> {
-        let mut seen = Seen { waits: true, ..Seen::default() };
+    async fn read_flow(&self, flow: &FlowId) -> Result<FlowView, Error> {
+        let mut seen = FlowView { waits: true, ..FlowView::default() };
         let (selector, mut after) = (flow.selector(), None);
         loop {
             let page = self.page(&selector, after, MAX_PAGE, false).await?;
-            seen.standing.tasks += page.tasks.len() as u64;
-            page.tasks.iter().for_each(|stored| seen.see(&stored.task));
+            seen.progress.tasks += page.tasks.len() as u64;
+            page.tasks.iter().for_each(|stored| seen.add(&stored.task));
             after = page.next;
-            if after.is_none() && seen.standing.tasks > 0 {
+            if after.is_none() && seen.progress.tasks > 0 {
                 return Ok(seen);
             }
             if after.is_none() {
@@ -190,17 +190,17 @@ impl TaskQueue {
     }
 
     /// Reads the tasks in `seen.left`; the whole flow if all of them have ended or one is gone.
-    async fn see_again(&self, flow: &FlowId, seen: &mut Seen) -> Result<(), Error> {
+    async fn reread_flow(&self, flow: &FlowId, seen: &mut FlowView) -> Result<(), Error> {
         seen.waits = true;
         let mut is_whole = true;
         for ids in std::mem::take(&mut seen.left).chunks(MAX_PAGE as usize) {
             let Page { tasks, .. } =
                 self.page(&Selector::ids(ids.iter().copied()), None, MAX_PAGE, false).await?;
             is_whole &= tasks.len() == ids.len();
-            tasks.iter().for_each(|stored| seen.see(&stored.task));
+            tasks.iter().for_each(|stored| seen.add(&stored.task));
         }
         if seen.left.is_empty() || !is_whole {
-            *seen = self.see(flow).await?;
+            *seen = self.read_flow(flow).await?;
         }
         Ok(())
     }

@@ -25,19 +25,19 @@ impl<J, C, A> Line<J, C, A> {
     pub fn absorb(&mut self, step: &Step, stepped: Stepped, sent: Instant, received: Instant) -> Absorbed<C> {
         let at = stepped.memory.at;
         let mut acknowledged = Vec::new();
-        self.contact.answered = step.sequence;
-        self.contact.heard = received;
+        self.connection.answered = step.sequence;
+        self.connection.last_reply = received;
         self.clock.observe(at, sent, received);
-        self.contact.present = stepped.present;
-        self.contact.learn(stepped.memory);
+        self.connection.present = stepped.present;
+        self.connection.learn(stepped.memory);
         self.count_others(&stepped.memory);
         let settling = self.rejoin(received);
-        self.contact.report &= step.running as usize != self.running.len() + self.hand.grants.len();
-        if self.hand.given_up == step.given_up {
-            self.hand.given_up = None;
+        self.connection.report &= step.running as usize != self.running.len() + self.held.grants.len();
+        if self.held.given_up == step.given_up {
+            self.held.given_up = None;
         }
         if let (Some(taken), Some(taking)) = (stepped.taken, self.backlog.taking.take()) {
-            self.hand.tickets.extend(taken.tickets());
+            self.held.tickets.extend(taken.tickets());
             for (ticket, arriving) in
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
@@ -47,30 +47,30 @@ impl<J, C, A> Line<J, C, A> {
         }
         for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
             let slot = self.clock.latest_for(grant.slot, received);
-            let granted = Granted { ticket: grant.ticket, slot, told: grant.slot, heard: received, weight };
-            if !self.hand.receive(granted) {
-                self.contact.count_again();
+            let granted = Granted { ticket: grant.ticket, slot, store_slot: grant.slot, received, weight };
+            if !self.held.receive(granted) {
+                self.connection.count_again();
             }
         }
         // New bounds of the clock apply to grants in hand: they keep their order, and none waits
         // longer than necessary. Grants from before a step of the clock stay.
-        for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.heard)) {
-            held.slot = held.slot.min(self.clock.latest_for(held.told, received));
+        for held in self.held.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.received)) {
+            held.slot = held.slot.min(self.clock.latest_for(held.store_slot, received));
         }
-        self.hand.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
+        self.held.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
         let wait = stepped.wait;
         if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed) {
-            self.hand.requeue(self.contact.memory.current);
+            self.held.requeue(self.connection.memory.current);
         }
-        self.contact.ask_at = match wait {
-            Some(wait) if !self.contact.ask_again => {
+        self.connection.ask_at = match wait {
+            Some(wait) if !self.connection.ask_again => {
                 wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received))
             }
             _ => Some(received),
         };
         self.trim();
         let outage =
-            self.contact.failing.take().map(|failing| received.saturating_duration_since(failing.since));
+            self.connection.failing.take().map(|failing| received.saturating_duration_since(failing.since));
         Absorbed { taken: acknowledged, outage, settling }
     }
 
@@ -79,13 +79,13 @@ impl<J, C, A> Line<J, C, A> {
     #[must_use]
     pub fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving<J, C>> {
         self.lose(error, now, seed);
-        self.contact.fail(error, now, seed);
+        self.connection.fail(error, now, seed);
         let refused = self.backlog.taking.take_if(|_| !error.is_retryable());
         let Some(taking) = refused else { return VecDeque::new() };
         for refused in &taking.batch {
             self.backlog.forget(refused.id, &refused.job);
         }
-        self.hand.retake += taking.retaken;
+        self.held.retake += taking.retaken;
         taking.batch
     }
 }

@@ -32,7 +32,7 @@ pub struct Failing {
 
 /// A shard's connection to the store.
 #[derive(Clone, Debug, Hash)]
-pub struct Contact {
+pub struct Connection {
     /// Memory of the record.
     pub memory: Memory,
     /// Whether this shard restores a missing record, instead of taking it for deleted.
@@ -55,16 +55,16 @@ pub struct Contact {
     /// When the last step was made.
     pub last_step: Instant,
     /// Time of the last reply to a step or change.
-    pub heard: Instant,
+    pub last_reply: Instant,
     /// The lowest ticket in the last step.
-    pub told: Option<Ticket>,
+    pub lowest_reported: Option<Ticket>,
     /// The last read of the record, and when it was sent.
-    pub looked: Option<(Instant, Memory)>,
+    pub last_read: Option<(Instant, Memory)>,
     /// Set while the store does not reply.
     pub failing: Option<Failing>,
 }
 
-impl Contact {
+impl Connection {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             memory: Memory::default(),
@@ -77,9 +77,9 @@ impl Contact {
             ask_again: false,
             ask_at: None,
             last_step: now,
-            heard: now,
-            told: None,
-            looked: None,
+            last_reply: now,
+            lowest_reported: None,
+            last_read: None,
             failing: None,
         }
     }
@@ -95,7 +95,7 @@ impl Contact {
     }
 
     /// Requests the next slot at once, also while the store fails.
-    pub fn nudge(&mut self, now: Instant) {
+    pub fn request_now(&mut self, now: Instant) {
         self.ask(now);
         self.retry_now(now);
     }
@@ -108,7 +108,7 @@ impl Contact {
 
     /// The memory to send. Without `brings_back` its revision 0 means no rates: tickets are lifted,
     /// but no missing record is restored.
-    pub fn told(&self) -> Memory {
+    pub fn reported_memory(&self) -> Memory {
         if self.brings_back { self.memory } else { Memory { revision: 0, ..self.memory } }
     }
 

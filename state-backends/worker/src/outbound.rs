@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_task_contract::{Completion, MAX_REPLY, MIN_LEASE, Outcome, Room, Step};
+use interval_queue_task_contract::{Completion, FreeCapacity, MAX_REPLY, MIN_LEASE, Outcome, Step};
 
 use crate::{
-    contact::{POLL_INTERVAL, UnderWay},
+    connection::{POLL_INTERVAL, UnderWay},
     held::RunId,
     worker::Worker,
 };
@@ -60,54 +60,57 @@ impl Worker {
         if self.is_over(now) {
             return Next::Done;
         }
-        self.give_back_what_waits(now);
+        self.give_back_keyed(now);
         let due = self.step_due(now);
         if due.is_some_and(|due| due <= now) {
             return Next::Send(Box::new(self.step(now)));
         }
-        let ends = self.contact.lease_ends.filter(|_| !self.held.is_free());
-        let hurry = self.stopping.as_ref().filter(|stopping| !stopping.notified).map(|stopping| stopping.by);
+        let ends = self.connection.lease_ends.filter(|_| !self.held.is_free());
+        let hurry =
+            self.stopping.as_ref().filter(|stopping| !stopping.runs_asked).map(|stopping| stopping.by);
         Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
     }
 
     /// When the next step is due. `None`: when something happens.
     fn step_due(&self, now: Instant) -> Option<Instant> {
-        if self.contact.under_way.is_some() {
+        if self.connection.under_way.is_some() {
             return None;
         }
         let due = self.due(self.want(now), now)?;
-        Some(self.contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
+        Some(self.connection.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
     }
 
     /// When a step is due for `want` tasks, if none is under way and the store does not fail.
     fn due(&self, want: u32, now: Instant) -> Option<Instant> {
-        let contact = &self.contact;
-        let Some(sent) = contact.sent else { return Some(now) };
-        let asked = contact.exchange.0 > contact.exchange.1 || want > 0 && (contact.more || !contact.dry);
-        let parting = self.stopping.as_ref().is_some_and(|stopping| !stopping.parted) && self.held.is_empty();
-        if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
+        let connection = &self.connection;
+        let Some(sent) = connection.sent else { return Some(now) };
+        let asked =
+            connection.exchange.0 > connection.exchange.1 || want > 0 && (connection.more || !connection.dry);
+        let parting =
+            self.stopping.as_ref().is_some_and(|stopping| !stopping.is_reported) && self.held.is_empty();
+        if connection.again || connection.unsure || !self.held.ended.is_empty() || asked || parting {
             return Some(now);
         }
-        let gap = match (want, contact.in_vain) {
+        let gap = match (want, connection.in_vain) {
             (0, _) => MIN_NOTIFY_GAP,
             (_, 0) => Duration::ZERO,
             (_, times) => NOTIFY_BACKOFF.0.saturating_mul(1 << (times - 1).min(10)).min(NOTIFY_BACKOFF.1),
         };
-        let notified = contact.notified.then(|| sent + gap);
-        let next_at = contact.next_at.filter(|_| want > 0);
+        let notified = connection.notified.then(|| sent + gap);
+        let next_at = connection.next_at.filter(|_| want > 0);
         [Some(sent + self.rest(want)), notified, next_at].into_iter().flatten().min()
     }
 
     /// When the worker would request tasks if it had a permit, since it shares permits.
     pub fn asks(&self, now: Instant) -> Asks {
-        let contact = &self.contact;
-        let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
-            || self.room().is_some_and(|room| room.weight == 0);
-        if self.stopping.is_some() || contact.failing.is_some() || has_enough {
+        let connection = &self.connection;
+        let has_enough = self.pace.ahead.is_some_and(|ahead| self.held.leased.len() >= ahead.max(1) as usize)
+            || self.free_capacity().is_some_and(|free| free.weight == 0);
+        if self.stopping.is_some() || connection.failing.is_some() || has_enough {
             return Asks::Not;
         }
-        let is_under_way = contact.under_way.is_some();
-        if contact.acknowledged == 0 || is_under_way && (!contact.dry || contact.notified) {
+        let is_under_way = connection.under_way.is_some();
+        if connection.acknowledged == 0 || is_under_way && (!connection.dry || connection.notified) {
             return Asks::Soon;
         }
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
@@ -117,25 +120,25 @@ impl Worker {
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
-            (false, true) => self.contact.poll.min(lease / STEPS_PER_LEASE),
+            (false, true) => self.connection.poll.min(lease / STEPS_PER_LEASE),
             (false, false) => lease / STEPS_PER_LEASE,
             // The lease clock counts at most a quarter of a lease for a silence of all workers.
-            (true, true) => self.contact.poll.min(lease / 4),
+            (true, true) => self.connection.poll.min(lease / 4),
             (true, false) => POLL_INTERVAL.1.min(lease / 2),
         }
     }
 
     /// Tasks that fit once ended runs are completed.
     pub(crate) fn want(&self, now: Instant) -> u32 {
-        if self.stopping.is_some() || self.contact.acknowledged == 0 {
+        if self.stopping.is_some() || self.connection.acknowledged == 0 {
             return 0;
         }
-        let hand = u32::try_from(self.held.hand.len()).unwrap_or(u32::MAX);
+        let hand = u32::try_from(self.held.leased.len()).unwrap_or(u32::MAX);
         let room = match self.pace.ahead {
             Some(ahead) => ahead.max(1).min(self.free()),
             None => self.free() + self.prefetch(now),
         };
-        let most = self.room().map_or(u32::MAX, |room| room.weight);
+        let most = self.free_capacity().map_or(u32::MAX, |free| free.weight);
         room.saturating_sub(hand).min(most)
     }
 
@@ -145,20 +148,20 @@ impl Worker {
     }
 
     /// A prefetched task with a key blocks others of its key, here and elsewhere.
-    fn give_back_what_waits(&mut self, now: Instant) {
+    fn give_back_keyed(&mut self, now: Instant) {
         if self.held.keyed == 0 || self.pace.ahead.is_some() || self.free() > 0 {
             return;
         }
-        let keyed = self.held.hand.iter().filter(|(_, leased)| leased.task.key.is_some());
+        let keyed = self.held.leased.iter().filter(|(_, leased)| leased.task.key.is_some());
         let keyed: Vec<_> = keyed.map(|(order, _)| *order).collect();
         self.no_prefetch = Some(now + self.identity.lease());
         keyed.into_iter().for_each(|order| self.held.give_back(order));
     }
 
     fn step(&mut self, now: Instant) -> Step {
-        let asked = self.contact.exchange;
+        let asked = self.connection.exchange;
         for _ in asked.1..asked.0 {
-            if let Some(last) = self.held.hand.keys().next_back().copied() {
+            if let Some(last) = self.held.leased.keys().next_back().copied() {
                 self.held.give_back(last);
             }
         }
@@ -166,29 +169,31 @@ impl Worker {
         let completed: BTreeSet<_> =
             complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();
         let all = completed.len() == self.held.ended.len();
-        let last = self.stopping.is_some() && self.held.hand.is_empty() && self.held.busy() == 0 && all;
+        let last = self.stopping.is_some() && self.held.leased.is_empty() && self.held.busy() == 0 && all;
         // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
-        let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
-        let stated = self.contact.stated.map(|stated| stated + self.identity.lease());
-        let unsure = std::mem::take(&mut self.contact.unsure) || stated.is_none_or(|again| again <= now);
-        let holding = unsure.then(|| self.held.tokens(&completed));
+        let free_capacity = self
+            .free_capacity()
+            .map(|free| if left == 0 { free } else { FreeCapacity { weight: 0, empty: false } });
+        let listed = self.connection.listed.map(|listed| listed + self.identity.lease());
+        let unsure = std::mem::take(&mut self.connection.unsure) || listed.is_none_or(|again| again <= now);
+        let held = unsure.then(|| self.held.tokens(&completed));
         if unsure {
-            self.contact.stated = Some(now);
+            self.connection.listed = Some(now);
         }
         let mut progress = Vec::new();
         for (id, running) in &mut self.held.running {
-            if std::mem::take(&mut running.news) {
+            if std::mem::take(&mut running.is_unreported) {
                 progress.extend(running.progress.clone().map(|progress| (*id, running.token, progress)));
             }
         }
-        let contact = &mut self.contact;
-        contact.sequence += 1;
-        let notified = std::mem::take(&mut contact.notified);
-        (contact.sent, contact.again, contact.more) = (Some(now), false, false);
-        let (sequence, exchange) = (contact.sequence, contact.exchange.0);
-        contact.under_way = Some(UnderWay {
+        let connection = &mut self.connection;
+        connection.sequence += 1;
+        let notified = std::mem::take(&mut connection.notified);
+        (connection.sent, connection.again, connection.more) = (Some(now), false, false);
+        let (sequence, exchange) = (connection.sequence, connection.exchange.0);
+        connection.under_way = Some(UnderWay {
             sequence,
             sent: now,
             want,
@@ -201,16 +206,16 @@ impl Worker {
         Step {
             worker: self.identity.worker,
             label: self.identity.label.clone(),
-            sequence: contact.sequence,
-            acknowledged: contact.acknowledged,
+            sequence: connection.sequence,
+            acknowledged: connection.acknowledged,
             lease: if last { MIN_LEASE } else { self.identity.lease },
             kinds: self.identity.kinds.clone(),
             complete,
-            holding,
+            held,
             progress,
             want,
             at_least: None,
-            room,
+            free_capacity,
         }
     }
 
@@ -218,11 +223,11 @@ impl Worker {
     /// tasks in hand are given back.
     pub fn restrict(&mut self, step: &mut Step, at_least: Option<i32>) {
         step.at_least = at_least;
-        if let Some(under_way) = &mut self.contact.under_way {
+        if let Some(under_way) = &mut self.connection.under_way {
             under_way.restricted = at_least.is_some();
         }
         let least = at_least.unwrap_or(i32::MIN);
-        let lower = self.held.hand.iter().filter(|(_, leased)| leased.task.priority < least);
+        let lower = self.held.leased.iter().filter(|(_, leased)| leased.task.priority < least);
         let lower: Vec<_> = lower.map(|(order, _)| *order).collect();
         lower.into_iter().for_each(|order| self.held.give_back(order));
     }

@@ -34,8 +34,8 @@ impl TaskQueue {
     /// # let queue = TaskQueue::builder("billing").connect("memory:").await?;
     /// let mut follower = queue.follow().await?;
     /// queue.add(Task::new("invoice", &"Ada")).await?;
-    /// let told = follower.next().await?;
-    /// assert_eq!(told.events[0].to, Some(State::Ready));
+    /// let followed = follower.next().await?;
+    /// assert_eq!(followed.events[0].to, Some(State::Ready));
     /// # Ok(())
     /// # }
     /// ```
@@ -51,7 +51,7 @@ impl TaskQueue {
 
     async fn read_events(&self, after: Option<Mark>) -> Result<Followed, Error> {
         let follow = Command::Follow(Follow { after, most: MAX_PAGE });
-        match self.shared.command_with_retries("the look at events", follow).await? {
+        match self.shared.command_with_retries("the read of events", follow).await? {
             Reply::Followed(followed) => Ok(followed),
             other => Err(unexpected(&other)),
         }

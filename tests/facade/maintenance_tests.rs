@@ -92,7 +92,7 @@ async fn only_what_was_idle_for_so_long_is_pruned() {
 }
 
 #[tokio::test]
-async fn one_queue_that_cannot_be_read_keeps_no_other_from_being_pruned() {
+async fn an_unreadable_queue_keeps_no_other_from_being_pruned() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("queues.json");
     let store = connect(&format!("file:{}", path.display())).await.unwrap();

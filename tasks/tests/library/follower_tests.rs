@@ -27,7 +27,7 @@ async fn runs(queue: &TaskQueue) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_of_a_task_is_told_from_then_on() {
+async fn a_follower_gets_the_events_of_a_task_from_then_on() {
     let queue = queue().await;
     queue.add(Task::new("work", &9)).await.unwrap();
     runs(&queue).await;
@@ -36,15 +36,15 @@ async fn what_becomes_of_a_task_is_told_from_then_on() {
     assert!(none.is_err(), "nothing happens: {none:?}");
     queue.add(Task::new("work", &1)).await.unwrap();
     runs(&queue).await;
-    let notified = follower.next().await.unwrap();
-    assert_eq!((steps(&notified.events), notified.missed), (DONE.to_vec(), false));
+    let followed = follower.next().await.unwrap();
+    assert_eq!((steps(&followed.events), followed.missed), (DONE.to_vec(), false));
     let id = queue.add(Task::new("work", &0)).await.unwrap().id();
     runs(&queue).await;
     queue.change(&Selector::ids([id]), Verb::Purge, false).await.unwrap();
-    let notified = follower.next().await.unwrap().events;
-    assert_eq!(notified[2].error.as_deref(), Some("it was nothing"));
+    let followed = follower.next().await.unwrap().events;
+    assert_eq!(followed[2].error.as_deref(), Some("it was nothing"));
     assert_eq!(
-        steps(&notified[2..]),
+        steps(&followed[2..]),
         [(Some(State::Leased), Some(State::Failed)), (Some(State::Failed), None)]
     );
 }
@@ -64,17 +64,17 @@ async fn nothing_is_lacking_after_a_lost_answer_or_a_short_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_that_sleeps_for_long_is_told() {
+async fn a_follower_that_missed_events_is_notified() {
     let queue = queue().await;
     let mut follower = queue.follow().await.unwrap();
     tokio::time::sleep(secs(91)).await;
     queue.add(Task::new("work", &1)).await.unwrap();
-    let notified = follower.next().await.unwrap();
-    assert!(notified.missed && notified.events.is_empty(), "{notified:?}");
+    let followed = follower.next().await.unwrap();
+    assert!(followed.missed && followed.events.is_empty(), "{followed:?}");
     runs(&queue).await;
     assert_eq!(steps(&follower.next().await.unwrap().events), DONE[1..]);
     let faulty = Faulty::new();
-    let queue = faulty.open(TaskQueue::builder("jobs").patience(ms(100))).await;
+    let queue = faulty.open(TaskQueue::builder("jobs").timeout(ms(100))).await;
     faulty.set_down(true);
     assert_eq!(queue.follow().await.unwrap_err().kind(), ErrorKind::Store);
 }

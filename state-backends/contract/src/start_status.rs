@@ -13,7 +13,7 @@ use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Standing {
+pub enum StartStatus {
     /// The queue is paused.
     Paused,
     /// A hold is in force.
@@ -48,15 +48,15 @@ pub enum Standing {
     },
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for StartStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |micros: &Micros| micros.to_duration().as_secs_f64();
         match self {
-            Standing::Paused => f.write_str("paused"),
-            Standing::Held { ends_in } => write!(f, "held for another {:.1} s", seconds(ends_in)),
-            Standing::Empty => f.write_str("empty: no job waits"),
-            Standing::AtMaxRunning { running, limit } => write!(f, "{running} jobs run and {limit} may"),
-            Standing::Next { ticket, shard, label, lease_ends_in, slot_in } => write!(
+            StartStatus::Paused => f.write_str("paused"),
+            StartStatus::Held { ends_in } => write!(f, "held for another {:.1} s", seconds(ends_in)),
+            StartStatus::Empty => f.write_str("empty: no job waits"),
+            StartStatus::AtMaxRunning { running, limit } => write!(f, "{running} jobs run and {limit} may"),
+            StartStatus::Next { ticket, shard, label, lease_ends_in, slot_in } => write!(
                 f,
                 "waiting for ticket {ticket} of shard {shard} ({label}), whose lease ends in {:.1} s; \
                  next slot in {:.3} s",
@@ -69,24 +69,24 @@ impl fmt::Display for Standing {
 
 impl Snapshot {
     /// The status of the queue.
-    pub fn standing(&self) -> Standing {
+    pub fn start_status(&self) -> StartStatus {
         let record = &self.record;
         if record.paused {
-            return Standing::Paused;
+            return StartStatus::Paused;
         }
         if record.held_until > self.at {
-            return Standing::Held { ends_in: record.held_until - self.at };
+            return StartStatus::Held { ends_in: record.held_until - self.at };
         }
         let alive = record.shards.iter().filter(|(_, presence)| presence.expires_at > self.at);
         let heads = alive.filter_map(|(id, presence)| presence.head.map(|head| (head, id, presence)));
         let Some((ticket, shard, presence)) = heads.min_by_key(|(head, ..)| *head) else {
-            return Standing::Empty;
+            return StartStatus::Empty;
         };
         let running = self.running();
         if let Some(limit) = record.max_running.filter(|limit| running >= u64::from(*limit)) {
-            return Standing::AtMaxRunning { running, limit };
+            return StartStatus::AtMaxRunning { running, limit };
         }
-        Standing::Next {
+        StartStatus::Next {
             ticket,
             shard: shard.clone(),
             label: presence.label.clone(),

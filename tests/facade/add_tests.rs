@@ -27,7 +27,7 @@ async fn a_loop_of_adds_takes_no_time_at_any_pace_and_few_commands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_producer_that_yields_between_two_adds_causes_no_command_each() {
+async fn a_producer_that_yields_between_adds_shares_commands() {
     let (_, wire) = wired();
     let queue = open(wire.clone(), ms(50)).await;
     let before = wire.counts().steps;
@@ -52,7 +52,7 @@ async fn a_ticket_can_be_asked_for_often_and_by_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_tells_where_it_stands_before_it_has_its_ticket() {
+async fn a_job_has_a_position_before_it_has_its_ticket() {
     let (_, state) = memory();
     let queue = shard(&state, ms(100)).await;
     let starts = Starts::new();
@@ -66,7 +66,7 @@ async fn a_job_tells_where_it_stands_before_it_has_its_ticket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_latest_start_is_judged_by_what_is_known_and_else_after_a_look() {
+async fn a_latest_start_is_judged_by_memory_or_a_read() {
     let kind = |result: Result<Ticket, Error>| result.unwrap_err().kind();
     let (state, wire) = wired();
     let queue = shard(&wire, ms(1000)).await;
@@ -92,7 +92,7 @@ async fn a_latest_start_is_judged_by_what_is_known_and_else_after_a_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_refused_after_its_add_is_told_to_the_hook() {
+async fn a_job_rejected_after_its_add_is_reported_to_the_hook() {
     let (_, state) = memory();
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     let builder = IntervalQueue::builder("test").interval(ms(1000));

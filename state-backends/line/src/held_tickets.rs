@@ -13,11 +13,11 @@ use crate::{
 };
 
 /// Approximate precision of timers.
-const GRAIN: Duration = Duration::from_micros(100);
+const TIMER_PRECISION: Duration = Duration::from_micros(100);
 
 /// Held tickets and grants.
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Hand {
+pub struct HeldTickets {
     /// Tickets without a slot.
     pub tickets: BTreeSet<Ticket>,
     /// Tickets with a slot, in the order of slots.
@@ -40,7 +40,7 @@ pub struct Hand {
     pub lost: Vec<LostSlot>,
 }
 
-impl Hand {
+impl HeldTickets {
     pub(crate) fn len(&self) -> usize {
         self.grants.len() + self.tickets.len()
     }
@@ -106,7 +106,7 @@ impl Hand {
         let spacing = spacing.to_duration();
         let is_late = now.saturating_duration_since(grant.slot) > spacing.max(MIN_TOLERANCE) / 2;
         match self.started_at {
-            Some(started_at) if is_late && spacing > GRAIN => grant.slot.max(started_at + spacing),
+            Some(started_at) if is_late && spacing > TIMER_PRECISION => grant.slot.max(started_at + spacing),
             _ => grant.slot,
         }
     }
@@ -115,7 +115,7 @@ impl Hand {
     /// check.
     pub(crate) fn next_grant(&self, spacing: Micros, now: Instant) -> Option<Instant> {
         let usable_at = self.usable_at(self.grants.front()?, spacing, now);
-        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
+        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + TIMER_PRECISION)))
     }
 
     /// The next grant, if usable.

@@ -6,7 +6,7 @@ use crate::{Counted, Kind, KindRow, Schedule, Settings, State, Stored, Task, Tas
 
 /// All that a store shows of a queue. Unchanged tasks may be shared with the previous dump.
 #[derive(Clone, Debug, Default)]
-pub struct Picture {
+pub struct Dump {
     /// The tasks, with the first hundred edges of each.
     pub tasks: BTreeMap<TaskId, Arc<Stored>>,
     /// The settings in force.
@@ -21,7 +21,7 @@ pub struct Picture {
     pub schedules: Vec<Schedule>,
 }
 
-impl Picture {
+impl Dump {
     /// The rows of all tasks.
     pub fn rows(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values().map(|stored| &stored.task)

@@ -9,14 +9,14 @@ use interval_queue_contract::StateError;
 use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
-    contact::{POLL_INTERVAL, UNDER_LOAD, UnderWay},
+    connection::{LOAD_POLL_INTERVAL, POLL_INTERVAL, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
 
 /// Effects of a reply besides tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Absorbed {
     /// Number of tasks leased.
     pub leased: usize,
     /// Runs whose tokens were not in force: nothing of them was stored.
@@ -31,70 +31,70 @@ pub struct Heard {
 
 impl Worker {
     /// Takes in the reply to step `sequence`. `None`: it is not under way.
-    pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Heard> {
-        let under_way = self.contact.under_way.take_if(|step| step.sequence == sequence)?;
+    pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Absorbed> {
+        let under_way = self.connection.under_way.take_if(|step| step.sequence == sequence)?;
         let outage =
-            self.contact.failing.take().map(|failing| received.saturating_duration_since(failing.since));
-        let mut heard = Heard { outage, ..Heard::default() };
-        self.contact.acknowledged = sequence;
-        heard.refused = stepped.refused;
-        heard.refused.append(&mut self.held.unstored);
+            self.connection.failing.take().map(|failing| received.saturating_duration_since(failing.since));
+        let mut absorbed = Absorbed { outage, ..Absorbed::default() };
+        self.connection.acknowledged = sequence;
+        absorbed.refused = stepped.refused;
+        absorbed.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
-        if stepped.restate {
+        if stepped.resync {
             // A completion that was not applied may be of a time that the store has forgotten: sent
             // again with all held leases, it counts.
             let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
             self.held.ended.retain(|id, completion| lost.contains(id) || !is_completed(id, completion.token));
             self.unknown();
-            self.contact.again = true;
-            return Some(heard);
+            self.connection.again = true;
+            return Some(absorbed);
         }
-        self.contact.exchange.1 = under_way.exchange;
-        heard.schedules = stepped.schedules;
-        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
+        self.connection.exchange.1 = under_way.exchange;
+        absorbed.schedules = stepped.schedules;
+        absorbed.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
         self.held.ended.retain(|id, completion| {
             !under_way.completed.contains(&RunId { id: *id, token: completion.token })
         });
         if let Some(stopping) = &mut self.stopping {
-            stopping.parted |= under_way.last;
+            stopping.is_reported |= under_way.last;
         }
         let ends = under_way.sent + self.identity.lease();
         if ends <= received {
             // The lease ended before the reply: other workers may have these tasks.
             self.unknown();
-            self.contact.again = true;
+            self.connection.again = true;
             self.expire(received);
-            return Some(heard);
+            return Some(absorbed);
         }
-        self.contact.lease_ends = Some(ends);
+        self.connection.lease_ends = Some(ends);
         for (id, stop) in stepped.stop {
-            match self.held.in_hand(id) {
+            match self.held.rank_in_hand(id) {
                 Some(order) => self.held.give_back(order),
                 None => self.held.end(id, Because::Asked(stop)),
             }
         }
-        heard.leased = stepped.leased.len();
+        absorbed.leased = stepped.leased.len();
         let mark = if stepped.leased.is_empty() { 0 } else { self.pace.mark() };
         for leased in stepped.leased {
             // An earlier run of the task here is not in force any more.
-            heard.lost.extend(self.held.lose(leased.task.id));
+            absorbed.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased, mark);
         }
         if let Some(stopping) = &self.stopping {
             self.stop(stopping.by);
         }
-        self.look_again(
+        self.plan_poll(
             &under_way,
-            heard.leased,
+            absorbed.leased,
             stepped.more,
             stepped.next.map(|next| next.to_duration()),
             received,
         );
-        Some(heard)
+        Some(absorbed)
     }
 
     /// When to poll again if nothing happens.
-    fn look_again(
+    fn plan_poll(
         &mut self,
         step: &UnderWay,
         leased: usize,
@@ -102,35 +102,35 @@ impl Worker {
         next: Option<Duration>,
         now: Instant,
     ) {
-        let contact = &mut self.contact;
-        contact.more = more;
-        contact.dry = step.want as usize > leased;
-        contact.in_vain = match leased {
-            0 => contact.in_vain.saturating_add(u32::from(step.notified && step.want > 0)),
+        let connection = &mut self.connection;
+        connection.more = more;
+        connection.dry = step.want as usize > leased;
+        connection.in_vain = match leased {
+            0 => connection.in_vain.saturating_add(u32::from(step.notified && step.want > 0)),
             _ => 0,
         };
-        contact.poll = match leased {
-            0 if step.restricted => UNDER_LOAD,
-            0 if contact.dry && !more => (contact.poll * 2).min(POLL_INTERVAL.1),
-            0 => contact.poll,
+        connection.poll = match leased {
+            0 if step.restricted => LOAD_POLL_INTERVAL,
+            0 if connection.dry && !more => (connection.poll * 2).min(POLL_INTERVAL.1),
+            0 => connection.poll,
             _ => POLL_INTERVAL.0,
         };
-        contact.next_at = next.and_then(|next| now.checked_add(next));
+        connection.next_at = next.and_then(|next| now.checked_add(next));
     }
 
     /// Takes in that step `sequence` got no reply.
     pub fn fail(&mut self, sequence: u64, error: &StateError, now: Instant, seed: u64) {
-        if self.contact.under_way.take_if(|step| step.sequence == sequence).is_some() {
+        if self.connection.under_way.take_if(|step| step.sequence == sequence).is_some() {
             self.unknown();
-            self.contact.fail(error, now, seed);
+            self.connection.fail(error, now, seed);
         }
     }
 
     /// The store may have missed anything: the next step lists everything.
     fn unknown(&mut self) {
-        self.contact.unsure = true;
+        self.connection.unsure = true;
         for running in self.held.running.values_mut() {
-            running.news |= running.progress.is_some();
+            running.is_unreported |= running.progress.is_some();
         }
     }
 
@@ -139,16 +139,16 @@ impl Worker {
     /// If the store fails with a lasting error, a result may be its cause: such runs count as
     /// failed.
     pub(crate) fn expire(&mut self, now: Instant) {
-        if self.contact.lease_ends.is_none_or(|ends| now < ends) {
+        if self.connection.lease_ends.is_none_or(|ends| now < ends) {
             return;
         }
-        self.contact.lease_ends = None;
-        self.contact.unsure = true;
-        while let Some((order, _)) = self.held.hand.first_key_value() {
+        self.connection.lease_ends = None;
+        self.connection.unsure = true;
+        while let Some((order, _)) = self.held.leased.first_key_value() {
             self.held.take(*order);
         }
         self.held.end_all();
-        if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
+        if let Some(failing) = self.connection.failing.as_ref().filter(|failing| !failing.passes) {
             let results = self.held.ended.values_mut();
             for completion in results.filter(|completion| matches!(completion.outcome, Outcome::Done(_))) {
                 completion.outcome =

@@ -3,14 +3,14 @@
 /// Free capacity of a worker: its tasks together never weigh more than its capacity. A heavier task
 /// runs alone, else it would never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Room {
+pub struct FreeCapacity {
     /// The free weight.
     pub weight: u32,
     /// Whether the worker holds no task: the first may be heavier.
     pub empty: bool,
 }
 
-impl Room {
+impl FreeCapacity {
     /// Whether a task of this weight may be leased.
     pub fn fits(self, weight: u32) -> bool {
         self.empty || weight <= self.weight

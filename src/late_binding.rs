@@ -23,7 +23,7 @@ use crate::{
     host::sleep_until,
     job,
     job_builder::JobBuilder,
-    line::{FRESH, Gate},
+    line::{Gate, MAX_MEMORY_AGE},
     shard::{Accepted, Entry, Running, Start},
 };
 
@@ -82,11 +82,11 @@ struct Open {
 }
 
 impl Start for Open {
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
+    fn start(self: Box<Self>, running: Running) -> Result<Option<AbortHandle>, Running> {
         let chosen = locked(&self.chosen).take();
         match chosen {
-            Some(chosen) => chosen.start(place),
-            None => Err(place),
+            Some(chosen) => chosen.start(running),
+            None => Err(running),
         }
     }
 
@@ -175,14 +175,14 @@ impl<C> JobBuilder<Pull<'_, C>> {
         let (weight, job) = choice.into_parts();
         if let Some(weight) = weight {
             queue.terms(&JobOptions::new().weight(weight))?;
-            shard.line().set_weight(accepted.place.id, weight);
+            shard.line().set_weight(accepted.guard.id, weight);
         }
         let (start, result) = job::task(&shard.host, options.timeout, job);
         *locked(&chosen) = Some(start);
         if let Ok(Some(error)) = is_refused.try_recv() {
             return Err(error);
         }
-        shard.line().open_gate(accepted.place.id, shard.host.now());
+        shard.line().open_gate(accepted.guard.id, shard.host.now());
         shard.wake();
         Ok(Some(queue.handle(accepted, result)))
     }
@@ -212,12 +212,12 @@ impl IntervalQueue {
             let mut answered = std::pin::pin!(shard.answered.notified());
             answered.as_mut().enable();
             let now = shard.host.now();
-            let has_ticket = accepted.taken.is_told();
+            let has_ticket = accepted.taken.is_known();
             let ahead = shard.lead().get().to_duration() + *shard.choice_took();
-            let (start, heard) = {
+            let (start, reply_age) = {
                 let line = shard.line();
-                let start = line.gated_start(accepted.place.id, priority, has_ticket, now);
-                (start, now.saturating_duration_since(line.contact.heard))
+                let start = line.gated_start(accepted.guard.id, priority, has_ticket, now);
+                (start, now.saturating_duration_since(line.connection.last_reply))
             };
             // Tickets of shards that left count as ahead. While all shards wait, those tickets pass
             // only when a shard polls. So the earliest estimate holds, and later ones do not
@@ -228,14 +228,14 @@ impl IntervalQueue {
                 return;
             }
             // Starts may come faster than estimated: check again half-way.
-            let least = FRESH.saturating_sub(heard).max(MIN_READ_INTERVAL);
+            let least = MAX_MEMORY_AGE.saturating_sub(reply_age).max(MIN_READ_INTERVAL);
             let half = near.map(|near| near.min(now + ((near - now) / 2).max(least)));
             tokio::select! {
                 biased;
                 () = answered => {}
-                () = accepted.taken.told(), if !has_ticket => {}
+                () = accepted.taken.known(), if !has_ticket => {}
                 () = sleep_until(&*shard.host, half) => {
-                    if half < near && shard.line().contact.failing.is_none() {
+                    if half < near && shard.line().connection.failing.is_none() {
                         self.tick().await;
                     }
                 }

@@ -21,7 +21,7 @@ pub(crate) const WAIT_DELAYS: (Duration, Duration) = (Duration::from_millis(50),
 
 impl TaskQueue {
     async fn read(&self, read: Read) -> Result<Reply, Error> {
-        self.shared.command_with_retries("the look", Command::Read(read)).await
+        self.shared.command_with_retries("the read", Command::Read(read)).await
     }
 
     /// The limit set for a key. 0: paused. `None`: the queue's limit.
@@ -77,7 +77,7 @@ impl TaskQueue {
     ///
     /// Cancel safe.
     pub async fn wait_end(&self, id: TaskId) -> Result<Stored, Error> {
-        let mut look = WAIT_DELAYS.0;
+        let mut delay = WAIT_DELAYS.0;
         loop {
             let mut completed = std::pin::pin!(self.shared.completed.notified());
             completed.as_mut().enable();
@@ -88,14 +88,14 @@ impl TaskQueue {
             }
             tokio::select! {
                 () = completed => {}
-                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(WAIT_DELAYS.1),
+                () = host::sleep(&*self.shared.host, delay) => delay = (delay * 2).min(WAIT_DELAYS.1),
             }
         }
     }
 
     async fn ended(&self, id: TaskId) -> Result<Stored, Error> {
         let stored = self.wait_end(id).await?;
-        let why = stored.task.error.as_deref().unwrap_or("it does not say why");
+        let why = stored.task.error.as_deref().unwrap_or("no reason was given");
         match stored.task.state {
             State::Failed => Err(Error::new(ErrorKind::Failed, format!("task {id} failed: {why}"))),
             State::Cancelled => {
@@ -153,9 +153,9 @@ impl TaskQueue {
     ///
     /// As [`task`](Self::task), [`Invalid`](ErrorKind::Invalid) for an invalid limit, and
     /// [`Missing`](ErrorKind::Missing) if there is no such queue.
-    pub async fn line(&self, limit: u32) -> Result<Vec<Task>, Error> {
-        match self.read(Read::Line(limit)).await? {
-            Reply::Line(tasks) => Ok(tasks),
+    pub async fn upcoming(&self, limit: u32) -> Result<Vec<Task>, Error> {
+        match self.read(Read::Upcoming(limit)).await? {
+            Reply::Upcoming(tasks) => Ok(tasks),
             other => Err(unexpected(&other)),
         }
     }

@@ -76,7 +76,7 @@ async fn tables_of_several_shards_use_every_slot_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_finds_nothing_wastes_no_slot_of_its_own_jobs_and_one_of_others_at_most() {
+async fn an_empty_pull_wastes_at_most_one_slot_of_other_shards() {
     let (state, shards, starts) = begun(2, ms(20)).await;
     let jobs = shards[0].add_all((0..200).map(|job| starts.job(job))).await.unwrap();
     let own = async {
@@ -114,7 +114,7 @@ async fn a_place_that_is_given_back_goes_to_the_next_job_of_the_shard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_pulls_keeps_the_place_in_the_line() {
+async fn a_pull_keeps_its_position() {
     let (_, shards, starts) = begun(2, ms(100)).await;
     let before = add_in_turn(&shards, &starts, 4).await;
     let pulled = tokio::spawn({
@@ -129,7 +129,7 @@ async fn who_pulls_keeps_the_place_in_the_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_is_dropped_cancelled_or_closed_chooses_nothing_and_leaves_nothing() {
+async fn an_ended_pull_chooses_nothing_and_leaves_no_ticket() {
     let queue = one(ms(100)).await;
     let never = async || -> Option<std::future::Ready<()>> { panic!("chosen") };
     with_ticket(&queue, async {}).await;
@@ -182,7 +182,7 @@ async fn a_pull_waits_through_pauses_and_outages() {
 async fn now_is_a_free_slot_or_an_answer() {
     let (memory, state) = memory();
     let queue = crate::common::shard(&state, ms(1000)).await;
-    assert_eq!(queue.quote(&Default::default()).await.unwrap(), Some(ms(0)));
+    assert_eq!(queue.estimate_wait(&Default::default()).await.unwrap(), Some(ms(0)));
     assert_eq!(queue.try_now(async { 7 }).await.unwrap().await.unwrap(), 7);
     let ticket = || memory.snapshot(&crate::common::queue()).unwrap().ticket;
     let before = ticket();
@@ -205,7 +205,7 @@ async fn now_is_a_free_slot_or_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_with_much_to_do_leaves_room_for_the_urgent_jobs_of_others() {
+async fn a_busy_shard_lets_urgent_jobs_of_others_start() {
     for (ahead, most) in [(None, 110), (Some(3), 6)] {
         let (_, state) = memory();
         let open = |ahead: Option<usize>| {
@@ -236,7 +236,7 @@ async fn a_shard_with_much_to_do_leaves_room_for_the_urgent_jobs_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_choice_takes_as_many_intervals_as_it_weighs_whatever_its_place_was_pulled_with() {
+async fn a_choice_takes_the_intervals_of_its_own_weight() {
     let (state, shards, starts) = begun(1, ms(100)).await;
     let queue = &shards[0];
     let mut jobs = Vec::new();

@@ -12,7 +12,7 @@ pub enum Next {
     /// Send this step.
     Send(Box<Step>),
     /// Read the record, to estimate starts before jobs take tickets.
-    Look,
+    Read,
     /// Wait for this instant or to be woken.
     Sleep(Option<Instant>),
     /// End: nothing to wait for.
@@ -25,34 +25,35 @@ fn just_after(deadline: Instant) -> Instant {
 }
 
 /// Maximum number of tries to report that nothing is left.
-const MAX_FAREWELLS: u32 = 5;
+const MAX_FINAL_TRIES: u32 = 5;
 
 impl<J, C, A> Line<J, C, A> {
     /// Decides what the driver does next.
     pub fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
-        let spacing = self.contact.memory.spacing().to_duration();
+        let spacing = self.connection.memory.spacing().to_duration();
         let lead = self.identity.space_by.lead(lead, spacing, self.clock.uncertainty());
         let next_start =
-            self.hand.next_grant(self.contact.memory.spacing(), now).or_else(|| self.alone_due());
+            self.held.next_grant(self.connection.memory.spacing(), now).or_else(|| self.alone_due());
         let next_start =
             next_start.into_iter().chain(self.backlog.index.first_deadline().map(just_after)).min();
         if step_under_way {
             return Next::Sleep(next_start);
         }
-        if !self.backlog.unquoted.is_empty() {
-            return Next::Look;
+        if !self.backlog.unestimated.is_empty() {
+            return Next::Read;
         }
         let nothing_left = self.is_quiet();
-        let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FAREWELLS);
+        let given_up =
+            self.connection.failing.as_ref().is_some_and(|failing| failing.tries >= MAX_FINAL_TRIES);
         // A take under way may hold tickets of withdrawn jobs; the store must learn of them.
         let unknown =
-            !self.contact.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
+            !self.connection.present && self.backlog.taking.is_none() && self.held.late_start.is_none();
         if nothing_left && (given_up || unknown) {
             // The store forgets this shard when its lease ends.
-            self.contact.present = false;
+            self.connection.present = false;
             self.backlog.taking = None;
-            (self.hand.given_up, self.hand.late_start) = (None, None);
-            self.contact.report = false;
+            (self.held.given_up, self.held.late_start) = (None, None);
+            self.connection.report = false;
             return Next::Stop;
         }
         match self.step_due(now, lead, nothing_left) {
@@ -66,24 +67,24 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When the next step is due. `None`: when woken.
     fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
-        let take = self.backlog.taking.is_some() || self.hand.retake > 0;
-        let tell = self.contact.present
-            && (self.contact.report || (self.hand.given_up.is_some() && self.hand.tickets.is_empty()));
-        let due = if take || tell || nothing_left || self.hand.late_start.is_some() {
+        let take = self.backlog.taking.is_some() || self.held.retake > 0;
+        let reports = self.connection.present
+            && (self.connection.report || (self.held.given_up.is_some() && self.held.tickets.is_empty()));
+        let due = if take || reports || nothing_left || self.held.late_start.is_some() {
             Some(now)
         } else {
-            let first = self.backlog.first_to_take(self.hand.len());
+            let first = self.backlog.first_to_take(self.held.len());
             let take_at = first.map(|first| self.take_due(first.since, lead));
-            let asks = self.to_ask() > 0 || (self.contact.ask_again && !self.hand.tickets.is_empty());
-            let ask_at = self.contact.ask_at.filter(|_| asks);
+            let asks = self.to_ask() > 0 || (self.connection.ask_again && !self.held.tickets.is_empty());
+            let ask_at = self.connection.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.renew_at());
             // The first slot of a gated job is unknown while the store does not reply.
-            let unanswered = self.contact.failing.is_some() && !self.backlog.gated.is_empty();
+            let unanswered = self.connection.failing.is_some() && !self.backlog.gated.is_empty();
             let hold_at = if unanswered { Some(now) } else { self.hold_due() };
             take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
         };
-        match &self.contact.failing {
+        match &self.connection.failing {
             Some(failing) => due.map(|due| due.max(failing.retry_at)),
             None => due,
         }
@@ -93,8 +94,11 @@ impl<J, C, A> Line<J, C, A> {
     /// fast queue a shard with enough requests saves half its commands by waiting.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
-        let fast = self.contact.memory.interval().to_duration() <= linger;
-        if fast && !self.backlog.hurry && self.contact.ask_at.is_some() && self.to_ask() >= self.within(lead)
+        let fast = self.connection.memory.interval().to_duration() <= linger;
+        if fast
+            && !self.backlog.hurry
+            && self.connection.ask_at.is_some()
+            && self.to_ask() >= self.within(lead)
         {
             since + linger
         } else {
@@ -106,27 +110,30 @@ impl<J, C, A> Line<J, C, A> {
     fn within(&self, lead: Micros) -> usize {
         let most =
             |meter: &Meter| (lead.get() / meter.interval.get().max(1)).saturating_add(meter.burst.into());
-        let most = self.contact.memory.meters.iter().map(most).min().unwrap_or(1);
+        let most = self.connection.memory.meters.iter().map(most).min().unwrap_or(1);
         usize::try_from(most).unwrap_or(MAX_ASK).min(MAX_ASK)
     }
 
     pub(crate) fn renew_at(&self) -> Instant {
-        self.contact.last_step + self.identity.lease.to_duration() / 2
+        self.connection.last_step + self.identity.lease.to_duration() / 2
     }
 
     fn step(&mut self, now: Instant, lead: Micros) -> Step {
-        self.contact.sequence += 1;
-        self.contact.last_step = now;
-        self.contact.ask_again = false;
-        self.hand.overruns += u32::from(std::mem::take(&mut self.hand.overran));
-        let interval = self.contact.memory.interval().to_duration();
-        let tellable =
-            self.identity.space_by.tellable(self.contact.memory.spacing().to_duration(), lead.to_duration());
-        self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration(), tellable);
-        let retaken = self.backlog.begin_taking(self.contact.request + 1, self.hand.retake, self.hand.len());
+        self.connection.sequence += 1;
+        self.connection.last_step = now;
+        self.connection.ask_again = false;
+        self.held.overruns += u32::from(std::mem::take(&mut self.held.overran));
+        let interval = self.connection.memory.interval().to_duration();
+        let reportable = self
+            .identity
+            .space_by
+            .reportable(self.connection.memory.spacing().to_duration(), lead.to_duration());
+        self.held.tolerance = Tolerance::after(self.held.overruns, interval, lead.to_duration(), reportable);
+        let retaken =
+            self.backlog.begin_taking(self.connection.request + 1, self.held.retake, self.held.len());
         if let Some(retaken) = retaken {
-            self.contact.request += 1;
-            self.hand.retake -= retaken;
+            self.connection.request += 1;
+            self.held.retake -= retaken;
         }
 
         let sharing = self.keeps_to_share(now);
@@ -137,11 +144,11 @@ impl<J, C, A> Line<J, C, A> {
         let batch = self.backlog.taking.iter().flat_map(|taking| &taking.batch);
         let batch = batch.filter(|arriving| !self.backlog.is_held(arriving.id)).map(|arriving| &arriving.job);
         let mut weights =
-            self.backlog.waiting.values().chain(batch).map(|job| job.weight).skip(self.hand.grants.len());
+            self.backlog.waiting.values().chain(batch).map(|job| job.weight).skip(self.held.grants.len());
         let lead = self.cautious(lead, most, now);
         let first = self.first_to_report(now);
         let ask: Vec<_> = self
-            .hand
+            .held
             .tickets
             .iter()
             .skip(first)
@@ -149,9 +156,9 @@ impl<J, C, A> Line<J, C, A> {
             .zip(&mut weights)
             .map(|(&ticket, weight)| Ask { ticket, weight })
             .collect();
-        let left = self.hand.tickets.iter().nth(first + ask.len()).copied();
+        let left = self.held.tickets.iter().nth(first + ask.len()).copied();
         let then = left.filter(|_| !sharing);
-        self.contact.told = ask.first().map(|ask| ask.ticket).or(then);
+        self.connection.lowest_reported = ask.first().map(|ask| ask.ticket).or(then);
         let take = self.backlog.taking.as_ref().map(|taking| {
             let room = if left.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();
@@ -160,8 +167,8 @@ impl<J, C, A> Line<J, C, A> {
         Step {
             shard: self.identity.shard.clone(),
             label: self.identity.label.clone(),
-            sequence: self.contact.sequence,
-            memory: self.contact.told(),
+            sequence: self.connection.sequence,
+            memory: self.connection.reported_memory(),
             lease: self.identity.lease,
             lead,
             take,
@@ -169,15 +176,15 @@ impl<J, C, A> Line<J, C, A> {
             then,
             // A shard that keeps to its share misses slots deliberately.
             late: if sharing { Late::NextSlot } else { self.identity.late },
-            running: u32::try_from(self.running.len() + self.hand.grants.len()).unwrap_or(u32::MAX),
-            given_up: self.hand.given_up,
-            late_start: self.hand.late_start.take(),
+            running: u32::try_from(self.running.len() + self.held.grants.len()).unwrap_or(u32::MAX),
+            given_up: self.held.given_up,
+            late_start: self.held.late_start.take(),
         }
     }
 
     /// Whether starts should keep the interval, but late ones cannot be reported in time.
     pub fn cannot_space(&self) -> bool {
-        self.identity.space_by == SpaceBy::Starts && !self.hand.tolerance.is_told
+        self.identity.space_by == SpaceBy::Starts && !self.held.tolerance.reports_lateness
     }
 
     /// The lead with which no heavy job gets a slot after its deadline, which would waste the
@@ -186,7 +193,7 @@ impl<J, C, A> Line<J, C, A> {
         if self.backlog.index.first_deadline().is_none() {
             return lead;
         }
-        let asked = self.backlog.waiting.values().skip(self.hand.grants.len()).take(most);
+        let asked = self.backlog.waiting.values().skip(self.held.grants.len()).take(most);
         let heavy = asked.filter(|job| job.weight > 1).filter_map(Waiting::deadline).min();
         // Half of the lead is for the round trip.
         let left = heavy.map(|deadline| Micros::from_duration(deadline.saturating_duration_since(now)));
@@ -214,17 +221,17 @@ mod tests {
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, now);
-        line.contact.memory.meters = Meters::new(&Rates::every(interval));
+        line.connection.memory.meters = Meters::new(&Rates::every(interval));
         line
     }
 
     #[test]
-    fn late_starts_are_told_also_when_timers_are_slow() {
+    fn late_starts_are_reported_even_with_slow_timers() {
         let now = crate::now();
-        for (space_by, lead, is_told) in [(SpaceBy::Starts, 5, true), (SpaceBy::Slots, 120, false)] {
+        for (space_by, lead, reports_lateness) in [(SpaceBy::Starts, 5, true), (SpaceBy::Slots, 120, false)] {
             let mut line = line(space_by, Micros::from_millis(10), now);
-            line.hand.tickets.insert(Ticket::new(1));
-            line.contact.ask(now);
+            line.held.tickets.insert(Ticket::new(1));
+            line.connection.ask(now);
             line.backlog
                 .waiting
                 .insert(1, Waiting::new(Terms { weight: 1, priority: 0, deadline: None, group: None }, ()));
@@ -232,12 +239,12 @@ mod tests {
                 panic!("nothing is asked")
             };
             assert_eq!(step.lead, Micros::from_millis(lead), "{space_by:?}");
-            assert_eq!(line.hand.tolerance.is_told, is_told, "{space_by:?}");
+            assert_eq!(line.held.tolerance.reports_lateness, reports_lateness, "{space_by:?}");
         }
     }
 
     #[test]
-    fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
+    fn a_heavy_job_requests_a_slot_while_lighter_grants_are_held() {
         let now = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), now);
         for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
@@ -245,12 +252,12 @@ mod tests {
             line.backlog.waiting.insert(id, Waiting::new(terms, ()));
         }
         // The heavy job's grant was given up as too late, the others were not.
-        line.hand.tickets.insert(Ticket::new(1));
-        line.hand.grants.extend([2, 3].map(|n| Granted {
+        line.held.tickets.insert(Ticket::new(1));
+        line.held.grants.extend([2, 3].map(|n| Granted {
             ticket: Ticket::new(n),
             slot: now,
-            told: Micros::ZERO,
-            heard: now,
+            store_slot: Micros::ZERO,
+            received: now,
             weight: 1,
         }));
         assert!(line.next_due(now).is_none());
@@ -271,12 +278,12 @@ mod tests {
             let terms = Terms { weight: 1, priority: 0, deadline: None, group: None };
             line.backlog.waiting.insert(ticket, Waiting::new(terms, ()));
             let ticket = Ticket::new(ticket);
-            line.hand.tickets.insert(ticket);
+            line.held.tickets.insert(ticket);
             let ask = vec![Ask { ticket, weight: 1 }];
             let step =
                 Step::idle(line.identity.shard.clone(), 1, Memory::default(), Micros::from_millis(5_000));
             let grants = vec![Grant { ticket, slot: Micros::from_millis(slot) }];
-            let memory = Memory { at: Micros::from_millis(at), ..line.contact.memory };
+            let memory = Memory { at: Micros::from_millis(at), ..line.connection.memory };
             let stepped = Stepped { memory, taken: None, grants, wait: None, present: true };
             line.absorb(&Step { ask, ..step }, stepped, sent, received);
         }
@@ -284,28 +291,28 @@ mod tests {
     }
 
     #[test]
-    fn grants_for_one_slot_keep_their_order_whatever_is_learned_of_the_clock_meanwhile() {
+    fn grants_for_one_slot_keep_their_order_despite_clock_bounds() {
         let line = granted(&[(0, 0, 10_000, 15_000), (4_000, 4_000, 14_000, 15_000)]);
-        let tickets: Vec<_> = line.hand.grants.iter().map(|grant| grant.ticket.get()).collect();
-        assert_eq!(tickets, [1, 2], "{:?}", line.hand.grants);
+        let tickets: Vec<_> = line.held.grants.iter().map(|grant| grant.ticket.get()).collect();
+        assert_eq!(tickets, [1, 2], "{:?}", line.held.grants);
     }
 
     #[test]
-    fn slots_after_a_step_of_the_clock_do_not_wait_for_those_before_it_to_come_all_at_once() {
+    fn slots_after_a_clock_step_do_not_wait_for_earlier_ones() {
         let line = granted(&[(0, 0, 10_000, 10_400), (10, 10, 70_010, 70_015), (20, 20, 70_020, 70_025)]);
-        let first = line.hand.grants[0].slot;
+        let first = line.held.grants[0].slot;
         let slots =
-            line.hand.grants.iter().map(|grant| (grant.ticket.get(), (grant.slot - first).as_millis()));
+            line.held.grants.iter().map(|grant| (grant.ticket.get(), (grant.slot - first).as_millis()));
         assert_eq!(slots.collect::<Vec<_>>(), [(2, 0), (3, 10), (1, 385)]);
     }
 
     #[test]
-    fn a_slot_that_was_read_off_a_slow_reply_is_read_again_off_a_quick_one() {
+    fn a_slot_read_by_a_slow_reply_is_corrected_by_a_quick_one() {
         let line =
             granted(&[(0, 500, 10_000, 10_800), (510, 510, 10_510, 10_805), (520, 520, 10_520, 10_600)]);
-        let first = line.hand.grants[0].slot;
+        let first = line.held.grants[0].slot;
         let slots =
-            line.hand.grants.iter().map(|grant| (grant.ticket.get(), (grant.slot - first).as_millis()));
+            line.held.grants.iter().map(|grant| (grant.ticket.get(), (grant.slot - first).as_millis()));
         assert_eq!(slots.collect::<Vec<_>>(), [(3, 0), (1, 200), (2, 205)]);
     }
 }

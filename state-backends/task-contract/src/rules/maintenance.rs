@@ -2,56 +2,56 @@
 
 use super::Work;
 use crate::{
-    AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Level, Presence, Rows, State, Stop,
-    Task, Took, WorkerId,
+    AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Presence, RebalanceCursor, Rows, State,
+    Stop, Task, Took, WorkerId,
 };
 
 /// Budget of a step, in rows.
-pub(super) const SHARE: u32 = 200;
+pub(super) const MAINTENANCE_BUDGET: u32 = 200;
 
 impl<R: Rows> Work<'_, R> {
     /// Returns whether more is due at once.
-    pub(super) fn chores(&mut self, worker: WorkerId) -> Result<bool, R::Error> {
-        let mut share = self.share;
+    pub(super) fn maintain(&mut self, worker: WorkerId) -> Result<bool, R::Error> {
+        let mut budget = self.budget;
         let mut is_maintained = true;
-        if self.sweeps {
-            is_maintained = self.fail_tasks_of_dead_workers(worker, &mut share)?
-                && self.end_overdue(&mut share)?
-                && self.rebalance_kinds(&mut share)?
-                && self.rebalance_keys(&mut share)?
-                && self.forget(&mut share)?;
+        if self.maintains {
+            is_maintained = self.fail_tasks_of_dead_workers(worker, &mut budget)?
+                && self.end_overdue(&mut budget)?
+                && self.rebalance_kinds(&mut budget)?
+                && self.rebalance_keys(&mut budget)?
+                && self.forget(&mut budget)?;
             if self.queue.maintenance_due == is_maintained {
                 self.queue().maintenance_due = !is_maintained;
             }
         }
-        let is_notified = self.notify_ends(&mut share)?;
+        let is_notified = self.notify_ends(&mut budget)?;
         Ok(!(is_maintained && is_notified))
     }
 
     /// Counts a failure for each task of a worker whose lease has ended. The worker of this step
     /// lives: it has just reported its tasks.
-    fn fail_tasks_of_dead_workers(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
-        let ended = self.rows.ended_presences(self.lease_clock, false, *share)?;
+    fn fail_tasks_of_dead_workers(&mut self, living: WorkerId, budget: &mut u32) -> Result<bool, R::Error> {
+        let ended = self.rows.ended_presences(self.lease_clock, false, *budget)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
             let label =
                 if dead.label.as_str().is_empty() { dead.worker.to_string() } else { dead.label.to_string() };
             let why = format!("its worker ({label}) was not heard of for {:?}", dead.lease.to_duration());
-            for x in self.rows.held_by(dead.worker, *share)? {
-                *share -= 1;
+            for x in self.rows.held_by(dead.worker, *budget)? {
+                *budget -= 1;
                 self.run_failed(x, &why, AttemptEnd::Died)?;
             }
-            if *share == 0 {
+            if *budget == 0 {
                 return Ok(false);
             }
-            *share -= 1;
+            *budget -= 1;
             self.rows.put_presence(&Presence { cleared: true, busy: false, ..dead })?;
         }
-        Ok(*share > 0)
+        Ok(*budget > 0)
     }
 
-    fn end_overdue(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        for x in self.rows.overdue(self.now, *share)? {
-            *share -= 1;
+    fn end_overdue(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
+        for x in self.rows.overdue(self.now, *budget)? {
+            *budget -= 1;
             // The end of another task may have changed this one.
             let Some(x) = self.rows.task(x.id)? else { continue };
             if x.state == State::Leased {
@@ -61,13 +61,13 @@ impl<R: Rows> Work<'_, R> {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
             }
         }
-        Ok(*share > 0)
+        Ok(*budget > 0)
     }
 
     /// Rebalances keys after changes of limits.
-    fn rebalance_keys(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        for row in self.rows.keys_to_rebalance(*share)? {
-            if !self.level(&row.key, share)? {
+    fn rebalance_keys(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
+        for row in self.rows.keys_to_rebalance(*budget)? {
+            if !self.rebalance(&row.key, budget)? {
                 return Ok(false);
             }
             match row.limit {
@@ -75,39 +75,39 @@ impl<R: Rows> Work<'_, R> {
                 Some(_) => self.rows.put_key(&KeyRow { needs_rebalancing: false, ..row })?,
             }
         }
-        while let Some(level) = self.queue.rebalance_after.clone() {
-            let after = match &level {
-                Level::Begin => None,
-                Level::After(key) => Some(key),
+        while let Some(cursor) = self.queue.rebalance_after.clone() {
+            let after = match &cursor {
+                RebalanceCursor::Begin => None,
+                RebalanceCursor::After(key) => Some(key),
             };
             let Some(key) = self.rows.next_key(after)? else {
                 self.queue().rebalance_after = None;
                 break;
             };
-            if *share == 0 || !self.level(&key, share)? {
+            if *budget == 0 || !self.rebalance(&key, budget)? {
                 return Ok(false);
             }
-            *share = share.saturating_sub(1);
-            self.queue().rebalance_after = Some(Level::After(key));
+            *budget = budget.saturating_sub(1);
+            self.queue().rebalance_after = Some(RebalanceCursor::After(key));
         }
-        Ok(*share > 0)
+        Ok(*budget > 0)
     }
 
-    fn notify_ends(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        while *share > 0 {
-            let some = self.rows.unnotified(*share)?;
+    fn notify_ends(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
+        while *budget > 0 {
+            let some = self.rows.unnotified(*budget)?;
             if some.is_empty() {
                 self.unnotified = false;
                 return Ok(true);
             }
             for x in some {
                 // Spent even if there is nothing to notify, so that the loop always ends.
-                *share = share.saturating_sub(1);
+                *budget = budget.saturating_sub(1);
                 // An earlier notification may have changed this task.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.notified) else {
                     continue;
                 };
-                if *share == 0 || !self.tell(&x, share)? {
+                if *budget == 0 || !self.notify_downstreams(&x, budget)? {
                     return Ok(false);
                 }
             }
@@ -116,17 +116,17 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// Removes tasks past their retention, and workers that died long ago.
-    fn forget(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+    fn forget(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
             self.rows.forget_times(Took::hour_of(now - KEEP_TIMES))?;
         }
         for state in [State::Done, State::Failed, State::Cancelled, State::Purged] {
-            let mut old = self.rows.ended(state, now - keep.of(state), *share)?;
+            let mut old = self.rows.ended(state, now - keep.of(state), *budget)?;
             if let Some(most) = keep.most(state) {
-                let over = self.number_in(state)?.saturating_sub(most.into()).min(u64::from(*share));
+                let over = self.number_in(state)?.saturating_sub(most.into()).min(u64::from(*budget));
                 if over > old.len() as u64 {
-                    old = self.rows.ended(state, now - KEEP_IDS, u32::try_from(over).unwrap_or(*share))?;
+                    old = self.rows.ended(state, now - KEEP_IDS, u32::try_from(over).unwrap_or(*budget))?;
                 }
             }
             for x in old {
@@ -134,18 +134,18 @@ impl<R: Rows> Work<'_, R> {
                 if x.ended_lease_clock.is_some_and(|ended| ended + KEEP_IDS > lease_clock) {
                     break;
                 }
-                *share -= 1;
-                if !self.forget_task(&x, share)? || *share == 0 {
+                *budget -= 1;
+                if !self.forget_task(&x, budget)? || *budget == 0 {
                     return Ok(false);
                 }
             }
         }
-        for dead in self.rows.ended_presences(lease_clock - KEEP_PRESENCE, true, *share)? {
-            *share -= 1;
+        for dead in self.rows.ended_presences(lease_clock - KEEP_PRESENCE, true, *budget)? {
+            *budget -= 1;
             self.rows.remove_presence(dead.worker)?;
         }
         self.forget_events()?;
-        Ok(*share > 0)
+        Ok(*budget > 0)
     }
 
     fn number_in(&mut self, state: State) -> Result<u64, R::Error> {
@@ -155,17 +155,17 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// An ended task is removed after its downstreams, which may need its result again.
-    fn forget_task(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+    fn forget_task(&mut self, x: &Task, budget: &mut u32) -> Result<bool, R::Error> {
         if !self.rows.edges_from(x.id, None, 1)?.is_empty() {
             self.save(x, &Task { retained: true, ..x.clone() })?;
             return Ok(true);
         }
         if x.has_edges {
-            for edge in self.rows.edges_to(x.id, None, None, *share)? {
-                *share -= 1;
+            for edge in self.rows.edges_to(x.id, None, None, *budget)? {
+                *budget -= 1;
                 self.remove_edge(&edge)?;
             }
-            if *share == 0 {
+            if *budget == 0 {
                 return Ok(false);
             }
         }

@@ -6,12 +6,12 @@ use tokio::sync::Semaphore;
 
 /// How many jobs may wait, and the free permits.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Capacity {
     pub(super) most: usize,
     pub(crate) free: Arc<Semaphore>,
 }
 
-impl Room {
+impl Capacity {
     pub(crate) fn new(most: usize) -> Self {
         Self { most, free: Arc::new(Semaphore::new(most)) }
     }

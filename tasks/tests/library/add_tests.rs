@@ -27,7 +27,7 @@ async fn a_batch_is_added_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_whose_answer_is_lost_is_said_again_under_the_same_ids() {
+async fn an_add_with_a_lost_reply_is_repeated_under_the_same_ids() {
     let store = Faulty::new();
     let queue = store.open(builder()).await;
     store.lost.store(3, Ordering::Relaxed);
@@ -38,9 +38,9 @@ async fn an_add_whose_answer_is_lost_is_said_again_under_the_same_ids() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
+async fn an_unanswered_add_fails_and_may_be_retried() {
     let store = Faulty::new();
-    let queue = store.open(builder().patience(secs(20))).await;
+    let queue = store.open(builder().timeout(secs(20))).await;
     store.set_down(true);
     let task = Task::new("a", &1);
     let error = queue.add(task.clone()).await.unwrap_err();
@@ -58,9 +58,9 @@ async fn an_add_without_any_answer_says_so_and_may_be_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_sent_long_ago_and_is_not_there_is_not_added() {
+async fn an_add_sent_long_ago_adds_nothing() {
     let store = Faulty::new();
-    let queue = store.open(builder().patience(secs(1))).await;
+    let queue = store.open(builder().timeout(secs(1))).await;
     let built = Task::new("a", &1);
     tokio::time::sleep(secs(3_600)).await;
     store.set_down(true);
@@ -146,8 +146,8 @@ async fn bad_input_is_named() {
     );
     let large = "x".repeat(2 << 20);
     assert!(refused(Task::new("a", &large)).await.contains("2097154 bytes"));
-    let opened = builder().patience(secs(3_600)).connect("memory:").await.unwrap_err();
-    assert!(opened.to_string().contains("patience 3600s is out of range"), "{opened}");
+    let opened = builder().timeout(secs(3_600)).connect("memory:").await.unwrap_err();
+    assert!(opened.to_string().contains("timeout 3600s is out of range"), "{opened}");
     let opened = builder().max_running(0).connect("memory:").await.unwrap_err();
     assert!(opened.to_string().contains("max running 0"), "{opened}");
     let opened = builder().interval(ms(0)).connect("memory:").await.unwrap_err();
@@ -155,7 +155,7 @@ async fn bad_input_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_that_are_overruled_are_told() {
+async fn overruled_settings_are_reported() {
     let store = Faulty::new();
     let first = store.open(builder().max_running(3).keep_done(secs(7_200))).await;
     assert_eq!(first.overruled(), None);

@@ -11,9 +11,9 @@ use super::Transferred;
 use crate::{TaskQueue, error::Error, flow::MAX_LISTED_EDGES, queue::unexpected};
 
 /// Maximum number of tasks per read and import.
-const BATCH: usize = 100;
+const MAX_BATCH_TASKS: usize = 100;
 /// Bytes of payloads and results above which a batch is sent.
-const BYTES: usize = 1 << 20;
+const MAX_BATCH_BYTES: usize = 1 << 20;
 
 pub(super) struct Importer<'a, F> {
     from: &'a TaskQueue,
@@ -36,7 +36,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         Self { from, to, moved, there, taken: BTreeMap::new(), batch, bytes: 0, done, progress }
     }
 
-    pub(super) fn tell(&mut self) {
+    pub(super) fn report(&mut self) {
         (self.progress)(&self.done);
     }
 
@@ -52,9 +52,9 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
                 page.tasks.into_iter().partition(|stored| stored.task.has_edges);
             let (of_keys, alone): (Vec<_>, Vec<_>) =
                 alone.into_iter().partition(|stored| stored.task.key.is_some());
-            keyed.extend(of_keys.iter().map(|stored| (stored.task.line(), stored.task.id)));
+            keyed.extend(of_keys.iter().map(|stored| (stored.task.key_order(), stored.task.id)));
             let ids: Vec<TaskId> = alone.iter().map(|stored| stored.task.id).collect();
-            left.extend(self.carry(&ids).await?);
+            left.extend(self.transfer(&ids).await?);
             running += self.done.running;
             graph.extend(waiting);
             after = page.next;
@@ -65,19 +65,19 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         // Sorted, so that no task overtakes an earlier one of its key.
         keyed.sort();
         let ids: Vec<TaskId> = keyed.into_iter().map(|(_, id)| id).collect();
-        left.extend(self.carry(&ids).await?);
+        left.extend(self.transfer(&ids).await?);
         running += self.done.running;
         let ordered = self.from.in_order(&graph).await?;
-        left.extend(self.carry(&ordered).await?);
+        left.extend(self.transfer(&ordered).await?);
         self.done.running += running;
         Ok(left)
     }
 
     /// Transfers tasks in this order and returns those left, as `round`.
-    pub(super) async fn carry(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>, Error> {
+    pub(super) async fn transfer(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>, Error> {
         let mut left = Vec::new();
         self.done.running = 0;
-        for ids in ids.chunks(BATCH) {
+        for ids in ids.chunks(MAX_BATCH_TASKS) {
             for stored in self.from.whole(ids).await? {
                 let id = stored.task.id;
                 match (&self.moved, stored.task.state) {
@@ -167,7 +167,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         let payload = payload.unwrap_or_default();
         self.bytes += payload.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len());
         self.batch.push(Imported { task, payload, result, edges });
-        if self.bytes > BYTES || self.batch.len() >= BATCH {
+        if self.bytes > MAX_BATCH_BYTES || self.batch.len() >= MAX_BATCH_TASKS {
             self.send().await?;
         }
         Ok(())
@@ -201,7 +201,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         if self.moved.is_some() && !ids.is_empty() {
             self.from.change(&Selector::ids(ids), Verb::Untag(Tag::new(MOVING)?), false).await?;
         }
-        self.tell();
+        self.report();
         Ok(())
     }
 }

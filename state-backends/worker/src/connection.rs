@@ -20,7 +20,7 @@ pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 pub const POLL_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Poll interval of a worker held back by load: no notification comes when the load falls.
-pub const UNDER_LOAD: Duration = Duration::from_secs(1);
+pub const LOAD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The delay before each try, without end.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
@@ -68,7 +68,7 @@ pub struct UnderWay {
 
 /// A worker's connection to the store.
 #[derive(Clone, Debug, Hash)]
-pub struct Contact {
+pub struct Connection {
     /// Number of the last step.
     pub sequence: u64,
     /// Number of the last step that was answered.
@@ -79,7 +79,7 @@ pub struct Contact {
     pub unsure: bool,
     /// When a step last listed all held leases: at least once per lease, since a store that was
     /// rolled back may have leased tasks, unnoticed, by a repeated request.
-    pub stated: Option<Instant>,
+    pub listed: Option<Instant>,
     /// When the last step was sent.
     pub sent: Option<Instant>,
     /// End of the lease, counted from the sending of the last answered step.
@@ -105,14 +105,14 @@ pub struct Contact {
     pub failing: Option<Failing>,
 }
 
-impl Contact {
+impl Connection {
     pub(crate) fn new() -> Self {
         Self {
             sequence: 0,
             acknowledged: 0,
             under_way: None,
             unsure: true,
-            stated: None,
+            listed: None,
             sent: None,
             lease_ends: None,
             again: false,

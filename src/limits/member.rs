@@ -11,12 +11,12 @@ use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{Change, Micros, Ticket};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::plan::{Estimate, SeatState};
+use super::plan::{Estimate, MemberState};
 use crate::{
     IntervalQueue,
     error::Error,
-    line::{FRESH, Gate, MIN_TOLERANCE},
-    shard::{Accepted, Entry, Job, Place, Running, Shard, Terms, Waiting},
+    line::{Gate, MAX_MEMORY_AGE, MIN_TOLERANCE},
+    shard::{Accepted, Entry, Job, Running, Shard, Terms, Waiting, WithdrawGuard},
     telemetry::Origin,
     turn::handover,
 };
@@ -31,13 +31,13 @@ impl Drop for Announced {
 }
 
 struct Waits {
-    place: Place,
+    guard: WithdrawGuard,
     gate: Gate,
     /// `None` once the ticket is taken.
     taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
     /// The estimated slot, until the ticket is taken.
-    quoted: Option<Instant>,
+    estimated: Option<Instant>,
 }
 
 enum Held {
@@ -46,7 +46,7 @@ enum Held {
     InHand(Running),
 }
 
-pub(super) struct Seat {
+pub(super) struct Member {
     pub(super) queue: IntervalQueue,
     terms: Terms,
     origin: Origin,
@@ -54,17 +54,17 @@ pub(super) struct Seat {
     /// Set while the job is absent and about to join.
     announced: Option<Announced>,
     /// The job's permit, if the line is bounded.
-    room: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Seat {
+impl Member {
     pub(super) fn new(queue: IntervalQueue, terms: Terms, origin: Origin) -> Self {
-        Self { queue, terms, origin, held: Held::Nothing, announced: None, room: None }
+        Self { queue, terms, origin, held: Held::Nothing, announced: None, permit: None }
     }
 
-    pub(super) async fn take_room(&mut self) -> Result<(), Error> {
-        let room = self.shard().room(1, &self.terms).await;
-        self.room = room.inspect_err(|error| self.note_refusal(error))?;
+    pub(super) async fn take_permit(&mut self) -> Result<(), Error> {
+        let permit = self.shard().acquire(1, &self.terms).await;
+        self.permit = permit.inspect_err(|error| self.note_refusal(error))?;
         Ok(())
     }
 
@@ -72,59 +72,61 @@ impl Seat {
         &self.queue.shard
     }
 
-    fn stand(&self) -> SeatState {
+    fn state(&self) -> MemberState {
         match &self.held {
-            Held::Nothing => SeatState::Absent,
-            Held::Waits(Waits { gate: Gate::Closed, .. }) => SeatState::Gated,
-            Held::Waits(Waits { gate: Gate::Open, .. }) => SeatState::Open,
-            Held::InHand(_) => SeatState::InHand,
+            Held::Nothing => MemberState::Absent,
+            Held::Waits(Waits { gate: Gate::Closed, .. }) => MemberState::Gated,
+            Held::Waits(Waits { gate: Gate::Open, .. }) => MemberState::Open,
+            Held::InHand(_) => MemberState::InHand,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.stand() == SeatState::Open
+        self.state() == MemberState::Open
     }
 
     pub(super) fn is_in_hand(&self) -> bool {
-        self.stand() == SeatState::InHand
+        self.state() == MemberState::InHand
     }
 
     /// Estimates the slot; reads the record first if that is old and there is no `hurry`.
-    pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Estimate> {
-        let (stand, interval, tolerance) = (self.stand(), self.interval(), self.tolerance());
+    pub(super) fn estimate(&self, hurry: bool) -> BoxFuture<'static, Estimate> {
+        let (state, interval, tolerance) = (self.state(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
         let announced = self.announced.is_some();
-        let (id, quoted) = match &self.held {
-            Held::Waits(waits) => (waits.place.id, waits.quoted.filter(|_| waits.taken.is_some())),
+        let (id, estimated) = match &self.held {
+            Held::Waits(waits) => (waits.guard.id, waits.estimated.filter(|_| waits.taken.is_some())),
             _ => (0, None),
         };
         async move {
             let shard = &queue.shard;
             let announced = if announced { queue.interval() } else { Duration::ZERO };
-            let slot = match stand {
+            let slot = match state {
                 _ if hurry => Some(shard.host.now()),
-                SeatState::Absent => {
-                    shard.joint_quote(&terms).await.and_then(|slot| slot.checked_sub(announced))
+                MemberState::Absent => {
+                    shard.estimate_joint_start(&terms).await.and_then(|slot| slot.checked_sub(announced))
                 }
-                SeatState::Gated | SeatState::Open if quoted.is_some() => quoted,
+                MemberState::Gated | MemberState::Open if estimated.is_some() => estimated,
                 _ => {
                     let old = {
                         let line = shard.line();
-                        let age = shard.host.now().saturating_duration_since(line.contact.heard);
-                        stand == SeatState::Gated && age > FRESH && line.contact.failing.is_none()
+                        let age = shard.host.now().saturating_duration_since(line.connection.last_reply);
+                        state == MemberState::Gated
+                            && age > MAX_MEMORY_AGE
+                            && line.connection.failing.is_none()
                     };
                     if old {
                         queue.tick().await;
                     }
-                    shard.line().outlook(id, terms.line.priority, shard.host.now())
+                    shard.line().earliest_start(id, terms.line.priority, shard.host.now())
                 }
             };
             let now = shard.host.now();
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
             // With a running limit a slot may come late.
-            let sure = shard.line().contact.memory.max_running.is_none();
-            Estimate { stand, wait, interval, lead, tolerance, sure }
+            let sure = shard.line().connection.memory.max_running.is_none();
+            Estimate { state, wait, interval, lead, tolerance, sure }
         }
         .boxed()
     }
@@ -160,25 +162,25 @@ impl Seat {
     }
 
     /// Joins the line.
-    pub(super) fn arrive(&mut self, gate: Gate, quoted: Option<Instant>) -> Result<(), Error> {
+    pub(super) fn arrive(&mut self, gate: Gate, estimated: Option<Instant>) -> Result<(), Error> {
         self.renounce();
         let shard = self.queue.shard.clone();
         let (job, slot) = self.job();
         let arrived = self.terms.admit(&shard, || shard.arrive(vec![job], Entry::Joint(gate)));
         let arrived = arrived.inspect_err(|error| self.note_refusal(error))?;
-        let Accepted { place, taken } = arrived.into_iter().next().ok_or_else(Error::closed)?;
+        let Accepted { guard, taken } = arrived.into_iter().next().ok_or_else(Error::closed)?;
         let taken = async move { taken.wait().await }.boxed();
-        self.held = Held::Waits(Waits { place, gate, taken: Some(taken), slot, quoted });
+        self.held = Held::Waits(Waits { guard, gate, taken: Some(taken), slot, estimated });
         shard.wake();
         Ok(())
     }
 
     /// Requests a slot; joins the line first if absent.
-    pub(super) fn open(&mut self, quoted: Option<Instant>) -> Result<(), Error> {
-        let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, quoted) };
+    pub(super) fn open(&mut self, estimated: Option<Instant>) -> Result<(), Error> {
+        let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, estimated) };
         waits.gate = Gate::Open;
         let shard = &self.queue.shard;
-        shard.line().open_gate(waits.place.id, shard.host.now());
+        shard.line().open_gate(waits.guard.id, shard.host.now());
         shard.wake();
         Ok(())
     }
@@ -189,7 +191,7 @@ impl Seat {
             Held::Nothing => {}
             Held::Waits(mut waits) => {
                 waits.gate = Gate::Closed;
-                self.shard().line().backlog.close_gate(waits.place.id);
+                self.shard().line().backlog.close_gate(waits.guard.id);
                 self.held = Held::Waits(waits);
             }
             // Started alone: no ticket to give back.
@@ -212,8 +214,8 @@ impl Seat {
             Ok(())
         };
         self.terms.admit(&shard, put_back)?;
-        let place = Place::new(shard.clone(), id);
-        self.held = Held::Waits(Waits { place, gate: Gate::Closed, taken: None, slot, quoted: None });
+        let guard = WithdrawGuard::new(shard.clone(), id);
+        self.held = Held::Waits(Waits { guard, gate: Gate::Closed, taken: None, slot, estimated: None });
         Ok(())
     }
 
@@ -255,7 +257,7 @@ impl Seat {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
         // Zero with bursts: no distance between starts is kept.
-        let interval = shard.line().contact.memory.spacing();
+        let interval = shard.line().connection.memory.spacing();
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(MAX_FREE_DELAY);
         if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {

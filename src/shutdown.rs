@@ -22,7 +22,7 @@ impl IntervalQueue {
     ///
     /// Cancel safe.
     pub async fn wait_idle(&self) {
-        self.shard.settle().await;
+        self.shard.wait_idle().await;
     }
 
     /// Accepts no more jobs from this call on. The future waits until the accepted jobs have

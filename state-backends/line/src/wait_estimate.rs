@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Maximum age of the memory of the record for an estimate.
-pub const FRESH: Duration = Duration::from_secs(1);
+pub const MAX_MEMORY_AGE: Duration = Duration::from_secs(1);
 
 impl<J, C, A> Line<J, C, A> {
     /// The ticket that a waiting job will run with as things stand, even if not taken yet.
@@ -23,7 +23,7 @@ impl<J, C, A> Line<J, C, A> {
             let job = self.backlog.unticketed_job(id)?;
             Some(self.place_behind(Rank::of(id, job), job.priority()))
         });
-        place.map(|place| self.ticket_at(&self.contact.memory, place))
+        place.map(|place| self.ticket_at(&self.connection.memory, place))
     }
 
     /// Number of jobs of this shard before one that waits with a ticket.
@@ -42,16 +42,16 @@ impl<J, C, A> Line<J, C, A> {
 
     /// The ticket at this place: held, or still to be taken.
     fn ticket_at(&self, seen: &Memory, place: usize) -> Ticket {
-        self.hand.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.hand.len()) as u64))
+        self.held.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.held.len()) as u64))
     }
 
     /// Start of a new job if every earlier ticket is used. `seen`: the record. `None`: unknown.
-    pub fn quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
-        self.quote_behind(seen, Rank::last_of(terms.priority), terms.priority, terms.weight, now)
+    pub fn estimate_start(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
+        self.estimate_behind(seen, Rank::last_of(terms.priority), terms.priority, terms.weight, now)
     }
 
     /// The start of a job without a ticket.
-    fn quote_behind(
+    fn estimate_behind(
         &self,
         seen: &Memory,
         rank: Rank,
@@ -71,8 +71,8 @@ impl<J, C, A> Line<J, C, A> {
         alone.or_else(|| self.new_behind(seen, rank, place, arriving.sum(), weight, now))
     }
 
-    /// As [`quote`](Self::quote), of a joint job.
-    pub fn joint_quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
+    /// As [`estimate_start`](Self::estimate_start), of a joint job.
+    pub fn estimate_joint_start(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
         let seen = Some(seen).filter(|seen| !seen.paused)?;
         let rank = Rank::last_of(terms.priority);
         let place = self.place_behind(rank, terms.priority) + self.backlog.gated.before_new(terms.priority);
@@ -92,26 +92,26 @@ impl<J, C, A> Line<J, C, A> {
     ) -> Option<Instant> {
         let heavy = self.backlog.waiting.overweight_before(rank) + more;
         let slots = self.slots_before(seen, place, self.ticket_at(seen, place)) + heavy;
-        let quote = self.slot_behind(seen, slots, weight, now);
-        self.contact.failing.is_none().then_some(quote)
+        let estimate = self.slot_behind(seen, slots, weight, now);
+        self.connection.failing.is_none().then_some(estimate)
     }
 
     /// Removes the next job in need of an estimate that would start too late; returns the estimate.
     /// `None` while the record is unknown.
     pub fn next_refused(&mut self, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
-        self.backlog.unquoted.front()?;
-        self.refuse_by(&self.known(now, FRESH)?, now)
+        self.backlog.unestimated.front()?;
+        self.refuse_by(&self.recent_memory(now, MAX_MEMORY_AGE)?, now)
     }
 
     /// As [`next_refused`](Self::next_refused), by a read.
     pub fn refuse_by(&mut self, seen: &Memory, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
-        while let Some((id, deadline)) = self.backlog.unquoted.pop_front() {
-            let quote = match self.backlog.unticketed_job(id) {
-                Some(job) => self.quote_behind(seen, Rank::of(id, job), job.priority(), job.weight, now),
+        while let Some((id, deadline)) = self.backlog.unestimated.pop_front() {
+            let estimate = match self.backlog.unticketed_job(id) {
+                Some(job) => self.estimate_behind(seen, Rank::of(id, job), job.priority(), job.weight, now),
                 None => self.expected_start(id, now),
             };
-            if let Some(quote) = quote.filter(|quote| *quote > deadline) {
-                return self.withdraw(id).map(|withdrawn| (withdrawn, quote));
+            if let Some(estimate) = estimate.filter(|estimate| *estimate > deadline) {
+                return self.withdraw(id).map(|withdrawn| (withdrawn, estimate));
             }
         }
         None
@@ -120,19 +120,19 @@ impl<J, C, A> Line<J, C, A> {
     /// Start of a waiting job if every earlier ticket is used. Weights of other shards' jobs are
     /// unknown.
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
-        let seen = &self.contact.memory;
+        let seen = &self.connection.memory;
         if let Some(job) = self.backlog.unticketed_job(id) {
-            return self.quote_behind(seen, Rank::of(id, job), job.priority(), job.weight, now);
+            return self.estimate_behind(seen, Rank::of(id, job), job.priority(), job.weight, now);
         }
         let place = self.place_of(id)?;
         let seen = Some(seen).filter(|seen| !seen.paused)?;
         let waiting = &self.backlog.waiting;
         let rank = waiting.rank(id);
         let alone = self.alone_behind(|| waiting.before(rank).map(|job| u64::from(job.weight)).sum());
-        if let Some(known) = alone.or_else(|| self.hand.grants.get(place).map(|granted| granted.slot)) {
+        if let Some(known) = alone.or_else(|| self.held.grants.get(place).map(|granted| granted.slot)) {
             return Some(known);
         }
-        let slots = self.slots_before(seen, place, self.hand.at(place)?) + waiting.overweight_before(rank);
+        let slots = self.slots_before(seen, place, self.held.at(place)?) + waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, waiting.weight(id), now))
     }
 
@@ -140,37 +140,37 @@ impl<J, C, A> Line<J, C, A> {
     /// unknown.
     pub fn gated_start(&self, id: JobId, priority: i32, has_ticket: bool, now: Instant) -> Option<Instant> {
         let alone = self.alone_behind(|| 0).map(|at| at.max(now));
-        alone.or_else(|| has_ticket.then(|| self.outlook(id, priority, now)).flatten())
+        alone.or_else(|| has_ticket.then(|| self.earliest_start(id, priority, now)).flatten())
     }
 
     /// Earliest start of a gated job with a ticket if every earlier ticket is used. `None`:
     /// unknown.
-    pub fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
-        let seen = &self.contact.memory;
-        if seen.paused || self.contact.failing.is_some() {
+    pub fn earliest_start(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
+        let seen = &self.connection.memory;
+        if seen.paused || self.connection.failing.is_some() {
             return None;
         }
         let rank = Rank::new(priority, id);
         let open = self.backlog.waiting.before(rank).count();
         let before = open + self.backlog.gated.before(rank).count();
-        let place = before.min(self.hand.len().checked_sub(1)?);
-        if let Some(granted) = self.hand.grants.get(place) {
+        let place = before.min(self.held.len().checked_sub(1)?);
+        if let Some(granted) = self.held.grants.get(place) {
             return Some(granted.slot);
         }
         // Late tickets are served one by one; jobs with a grant have their slots.
-        let open = open.saturating_sub(self.hand.grants.len()) as u64;
-        let slots = open.max(seen.ahead_of(self.hand.at(place)?));
+        let open = open.saturating_sub(self.held.grants.len()) as u64;
+        let slots = open.max(seen.ahead_of(self.held.at(place)?));
         let slots = slots + self.backlog.waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
     /// Slots before that of a ticket, with `before` earlier jobs of this shard.
     fn slots_before(&self, seen: &Memory, before: usize, ticket: Ticket) -> u64 {
-        if seen.shards > u32::from(self.contact.present) {
+        if seen.shards > u32::from(self.connection.present) {
             return seen.ahead_of(ticket);
         }
         // No other shard is present, so other tickets have no owner.
-        before.saturating_sub(self.hand.grants.len()) as u64
+        before.saturating_sub(self.held.grants.len()) as u64
     }
 
     /// The slot after `slots` others; `fallback` if the clock is unknown.

@@ -49,7 +49,7 @@ async fn nor_are_ones_own_that_were_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_urgent_job_is_quoted_before_those_that_are_about_to_have_their_tickets() {
+async fn the_estimate_of_an_urgent_job_precedes_jobs_without_tickets() {
     let (_, wire, queue) = far(ms(10)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     slow(&wire, 50);
@@ -71,8 +71,8 @@ async fn a_heavy_job_is_quoted_when_as_much_of_the_burst_is_there() {
     queue.jobs(no_jobs(3)).add().await.unwrap();
     queue.wait_idle().await;
     for (weight, comes_in) in [(1, 200), (2, 400), (3, 600), (5, 600)] {
-        let quote = queue.quote(&JobOptions::new().weight(weight)).await.unwrap();
-        assert_eq!(quote, Some(ms(comes_in)), "{weight}");
+        let wait = queue.estimate_wait(&JobOptions::new().weight(weight)).await.unwrap();
+        assert_eq!(wait, Some(ms(comes_in)), "{weight}");
     }
     let late = queue.job(async {}).options(within(500).weight(3)).add().await.map(drop);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::TooLate);
@@ -87,7 +87,7 @@ async fn a_heavy_job_is_quoted_when_as_much_of_the_burst_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_heard_long_ago_is_no_quote() {
+async fn old_memory_is_not_used_for_an_estimate() {
     let (state, wire) = wired();
     let busy = shard(&state, ms(1000)).await;
     let queue = shard(&wire, ms(1000)).await;
@@ -140,7 +140,7 @@ async fn an_outage_is_no_quote() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_that_are_added_together_are_not_refused_once_one_has_started() {
+async fn jobs_added_together_are_not_rejected_once_one_has_started() {
     let (_, state) = memory();
     let shards = shards(2, &state, ms(10)).await;
     shards[0].add(async {}).await.unwrap().await.unwrap();
@@ -184,7 +184,7 @@ async fn nor_by_a_shard_that_runs_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_heavy_job_that_misses_its_latest_start_takes_no_slots_along() {
+async fn a_heavy_job_past_its_latest_start_takes_no_slots() {
     for hold in 1490..1510 {
         for round_trip in [0, 40] {
             let (_, wire, queue) = far(ms(1000)).await;
@@ -206,7 +206,7 @@ async fn a_heavy_job_that_misses_its_latest_start_takes_no_slots_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_room_is_cancelled_with_the_group() {
+async fn a_waiter_for_a_permit_is_cancelled_with_the_group() {
     let builder = IntervalQueue::builder("test").interval(ms(100)).max_waiting(1);
     let queue = builder.open(memory().1).await.unwrap();
     queue.pause().await.unwrap();
@@ -225,7 +225,7 @@ async fn who_waits_for_room_is_cancelled_with_the_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_another_attempt_is_cancelled_with_the_group() {
+async fn a_job_that_waits_for_a_retry_is_cancelled_with_the_group() {
     let queue = one(ms(10)).await;
     let group = JobGroup::new();
     let policy = Retry::times(5).first_delay(ms(50_000)).longest_delay(ms(50_000));

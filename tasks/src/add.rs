@@ -17,15 +17,15 @@ use tokio::sync::RwLock;
 use crate::{TaskQueue, error::Error, queue::unexpected, task::Task};
 
 /// Maximum tasks of a stream per command.
-const BATCH: usize = 500;
+const BATCH_SIZE: usize = 500;
 /// Maximum commands of a stream under way at once.
-const IN_FLIGHT: usize = 4;
+const MAX_IN_FLIGHT: usize = 4;
 
 impl TaskQueue {
     /// Adds a task. Once this returns, the task is as durable as the store.
     ///
     /// If the store does not answer, the call retries until its
-    /// [patience](crate::Builder::patience) ends, with the same id, so that the task is added once.
+    /// [timeout](crate::Builder::timeout) has passed, with the same id, so that the task is added once.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl TaskQueue {
         let new: Arc<[NewTask]> = tasks.into_iter().map(Task::finish).collect::<Result<_, _>>()?;
         let sequence = self.shared.sequence(new.len());
         let add = || Command::Add(Add { tasks: new.clone(), sequence, age: age() });
-        let reply = self.shared.repeat("the add", add).await?;
+        let reply = self.shared.retry("the add", add).await?;
         let Reply::Added(added) = reply else { return Err(unexpected(&reply)) };
         new.iter().zip(&added).for_each(|(new, added)| self.shared.telemetry.added(new, *added));
         Ok(added)
@@ -111,20 +111,20 @@ impl TaskQueue {
         let queue = self.clone();
         // A batch with edges or ordered tasks may depend on earlier batches: it runs exclusively.
         let order = Arc::new(RwLock::new(()));
-        let batches = tasks.ready_chunks(BATCH).map(move |batch| {
+        let batches = tasks.ready_chunks(BATCH_SIZE).map(move |batch| {
             let (queue, order) = (queue.clone(), order.clone());
             async move {
                 if batch.iter().any(|task| task.has_edges() || task.is_ordered()) {
-                    let _alone = order.write().await;
+                    let _exclusive = order.write().await;
                     queue.add_all(batch).await
                 } else {
-                    let _beside = order.read().await;
+                    let _shared = order.read().await;
                     queue.add_all(batch).await
                 }
             }
             .boxed()
         });
-        let added = batches.buffered(IN_FLIGHT).flat_map(|added| match added {
+        let added = batches.buffered(MAX_IN_FLIGHT).flat_map(|added| match added {
             Ok(added) => stream::iter(added.into_iter().map(Ok).collect::<Vec<_>>()),
             Err(error) => stream::iter(vec![Err(error)]),
         });
