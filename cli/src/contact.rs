@@ -1,5 +1,5 @@
-//! What a process that waits for slots knows of the store: it sees every reply on its way to the shard, and
-//! says when they stop coming.
+//! The connection of a waiting process to the store. It sees every reply on the way to the shard,
+//! and prints when replies stop.
 
 use std::{
     fmt,
@@ -20,7 +20,7 @@ use crate::{
     outage::StoreOutages,
 };
 
-/// The store, as seen by the one shard of this process.
+/// The state of the connection to the store, for the one shard of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     news: Arc<Mutex<News>>,
@@ -29,7 +29,7 @@ pub(crate) struct Contact {
     voice: Voice,
 }
 
-/// Where lines go.
+/// The destination of printed lines.
 #[derive(Clone)]
 struct Voice(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -42,34 +42,34 @@ impl fmt::Debug for Voice {
 #[derive(Debug, Default)]
 struct News {
     stage: Stage,
-    /// How the store failed last, and since when it fails; none while it answers.
+    /// The last error and the start of the outage. `None`: the store answers.
     outage: Option<(String, Instant)>,
-    /// The record as the store told it last, and when.
+    /// The last record from the store, and when it arrived.
     memory: Option<(Memory, Instant)>,
     wait: Option<WaitReason>,
-    /// When this process starts something next if every ticket before its own is used.
+    /// When this process starts something next, if every earlier ticket is used.
     next: Option<Instant>,
 }
 
-/// What this process is doing.
+/// The stage of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It waits for its slot.
+    /// Waiting for a slot.
     #[default]
     Waiting,
     /// CMD runs.
     Running,
-    /// It leaves; nobody wants to hear of the store any more.
+    /// Leaving: the state of the store no longer matters.
     Leaving,
 }
 
 impl Contact {
-    /// With the store at this URL.
+    /// Creates the state of the connection to the store at `url`. Lines go to stderr.
     pub(crate) fn new(url: &str) -> Self {
         Self::speaking(url, say)
     }
 
-    /// One whose lines go elsewhere than straight to stderr.
+    /// As [`new`](Self::new), but lines go to `sink`.
     pub(crate) fn speaking(url: &str, voice: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             news: Arc::default(),
@@ -79,7 +79,7 @@ impl Contact {
         }
     }
 
-    /// The store, watched.
+    /// Wraps a store to observe its replies.
     pub(crate) fn watch(&self, state: Arc<dyn SharedState>) -> Watched {
         Watched { state, contact: self.clone() }
     }
@@ -88,7 +88,7 @@ impl Contact {
         self.news().stage = stage;
     }
 
-    /// Takes in that the store failed. An outage is printed once, see [`StoreOutages`].
+    /// Records a failed command. An outage is printed once, see [`StoreOutages`].
     pub(crate) fn failed(&self, failure: &Failure) {
         let mut outages = self.outages();
         let mut news = self.news();
@@ -111,7 +111,7 @@ impl Contact {
         let _ = self.paused.subscribe().wait_for(|paused| *paused).await;
     }
 
-    /// Says when pauses begin and end.
+    /// Prints when pauses begin and end.
     pub(crate) async fn tell_pauses<T>(&self) -> T {
         let mut paused = self.paused.subscribe();
         for (is_paused, text) in
@@ -124,8 +124,7 @@ impl Contact {
         std::future::pending().await
     }
 
-    /// What is waited for, in few words: the next slot, or what is in the way of it. None if that is not
-    /// known.
+    /// The obstacle to the next start, or the time until its slot. `None`: unknown.
     pub(crate) fn outlook(&self) -> Option<Expectation> {
         let news = self.news();
         match (&news.outage, &news.wait, news.next) {
@@ -136,7 +135,7 @@ impl Contact {
         }
     }
 
-    /// The record as it was told last, moved on to now. None before the store has answered.
+    /// The last record, advanced to now. `None` before the first reply.
     pub(crate) fn memory(&self) -> Option<Memory> {
         let (memory, heard) = self.news().memory?;
         let since = Micros::from_duration(now().saturating_duration_since(heard));
@@ -175,17 +174,17 @@ impl Contact {
     }
 }
 
-/// What a process that waits may expect.
+/// The next event for a waiting process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {
-    /// Its slot comes in that time.
+    /// Its slot is due in this time.
     In(Duration),
     Paused,
     AtMaxRunning,
     StateLost,
 }
 
-/// Why CMD has not started, in words.
+/// The reason why CMD has not started.
 impl fmt::Display for Contact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let news = self.news();
@@ -201,7 +200,7 @@ impl fmt::Display for Contact {
     }
 }
 
-/// A state whose replies a [`Contact`] sees.
+/// A store whose replies a [`ConnectionState`] observes.
 #[derive(Debug)]
 pub(crate) struct Watched {
     state: Arc<dyn SharedState>,

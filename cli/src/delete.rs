@@ -111,7 +111,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     first_failure
 }
 
-/// A worker that has left counts as there for the shortest lease.
+/// A worker that has left still counts for the shortest lease. Includes a margin of 200 ms.
 const LEAVING: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
 
 /// The parts of a queue that would be deleted.
@@ -154,7 +154,7 @@ impl Plan {
         format!("{}, would be deleted", parts.join("; and "))
     }
 
-    /// Deletes the pace first, which is refused if a process waits or runs there.
+    /// Deletes the rate limit first: the store rejects that if a process waits or runs there.
     async fn carry_out(
         self,
         args: &StoreArgs,
@@ -175,7 +175,7 @@ impl Plan {
     }
 }
 
-/// Asks on the terminal whether as many queues are to be deleted.
+/// Asks on the terminal whether to delete this number of queues.
 fn is_agreed(many: usize) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let text = "delete asks before it deletes: without a terminal, give --yes";
@@ -210,7 +210,7 @@ async fn prune_one(
     deletion: Deletion,
     dry_run: bool,
 ) -> Result<(), Failure> {
-    // One that has gone in between is gone.
+    // Already deleted by another process: nothing to do.
     let Some(snapshot) = look(state, queue).await? else { return Ok(()) };
     if would_refuse(&snapshot, deletion).is_some() {
         return Ok(());
@@ -221,19 +221,19 @@ async fn prune_one(
     }
     match carry_out(store, queue, deletion).await {
         Ok(()) => print(&format!("{queue}: deleted, not used for {idle}")),
-        // Somebody uses it again, or was quicker.
+        // In use again, or deleted by another process.
         Err(failure) if [TEMPFAIL, NOINPUT].contains(&failure.code) => Ok(()),
         Err(failure) => Err(failure),
     }
 }
 
-/// What the store would say now.
+/// The error that the store would return now.
 fn would_refuse(snapshot: &Snapshot, deletion: Deletion) -> Option<StateError> {
     let command = Command::Change(Change::Delete(deletion), Memory::default());
     rules::apply(&mut Some(snapshot.record.clone()), &Reading::of_clock(snapshot.at), &command).err()
 }
 
-/// Deletes a queue. One that is used is none that the command line could have named better.
+/// Deletes a queue. A queue in use is skipped without an error: the command line did not name it.
 async fn carry_out(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
     bounded(async {
         store.delete(queue, deletion).await.map_err(|error| {
@@ -255,7 +255,7 @@ fn refused(queue: &QueueName, failure: Failure) -> Failure {
     Failure { message, ..failure }
 }
 
-/// The first failure is what the process ends with; each further one is said when it comes.
+/// Keeps the first failure for the exit code, and prints each further failure at once.
 fn keep_first(first: Result<(), Failure>, outcome: Result<(), Failure>) -> Result<(), Failure> {
     match (first, outcome) {
         (Ok(()), outcome) => outcome,

@@ -1,4 +1,4 @@
-//! `list`: the queues that are stored in one place, whether they have a pace, stored tasks, or both.
+//! `list`: the queues of a store, whether they have a rate limit, stored tasks, or both.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ use crate::{
     tasks::{Brief, Tasks},
 };
 
-/// A queue as one row shows it.
+/// A queue in one row.
 struct Listed {
     pace: Option<Snapshot>,
     tasks: Option<Brief>,
 }
 
 impl Listed {
-    /// A queue; none: it has gone in between.
+    /// Reads a queue. Returns `None` if it was deleted meanwhile.
     async fn find(
         queue: &QueueName,
         state: Option<&dyn SharedState>,
@@ -66,7 +66,7 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
     let tasks = Tasks::open_store_if_kept(&list.store).await?;
     let state = match list.store.shared_state().await {
         Ok(state) => Some(state),
-        // What keeps tasks alone has no pace, and what keeps neither is an error.
+        // A store of tasks alone has no rate limits. A store without either is an error.
         Err(failure) if tasks.is_some() && [CONFIG, NOINPUT].contains(&failure.code) => None,
         Err(failure) => return Err(failure),
     };
@@ -102,7 +102,7 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
             .collect();
         print(&table(["QUEUE", "EVERY", "RATE", "TASKS", "STATUS"], &rows, room()))?;
     }
-    // One that cannot be read does not hide the others, but it is told.
+    // An unreadable queue does not hide the others, but is reported.
     match queues.into_iter().find_map(|(name, found)| found.err().map(|failure| (name, failure))) {
         Some((name, failure)) => {
             Err(Failure::new(failure.code, format!("queue {name}: {}", failure.message)))

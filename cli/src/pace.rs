@@ -12,7 +12,7 @@ use crate::{
     exit::{Failure, say},
 };
 
-/// The rates that were given, in their order: `--burst` belongs to the rate before it.
+/// The rates in the order of the options. `--burst` applies to the rate before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PaceArgs(Option<Pace>);
 
@@ -22,7 +22,8 @@ impl PaceArgs {
         self.0.clone()
     }
 
-    /// The rates as the queue stores them. Prints a warning for each rate that has no effect.
+    /// The rates in the form in which the queue stores them. Prints a warning for each rate that
+    /// has no effect.
     pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
         let Some(pace) = &self.0 else { return Ok(None) };
         for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {
@@ -39,7 +40,7 @@ struct RateArg {
     per: Duration,
 }
 
-/// Reads `5/s`, `10000/day` or `1/250ms`.
+/// Parses `5/s`, `10000/day` or `1/250ms`.
 fn rate(text: &str) -> Result<RateArg, String> {
     let shown = text.escape_debug();
     let example = "write for example 5/s, 300/min or 10000/day";

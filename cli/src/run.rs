@@ -1,4 +1,4 @@
-//! `run`: waits for a slot, then becomes CMD, or starts it and stays with it.
+//! `run`: waits for a slot, then becomes CMD, or starts it as a child.
 
 use std::{cell::OnceCell, time::Duration};
 
@@ -16,11 +16,10 @@ use crate::{
     target::close_stores,
 };
 
-/// How long the store may take to hear that this process has left, while CMD waits for it. There is nothing
-/// to tell then, as a rule.
+/// Maximum time to leave the queue while CMD waits for it. Usually there is nothing to send.
 const BECOME_PATIENCE: Duration = Duration::from_millis(100);
 
-/// What the wait for a slot comes to.
+/// The end of the wait for a slot.
 enum Waited {
     Slot(Turn),
     Signal(i32),
@@ -60,12 +59,16 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     }
 }
 
-/// How long it may wait; none if that is as long as it takes, or not at all.
+/// How long to wait. `None`: without limit, or not at all.
 fn patience(run: &Run) -> Option<Duration> {
     run.start_within.filter(|limit| !limit.is_zero())
 }
 
-/// Opens the queue and waits for the slot. Dropped, the place is given up.
+/// Opens the queue and waits for the slot.
+///
+/// # Cancel safety
+///
+/// Dropping it returns the ticket.
 async fn wait(
     run: &Run,
     program: &Program,
@@ -89,7 +92,7 @@ async fn wait(
     }
 }
 
-/// Hands over to CMD. From the slot to here and on, every microsecond is lateness.
+/// Starts CMD. Time spent from the slot to the start is lateness.
 async fn start(
     program: Program,
     limit: Option<Duration>,
@@ -100,7 +103,7 @@ async fn start(
 ) -> Result<Ending, Failure> {
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
-        // Without a running limit the record knows nothing of a job that runs, and this returns at once.
+        // Without a running limit the record has no running jobs, and leaving returns at once.
         let left = async {
             queue.close().await;
             close_stores(BECOME_PATIENCE).await;

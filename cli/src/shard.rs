@@ -1,4 +1,4 @@
-//! This process as a shard of the queue: opened, kept going through pauses, left.
+//! This process as a shard of the queue: opening it, waiting through pauses, leaving it.
 
 use std::{future::pending, time::Duration};
 
@@ -17,27 +17,28 @@ use crate::{
     target::{bounded, look},
 };
 
-/// How long the store may take to hear that this process has left. If it does not, the lease ends by itself.
+/// Maximum time to leave the queue. If it is exceeded, the lease ends by itself.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
-/// About how often a paused queue, or a state that did not answer at first, is asked again.
+/// Approximate delay before a paused queue is read again, or opening a store that did not answer is
+/// retried.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// Places are held for the slots of this time: enough for the round trips to any state, and little for others
-/// to wait behind.
+/// Tickets are held for the slots of this time: enough for the round trips to any store, and few
+/// enough not to delay other shards.
 const AHEAD: Micros = Micros::from_millis(500);
-/// And no more than this many.
+/// Maximum tickets that are held.
 const MOST_PLACES: u64 = 256;
 
-/// What becomes of a state that cannot be reached at first.
+/// Whether to retry if the store cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstContact {
     MustSucceed,
-    /// It is tried again.
+    /// Opening is retried.
     MayFail,
 }
 
 impl Shard {
-    /// Opens the queue, and sets what the command line says for all. `name` and the process id are its label
-    /// unless another one is given.
+    /// Opens the queue, and applies the settings of the command line. The default label is `name`
+    /// and the process id.
     pub(crate) async fn open(
         &self,
         name: &str,
@@ -65,10 +66,10 @@ impl Shard {
         let failing = contact.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())
             .label(label)
-            // It asks by itself, see `tick_through_pauses`.
+            // `tick_through_pauses` does that instead.
             .wake_ups(WakeUps::Off)
             .on_error(move |error| {
-                // One that is refused for its time says so itself.
+                // A rejected request returns its error to the caller.
                 if error.state().is_some() {
                     failing.failed(&Failure::from(error));
                 }
@@ -136,7 +137,7 @@ fn limit(limit: Option<u32>) -> String {
     limit.map_or("none".into(), |limit| limit.to_string())
 }
 
-/// A shard goes idle in a pause. This process has nobody else to restart it, so it asks now and then.
+/// Polls a paused queue now and then: an idle shard does not notice the end of a pause by itself.
 pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Contact) -> T {
     loop {
         contact.paused().await;
@@ -145,8 +146,8 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Cont
     }
 }
 
-/// How many places a process that has more to start than it can start soon holds in the line: those of the
-/// slots that pass soon, or one. A burst counts as far as it is there.
+/// The number of tickets to hold if more starts are waiting than slots are near: one for each slot
+/// within [`AHEAD`], at least one. An available burst counts.
 pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
     let Some(memory) = contact.memory() else { return 1 };
     let last = memory.slot_behind(0, weight) + AHEAD;
@@ -154,7 +155,7 @@ pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
     1 + (1..MOST_PLACES).take_while(soon).count()
 }
 
-/// How a process goes on whose requests for a place the store refuses, one after the other.
+/// Delays between requests for a ticket that the store refuses.
 #[derive(Debug)]
 pub(crate) struct Refusals(ExponentialBackoff);
 
@@ -170,7 +171,11 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// How long to wait before a place is asked for again. A failure if nobody can put it right meanwhile.
+    /// The delay before the next request.
+    ///
+    /// # Errors
+    ///
+    /// A cause that cannot be fixed while this process waits.
     pub(crate) fn wait_after(
         &mut self,
         error: Error,
@@ -189,12 +194,12 @@ impl Refusals {
     }
 }
 
-/// Tells the store that this process has left, if it can be told soon.
+/// Leaves the queue, within [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
     let _ = timeout(LEAVE_PATIENCE, queue.close()).await;
 }
 
-/// The time is over; for ever pending without a limit.
+/// Returns after `limit`, or never without a limit.
 pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
     match limit {
         Some(limit) => sleep(limit).await,
@@ -203,21 +208,21 @@ pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
     limit.unwrap_or_default()
 }
 
-/// Nothing was started in time.
+/// The failure if nothing was started in time.
 pub(crate) fn too_late(limit: Duration, contact: &Contact) -> Failure {
     Failure::new(TEMPFAIL, format!("not started within {}: {contact}", show(limit)))
 }
 
-/// Three quarters to five quarters of it, so that processes that wait together do not ask together.
+/// Adds jitter of ±25 %, so that waiting processes do not poll at the same time.
 fn about(duration: Duration) -> Duration {
     duration.mul_f64(rand::random_range(0.75..1.25))
 }
 
-/// What `status` calls this process: `NAME pid N`.
+/// The label of this process in `status`: `NAME pid N`.
 pub(crate) fn label(name: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     let mut name: String = name.chars().map(printable).collect();
-    // A label has at most 128 bytes; " pid " and a number take no more than 28.
+    // A label has at most 128 bytes; " pid " and a number take at most 28.
     while name.len() > 100 {
         name.pop();
     }
@@ -232,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// How many places there are before any start, after `starts` of them, and `later`.
+    /// Returns the tickets ahead before any start, after `starts` of them, and after `later`.
     async fn places(pace: Pace, starts: u32, later: Duration) -> [usize; 3] {
         let contact = Contact::speaking("memory:", |_| {});
         let state = contact.watch(Arc::new(MemoryState::new()));

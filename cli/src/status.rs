@@ -1,4 +1,4 @@
-//! `status`: how a queue stands and why nothing is starting, for a person or for a program.
+//! `status`: the state of a queue and the reason why nothing starts, for a person or a program.
 
 use interval_queue::{Micros, Presence, QueueName, Record, ShardId, Snapshot, Standing};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     }
     let page = match &pace {
         Some(snapshot) => text(&target.queue, snapshot, room()),
-        // A queue of stored tasks need not have a pace.
+        // A queue of stored tasks need not have a rate.
         None => named("queue", target.queue.as_str(), room()),
     };
     let gap = if pace.is_some() { "\n\n" } else { "\n" };
@@ -75,7 +75,7 @@ fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
     format!("{}\n{shards}", lines.join("\n"))
 }
 
-/// The shards in the order in which they are to start; those that only run come last.
+/// The shards in the order of their starts. Shards that only run come last.
 fn in_order(record: &Record) -> Vec<(&ShardId, &Presence)> {
     let mut shards: Vec<_> = record.shards.iter().collect();
     shards.sort_by_key(|(_, presence)| (presence.head.is_none(), presence.head));
@@ -93,7 +93,7 @@ fn lease(snapshot: &Snapshot, presence: &Presence) -> String {
     if presence.expires_at > snapshot.at { about(presence.expires_at - snapshot.at) } else { "ended".into() }
 }
 
-/// The object of a queue that `--json` prints; the README of this crate says what is in it.
+/// The object that `--json` prints. The README of this crate describes its fields.
 pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&Brief>) -> Value {
     let mut object = match pace {
         Some(snapshot) => of_pace(queue, snapshot),

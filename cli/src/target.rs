@@ -1,4 +1,4 @@
-//! The queue that the command line names, looked at and changed without being a shard of it.
+//! The queue that the command line names: reads and changes it without being a shard.
 
 use std::{
     future::Future,
@@ -20,9 +20,9 @@ use crate::{
     outage::StoreOutages,
 };
 
-/// Longer than any backend takes to give up by itself.
+/// Longer than any backend retries by itself.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How soon a store that does not answer is asked again.
+/// Delay before a command is retried.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The stores that this process has opened.
@@ -32,8 +32,8 @@ fn opened() -> MutexGuard<'static, Vec<Store>> {
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes all stores, so that an SQLite database is whole in its one file. Gives up after `limit`: what is stored is
-/// safe all the same.
+/// Closes all stores, so that an SQLite database is in a single file. Gives up after `limit`:
+/// stored data is safe.
 pub(crate) async fn close_stores(limit: Duration) {
     let stores = std::mem::take(&mut *opened());
     let close = async {
@@ -55,7 +55,6 @@ impl StoreArgs {
         bounded(async { Ok(self.opened().await?.tasks().await?) }).await
     }
 
-    /// Opens the store.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
         bounded(self.opened()).await
     }
@@ -74,20 +73,20 @@ impl StoreArgs {
 }
 
 impl Target {
-    /// Opens the store and looks at the queue; none if it is not there.
+    /// Opens the store and reads the queue. Returns `None` if it does not exist.
     pub(crate) async fn look(&self) -> Result<Option<Snapshot>, Failure> {
         let state = self.store.shared_state().await?;
         look(&*state, &self.queue).await
     }
 
-    /// The error that there is no such queue.
+    /// The error that the queue does not exist.
     pub(crate) fn missing(&self) -> Failure {
         let queue = self.queue.as_str();
         let way_out = "see `interval-queue list`, or create it with `interval-queue run --every`";
         Failure::new(NOINPUT, format!("there is no queue {queue:?} in this store: {way_out}"))
     }
 
-    /// Changes something for all shards.
+    /// Changes the queue for all shards.
     pub(crate) async fn change(&self, change: Change) -> Result<Changed, Failure> {
         let state = self.store.shared_state().await?;
         match self::change(&*state, &self.queue, change).await {
@@ -97,12 +96,12 @@ impl Target {
     }
 }
 
-/// Looks at a queue; none if it is not there.
+/// Reads a queue. Returns `None` if it does not exist.
 pub(crate) async fn look(state: &dyn SharedState, queue: &QueueName) -> Result<Option<Snapshot>, Failure> {
     ask(state, queue, Command::Read).await?.read().map_err(Failure::from)
 }
 
-/// Changes something for all shards of a queue.
+/// Changes a queue for all shards.
 pub(crate) async fn change(
     state: &dyn SharedState,
     queue: &QueueName,
@@ -112,8 +111,8 @@ pub(crate) async fn change(
     reply.changed().map_err(Failure::from)
 }
 
-/// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is
-/// done twice here is done once.
+/// Sends a command, with one retry: an idle connection may have died. A retried command has its
+/// effect once.
 async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
     bounded(async {
         match state.apply(queue, command.clone()).await {
@@ -124,7 +123,7 @@ async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Re
     .await
 }
 
-/// The result, or a failure after [`PATIENCE`]: a mount that hangs must not hang the program.
+/// Limits `work` to [`STORE_TIMEOUT`]: a mount that hangs must not hang the program.
 pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     timeout(PATIENCE, work).await.unwrap_or_else(|_| {
         let message = format!("the store did not answer within {PATIENCE:?}");
@@ -132,8 +131,8 @@ pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -
     })
 }
 
-/// The result of an attempt, repeated as long as its failure may pass by itself, for this time at most. An outage of the store at this
-/// URL is printed.
+/// Retries `attempt` for `limit` while its failure may pass by itself. Prints outages of the store
+/// at `url`.
 pub(crate) async fn insist<T>(
     url: &str,
     patience: Duration,

@@ -12,30 +12,30 @@ use tokio::sync::mpsc;
 
 use crate::exit::{DATAERR, Failure, IOERR};
 
-/// The most lines of a batch.
+/// Maximum lines per batch.
 const MOST: usize = 1_000;
-/// About the most bytes.
+/// Bytes after which a batch takes no more lines.
 const MOST_BYTES: usize = 1 << 20;
-/// As much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 * 1024;
 
-/// One payload, and the line that has it; none: it was on the command line.
+/// A payload and its line number. `None`: it was on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) number: Option<u64>,
     pub(super) payload: Json,
 }
 
-/// What was read at once.
+/// The lines of one batch.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) lines: Vec<Line>,
     pub(super) bytes: u64,
-    /// Why nothing more is read.
+    /// The reason why the input ends here. `None`: it continues, or ended regularly.
     pub(super) failure: Option<Failure>,
 }
 
-/// The batches. One is read ahead.
+/// The batches of the input. One batch is read ahead.
 pub(super) struct Lines(mpsc::Receiver<Batch>);
 
 impl Lines {
@@ -57,13 +57,13 @@ impl Lines {
         Ok(Self(receiver))
     }
 
-    /// The next one; none: that was all.
+    /// Returns the next batch, or `None` at the end of the input.
     pub(super) async fn next(&mut self) -> Option<Batch> {
         self.0.recv().await
     }
 }
 
-/// What the lines come from.
+/// The reader of the input.
 pub(super) struct Source<R> {
     input: BufReader<R>,
     number: u64,
@@ -74,7 +74,7 @@ impl<R: Read> Source<R> {
         Self { input: BufReader::with_capacity(CHUNK, input), number: 0 }
     }
 
-    /// As many lines as there are without waiting, and one at least; none at the end.
+    /// Reads the lines that are available without waiting, at least one. Returns `None` at the end.
     pub(super) fn batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         let mut line = Vec::new();

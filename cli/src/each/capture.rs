@@ -1,4 +1,5 @@
-//! What a command prints, kept until it has ended: a little of it in memory, more of it in an unnamed file.
+//! The output of a command, kept until it has ended: a small output in memory, a larger one in an
+//! unnamed file.
 
 use std::{
     fs::File,
@@ -15,20 +16,20 @@ use tokio::{
 
 use super::spool::Section;
 
-/// As much stays in memory.
+/// Maximum bytes in memory.
 const IN_MEMORY: usize = 64 * 1024;
-/// As much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 16 * 1024;
-/// How long after the end of a command its output may still be written to by what it left behind.
+/// How long processes that a command left behind may still write to its output.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// All that was printed.
+/// The output of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
-    /// What came first, once it was too much for the memory.
+    /// The first part, once the output exceeds the memory limit.
     file: Option<File>,
     bytes: Vec<u8>,
-    /// Why the rest is lost.
+    /// The error by which the rest was lost.
     pub(crate) lost: Option<io::Error>,
 }
 
@@ -37,7 +38,7 @@ impl Captured {
         self.file.is_none() && self.bytes.is_empty()
     }
 
-    /// All of it, from the beginning.
+    /// Reads the output from its beginning.
     pub(crate) fn into_reader(self) -> impl Read {
         let file: Box<dyn Read> = match self.file {
             Some(file) => Box::new(Section::new(Arc::new(file), 0, u64::MAX)),
@@ -50,7 +51,7 @@ impl Captured {
         self.bytes.len() + more.len() <= IN_MEMORY
     }
 
-    /// Waits for the disk.
+    /// Moves the output to the file. Blocks on the disk.
     fn put_into_file(&mut self, more: &[u8]) {
         if self.lost.is_some() {
             return;
@@ -68,8 +69,8 @@ impl Captured {
     }
 }
 
-/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE
-/// for it.
+/// Captures one pipe of a command. Later output is read and dropped, so that no process gets
+/// SIGPIPE.
 #[derive(Debug)]
 pub(crate) struct Capture {
     kept: Arc<Mutex<Option<Captured>>>,
@@ -83,7 +84,7 @@ impl Capture {
         Self { kept, end }
     }
 
-    /// All of it, when the command has ended.
+    /// Returns the output after the command has ended.
     pub(crate) async fn finish(self) -> Captured {
         let _ = timeout(LINGER, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
@@ -148,7 +149,7 @@ mod tests {
         let mut output = Vec::new();
         capture.finish().await.into_reader().read_to_end(&mut output).unwrap();
         assert_eq!(output, b"said in time");
-        // Nobody listens, but it can be said.
+        // The output is dropped, but writing succeeds.
         tokio::io::AsyncWriteExt::write_all(&mut theirs, &[b'x'; 100]).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The way of the items: read, waiting, in their turn, running, resting before another attempt.
+//! The stages of an item: read, upcoming, running, waiting for a retry.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -38,15 +38,15 @@ use crate::{
     signals::{Signal, Signals},
 };
 
-/// Nothing is read while as many items rest before another attempt.
+/// No item is read while this number of items wait for a retry.
 const MOST_RESTING: usize = 1000;
-/// Nothing is read while as many outputs wait for those of earlier items.
+/// No item is read while this number of outputs wait for the outputs of earlier items.
 const MOST_HELD: usize = 100_000;
 
-/// Some who interrupt send a signal twice, to the process and to its group.
+/// Two signals within this time count once: some programs signal the process and its group.
 const ONE_SIGNAL: Duration = Duration::from_millis(100);
 
-/// All items on their way.
+/// All items that are not done.
 pub(crate) struct Flow<'a> {
     options: &'a Each,
     queue: &'a IntervalQueue,
@@ -55,25 +55,25 @@ pub(crate) struct Flow<'a> {
     tally: &'a mut Tally,
     output: &'a mut Output,
     board: &'a Board,
-    /// How many may run at once.
+    /// Maximum commands that run at once.
     jobs: usize,
-    /// Those that wait for their turns, each turn for the first of them.
+    /// Items that wait for a turn. Each turn starts the first of them.
     line: VecDeque<Item>,
     turns: FuturesUnordered<BoxFuture<'a, Result<Turn, Error>>>,
     running: FuturesUnordered<LocalBoxFuture<'a, (u64, Outcome)>>,
-    /// The items that run, by their numbers.
+    /// Running items, by number.
     started: BTreeMap<u64, Item>,
-    /// Outputs that are handed over and still take memory.
+    /// Outputs in the printing thread that still take memory.
     printing: FuturesUnordered<oneshot::Receiver<()>>,
-    /// The items that are done if all of their output gets out.
+    /// Items that are done if all of their output is written.
     unprinted: BTreeMap<u64, Item>,
-    /// Those that rest before another attempt, by when that ends.
+    /// Items that wait for a retry, by its time and by number.
     resting: BTreeMap<(Instant, u64), Item>,
     signals: broadcast::Sender<Signal>,
     taken: u64,
-    /// Since when nothing was started although an item was next.
+    /// Start of the time in which an item was upcoming and nothing started.
     idle_since: Instant,
-    /// Until when no place is asked for, as the store refused one.
+    /// No turn is requested before this time, since the store refused one.
     refused_until: Option<Instant>,
     refusals: Refusals,
     stop: Option<Stop>,
@@ -126,8 +126,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input, and the items
-    /// of which it is not known yet whether their output gets out.
+    /// Runs all items, or as many as possible. Returns why it stopped before the end of the input,
+    /// and the items whose output may not be written yet.
     pub(crate) async fn run(
         mut self,
         contact: &Contact,
@@ -163,7 +163,7 @@ impl<'a> Flow<'a> {
                 Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, contact))),
             }
             if matches!(self.stop, Some(Stop::Signal { insisted: true, .. })) {
-                // Running commands hear of it before they are left.
+                // Record the commands that have ended before the rest is left running.
                 while let Some(Some((number, outcome))) = self.running.next().now_or_never() {
                     self.ended(number, outcome);
                 }
@@ -214,7 +214,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Puts items into the line, and takes as many places as slots may be used soon.
+    /// Moves items to `upcoming`, and requests a turn for each slot of the near future.
     fn line_up(&mut self, contact: &Contact) {
         if self.stop.is_some() {
             return;
@@ -247,12 +247,12 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether an item is next.
+    /// Whether an item is upcoming.
     fn waits(&self) -> bool {
         !self.turns.is_empty() || self.refused_until.is_some()
     }
 
-    /// A place was not to be had. If a person can put that right, the items wait for it.
+    /// Handles a refused turn. If a person can fix the cause, the items wait.
     fn refused(&mut self, error: Error, contact: &Contact) {
         match self.refusals.wait_after(error, contact) {
             Err(failure) => self.stop(Stop::Failure(failure)),
@@ -265,7 +265,7 @@ impl<'a> Flow<'a> {
     }
 
     fn start(&mut self, turn: Turn) {
-        // There are never more turns than items in the line.
+        // There are never more turns than upcoming items.
         let Some(item) = self.line.pop_front() else { return };
         self.refusals = Refusals::default();
         let command = self.template.command(&item.value);
@@ -308,7 +308,7 @@ impl<'a> Flow<'a> {
         self.tally.failed(&item.value, &why);
         match why {
             Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
-            // Only the commands can notice it.
+            // Without grouping only the commands see a closed stdout.
             Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
                 self.stop(Stop::OutputClosed)
             }
@@ -328,7 +328,7 @@ impl<'a> Flow<'a> {
     }
 
     fn signal(&mut self, signal: Signal) {
-        // Nobody listens if nothing runs.
+        // Fails if no command runs.
         let _ = self.signals.send(signal);
         let number = signal.number;
         if ![SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&number) {
@@ -347,7 +347,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Starts nothing more. The first reason holds.
+    /// Starts nothing more. The first reason is kept.
     fn stop(&mut self, stop: Stop) {
         self.stop.get_or_insert(stop);
         self.turns.clear();
@@ -367,12 +367,12 @@ impl<'a> Flow<'a> {
         self.board.post(*counts);
     }
 
-    /// Accounts for all that was not done.
+    /// Records all items that were not done.
     async fn lay_down(&mut self) {
         while let Some(fate) = self.output.fate() {
             self.printed(fate);
         }
-        // In the order of the input.
+        // Sorted by number: the order of the input.
         let mut undone = BTreeMap::new();
         undone.extend(
             std::mem::take(&mut self.started).into_iter().map(|(number, item)| (number, (true, item))),

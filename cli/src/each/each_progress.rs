@@ -1,4 +1,4 @@
-//! How far it is: for the terminal, and for the summary.
+//! The progress of `each`, for the terminal and for the summary.
 
 use std::{
     io,
@@ -16,24 +16,24 @@ use crate::{
     rate::rate,
 };
 
-/// From this width on there is room for a bar.
+/// Minimum width in columns for a progress bar.
 const ROOM_FOR_BAR: u16 = 72;
 
-/// What has become of the items so far.
+/// Counts of the items so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// How many there are, once it is known.
+    /// Number of items. `None`: the input has not ended.
     pub(crate) total: Option<u64>,
     pub(crate) done: u64,
     pub(crate) failed: u64,
-    /// Attempts after the first of an item.
+    /// Attempts after the first attempt of an item.
     pub(crate) retried: u64,
     pub(crate) running: u64,
-    /// The mean time between the latest starts.
+    /// Mean time between the latest starts.
     pub(crate) gap: Option<Duration>,
 }
 
-/// Where the counts can be seen.
+/// Shared counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
     counts: Arc<Mutex<Counts>>,
@@ -69,7 +69,7 @@ impl Progress {
         Self { board, bar, drawn: None }
     }
 
-    /// Draws it if it has changed.
+    /// Redraws the line if it has changed.
     pub(crate) fn refresh(&mut self) {
         let counts = self.board.counts();
         let text = text(counts, self.board.contact.outlook());
@@ -88,12 +88,12 @@ impl Progress {
         self.bar.set_message(text);
     }
 
-    /// Does something to the terminal while it is not there.
+    /// Runs `act` while the line is hidden.
     pub(crate) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }
 
-    /// Takes it away.
+    /// Removes the line.
     pub(crate) fn clear(self) {
         self.bar.finish_and_clear();
     }
@@ -105,7 +105,7 @@ fn style(template: &str) -> ProgressStyle {
         .progress_chars("=> ")
 }
 
-/// The most important comes first: what does not fit into the terminal is cut off.
+/// The most important part comes first: the terminal cuts off the rest.
 fn text(counts: Counts, outlook: Option<Expectation>) -> String {
     let done = HumanCount(counts.done + counts.failed);
     let mut parts = vec![match counts.total {

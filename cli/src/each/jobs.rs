@@ -1,16 +1,16 @@
-//! How many commands may run at once.
+//! The number of commands that may run at once.
 
 use rustix::process::{Resource, getrlimit};
 
 use super::{each_args::Each, output::Grouping};
 use crate::exit::say;
 
-/// Unless told otherwise.
+/// Default of `--jobs`.
 const DEFAULT: usize = 64;
-/// Open files for everything else: the store, the streams, what a start needs for a moment.
+/// Open files reserved for the store, the standard streams and starting commands.
 const RESERVED: u64 = 40;
 
-/// As many as the command line says, and the limit of open files allows.
+/// Maximum commands at once, by `--jobs` and the limit of open files.
 pub(crate) fn most_at_once(each: &Each) -> usize {
     let wanted = each.jobs.map_or(DEFAULT, usize::from);
     let Some(files) = getrlimit(Resource::Nofile).current else { return wanted };
@@ -24,7 +24,8 @@ pub(crate) fn most_at_once(each: &Each) -> usize {
 }
 
 fn allowed(files: u64, grouping: Grouping) -> usize {
-    // A pipe and a file for each of stdout and stderr, a handle on the process, one to spare.
+    // Per command: a pipe and a file for each of stdout and stderr, a process handle, and one
+    // spare.
     let each = if grouping == Grouping::None { 2 } else { 6 };
     usize::try_from(files.saturating_sub(RESERVED) / each).unwrap_or(usize::MAX).max(1)
 }

@@ -1,9 +1,9 @@
-//! `each`: a command for each item of the input, at the pace of the queue.
+//! `each`: runs a command for each item of the input, at the rate of the queue.
 //!
-//! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`,
-//! and become commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by
-//! `capture` and printed by `output`, in order with the help of `spool`. `overlong` items fit no command.
-//! `tally` knows what has become of all, `progress` shows it.
+//! `items` reads the input. `each_flow` gives the items their turns, at most `jobs` at once, until
+//! there is an `each_stop`. `template` makes the command for an `item`, and `attempt` runs it.
+//! `capture` keeps its output, `output` prints it, and `spool` holds it until earlier items are
+//! printed. `overlong` items fit no command. `tally` counts results, `each_progress` shows them.
 
 mod attempt;
 mod capture;
@@ -99,7 +99,7 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let undone = tally.close();
     let quiet = matches!(stop, Some(Stop::OutputClosed)) || each.quiet && tally.is_complete();
     let ending = ending(stop, &mut items, &tally, undone.clone());
-    // What it is due to comes first.
+    // The cause comes before its effects.
     let (cause, undone) = (ending.as_ref().err(), undone.err());
     let causes = cause
         .into_iter()

@@ -1,4 +1,4 @@
-//! What is printed: by one thread, so that neither a slow reader nor a terminal holds a start up.
+//! Printing in a thread of its own, so that neither a slow reader nor a terminal delays a start.
 
 use std::{
     io::{self, IsTerminal, Read, Write},
@@ -21,42 +21,42 @@ use super::{
 };
 use crate::exit::{Failure, Stdout, say};
 
-/// How often the progress is drawn.
+/// Interval between redraws of the progress.
 const REDRAW: Duration = Duration::from_millis(150);
 
-/// How the outputs of commands are kept apart.
+/// How the outputs of commands are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
-    /// Each is printed whole, when its command has ended.
+    /// Each output is printed as a whole when its command has ended.
     AsTheyEnd,
-    /// The same, and none before that of the item before it.
+    /// Each output is printed as a whole, after the output of the item before it.
     InOrderOfItems,
-    /// Not at all.
+    /// Commands write directly to stdout and stderr.
     None,
 }
 
 /// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Printout {
-    /// The number of its item, counted from 0. None: there will be more of that item, and it is printed at
-    /// once.
+    /// Number of its item, counted from 0. `None`: the item will print more, so this part is
+    /// printed at once.
     pub(crate) item: Option<u64>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
 }
 
-/// What became of the stdout of an item.
+/// Whether the stdout of an item was written.
 #[derive(Debug)]
 pub(crate) struct Fate {
     pub(crate) item: u64,
     pub(crate) written: io::Result<()>,
 }
 
-/// What is heard of the output.
+/// Reports of the printing thread.
 #[derive(Debug)]
 pub(crate) enum News {
     Fate(Fate),
-    /// Stdout cannot be written any more. Told once.
+    /// Stdout cannot be written any more. Reported once.
     Broken(io::Error),
 }
 
@@ -67,7 +67,7 @@ enum Message {
     End,
 }
 
-/// The thread that prints.
+/// The printing thread.
 #[derive(Debug)]
 pub(crate) struct Output {
     messages: mpsc::Sender<Message>,
@@ -95,15 +95,15 @@ impl Output {
         Ok(Self { messages, broken: broken.fuse(), fates, ended, held })
     }
 
-    /// Prints the output of a command. The receiver hears when it takes no more memory.
+    /// Prints the output of a command. The receiver resolves when the output takes no more memory.
     pub(crate) fn print(&self, printout: Printout) -> oneshot::Receiver<()> {
         let (done, printed) = oneshot::channel();
-        // Without the thread the sender is dropped, which is heard as well.
+        // If the thread has ended, the sender is dropped, which resolves the receiver as well.
         let _ = self.messages.send(Message::Print(printout, done));
         printed
     }
 
-    /// Something that says lines on stderr without harm to what else is printed.
+    /// Returns a writer of lines to stderr that does not break the progress or other output.
     pub(crate) fn voice(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let messages = self.messages.clone();
         move |line| {
@@ -113,12 +113,16 @@ impl Output {
         }
     }
 
-    /// How many outputs wait for those of earlier items.
+    /// Number of outputs that wait for the outputs of earlier items.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Waits for what is heard of it. Cancel safe.
+    /// Waits for the next report.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no report is lost.
     pub(crate) async fn news(&mut self) -> News {
         let Self { broken, fates, .. } = self;
         tokio::select! {
@@ -129,18 +133,18 @@ impl Output {
         }
     }
 
-    /// A fate that is known by now.
+    /// Returns a fate that is already known.
     pub(crate) fn fate(&mut self) -> Option<Fate> {
         self.fates.try_recv().ok()
     }
 
-    /// Prints what is left and ends the drawing.
+    /// Prints the remaining output and removes the progress.
     pub(crate) async fn end(&mut self) {
         let _ = self.messages.send(Message::End);
         let _ = (&mut self.ended).await;
     }
 
-    /// Shows how far it is from now on.
+    /// Shows the progress from now on.
     pub(crate) fn show(&self, board: Board) {
         let _ = self.messages.send(Message::Show(board));
     }
@@ -164,7 +168,7 @@ impl Printer {
             match received {
                 Ok(Message::Print(printout, done)) => {
                     self.take_in(printout);
-                    // A process that ends does not wait for it.
+                    // The receiver is gone if the process ends.
                     let _ = done.send(());
                 }
                 Ok(Message::Line(line)) => self.screen.aside(|| say(&line)),
@@ -214,21 +218,21 @@ impl Printer {
     }
 
     fn tell(&self, item: u64, written: io::Result<()>) {
-        // A process that ends does not wait for it.
+        // The receiver is gone if the process ends.
         let _ = self.fates.send(Fate { item, written });
     }
 }
 
 struct Screen {
-    /// Told once, at the first error.
+    /// Notified once, at the first error.
     tell_broken: Option<oneshot::Sender<io::Error>>,
-    /// Why nothing more goes to stdout.
+    /// The reason why nothing more goes to stdout.
     failure: Option<io::Error>,
     progress: Option<Progress>,
 }
 
 impl Screen {
-    /// Whether all of stdout was taken.
+    /// Prints an output. Returns whether all of stdout was written.
     fn print(&mut self, mut stdout: impl Read, mut stderr: impl Read) -> io::Result<()> {
         let (mut first, follows) = ([0], self.progress.is_some());
         let written = match &self.failure {
@@ -236,7 +240,7 @@ impl Screen {
             Some(_) => Ok(()),
             None => {
                 let mut write = || copy(&mut stdout, &mut Stdout, follows && io::stdout().is_terminal());
-                // If it goes elsewhere it may take its time, and the progress is not in its way.
+                // A stdout that is no terminal may be slow, and does not disturb the progress.
                 if io::stdout().is_terminal() { self.aside(write) } else { write() }
             }
         };
@@ -245,14 +249,14 @@ impl Screen {
         }
         if let Ok(1) = stderr.read(&mut first) {
             let mut stderr = first.chain(stderr);
-            // Nobody is left to hear that stderr is closed.
+            // A closed stderr cannot be reported.
             let _ = self
                 .aside(|| copy(&mut stderr, &mut io::stderr().lock(), follows && io::stderr().is_terminal()));
         }
         written
     }
 
-    /// Does something to the terminal with the progress out of its way.
+    /// Runs `act` while the progress is hidden.
     fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.progress {
             Some(progress) => progress.aside(act),
@@ -268,7 +272,7 @@ impl Screen {
     }
 }
 
-/// The same error for somebody else.
+/// Copies an I/O error.
 fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -276,8 +280,8 @@ fn again(error: &io::Error) -> io::Error {
     }
 }
 
-/// Where a progress bar follows on the same terminal, a last line without an end gets one, or it would be
-/// drawn over.
+/// Copies `source` to `target`. If `ends_lines` is set, an unterminated last line gets a newline,
+/// or the progress bar would overwrite it.
 fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io::Result<()> {
     let mut target = LineEnd { ends_lines, target, last: b'\n' };
     io::copy(source, &mut target)?;
@@ -287,7 +291,7 @@ fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io
     target.flush()
 }
 
-/// Knows the last byte that was written.
+/// A writer that remembers its last byte.
 struct LineEnd<'a, W> {
     target: &'a mut W,
     last: u8,

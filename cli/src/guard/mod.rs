@@ -1,14 +1,15 @@
-//! The guard of one run: a process between a worker and CMD that outlives a worker which is killed, and ends CMD before
-//! somebody else may run the task.
+//! The guard of one run: a process between the worker and CMD. It outlives a killed worker, and
+//! ends CMD before another worker may run the task.
 //!
-//! It is this program under a word that the parser of the command line never sees. Its standard input is a socket to
-//! the worker: `orders` come in, `news` go out. The end of that socket, or the end of the lease by the clock of the
-//! host, means SIGTERM to the process group of CMD, and then SIGKILL. It has no threads of its own, keeps nothing but
-//! the payload, and ends when all that CMD has started is gone.
+//! The guard is this program with a first argument that the command line parser never sees. Its
+//! standard input is a socket to the worker: `orders` come in, `News` go out. If the socket closes,
+//! or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and then
+//! SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends when all
+//! processes that CMD has started have ended.
 //!
-//! CMD is not bound to the guard by `PR_SET_PDEATHSIG`: that needs code between fork and exec, and ends no
-//! grandchildren. A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has
-//! such: orphans of the group are waited for, and daemons are ended, too.
+//! The guard does not use `PR_SET_PDEATHSIG`: that needs code between fork and exec, and does not
+//! end grandchildren. If the guard is killed, the worker ends the group. On Linux the guard is a
+//! subreaper, so it waits for orphans of the group, and ends daemons, too.
 
 mod group;
 mod guard_clock;
@@ -39,28 +40,29 @@ use crate::{
 
 /// The first argument of a guard.
 pub(crate) const WORD: &str = "guard";
-/// What `ps` and `pkill` call it: not as the worker, which may be killed by its name.
+/// The name in `ps` and for `pkill`. It differs from the worker's, which may be killed by name.
 pub(crate) const NAME: &str = "task-guard";
-/// From SIGTERM to SIGKILL, when the worker is gone, and for what CMD leaves behind.
+/// Time from SIGTERM to SIGKILL if the worker is gone, and for processes that CMD leaves behind.
 const GRACE: Duration = Duration::from_secs(2);
-/// The clock of leases goes on while the host sleeps, and timers do not.
+/// Maximum sleep: the clock of leases advances while the host sleeps, but timers do not.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Whether these arguments, without the name of the program, start a guard.
+/// Whether the arguments, without the name of the program, start a guard.
 pub(crate) fn is_meant(args: &[OsString]) -> bool {
     args.first().is_some_and(|word| word == WORD)
 }
 
-/// Starts CMD when the worker says so, and stays until all that it has started has ended.
+/// Starts CMD when the worker orders it, and waits until all processes that CMD started have ended.
 pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
     let Ok(stream) = worker() else {
         let text = "`task-guard` is not for direct use: `interval-queue work` runs one with each CMD";
         return Err(Failure::new(USAGE, text));
     };
-    // A Ctrl-C of the terminal is for the worker, which finds what belongs to a guard by its session.
+    // Ctrl-C in the terminal is for the worker. The worker finds the processes of a guard by its
+    // session.
     let _ = rustix::process::setsid();
     expect_children()?;
-    // What ends all processes of a service at once ends CMD; the guard stays to wait for it.
+    // A signal to all processes of a service ends CMD. The guard stays to wait for CMD.
     signals::outlive().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let (read, mut write) = stream.into_split();
     let mut orders = BufReader::new(read);
@@ -69,20 +71,21 @@ pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
             let _ = write.write_all(News::Started(run.group.id()).line().as_bytes()).await;
             run.watch(orders).await
         }
-        // The worker was gone before anything was started.
+        // The worker was gone before CMD was started.
         Ok(None) => return Ok(()),
         Err(failure) => News::Unable(failure),
     };
     if let Some(path) = std::env::var_os(INPUTS) {
-        // The worker removes it as well.
+        // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
-    // A worker that is gone does not hear it.
+    // Fails if the worker is gone.
     let _ = write.write_all(news.line().as_bytes()).await;
     Ok(())
 }
 
-/// Reports to the worker that nothing was started. False: the standard input is no socket. It needs no further file.
+/// Reports to the worker that CMD was not started. Returns false if stdin is no socket. Opens no
+/// file: the limit of open files may be the cause.
 pub(crate) fn report(failure: &Failure) -> bool {
     let stat = rustix::fs::fstat(io::stdin());
     let is_socket = stat
@@ -90,7 +93,7 @@ pub(crate) fn report(failure: &Failure) -> bool {
     is_socket && rustix::io::write(io::stdin(), News::Unable(failure.clone()).line().as_bytes()).is_ok()
 }
 
-/// The socket that is the standard input.
+/// The socket on stdin.
 fn worker() -> io::Result<UnixStream> {
     use std::os::fd::AsFd;
     let stream = std::os::unix::net::UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -103,26 +106,26 @@ fn worker() -> io::Result<UnixStream> {
 struct Run {
     child: tokio::process::Child,
     group: Group,
-    /// When SIGTERM and SIGKILL are due; each is sent once.
+    /// When SIGTERM and SIGKILL are due. Each is sent once.
     end: End,
 }
 
-/// When CMD is ended, and how far that has come.
+/// When CMD is ended, and which signals were sent.
 #[derive(Clone, Copy, Debug)]
 struct End {
     term: Instant,
     kill: Instant,
     termed: bool,
     killed: bool,
-    /// Whether the lease did it.
+    /// Whether the end of the lease was the cause.
     by_lease: bool,
-    /// Whether somebody said so, or nobody is there any more: a new lease changes nothing then.
+    /// Whether CMD was ordered to stop, or the worker is gone. A new lease has no effect then.
     stops: bool,
-    /// Whether nobody is there who could say anything.
+    /// Whether the worker is gone.
     alone: bool,
 }
 
-/// Reads the lease and the payload, and starts CMD. None: the worker is gone.
+/// Reads the lease and the payload, and starts CMD. Returns `None` if the worker is gone.
 async fn start(
     orders: &mut (impl AsyncBufReadExt + Unpin),
     words: &[OsString],
@@ -152,7 +155,7 @@ async fn start(
     let group = Group::led_by(&child).ok_or_else(|| Failure::new(SOFTWARE, "CMD has no process id"))?;
     if let Some(mut stdin) = child.stdin.take() {
         tokio::spawn(async move {
-            // A CMD that does not want its payload closes its input.
+            // CMD may close its input without reading the payload.
             let _ = stdin.write_all(&payload).await;
         });
     }
@@ -161,7 +164,7 @@ async fn start(
 }
 
 impl Run {
-    /// Waits for the end of all that CMD has started, and brings it about when it is due.
+    /// Waits until all processes that CMD started have ended, and ends them when that is due.
     async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> News {
         let (tell, mut told) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
@@ -180,10 +183,10 @@ impl Run {
             }
             self.act();
         };
-        // What CMD left behind would run beside the next attempt.
+        // Processes that CMD left behind would run concurrently with the next attempt.
         self.end.stop(GRACE);
         let mut orphans = Orphans::default();
-        // Both are asked each time.
+        // Not short-circuited: both calls reap processes.
         while !(self.group.is_gone() & orphans.are_gone(self.group, self.end.killed)) {
             self.act();
             sleep(Duration::from_millis(10)).await;
@@ -208,7 +211,7 @@ impl Run {
             end.by_lease = !end.stops;
             end.stops = true;
             self.group.signal(Signal::TERM);
-            // A stopped process dies of SIGTERM only once it continues.
+            // A stopped process handles SIGTERM only after SIGCONT.
             self.group.signal(Signal::CONT);
         }
         if now >= end.kill && !end.killed {
@@ -231,7 +234,7 @@ impl End {
         }
     }
 
-    /// CMD has to end now, and no later than the lease says.
+    /// Ends CMD now, with SIGKILL after `grace` or when the lease requires it.
     fn stop(&mut self, grace: Duration) {
         let now = now();
         self.stops = true;
@@ -239,7 +242,7 @@ impl End {
         self.kill = self.kill.min(now + grace);
     }
 
-    /// Until when to sleep.
+    /// How long to sleep, at most [`MAX_SLEEP`].
     fn next(&self) -> Duration {
         let next = match (self.termed, self.killed) {
             (false, _) => self.term,

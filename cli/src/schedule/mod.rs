@@ -47,7 +47,7 @@ async fn add(add: &Add) -> Result<(), Failure> {
     } else {
         let queue = open_queue(&add.target).await?;
         queue.set_schedule(schedule).await?;
-        // By the clock of the store.
+        // Next runs by the clock of the store.
         let stored = queue.schedules().await?.into_iter().find(|stored| stored.name == add.name);
         if stored.as_ref().is_some_and(|stored| stored.paused) {
             say(&format!("{} is paused: `interval-queue schedule resume` ends it", add.name));
@@ -59,7 +59,7 @@ async fn add(add: &Add) -> Result<(), Failure> {
     print_as_it_is(lines.as_bytes())
 }
 
-/// Opens a queue that is there.
+/// Opens a queue only if it exists.
 async fn existing(target: &Target) -> Result<TaskQueue, Failure> {
     let tasks = Tasks::open(target).await?;
     tasks.now().await?;

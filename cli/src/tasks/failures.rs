@@ -1,4 +1,4 @@
-//! `tasks failures`: what failed, for good or until a retry, by what the errors say.
+//! `tasks failures`: failed and retrying tasks, grouped by error text.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use crate::{
     place::without_secrets,
 };
 
-/// As many characters of an error are shown.
+/// Maximum characters of an error.
 const SHOWN: usize = 300;
 
 pub(super) async fn failures(
@@ -44,7 +44,7 @@ pub(super) async fn failures(
     print_as_it_is(text(&failures, target, &args.selector).as_bytes())
 }
 
-/// The same of a whole queue, to read; none: nothing failed.
+/// Formats the failures of a whole queue. Returns `None` if nothing failed.
 pub(crate) async fn what_failed(target: &Target) -> Result<Option<String>, Failure> {
     let failures = open_queue(target).await?.failures(&Selector::states([State::Failed])).await?;
     Ok((!failures.groups.is_empty()).then(|| text(&failures, target, &SelectorArgs::default())))
@@ -104,7 +104,7 @@ fn how_many(group: &Group) -> String {
     failed.into_iter().chain(retrying).collect::<Vec<_>>().join(", ")
 }
 
-/// How those of a group that failed for good are run again, wherever the command is pasted.
+/// The command that retries the failed tasks of a group. It works wherever it is pasted.
 fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     if group.count == 0 {
         return "all of them wait for a retry".into();
@@ -129,7 +129,7 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     command
 }
 
-/// What else selects.
+/// The other options of the selector.
 fn options(selector: &SelectorArgs) -> Vec<(&'static str, String)> {
     let mut options: Vec<_> = selector.kinds.iter().map(|kind| ("kind", kind.to_string())).collect();
     let one = [

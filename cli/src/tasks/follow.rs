@@ -42,7 +42,7 @@ impl Follow {
 }
 
 pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Result<(), Failure> {
-    // Opening a queue creates it.
+    // Opening a queue would create it.
     tasks.now().await?;
     let mut follower = open_queue(target).await?.follow().await?;
     say(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));

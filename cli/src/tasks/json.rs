@@ -1,4 +1,4 @@
-//! Tasks for programs, as `tasks.schema.json` describes them.
+//! Tasks as JSON, see `tasks.schema.json`.
 
 use interval_queue::{
     Micros,
@@ -36,12 +36,12 @@ fn edge(other: TaskId, edge: &Edge) -> Value {
     })
 }
 
-/// A task as in lists, without its payload.
+/// A task in a list, without its payload.
 pub(super) fn row(task: &Task) -> Value {
     Value::Object(fields(task))
 }
 
-/// A task as in lists, with its payload and its result if they were asked for.
+/// A task in a list, with its payload and result if they were read.
 pub(super) fn task(stored: &Stored) -> Object {
     let mut object = Object::from(fields(&stored.task));
     if let Some(payload) = &stored.payload {
@@ -53,7 +53,7 @@ pub(super) fn task(stored: &Stored) -> Object {
     object
 }
 
-/// A task with all that was asked for by its id, in a queue with this policy.
+/// A task with all its fields, in a queue with this policy.
 pub(super) fn whole(stored: &Stored, queue: &Policy) -> Object {
     let mut object = task(stored);
     object.value("policy", dump(&stored.task.policy.over(queue)));
@@ -94,7 +94,6 @@ fn fields(task: &Task) -> Map<String, Value> {
     object
 }
 
-/// A worker.
 pub(super) fn worker(worker: &Worker) -> Value {
     let presence = &worker.presence;
     json!({

@@ -1,12 +1,14 @@
-//! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
+//! `tasks`: shows and changes the stored tasks of a queue.
 //!
-//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `status_text` has the words for what is in force,
-//! which the library decides, and `counts` those for what is counted; `outlook` is the page of a queue, `brief` what
-//! `status` and `list` say of it, `summary` what `watch` does, and `content` what is stored. `workers` tells who
-//! works, `tags` which tags there are, `times` how long tasks took, `failures` what went wrong, `why` what one task
-//! waits for, `follow` what becomes of tasks as it happens. `recount` counts again, `set` changes what holds for all, `settings` is that as a
-//! file. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which `json` tells for programs,
-//! `words` and `tree` for people.
+//! `task_args` and `verb_args` are the command line, and `queue_tasks` reads and changes the store.
+//! `status_text` formats the conditions in force, which the library determines, and `counts`
+//! formats counts. `queue_status` is the page of a queue, `status_lines` its part of `status` and
+//! `list`, `summary` its part of `watch`, and `content` the stored parts that `delete` deletes.
+//! `workers`, `tags`, `times` and `failures` print the workers, the tags, the waiting and running
+//! times, and the errors. `why` explains a waiting task, and `follow` prints changes of state.
+//! `recount` corrects counts, `set` changes settings, and `settings` reads and writes them as a
+//! file. `task_list`, `show`, `wait`, `verbs` and `transfer` are about single tasks and flows.
+//! `json` formats them for programs, `task_words` and `tree` for people.
 
 mod ask;
 mod brief;

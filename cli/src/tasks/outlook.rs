@@ -1,4 +1,4 @@
-//! `tasks`: how a queue of stored tasks stands, what is in force, and how fast it is.
+//! `tasks`: the status of a queue of stored tasks, the conditions in force, and the rate.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::{
     table::{named, room, table},
 };
 
-/// So many pauses and other conditions are shown, each in a line.
+/// Maximum conditions that are printed, one per line.
 const SHOWN: usize = 20;
 
-/// A queue, and who works on it.
+/// A queue and its workers.
 struct Look {
     overview: Overview,
     workers: Vec<Worker>,
@@ -36,12 +36,12 @@ struct Look {
     longest: Option<Task>,
 }
 
-/// Of what workers run, what began first: of each worker a hundred tasks are looked at.
+/// The run that began first. A hundred tasks of each worker are read.
 pub(super) async fn longest(tasks: &Tasks, workers: &[Worker]) -> Result<Option<Task>, Failure> {
     Ok(runs(tasks, workers).await?.into_iter().next())
 }
 
-/// Prints how the queue stands.
+/// Prints the status of the queue.
 pub(super) async fn tell(
     target: &Target,
     tasks: &Tasks,
@@ -103,14 +103,14 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     page
 }
 
-/// A line for each, as far as they are shown.
+/// A line for each condition, at most [`MAX_CONDITIONS`].
 fn in_force(also: &[Condition]) -> impl Iterator<Item = String> {
     let more = also.len().saturating_sub(SHOWN);
     let more = (more > 0).then(|| format!("and {more} more: --json prints them"));
     also.iter().take(SHOWN).map(status_text::text).chain(more)
 }
 
-/// Adds the fields of an object to another one.
+/// Adds the fields of one object to another.
 pub(super) fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(object), Value::Object(more)) = (object, more) {
         object.extend(more);

@@ -1,4 +1,4 @@
-//! `tasks show`: one task, whole, and the graph around it.
+//! `tasks show`: one task with all its fields, and the graph around it.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     print_as_it_is(format!("{}{around}", text(&stored, &policy)).as_bytes())
 }
 
-/// A text to read: all that is said of a task, and apart from it its payload and result.
+/// A page about a task. Its payload and result are separate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextPage {
     pub(crate) about: String,
@@ -32,7 +32,7 @@ pub(crate) struct TextPage {
 }
 
 impl TextPage {
-    /// What is said of a task.
+    /// Reads a task and formats its page.
     pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
         let mut stored = tasks.known(id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
@@ -47,7 +47,7 @@ impl TextPage {
     }
 }
 
-/// All about a task in a queue with this policy.
+/// Formats a task, in a queue with this policy.
 fn text(stored: &Stored, queue: &Policy) -> String {
     let task = &stored.task;
     let mut page = String::new();
@@ -96,7 +96,7 @@ fn text(stored: &Stored, queue: &Policy) -> String {
     page
 }
 
-/// Those that are not as they are by default.
+/// The options that differ from their defaults.
 fn options(task: &Task) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
     if task.priority != 0 {
@@ -135,7 +135,7 @@ fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
     .filter_map(|(name, at)| Some((name, at?)))
 }
 
-/// The policy in force, and which parts of it the task sets itself.
+/// Formats the policy in force, and the fields that the task sets itself.
 fn policy(own: &PolicyOverride, queue: &Policy) -> String {
     let policy = own.over(queue);
     let part = |text: String, is_own: bool| if is_own { format!("{text} (set by the task)") } else { text };

@@ -16,7 +16,7 @@ use crate::{
     table::{room, table},
 };
 
-/// Tags that are printed by default, without `--json`.
+/// Default of `--top` without `--json`.
 const SHOWN: u32 = 20;
 
 /// Show the tags of tasks and how many have them, the most used first.

@@ -6,9 +6,9 @@ use crate::{
     exit::{Failure, NOINPUT, print_as_it_is, say},
 };
 
-/// So many are asked for at once.
+/// Tasks per read.
 const PAGE: u32 = 500;
-/// As many characters of an error stand in its line.
+/// Maximum characters of an error on a line.
 const SHOWN: usize = 100;
 
 pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<(), Failure> {

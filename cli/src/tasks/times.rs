@@ -92,7 +92,7 @@ fn row(kind: &Kind, hour: Option<Micros>, times: &Hour) -> [String; 9] {
     [format!("{}{hour}", task_words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
 }
 
-/// How many there were, and how long most of them took at most.
+/// The number of waits or runs, and upper bounds of their durations.
 fn cells(of: &Histogram) -> [String; 4] {
     let within = |share| of.quantile(share).map_or("–".into(), |most| format!("< {}", show(most)));
     [HumanCount(of.number()).to_string(), within(0.5), within(0.9), within(0.99)]

@@ -1,4 +1,4 @@
-//! The graph around a task, for people: what it waits for and what waits for it, as far as fits.
+//! The graph around a task, for people: its upstreams and downstreams, as many as fit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,15 +8,15 @@ use interval_queue_tasks::name_in_flow;
 use super::{ask::Tasks, task_words};
 use crate::exit::Failure;
 
-/// So far the graph is followed.
+/// Maximum distance from the task.
 const DEPTH: usize = 4;
-/// So many neighbours of a task are shown, and so many tasks in all on one side.
+/// Maximum neighbours of a task, and maximum tasks on one side.
 const BREADTH: usize = 10;
 const MOST: usize = 60;
-/// So many neighbours of a task are known.
+/// Maximum neighbours that a read returns.
 const LISTED: usize = 100;
 
-/// Which neighbours.
+/// The upstreams or the downstreams.
 #[derive(Clone, Copy)]
 enum Side {
     Up,
@@ -32,7 +32,7 @@ impl Side {
     }
 }
 
-/// Both sides of it; nothing if it waits for nothing and nothing for it.
+/// Formats both sides. Returns an empty string if the task has no edges.
 pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failure> {
     let mut page = String::new();
     for (side, title) in [(Side::Up, "waits for"), (Side::Down, "waited for by")] {
@@ -51,7 +51,7 @@ pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failur
     Ok(page)
 }
 
-/// What is near on one side, a level with each question.
+/// Reads the tasks of one side, one level per read.
 async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
     let mut found: HashMap<TaskId, Stored> = HashMap::new();
     let mut front = vec![top.clone()];
@@ -73,7 +73,7 @@ async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId,
 struct Tree {
     side: Side,
     found: HashMap<TaskId, Stored>,
-    /// What has its lines already.
+    /// Tasks that already have a line.
     drawn: HashSet<TaskId>,
     lines: Vec<String>,
 }
@@ -106,7 +106,7 @@ impl Tree {
     }
 }
 
-/// A task by its name in its flow, or by its kind; where it stands, and what its edge says.
+/// Formats a task by its name in its flow, or by its kind, with its state and its edge.
 fn line(id: TaskId, found: Option<&Stored>, edge: &Edge) -> String {
     let Some(Stored { task, .. }) = found else { return format!("{id}") };
     let name = task_words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));

@@ -1,5 +1,5 @@
-//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`: done with selected
-//! tasks in bounded commands, or with graphs of tasks in the order of these.
+//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`:
+//! change selected tasks in bounded commands, or graphs of tasks in their order.
 
 use std::collections::HashSet;
 
@@ -97,7 +97,8 @@ pub(super) async fn change(
     }
 }
 
-/// How many were touched, and how many could not be. Of many that are printed as they come, not which.
+/// Changed and unchanged tasks. Without `--json`, ids of changed tasks are printed at once and not
+/// kept.
 #[derive(Default)]
 struct Done {
     touched: usize,
@@ -106,7 +107,7 @@ struct Done {
     ids: Vec<TaskId>,
     kept: Vec<TaskId>,
     running: Vec<TaskId>,
-    /// Not retried: another task has their unique name.
+    /// Tasks that are not retried, since another task holds their unique name.
     taken: Vec<(TaskId, TaskId)>,
 }
 
@@ -156,7 +157,7 @@ async fn page_by_page(
     }
 }
 
-/// A whole flow, or tasks with all below them.
+/// Changes a whole flow, or tasks with all their downstreams.
 async fn in_order(
     target: &Target,
     flow: Option<&FlowId>,
@@ -166,7 +167,7 @@ async fn in_order(
 ) -> Result<Done, Failure> {
     let queue = open_queue(target).await?;
     let mut done = Done::default();
-    // What is below two of them is told once.
+    // A task downstream of two named ones is counted once.
     let mut told = HashSet::new();
     let mut add = |touched: Touched| {
         done.ids.extend(touched.ids.into_iter().filter(|id| told.insert(*id)));
@@ -202,7 +203,7 @@ fn would_be_done(verb: &Verb, count: usize) -> String {
     format!("dry run: {count} {tasks} would {}", infinitive(verb))
 }
 
-/// What happens to a task, as in "a task would be cancelled".
+/// The passive form for a dry run, as in "a task would be cancelled".
 fn infinitive(verb: &Verb) -> &'static str {
     match verb {
         Verb::Cancel => "be cancelled",

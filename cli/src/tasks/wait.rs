@@ -1,4 +1,4 @@
-//! `tasks wait`: until tasks, or a flow, have ended.
+//! `tasks wait`: waits until tasks, or a flow, have ended.
 
 use std::{
     io::{self, IsTerminal},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<(), Failure> {
-    // Opening a queue creates it.
+    // Opening a queue would create it.
     tasks.now().await?;
     let queue = open_queue(target).await?;
     let bar = bar(wait.quiet);
@@ -65,7 +65,7 @@ async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) 
     ended.map(drop).map_err(|error| Failure::from(&error))
 }
 
-/// Prints the result of each, in their order.
+/// Prints the result of each task, in the order of the ids.
 async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), Failure> {
     bar.set_length(wait.ids.len() as u64);
     let mut failed = 0;
@@ -101,7 +101,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
     }
 }
 
-/// What a terminal sees.
+/// The progress bar on a terminal.
 pub(super) fn bar(quiet: bool) -> ProgressBar {
     let is_seen = !quiet && io::stderr().is_terminal();
     let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -1,4 +1,4 @@
-//! `tasks workers`: who works on a queue, and on what.
+//! `tasks workers`: the workers of a queue, and their runs.
 
 use std::collections::HashMap;
 
@@ -14,21 +14,21 @@ use crate::{
     exit::{Failure, NOINPUT, print, print_as_it_is},
 };
 
-/// So many tasks of a worker are shown.
+/// Maximum runs that are printed per worker.
 const SHOWN: usize = 10;
-/// So many of them are known.
+/// Maximum runs that are read per worker.
 const KNOWN: usize = 100;
 
-/// Whether the lease of a worker lasts, by the lease clock of the store.
+/// Whether the lease of a worker is in force, by the lease clock of the store.
 pub(super) fn is_alive(worker: &Worker) -> bool {
     worker.alive_for.is_some()
 }
 
-/// What workers run, those that began first before others: of each at most a hundred.
+/// The runs of workers, the earliest first, at most a hundred per worker.
 pub(super) async fn runs(tasks: &Tasks, workers: &[Worker]) -> Result<Vec<Task>, Failure> {
     let held: HashMap<TaskId, _> = workers.iter().flat_map(|worker| worker.holds.iter().copied()).collect();
     let mut runs = tasks.rows(held.keys().copied().collect()).await?;
-    // What has ended meanwhile is no run of theirs.
+    // Tasks that have ended meanwhile are not running.
     runs.retain(|task| {
         task.leased.is_some() && held.get(&task.id) == Some(&task.token) && !task.state.is_ended()
     });
@@ -77,7 +77,7 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
     block
 }
 
-/// A worker in a line: its kinds, its last poll and its lease.
+/// Formats a worker on one line: its kinds, its last poll and its lease.
 pub(super) fn described(worker: &Worker, now: Micros) -> String {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
@@ -101,14 +101,14 @@ pub(super) fn described(worker: &Worker, now: Micros) -> String {
     )
 }
 
-/// A run in a line.
+/// Formats a run on one line.
 pub(crate) fn run(task: &Task, now: Micros) -> String {
     let long = task.leased.map_or(String::new(), |leased| format!("  for {}", about(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
 
-/// A task of the line in a line.
+/// Formats an upcoming task on one line.
 pub(crate) fn waiting(task: &Task, now: Micros) -> String {
     let priority = match task.priority {
         0 => String::new(),
@@ -117,7 +117,7 @@ pub(crate) fn waiting(task: &Task, now: Micros) -> String {
     format!("{}  {}  added {} ago{priority}", task.id, task.kind, about(now - task.added))
 }
 
-/// How far a run is.
+/// Formats the progress of a run.
 pub(super) fn progress(at: &Progress) -> String {
     let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
     task_words::line(&format!("{}{of} {}", at.done, at.text))

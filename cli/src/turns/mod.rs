@@ -1,5 +1,5 @@
-//! `turns`: a line for each turn that is asked for, at its slot, for programs that pace what they do
-//! themselves. `requests` is what they ask.
+//! `turns`: prints a line for each requested turn, at its slot, for programs that start their work
+//! themselves. `requests` parses their requests.
 
 mod requests;
 mod turns_args;
@@ -34,9 +34,9 @@ use crate::{
     signals::Signals,
 };
 
-/// No more is read while as many requests wait.
+/// No input is read while this number of requests wait.
 const MOST_WAITING: usize = 10_000;
-/// How soon it is noticed, after the last request, that nobody reads the answers.
+/// Interval at which a closed stdout is noticed after the last request.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
@@ -60,36 +60,36 @@ pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
     ending
 }
 
-/// Where requests are made and answered.
+/// Requests turns and prints answers.
 struct Desk<'a> {
     queue: &'a IntervalQueue,
     weight: u32,
     requests: Requests<Stdin>,
     is_read: bool,
-    /// The weights of the requests that hold no place yet, oldest first.
+    /// Weights of requests that hold no ticket yet, oldest first.
     waiting: VecDeque<u32>,
-    /// Those that do, by their numbers: how they are given up.
+    /// Requests that hold a ticket, by number, with their abort handles.
     in_line: BTreeMap<u64, AbortHandle>,
     turns: FuturesUnordered<BoxFuture<'a, Answer>>,
-    /// Answers that came together, in the order of their requests.
+    /// Answers that arrived together, in the order of their requests.
     answers: VecDeque<Answer>,
     asked: u64,
-    /// Turns that count as running until the program is done with them.
+    /// Turns that count as running until the program reports their end.
     taken: Vec<Turn>,
-    /// Until when no place is asked for, as the store refused one.
+    /// No turn is requested before this time, since the store refused one.
     refused_until: Option<Instant>,
     refusals: Refusals,
 }
 
-/// What becomes of a request that holds a place: its number, its weight, and its turn unless it was taken
-/// back.
+/// The end of a request that holds a ticket: its number, its weight, and its turn. `None`: it was
+/// taken back.
 type Answer = (u64, u32, Option<Result<Turn, Error>>);
 
 enum Event {
     Request(Option<Request>),
     Answer(Answer),
     AskAgain,
-    /// Somebody may have stopped reading.
+    /// The reader may be gone.
     Look,
 }
 
@@ -111,7 +111,11 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Answers all requests. Dropped, those that wait are given up.
+    /// Answers all requests.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it gives up the waiting requests.
     async fn serve(mut self, contact: &Contact) -> Result<Ending, Failure> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
         loop {
@@ -144,7 +148,7 @@ impl<'a> Desk<'a> {
     }
 
     async fn next(&mut self) -> Result<Event, Failure> {
-        // A process that was held up finds several answers, in any order.
+        // After a delay of this process several answers are ready, in any order.
         while let Some(Some(answer)) = self.turns.next().now_or_never() {
             self.answers.push_back(answer);
         }
@@ -172,7 +176,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Takes as many places as slots may be used soon.
+    /// Requests a turn for each slot of the near future.
     fn line_up(&mut self, contact: &Contact) {
         let ahead = places_ahead(contact, self.weight);
         while self.in_line.len() < ahead
@@ -199,9 +203,9 @@ impl<'a> Desk<'a> {
                     return say("back").await;
                 }
                 match self.in_line.values().rev().find(|request| !request.is_aborted()) {
-                    // It is answered when its place is given up.
+                    // Answered when its ticket is returned.
                     Some(request) => request.abort(),
-                    // Its turn has come meanwhile, and is not used.
+                    // The turn of the request has come meanwhile, and is not used.
                     None => drop(self.taken.pop()),
                 }
             }
@@ -233,7 +237,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Writes a line. A reader that does not read keeps nothing else waiting.
+/// Writes a line. A slow reader blocks only answers.
 async fn say(line: &str) -> io::Result<()> {
     let line = format!("{line}\n");
     if asked(PollFlags::OUT).contains(PollFlags::OUT) {
@@ -247,12 +251,12 @@ fn nobody_reads() -> bool {
     asked(PollFlags::empty()).intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// What stdout is ready for, of this and of what is always told.
+/// The events of stdout: `flags`, and errors, which are always reported.
 fn asked(flags: PollFlags) -> PollFlags {
     let stdout = io::stdout();
     let mut ready = [PollFd::new(&stdout, flags)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // What cannot be asked is written to, which tells.
+    // If stdout cannot be polled, the next write returns the error.
     let _ = poll(&mut ready, Some(&at_once));
     ready[0].revents()
 }

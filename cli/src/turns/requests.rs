@@ -1,4 +1,4 @@
-//! The requests: the standard input, a line for each.
+//! The requests: lines of stdin.
 
 use std::{
     io::{self, ErrorKind},
@@ -13,25 +13,25 @@ use tokio::{
 
 use crate::exit::{Failure, IOERR, USAGE};
 
-/// No request is longer.
+/// Maximum bytes of a request.
 const LONGEST: usize = 64;
-/// How soon an input that does not wait is asked again.
+/// Delay before a non-blocking input is read again.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What a line says.
+/// A parsed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// With this weight, or that of the command line.
+    /// With this weight. `None`: the weight of the command line.
     Turn(Option<u32>),
     Back,
     Done,
 }
 
-/// The lines of an input, one after the other.
+/// Reads requests.
 #[derive(Debug)]
 pub(super) struct Requests<R> {
     input: BufReader<R>,
-    /// The line that was begun.
+    /// The beginning of a line.
     begun: Vec<u8>,
 }
 
@@ -40,12 +40,16 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Self { input: BufReader::new(input), begun: Vec::new() }
     }
 
-    /// The next one; none at the end. Dropped, nothing is lost.
+    /// Reads the next request. Returns `None` at the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no input is lost.
     pub(super) async fn next(&mut self) -> Result<Option<Request>, Failure> {
         loop {
             let bytes = match self.input.fill_buf().await {
                 Ok(bytes) => bytes,
-                // Somebody else who has the same terminal or pipe made it so.
+                // Another process that shares the terminal or pipe made it non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     sleep(ASK_AGAIN).await;
                     continue;

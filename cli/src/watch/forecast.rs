@@ -1,22 +1,23 @@
-//! Who starts next, as far as the record tells: the tickets that are known, and when their slots come.
+//! Upcoming starts, as far as the record shows: the known tickets and their slots.
 
 use interval_queue::{Label, Micros, ShardId, Snapshot, Ticket};
 
 use super::history::Waiting;
 
-/// A ticket that is to start.
+/// An upcoming ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) ticket: Ticket,
     pub(crate) shard: ShardId,
     pub(crate) label: Label,
-    /// Its slot on the store's clock if nothing comes between; none while nobody can say.
+    /// Its slot on the store's clock if no other ticket intervenes. `None`: unknown.
     pub(crate) slot: Option<Micros>,
     /// Whether it missed its own slot and takes the next free one.
     pub(crate) late: bool,
 }
 
-/// The next `most` tickets. Of the jobs behind a shard's head only those that it took last are known.
+/// The next tickets, at most `most`. After a shard's head, only the tickets of its last take are
+/// known.
 pub(crate) fn forecast(snapshot: &Snapshot, now: Micros, most: usize) -> Vec<Next> {
     let record = &snapshot.record;
     let mut tickets: Vec<(Ticket, &ShardId, &Label)> = Vec::new();
@@ -47,7 +48,8 @@ pub(crate) fn forecast(snapshot: &Snapshot, now: Micros, most: usize) -> Vec<Nex
             let distance = ticket.behind(record.current).saturating_sub(1);
             let slot = match before {
                 None => first,
-                // Late ones follow each other, and so do those with tickets of nobody between them.
+                // Late tickets follow each other without gaps. So do tickets with unowned tickets
+                // between them.
                 Some(_) if late || gaps => behind(n),
                 Some(before) => behind(distance.max(n)).max(before),
             };

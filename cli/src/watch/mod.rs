@@ -1,9 +1,9 @@
-//! `watch`: queues as they are, on a terminal.
+//! `watch`: shows queues live on a terminal.
 //!
-//! `reader` talks to the store when `rounds` says so. What it finds is `news` to the `model`: a `history` of
-//! each queue, in which two looks tell a `start`, and from which `forecast` and `reason` follow. `stored` is the same
-//! of its stored tasks. `keys` act on the model. `draw` draws it and knows nothing else; `screen` is the terminal,
-//! `plain` what is left of it on one that is dumb.
+//! `reader` reads the store when `rounds` requires it, and sends `news` to the `model`. The model
+//! has a `history` of each queue: two reads show each `start`, and `forecast` and `reason` derive
+//! from them. `stored` is the history of the stored tasks. `keys` act on the model. `draw` depends
+//! on nothing but the model. `screen` is the terminal, and `plain` the output for a dumb terminal.
 
 mod draw;
 mod forecast;
@@ -58,10 +58,10 @@ use crate::{
     signals::Signals,
 };
 
-/// How often the screen is drawn if nothing else asks for it: what is left counts down.
+/// Interval of redraws without an event: remaining times count down.
 const SLOWEST: Duration = Duration::from_millis(500);
 const FASTEST: Duration = Duration::from_millis(100);
-/// A read that takes longer is told.
+/// A read that takes longer is reported.
 const SILENCE: Duration = Duration::from_secs(2);
 
 type Work<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -96,7 +96,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
     }
 }
 
-/// A read that is under way: what, and since when.
+/// A read in progress.
 struct Reading {
     task: Task,
     since: Duration,
@@ -108,14 +108,14 @@ struct LiveView {
     rounds: Rounds,
     reader: Reader,
     clock: Clock,
-    /// The queue to begin with, once it is there and unless another one was chosen.
+    /// The queue to choose first, once it exists, unless another one was chosen.
     first: Option<QueueName>,
     reading: Option<Reading>,
     changing: Option<Work<News>>,
 }
 
 impl LiveView {
-    /// On a real terminal.
+    /// Draws on a terminal with a screen.
     async fn draw(&mut self, mut signals: Signals, frame: Duration) -> Result<Ending, Failure> {
         let gone = |error: io::Error| Failure::new(IOERR, format!("cannot draw on the terminal: {error}"));
         let theme = if env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
@@ -132,7 +132,7 @@ impl LiveView {
             let effect = tokio::select! {
                 signal = signals.next() => match signal.number {
                     SIGTSTP => Effect::Suspend,
-                    // The shell that let it continue may have changed the terminal.
+                    // The shell that continued the process may have changed the terminal.
                     SIGCONT => {
                         screen.without(|| ()).map_err(gone)?;
                         Effect::None
@@ -166,7 +166,7 @@ impl LiveView {
                 }
                 Effect::Quit => return Ok(Ending::Code(0)),
                 Effect::Suspend => {
-                    // It returns when the process continues.
+                    // Returns when the process continues.
                     let stopped = screen.without(|| emulate_default_handler(SIGTSTP)).map_err(gone)?;
                     stopped.map_err(|error| Failure::os("cannot stop", &error))?;
                 }
@@ -174,7 +174,7 @@ impl LiveView {
         }
     }
 
-    /// On a terminal that has no screen.
+    /// Writes lines to a dumb terminal.
     async fn write_lines(&mut self, mut signals: Signals) -> Result<Ending, Failure> {
         let mut lines = Lines::default();
         loop {
@@ -188,7 +188,7 @@ impl LiveView {
                 () = sleep(SLOWEST) => {}
             }
             self.model.now = self.clock.now();
-            // The first answer is not waited for by anybody who would read of it.
+            // Nothing is printed while the first answer may still arrive.
             let answered = self.model.history().is_some() || self.model.now > SILENCE;
             if let Some(line) = answered.then(|| lines.next(&self.model)).flatten() {
                 print(&line)?;
@@ -196,7 +196,11 @@ impl LiveView {
         }
     }
 
-    /// Waits until something has been read or changed, and takes it in. Dropped, what is under way stays so.
+    /// Waits until something has been read or changed, and applies it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: operations in progress are kept.
     async fn news(&mut self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
@@ -225,14 +229,14 @@ impl LiveView {
         }
     }
 
-    /// What a read brought.
+    /// Applies the result of a read.
     fn hear(&mut self, reading: &Reading, news: Result<News, Failure>) -> Result<(), Failure> {
         let now = self.clock.now();
         self.model.asking_since = None;
         let news = match news {
             Ok(news) => news,
-            // What will not pass ends it at the first contact. Later it may be somebody's mishap, and be
-            // mended.
+            // A permanent failure ends the program if nothing was read before. Later, another
+            // person may fix the cause.
             Err(failure) if self.model.has_answered() => News::Outage(failure.message),
             Err(failure) => return Err(failure),
         };
@@ -264,11 +268,11 @@ async fn read(reading: &mut Option<Reading>) -> Result<News, Failure> {
     }
 }
 
-/// The keys and sizes that the terminal tells of, read on a thread of their own.
+/// Keys and sizes from the terminal, read on a thread of their own.
 fn events() -> io::Result<mpsc::UnboundedReceiver<Event>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     thread::Builder::new().name("keys".into()).spawn(move || {
-        // It ends if there is no keyboard: then signals end the program.
+        // Ends if there is no keyboard: then signals end the program.
         while let Ok(event) = event::read() {
             if sender.send(event).is_err() {
                 break;

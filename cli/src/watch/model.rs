@@ -1,4 +1,4 @@
-//! All that is on the screen: made of looks and keys, drawn by `draw`, and knowing nothing of either.
+//! The model of the screen: updated by reads and keys, drawn by `draw`, independent of both.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,59 +14,60 @@ use super::{
 };
 use crate::tasks::{Summary, TextPage};
 
-/// So many queues are remembered beside the one that is chosen.
+/// Maximum queues that are kept besides the queues in view.
 const REMEMBERED: usize = 256;
-/// So many lines are a page of a text.
+/// Lines per page of a text.
 const PAGE: usize = 10;
 /// How long a note stays.
 const NOTED: Duration = Duration::from_secs(6);
 
-/// A text that is open.
+/// An open text.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) page: TextPage,
     pub(crate) shows_bodies: bool,
-    /// So many lines of it were scrolled away.
+    /// Lines that are scrolled out of view at the top.
     pub(crate) first_line: usize,
 }
 
-/// What is on the screen.
+/// The content of the screen.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// Where the queues are, as a person may see it: without secrets.
+    /// The URL of the store without secrets.
     pub(crate) place: String,
-    /// Since the beginning, on the clock of the host.
+    /// Time since the start of the program, on the clock of the host.
     pub(crate) now: Duration,
-    /// The names of the queues; one if only that was wanted.
+    /// The names of the queues; a single one with `--queue`.
     pub(crate) names: Vec<QueueName>,
-    /// Which of them is shown.
+    /// The index of the shown queue.
     pub(crate) chosen: usize,
-    /// How many rows of the list the last drawing had room for, and the first of them.
+    /// Rows of the list in the last drawing, and the first of them.
     pub(crate) page: usize,
     pub(crate) first_row: usize,
     known: HashMap<QueueName, Known>,
-    /// What has been seen of the stored tasks of the chosen queue.
+    /// The stored tasks of the chosen queue.
     stored: Option<Stored>,
-    /// How the tasks of the queues stood that were looked at; or what the store said that cannot read them.
+    /// The last status of the tasks of each queue; or the error of the store if they cannot be
+    /// read.
     summaries: HashMap<QueueName, Result<Box<Summary>, String>>,
-    /// The task that is marked, while keys are about tasks.
+    /// The marked task. `Some` while keys move between tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
-    /// What the store said since it stopped answering.
+    /// The outage, if the store does not answer.
     pub(crate) outage: Option<Outage>,
-    /// Since when a read has been under way that takes long.
+    /// Start of the read in progress, if it takes long.
     pub(crate) asking_since: Option<Duration>,
-    /// A change that waits for a yes.
+    /// A change that needs a confirmation.
     pub(crate) asked: Option<(QueueName, Wanted)>,
     pub(crate) help: bool,
     note: Option<(Duration, String)>,
-    /// Whether the names have been read, and anything at all.
+    /// Whether the names have been read, and whether anything has.
     listed: bool,
     answered: bool,
 }
 
 impl Model {
-    /// Nothing is known yet. With a name only that queue is shown.
+    /// Creates an empty model. With `only`, only that queue is shown.
     pub(crate) fn new(place: impl Into<String>, only: Option<QueueName>) -> Self {
         Self {
             place: place.into(),
@@ -90,17 +91,17 @@ impl Model {
         }
     }
 
-    /// The queue that is shown.
+    /// The shown queue.
     pub(crate) fn queue(&self) -> Option<&QueueName> {
         self.names.get(self.chosen)
     }
 
-    /// What is known of a queue.
+    /// The last read of a queue.
     pub(crate) fn known(&self, queue: &QueueName) -> Option<&Known> {
         self.known.get(queue)
     }
 
-    /// What has been seen of the queue that is shown.
+    /// The history of the shown queue.
     pub(crate) fn history(&self) -> Option<&History> {
         match self.known.get(self.queue()?)? {
             Known::Queue(history) => Some(history),
@@ -108,12 +109,12 @@ impl Model {
         }
     }
 
-    /// What has been seen of the stored tasks of the queue that is shown; none: it has none.
+    /// The stored tasks of the shown queue. `None`: it has none.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         self.stored.as_ref().filter(|stored| Some(&stored.queue) == self.queue())
     }
 
-    /// Why nothing starts in the queue that is shown.
+    /// The reason why nothing starts in the shown queue.
     pub(crate) fn reason(&self) -> Reason {
         let known = self.queue().and_then(|queue| self.known.get(queue));
         if self.listed && self.names.is_empty() && self.outage.is_none() {
@@ -136,17 +137,17 @@ impl Model {
         reason
     }
 
-    /// What is in force in a queue that is listed, as far as is known.
+    /// The conditions in force on a listed queue, as far as is known.
     pub(crate) fn reason_of(&self, queue: &QueueName) -> Reason {
         self.with_tasks(queue, Reason::of(self.known.get(queue), None, self.now))
     }
 
-    /// How the tasks of a queue stood; none: it has none, or they cannot be read.
+    /// The status of the tasks of a queue. `None`: it has none, or they cannot be read.
     pub(crate) fn summary(&self, queue: &QueueName) -> Option<&Summary> {
         self.summaries.get(queue)?.as_deref().ok()
     }
 
-    /// What is in force for its tasks, unless it has none that waits, or something is wrong with the pace.
+    /// The reason of the stored tasks, unless none of them waits or the rate has a problem.
     fn with_tasks(&self, queue: &QueueName, of_pace: Reason) -> Reason {
         let has_pace = matches!(self.known.get(queue), Some(Known::Queue(_)));
         match self.summaries.get(queue) {
@@ -163,7 +164,7 @@ impl Model {
         self.answered
     }
 
-    /// A line for some seconds.
+    /// A note that is shown for some seconds.
     pub(crate) fn note(&self) -> Option<&str> {
         let (until, note) = self.note.as_ref()?;
         (self.now < *until).then_some(note)
@@ -173,21 +174,21 @@ impl Model {
         self.note = Some((self.now + NOTED, note.into()));
     }
 
-    /// Chooses a queue by its name. Returns whether it is there.
+    /// Chooses a queue by its name. Returns whether it exists.
     pub(crate) fn choose(&mut self, queue: &QueueName) -> bool {
         let place = self.names.iter().position(|name| name == queue);
         self.chosen = place.unwrap_or(self.chosen);
         place.is_some()
     }
 
-    /// The queues in the part of the list that is in view, but for the chosen one.
+    /// The queues in view, without the chosen one.
     pub(crate) fn in_view(&self) -> impl Iterator<Item = &QueueName> {
         let chosen = self.queue();
         let rows = self.names.iter().skip(self.first_row).take(self.page);
         rows.filter(move |name| Some(*name) != chosen)
     }
 
-    /// Takes in what came of talking to the store, at `now` on the clock of the host.
+    /// Applies a result from the store, at `now` on the clock of the host.
     pub(crate) fn hear(&mut self, news: News, now: Duration) {
         self.now = now;
         match news {
@@ -230,7 +231,7 @@ impl Model {
                         }
                         None => Stored::new(queue, *look, now),
                     });
-                    // What has ended is not there any more.
+                    // The marked task has ended.
                     if self.marked.is_some_and(|marked| self.tasks().all(|id| id != marked)) {
                         let first = self.tasks().next();
                         self.marked = first;
@@ -282,7 +283,7 @@ impl Model {
         }
     }
 
-    /// Does what a key asks for.
+    /// Applies a key.
     pub(crate) fn act(&mut self, action: Action) -> Effect {
         if let Some((queue, wanted)) = self.asked.take() {
             return match action {
@@ -337,7 +338,7 @@ impl Model {
         Effect::None
     }
 
-    /// The tasks that run, and those that are next.
+    /// The running and the upcoming tasks.
     fn tasks(&self) -> impl Iterator<Item = TaskId> {
         let last = self.stored().map(|stored| &stored.last);
         let runs = last.into_iter().flat_map(|last| last.runs.iter().map(|(task, _)| task.id));
@@ -362,7 +363,7 @@ impl Model {
         self.marked = all.get(next.min(last)).copied();
     }
 
-    /// Scrolls the text that is open, or shows more of it.
+    /// Scrolls the open text, or shows more of it.
     fn read_on(&mut self, action: Action) {
         let Some(opened) = &mut self.opened else { return };
         match action {
@@ -417,7 +418,7 @@ mod tests {
         let mut model = two_queues();
         assert_eq!(model.act(Action::Pause), Effect::None);
         assert_eq!(model.asked, Some((name("a"), Wanted::Pause)));
-        // It is paused by somebody else meanwhile.
+        // Another process pauses the queue meanwhile.
         model.hear(News::Look(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("a"), Wanted::Pause));
         for other in [Action::Pause, Action::Back, Action::Other, Action::Go(Move::Down), Action::Help] {

@@ -46,7 +46,7 @@ pub(crate) struct Watch {
     pub(crate) refresh: Duration,
 }
 
-/// The variable that names the queue chosen at first.
+/// The environment variable that names the queue chosen at first.
 pub(crate) const CHOSEN: &str = "INTERVAL_QUEUE_NAME";
 
 fn refresh(text: &str) -> Result<Duration, String> {

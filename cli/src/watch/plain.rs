@@ -1,21 +1,21 @@
-//! For a terminal that can only write lines (`TERM=dumb`): a line whenever the reason is another one, and now
-//! and then.
+//! Output for a terminal that can only write lines (`TERM=dumb`): a line when the reason changes,
+//! and at regular intervals.
 
 use std::time::Duration;
 
 use super::{draw::theme::sign, history::Waiting, model::Model};
 
-/// A line at least this often.
+/// Maximum time between lines.
 const OFTEN: Duration = Duration::from_secs(5);
 
-/// What was written last.
+/// The last written line.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     last: Option<(String, Duration)>,
 }
 
 impl Lines {
-    /// The line that is due, if one is.
+    /// The next line, if one is due.
     pub(crate) fn next(&mut self, model: &Model) -> Option<String> {
         let reason = model.reason();
         let queue = model.queue().map_or("-", |queue| queue.as_str());

@@ -1,4 +1,4 @@
-//! Talks to the store: reads what the rounds ask for, and makes the one change that a key can ask for.
+//! Reads the queues that the rounds name, and makes the changes that keys request.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::{
     tasks::{Summary, Tasks, TextPage, pause_or_resume, what_failed},
 };
 
-/// The store, opened when it is first needed and can be reached.
+/// The store. It is opened when it is first needed and can be reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     store: StoreArgs,
     opened: Arc<OnceCell<Arc<dyn SharedState>>>,
-    /// The stored tasks; none: the store keeps none.
+    /// The stored tasks. `None`: the store keeps none.
     tasks: Arc<OnceCell<Option<Tasks>>>,
 }
 
@@ -34,8 +34,8 @@ impl Reader {
         Ok(&**self.opened.get_or_try_init(|| self.store.shared_state()).await?)
     }
 
-    /// Reads. That the store cannot be reached is news; what will not pass by itself is a failure, unless it
-    /// concerns one queue alone.
+    /// Reads. An unreachable store is news. Only a permanent failure that concerns all queues is an
+    /// error.
     pub(crate) async fn read(self, task: Task) -> Result<News, Failure> {
         let state = match self.state().await {
             Ok(state) => state,
@@ -58,7 +58,7 @@ impl Reader {
         }
     }
 
-    /// The queues that have a pace, and those that have stored tasks.
+    /// The names of all queues with a rate or with stored tasks.
     async fn names(&self, state: &dyn SharedState) -> Result<News, Failure> {
         let mut names = bounded(async { Ok(state.queues().await?) }).await?;
         if let Ok(Some(tasks)) = self.tasks().await {
@@ -75,7 +75,8 @@ impl Reader {
         Ok(self.tasks.get_or_try_init(open).await?.as_ref())
     }
 
-    /// The same with how the stored tasks of the queue stand; with all that runs and is next if it is `whole`.
+    /// Adds the status of the stored tasks of the queue to `read`. If `whole` is set, runs and
+    /// upcoming tasks are included.
     async fn with_tasks(&self, queue: QueueName, look: News, whole: bool) -> News {
         let found = async {
             let Some(tasks) = self.tasks().await? else { return Ok(None) };
@@ -90,7 +91,7 @@ impl Reader {
         News::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(look))
     }
 
-    /// All that is to be said of a task.
+    /// Reads the page of a task.
     pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> News {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let page = match self.tasks().await {
@@ -103,7 +104,7 @@ impl Reader {
         News::Opened(page.map_err(|said| format!("task {id} cannot be opened: {said}")))
     }
 
-    /// What failed, by what the errors say.
+    /// Reads the page of failures.
     pub(crate) async fn failures(self, queue: QueueName) -> News {
         let target = Target { store: self.store.clone(), queue };
         let page = match what_failed(&target).await {
@@ -121,7 +122,7 @@ impl Reader {
             let state = self.state().await?;
             let tasks = pause_or_resume(&target, wanted.of_tasks()).await?;
             match change(state, &queue, wanted.change()).await {
-                // A queue of stored tasks need not have a pace.
+                // A queue of stored tasks need not have a rate.
                 Err(failure) if tasks && failure.code == NOINPUT => Ok(()),
                 changed => changed.map(drop),
             }

@@ -1,5 +1,5 @@
-//! What is read next. One read is under way at a time, so their number follows from the time, never from the
-//! queues.
+//! Chooses the next read. One read is in progress at a time, so the load depends on time and not on
+//! the number of queues.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use interval_queue::QueueName;
 
 use super::model::Model;
 
-/// How often the queues are listed, and while there is none.
+/// Interval of listing the queues, and the interval while there is none.
 const LIST: Duration = Duration::from_secs(10);
 const LIST_NONE: Duration = Duration::from_secs(2);
-/// A listing that takes long is followed by this many times as long a pause.
+/// Minimum pause after a listing, as a multiple of its duration.
 const LIST_PAUSE: u32 = 20;
-/// A queue that has just been chosen is looked at this long after the last look, whatever the refresh.
+/// Minimum time between two reads of the chosen queue if it changes, independent of `--refresh`.
 const SOON: Duration = Duration::from_millis(200);
-/// A state that does not answer is asked again after this long.
+/// Delay before a store that does not answer is read again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Something to read.
+/// A read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The names of all queues.
     List,
-    /// The queue that is shown, with its stored tasks.
+    /// The shown queue, with its stored tasks.
     Look(QueueName),
-    /// One of the others in view: its pace, and how many tasks it has.
+    /// Another queue in view: its rate, and the counts of its tasks.
     Glance(QueueName),
 }
 
-/// When what is read.
+/// When each read is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     refresh: Duration,
     looked: Option<Duration>,
     look_at: Duration,
-    /// None: only one queue is wanted.
+    /// `None`: only one queue is shown.
     list_at: Option<Duration>,
-    /// Whether one of the others is to be looked at after the chosen one, and how many were.
+    /// Whether another queue is read after the chosen one, and the number of such reads.
     other: bool,
     turn: usize,
 }
 
-/// What the list is for.
+/// Whether all queues are listed or one is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     All,
@@ -54,10 +54,10 @@ impl Rounds {
         Self { refresh, looked: None, look_at: Duration::ZERO, list_at, other: false, turn: 0 }
     }
 
-    /// What to read now; none before [`Rounds::wake_at`].
+    /// The read that is due. `None` before [`Rounds::wake_at`].
     pub(crate) fn next(&mut self, model: &Model, now: Duration) -> Option<Task> {
         if self.list_at.is_some_and(|at| at <= now) {
-            // Until it is known how long it takes.
+            // Replaced when the duration of the listing is known.
             self.list_at = Some(now + LIST);
             return Some(Task::List);
         }
@@ -77,25 +77,25 @@ impl Rounds {
         None
     }
 
-    /// When there will be something to read.
+    /// When the next read is due.
     pub(crate) fn wake_at(&self) -> Duration {
         self.list_at.map_or(self.look_at, |list| list.min(self.look_at))
     }
 
-    /// The queues were listed, in this time.
+    /// Records that the queues were listed, in the time `took`.
     pub(crate) fn listed(&mut self, model: &Model, now: Duration, took: Duration) {
         let pause = if model.names.is_empty() { LIST_NONE } else { LIST };
         self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE));
         self.soon();
     }
 
-    /// Another queue was chosen, or the chosen one was changed.
+    /// Makes a read due soon: another queue was chosen, or the chosen one was changed.
     pub(crate) fn soon(&mut self) {
         let soon = self.looked.map_or(Duration::ZERO, |looked| looked + SOON);
         self.look_at = self.look_at.min(soon);
     }
 
-    /// The store did not answer.
+    /// Records that the store did not answer.
     pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
         self.other = false;
         self.look_at = self.look_at.max(now + AGAIN);
@@ -113,7 +113,7 @@ mod tests {
         news::News,
     };
 
-    /// Reads for so long; a read takes a millisecond. Returns what was read.
+    /// Reads for `seconds`. A read takes a millisecond. Returns the reads.
     fn read_for(
         model: &mut Model,
         rounds: &mut Rounds,

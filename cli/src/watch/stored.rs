@@ -1,4 +1,4 @@
-//! What has been seen of the stored tasks of the queue that is shown.
+//! The history of the stored tasks of the shown queue.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -6,32 +6,33 @@ use interval_queue::{Micros, QueueName};
 
 use crate::tasks::{Counts, Summary};
 
-/// The rate is that of about this time.
+/// The rate is measured over about this time.
 const RATED: Micros = Micros::from_millis(10_000);
-/// At most so many looks are remembered.
+/// Maximum reads that are kept.
 const MOST: usize = 128;
 
-/// Stored tasks that have been looked at.
+/// The history of the stored tasks of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) queue: QueueName,
-    /// The last look, and when it came, on the clock of the host.
+    /// The last read, and when it arrived, on the clock of the host.
     pub(crate) last: Summary,
     seen_at: Duration,
-    /// What was counted before it.
+    /// The counts of earlier reads.
     before: VecDeque<(Micros, Counts)>,
 }
 
 impl Stored {
-    /// The first look, at `now` on the clock of the host.
+    /// Begins with a first read, at `now` on the clock of the host.
     pub(crate) fn new(queue: QueueName, look: Summary, now: Duration) -> Self {
         Self { queue, last: look, seen_at: now, before: VecDeque::new() }
     }
 
-    /// Another look.
+    /// Adds a read.
     pub(crate) fn feed(&mut self, look: Summary, now: Duration) {
         if look.at < self.last.at {
-            // The clock of the store was stepped back, or the looks came in another order than they were made.
+            // The clock of the store was stepped back, or replies arrived in another order than
+            // they were made.
             self.before.clear();
         } else {
             self.before.push_back((self.last.at, self.last.counts.clone()));
@@ -48,7 +49,7 @@ impl Stored {
         self.last.at + Micros::from_duration(now.saturating_sub(self.seen_at))
     }
 
-    /// How fast tasks end; none: that is not known yet.
+    /// The rate of ended tasks. `None`: not known yet.
     pub(crate) fn rate(&self) -> Option<String> {
         let (at, counts) = self.before.front()?;
         self.last.pace_since((*at, counts))

@@ -1,27 +1,27 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::io;
 
 use super::ends::Ends;
 use crate::exit::Failure;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub(crate) enum How {
     Code(i32),
     Signal(i32),
     TimedOut,
-    /// It was stopped as it was asked to.
+    /// Stopped on request.
     Stopped,
-    /// The guard ended it, since the lease was nearly over.
+    /// The guard ended it, since the lease was about to end.
     LeaseOver,
-    /// It was not started, or nobody knows how it ended.
+    /// It was not started, or its end is unknown.
     Unable(Failure),
     /// The guard ended, and CMD was killed.
     GuardGone(String),
 }
 
-/// What a run came to. Nothing that its guard can end is left.
+/// The result of a run. All processes that its guard can end have ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) how: How,

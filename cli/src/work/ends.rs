@@ -1,4 +1,5 @@
-//! What a command prints, bounded: how it begins and how it ends. What is between is counted and dropped.
+//! The output of a command, bounded: its beginning and its end are kept, bytes in between are
+//! counted.
 
 use std::{
     collections::VecDeque,
@@ -14,23 +15,23 @@ use tokio::{
 
 use super::voice::Speaker;
 
-/// As much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 16 * 1024;
-/// How long after the end of a command its output may still be written to by what it left behind.
+/// How long processes that a command left behind may still write to its output.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The beginning and the end of what was printed.
+/// The beginning and the end of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
     first: Vec<u8>,
     last: VecDeque<u8>,
-    /// How much was between.
+    /// Number of dropped bytes.
     pub(crate) missing: u64,
     most: (usize, usize),
 }
 
 impl Ends {
-    /// As many bytes of the beginning, and as many of the end.
+    /// Keeps up to `first` bytes of the beginning and up to `last` bytes of the end.
     pub(crate) fn of(first: usize, last: usize) -> Self {
         Self { most: (first, last), ..Self::default() }
     }
@@ -38,7 +39,7 @@ impl Ends {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let (begin, rest) = bytes.split_at(bytes.len().min(self.most.0 - self.first.len()));
         self.first.extend_from_slice(begin);
-        // What would be pushed out at once need not come in.
+        // Bytes that the rest pushes out at once are skipped.
         let (skipped, rest) = rest.split_at(rest.len().saturating_sub(self.most.1));
         self.last.extend(rest);
         let over = self.last.len().saturating_sub(self.most.1);
@@ -46,7 +47,7 @@ impl Ends {
         self.missing += (skipped.len() + over) as u64;
     }
 
-    /// All of it; where some is missing, a note says how much.
+    /// The kept text. A note in between shows how many bytes are missing.
     pub(crate) fn text(&self) -> String {
         let mut bytes = self.first.clone();
         if self.missing > 0 {
@@ -57,7 +58,7 @@ impl Ends {
     }
 }
 
-/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE for it.
+/// Reads one pipe of a command. Later output is read and dropped, so that no process gets SIGPIPE.
 #[derive(Debug)]
 pub(crate) struct Listener {
     kept: Arc<Mutex<Option<Ends>>>,
@@ -65,7 +66,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// What is heard is also said by the speaker, if there is one.
+    /// Starts to read. With a `writer`, the output is also written to stderr.
     pub(crate) fn start(
         pipe: impl AsyncRead + Send + Unpin + 'static,
         ends: Ends,
@@ -76,7 +77,7 @@ impl Listener {
         Self { kept, end }
     }
 
-    /// What is kept, when the command has ended.
+    /// Returns the kept output after the command has ended.
     pub(crate) async fn finish(self) -> Ends {
         let _ = timeout(LINGER, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
@@ -136,7 +137,7 @@ mod tests {
         let listener = Listener::start(ours, Ends::of(100, 0), None);
         tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();
         assert_eq!(listener.finish().await.text(), "said in time");
-        // Nobody listens, but it can be said.
+        // The output is dropped, but writing succeeds.
         tokio::io::AsyncWriteExt::write_all(&mut theirs, &[b'x'; 100]).await.unwrap();
     }
 }

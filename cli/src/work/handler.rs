@@ -1,4 +1,4 @@
-//! What is done with a task: CMD runs with its payload, and the end of CMD becomes the end of the task.
+//! Runs tasks: CMD gets the payload, and its end becomes the end of the task.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ use crate::{
     guard::INPUTS,
 };
 
-/// What the file of the inputs has of an upstream.
+/// The entry of an upstream in the inputs file.
 #[derive(Serialize)]
 struct Input {
     result: Option<Json>,
@@ -39,16 +39,16 @@ struct Input {
     task: TaskId,
 }
 
-/// What runs CMD.
+/// Runs CMD for tasks.
 #[derive(Debug)]
 pub(super) struct Handler {
     programs: Programs,
     timeout: Option<Duration>,
     speaker: Speaker,
     aside: Aside,
-    /// Why nothing can be run here any more.
+    /// The reason why this worker cannot run anything any more.
     broken: watch::Sender<Option<Failure>>,
-    /// Whether this process was told to end.
+    /// Whether this process received a signal to end.
     stopping: AtomicBool,
 }
 
@@ -68,27 +68,27 @@ impl Handler {
         }
     }
 
-    /// Whether it has a program for tasks of this kind, usable or not.
+    /// Whether there is a program for this kind, usable or not.
     pub(super) fn serves(&self, kind: &Kind) -> bool {
         self.programs.kinds().any(|own| own == kind.as_str())
     }
 
-    /// These workers take no tasks that cannot be run.
+    /// Registers the workers, which lease no tasks that cannot be run.
     pub(super) fn watch(&self, workers: Vec<WorkerHandle>) {
         self.aside.watch(workers);
     }
 
-    /// Takes kinds up again that can be run again.
+    /// Takes up kinds again that can be run again.
     pub(super) async fn take_up<T>(&self) -> T {
         self.aside.take_up().await
     }
 
-    /// The failure of a worker that was to end when nothing is left, and tasks that it could not run are.
+    /// The failure of `--until-empty` if tasks are left that this worker could not run.
     pub(super) async fn left(&self, queues: &[TaskQueue]) -> Option<Failure> {
         self.aside.left(queues).await
     }
 
-    /// Waits until nothing can be run here any more.
+    /// Waits until this worker cannot run anything any more.
     pub(super) async fn broken(&self) -> Failure {
         let mut broken = self.broken.subscribe();
         // The sender is in `self`.
@@ -99,7 +99,7 @@ impl Handler {
         }
     }
 
-    /// From now on a command that is ended by a signal is not to blame for it.
+    /// From now on, a command that a signal ends is not charged with an attempt.
     pub(super) fn stops(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Handler {
         if let How::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
             && self.stopping.load(Ordering::Relaxed)
         {
-            // Whoever stops a service may send the signal to all of its processes.
+            // A service manager may send the signal to all processes of the service.
             return Err(unfinished(&context));
         }
         let verdict = Verdict::of(&ended);
@@ -136,7 +136,7 @@ impl Handler {
             Verdict::Permanent(why) => Err(TaskError::permanent(why)),
             Verdict::Ended => Err(unfinished(&context)),
             Verdict::Unable(failure) => {
-                // A lease that was over before the start is no lack.
+                // A lease that was over before the start is no missing resource.
                 if failure.code != SOFTWARE {
                     self.aside.host_lacks(Lack::Process, &failure);
                 }
@@ -154,7 +154,7 @@ impl Handler {
         }
     }
 
-    /// A file with the results of the tasks that it waited for, if it did.
+    /// Writes a file with the results of the upstreams, if the task has any.
     async fn inputs(&self, context: &Context) -> Result<Option<TempPath>, TaskError> {
         if !context.task().has_edges {
             return Ok(None);
@@ -183,7 +183,7 @@ impl Handler {
     }
 }
 
-/// A file with this object, written by a thread of its own: the file system may hang.
+/// Writes the object to a file, on a thread of its own: the file system may hang.
 async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
     let (tell, told) = oneshot::channel();
     let write = move || {
@@ -222,7 +222,7 @@ fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static st
     environment
 }
 
-/// CMD was ended before it was done, which is not its fault.
+/// The error for a CMD that was ended early without being at fault.
 fn unfinished(context: &Context) -> TaskError {
     if context.policy().max_attempts == 1 {
         TaskError::failed("it was ended before it was done, and it has a single attempt")

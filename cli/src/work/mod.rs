@@ -1,8 +1,11 @@
-//! `work`: CMD for each stored task.
+//! `work`: runs CMD for each stored task.
 //!
-//! `programs` is what CMD is for which kind, `aside` what cannot be run for now, `unserved` what no worker runs. `lease` sees in the answers of the store how long this worker has its
-//! tasks. `handler` makes a `run` of CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see
-//! `crate::guard`. What the libraries only log is printed by `reports`, what CMD prints is kept by `ends` and its stderr passed on by the `voice`.
+//! `programs` finds the command of each kind, `aside` knows the kinds that cannot be run for now,
+//! and `unserved` those that no worker runs. `lease` reads the lease of this worker from the
+//! answers of the store. `handler` runs a task: `work_run` starts CMD under a guard, see
+//! `crate::guard`, `ended` is the result of the run, and `exit_mapping` maps it to the end of the
+//! task. `reports` prints events that the libraries only log. `output_tail` keeps the output of
+//! CMD, and `stderr_writer` forwards its stderr.
 
 mod aside;
 mod ended;
@@ -50,7 +53,7 @@ use crate::{
     target::bounded,
 };
 
-/// How long a worker that was told to stop at once may take for it: a run that is ended has five seconds.
+/// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
 pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
@@ -80,7 +83,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let run = async |worker: Worker| {
         let ended = if work.until_empty { worker.run_until_empty().await } else { worker.run().await };
         if ended.is_err() {
-            // One that cannot go on ends all.
+            // A worker that fails stops all workers.
             handles.iter().for_each(WorkerHandle::stop);
         }
         ended.map(drop)
@@ -98,7 +101,8 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
             () = &mut looks => {}
             signal = signals.next() => {
                 if [SIGUSR1, SIGUSR2].contains(&signal.number) {
-                    // They end nothing that listens to signals.
+                    // Signals without a meaning for `work`, which would end a process that does not
+                    // handle them.
                     continue;
                 }
                 handler.stops();
@@ -130,7 +134,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     Ok(first.map_or(Ending::Code(0), Ending::Signal))
 }
 
-/// Opens all queues. The answers of each tell of the lease of its worker.
+/// Opens all queues. Each has a receiver of the lease of its worker.
 async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
     let names = work.queues()?;
     let store = work.target.store.store().await?;
@@ -173,7 +177,7 @@ fn worker(
     };
     let mut worker = Worker::builder(queue)
         .jobs(work.jobs)
-        // A command takes far longer than a round trip to the store, and others may be idle.
+        // A command takes far longer than a round trip to the store, and other workers may be idle.
         .prefetch(0)
         .lease(work.lease)
         .grace(work.grace)

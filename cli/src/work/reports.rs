@@ -12,10 +12,10 @@ use tracing::{
 
 use crate::exit::say;
 
-/// The events. What is left out is printed elsewhere, or seen in the task.
+/// Events to print. Others are printed elsewhere, or are visible in the task.
 const PRINTED: [&str; 2] = ["schedule.failed", "pace.failed"];
 
-/// Prints them from now on.
+/// Prints events from now on.
 pub(super) fn print() {
     // A process has one subscriber, which is this one.
     let _ = tracing::subscriber::set_global_default(Reports);
@@ -27,7 +27,7 @@ fn is_printed(metadata: &Metadata<'_>) -> bool {
     metadata.is_event() && *metadata.level() == Level::WARN && PRINTED.contains(&metadata.name())
 }
 
-/// The fields of an event that a line has.
+/// The printed fields of an event.
 #[derive(Default)]
 struct Line {
     queue: String,

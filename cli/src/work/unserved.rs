@@ -1,4 +1,4 @@
-//! Kinds of which tasks wait and that no worker serves. Each is printed once.
+//! Kinds with waiting tasks that no worker serves. Each is printed once.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,11 +9,11 @@ use tokio::time::sleep;
 use super::handler::Handler;
 use crate::exit::say;
 
-/// The workers of other kinds may have been started together with this one.
+/// Delay before the first check: workers of other kinds may be starting together with this one.
 const FIRST: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// What was printed.
+/// Kinds that were printed.
 #[derive(Debug, Default)]
 pub(super) struct Unserved {
     printed: BTreeSet<(QueueName, Kind)>,
@@ -21,7 +21,7 @@ pub(super) struct Unserved {
 }
 
 impl Unserved {
-    /// Looks now and then.
+    /// Checks at regular intervals.
     pub(super) async fn watch<T>(&mut self, queues: &[TaskQueue], handler: &Handler) -> T {
         sleep(FIRST).await;
         loop {
@@ -30,7 +30,7 @@ impl Unserved {
         }
     }
 
-    /// Looks at the end of a worker that was too quick to look before.
+    /// Checks when the worker ends, if it has not checked before.
     pub(super) async fn check_once(&mut self, queues: &[TaskQueue], handler: &Handler) {
         if !self.is_checked {
             self.check(queues, handler).await;
@@ -39,7 +39,7 @@ impl Unserved {
 
     async fn check(&mut self, queues: &[TaskQueue], handler: &Handler) {
         for queue in queues {
-            // That the store fails is printed by others.
+            // Outages of the store are printed elsewhere.
             let Ok(overview) = queue.overview().await else { return };
             let unserved = overview.unserved.into_iter().filter(|kind| !handler.serves(kind));
             for kind in unserved {

@@ -1,26 +1,26 @@
-//! What the end of a run means for its task.
+//! Maps the end of a run to the end of its task.
 
 use interval_queue::task_contract::Json;
 
 use super::ended::{Ended, How};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
 
-/// Codes of sysexits(3) after which another attempt ends in the same way.
+/// Codes of sysexits(3) after which a retry fails in the same way.
 const PERMANENT: [u8; 4] = [USAGE, DATAERR, NOPERM, CONFIG];
 
-/// What becomes of the task.
+/// The end of the task.
 #[derive(Clone, Debug)]
 pub(crate) enum Verdict {
     Done(Json),
-    /// It failed, and is tried again as its policy says.
+    /// It failed, and is retried according to its policy.
     Failed(String),
-    /// It will never succeed.
+    /// A retry cannot succeed.
     Permanent(String),
-    /// It was ended before it was done. Nothing counts, if it may run again.
+    /// It was ended early. Not counted as a failure, if it may run again.
     Ended,
-    /// It was not run, for this reason. Nothing counts.
+    /// It was not run, for this reason. Not counted as a failure.
     Unable(Failure),
-    /// Its program cannot be executed. Nothing counts.
+    /// Its program cannot be executed. Not counted as a failure.
     Broken(Failure),
 }
 
@@ -51,7 +51,7 @@ impl Verdict {
     }
 }
 
-/// What was printed, as JSON.
+/// The output as JSON.
 fn result(ended: &Ended) -> Verdict {
     let stdout = &ended.stdout;
     if stdout.missing > 0 {
@@ -72,7 +72,7 @@ fn result(ended: &Ended) -> Verdict {
     }
 }
 
-/// The reason, and what CMD had to say last.
+/// The reason with the end of stderr.
 fn with_errors(reason: String, ended: &Ended) -> String {
     let said = ended.stderr.text();
     let said = said.trim();

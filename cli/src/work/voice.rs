@@ -1,5 +1,5 @@
-//! The standard error of this process, as commands that run side by side use it: whole lines, and a terminal that
-//! stands still keeps none but them waiting.
+//! Stderr of this process, shared by concurrent commands: lines stay whole, and a blocked terminal
+//! blocks only the commands.
 
 use std::{io::Write, thread, time::Duration};
 
@@ -7,16 +7,16 @@ use tokio::sync::mpsc;
 
 use crate::exit::Failure;
 
-/// So many pieces wait to be written.
+/// Maximum pieces that wait to be written.
 const AHEAD: usize = 64;
-/// A line that is longer is written in pieces.
+/// Maximum bytes of a line. A longer one is written in pieces.
 const LONGEST_LINE: usize = 16 * 1024;
-/// As much is written to a pipe at once, with nothing of other processes in between: what Linux and POSIX promise.
+/// Bytes that a write to a pipe keeps together, by the guarantees of Linux and POSIX.
 const AT_ONCE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
-/// How long the end waits for what is still to be written.
+/// How long the end waits for pending writes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What writes.
+/// The writer thread.
 #[derive(Debug)]
 pub(crate) struct Voice {
     pieces: mpsc::Sender<Vec<u8>>,
@@ -29,7 +29,7 @@ impl Voice {
         let (done, written) = mpsc::channel(1);
         let write = move || {
             let _done = done;
-            // An empty piece is the end: speakers may live on.
+            // An empty piece ends the thread: handles may still exist.
             while let Some(piece) = queue.blocking_recv().filter(|piece| !piece.is_empty()) {
                 // A closed stderr is no error.
                 let _ = pieces_of(&piece).try_for_each(|piece| std::io::stderr().write_all(piece));
@@ -40,12 +40,12 @@ impl Voice {
         Ok(Self { pieces, written })
     }
 
-    /// For one command.
+    /// Makes a handle for one command.
     pub(crate) fn speaker(&self) -> Speaker {
         Speaker::of(self.pieces.clone())
     }
 
-    /// Waits until all is written, for a moment at most.
+    /// Waits until everything is written, at most [`FLUSH_TIMEOUT`].
     pub(crate) async fn end(self) {
         let Self { pieces, mut written } = self;
         let end = async {
@@ -56,7 +56,8 @@ impl Voice {
     }
 }
 
-/// As many whole lines at a time as are written at once. A longer line is a piece of its own.
+/// Splits lines into pieces of as many whole lines as one write keeps together. A longer line is a
+/// piece of its own.
 fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let fits = &lines[..lines.len().min(AT_ONCE)];
@@ -69,21 +70,21 @@ fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// One of those who speak.
+/// Writes the lines of one command.
 #[derive(Clone, Debug)]
 pub(crate) struct Speaker {
     pieces: mpsc::Sender<Vec<u8>>,
-    /// A line that has not ended.
+    /// A line without its end.
     begun: Vec<u8>,
 }
 
 impl Speaker {
-    /// One whose pieces go here.
+    /// Makes a handle that sends to `pieces`.
     pub(super) fn of(pieces: mpsc::Sender<Vec<u8>>) -> Self {
         Self { pieces, begun: Vec::new() }
     }
 
-    /// Says the lines that have ended.
+    /// Writes the complete lines.
     pub(super) async fn say(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
@@ -95,7 +96,7 @@ impl Speaker {
         let _ = self.pieces.send(std::mem::replace(&mut self.begun, rest)).await;
     }
 
-    /// Says what is left.
+    /// Writes the rest.
     pub(super) async fn end(mut self) {
         if !self.begun.is_empty() {
             self.begun.push(b'\n');

@@ -1,4 +1,4 @@
-//! One run of CMD under its guard, seen from the worker.
+//! One run of CMD under its guard, as the worker handles it.
 
 use std::{
     ffi::OsString,
@@ -33,18 +33,19 @@ use crate::{
     shard::expired,
 };
 
-/// From SIGTERM to SIGKILL when a run is stopped or takes too long. A handler that is to end has five seconds.
+/// Time from SIGTERM to SIGKILL if a run is stopped or exceeds its timeout. A stopped handler has
+/// five seconds.
 const GRACE: Duration = Duration::from_secs(3);
-/// So long after that a guard that has not answered is taken for broken.
+/// Time after that for the guard to answer, before it counts as broken.
 const GUARD_GRACE: Duration = Duration::from_millis(500);
-/// So long is waited for a group that was killed without its guard.
+/// Time limit for a killed group to end, without its guard.
 const KILLED: Duration = Duration::from_secs(5);
-/// What is kept of stdout, of its beginning and of its end.
+/// Bytes of stdout that are kept, of its beginning and of its end.
 const OUTPUT: usize = 64 * 1024;
-/// What is kept of the end of stderr: a store keeps 4 KiB of an error.
+/// Bytes of stderr that are kept, of its end. A store keeps 4 KiB of an error.
 const ERRORS: usize = 3 * 1024;
 
-/// What is run.
+/// The command to run and its input.
 #[derive(Debug)]
 pub(crate) struct Given {
     /// CMD and its arguments.
@@ -54,7 +55,11 @@ pub(crate) struct Given {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Runs CMD to its end. Dropped, it leaves that to the guard.
+/// Runs CMD to its end.
+///
+/// # Cancel safety
+///
+/// Dropping it leaves the end to the guard.
 pub(crate) async fn run(
     given: Given,
     lease: watch::Receiver<Lease>,
@@ -76,10 +81,10 @@ pub(crate) async fn run(
         Some(how) => how,
         None => link.give_up(&mut guard, session).await,
     };
-    // It ends as soon as it has told the end.
+    // The guard ends as soon as it has reported the end.
     let _ = guard.wait().await;
     if matches!(how, How::Stopped) {
-        // Nobody asks what it has said.
+        // The output of a stopped run is not needed.
         return Ended { how, stdout: Ends::default(), stderr: Ends::default() };
     }
     let (stdout, stderr) = tokio::join!(finished(output), finished(errors));
@@ -93,7 +98,7 @@ async fn finished(listener: Option<Listener>) -> Ends {
     }
 }
 
-/// This program as it was started, also after it was replaced on the disk.
+/// The executable of this process, also after the file was replaced.
 fn this_program() -> io::Result<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { Ok(own) } else { std::env::current_exe() }
@@ -114,13 +119,13 @@ fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
     Ok((command.spawn()?, UnixStream::from_std(ours)?))
 }
 
-/// The socket to the guard, and what is known through it.
+/// The socket to the guard, and the state of the run.
 struct Link {
     news: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
     lease: watch::Receiver<Lease>,
     group: Option<Group>,
-    /// Why it was stopped.
+    /// Why the run was stopped.
     stopped: Option<Stopped>,
 }
 
@@ -134,14 +139,14 @@ impl Link {
     async fn begin(&mut self, payload: Vec<u8>) {
         let lease = self.lease.borrow_and_update().order();
         let payload = Order::Payload(payload);
-        // A guard that is gone says nothing any more, which is heard.
+        // If the guard is gone, the next read returns the end of the stream.
         let _ = self.write.write_all((lease.line() + &payload.line()).as_bytes()).await;
         if let Order::Payload(payload) = payload {
             let _ = self.write.write_all(&payload).await;
         }
     }
 
-    /// Until the guard says how it ended. None: it does not.
+    /// Waits until the guard reports the end. Returns `None` if it does not answer.
     async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
         let mut stop = std::pin::pin!(stop);
         let mut too_long = std::pin::pin!(expired(limit));
@@ -177,7 +182,7 @@ impl Link {
         self.say(&Order::Stop(GRACE));
     }
 
-    /// A guard that does not listen is not waited for.
+    /// Sends an order. A guard that does not read is not waited for.
     fn say(&self, order: &Order) {
         let _ = self.write.try_write(order.line().as_bytes());
     }
@@ -190,7 +195,7 @@ impl Link {
             }
             (News::Unable(failure), _) => How::Unable(failure),
             (News::LeaseOver, _) => How::LeaseOver,
-            // It may have been done when it was told to stop.
+            // CMD may have succeeded before the stop.
             (News::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
                 How::Code(code)
             }
@@ -200,15 +205,15 @@ impl Link {
         })
     }
 
-    /// Does the guard's work, which it has left undone.
+    /// Kills the group in place of a guard that does not.
     async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> How {
         let (why, is_started) = match timeout(GUARD_GRACE, guard.wait()).await {
-            // One that ended by itself would have reported that it had started CMD.
+            // A guard that ended by itself has reported before that CMD was started.
             Ok(Ok(status)) => (gone(status), self.group.is_some() || status.code().is_none()),
             _ => ("its guard did not answer".into(), true),
         };
         let _ = guard.start_kill();
-        // It may have been killed before it could say that it has started CMD.
+        // The guard may have been killed before it could report the start of CMD.
         let groups: Vec<_> = match self.group {
             Some(group) => vec![group],
             None => session.map(Group::of_session).unwrap_or_default(),
@@ -216,7 +221,7 @@ impl Link {
         for group in &groups {
             group.signal(Signal::KILL);
         }
-        // Where nobody reaps orphans, dead ones stay for ever.
+        // Without a process that reaps orphans, dead ones stay forever.
         let gone = async {
             while !groups.iter().all(|group| group.is_gone()) {
                 sleep(Duration::from_millis(10)).await;

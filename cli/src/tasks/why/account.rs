@@ -1,4 +1,4 @@
-//! What a task waits for, what is ahead of it and what happens next.
+//! Explains what a task waits for, what is ahead of it and what happens next.
 
 use interval_queue::{
     Micros,
@@ -23,18 +23,18 @@ pub(super) const LOOKED: u32 = 1_000;
 
 /// The explanation of a task.
 pub(super) struct Account {
-    /// The gate it waits at.
+    /// The gate at which the task waits.
     pub(super) gate: &'static str,
     pub(super) reason: String,
-    /// What happens next.
+    /// The next event.
     pub(super) next: String,
-    /// The latest time of that. `None`: unknown.
+    /// The latest time of the next event. `None`: unknown.
     pub(super) by: Option<Micros>,
-    /// Tasks ahead of it, the nearest first.
+    /// Tasks ahead of the explained one, the nearest first.
     pub(super) behind: Vec<Task>,
-    /// Number of tasks ahead of it. `None`: more than [`LOOKED`].
+    /// Number of tasks ahead. `None`: more than [`MAX_TASKS_READ`].
     pub(super) all_behind: Option<u64>,
-    /// Workers that run it or could run it.
+    /// Workers that run the task or could run it.
     pub(super) workers: Vec<Worker>,
 }
 
@@ -66,7 +66,7 @@ impl Account {
     }
 }
 
-/// What an explanation is made from.
+/// Makes explanations.
 pub(super) struct Asked<'a> {
     pub(super) target: &'a Target,
     pub(super) tasks: &'a Tasks,
@@ -155,7 +155,7 @@ impl Asked<'_> {
         Ok(workers.into_iter().filter(is_alive).collect())
     }
 
-    /// Selected tasks, at most [`LOOKED`], and whether these are all.
+    /// Selected tasks, at most [`MAX_TASKS_READ`], and whether these are all.
     async fn select(&self, selector: Selector) -> Result<(Vec<Task>, bool), Failure> {
         let page = self.tasks.page(&selector, None, LOOKED, false).await?;
         Ok((page.tasks.into_iter().map(|stored| stored.task).collect(), page.next.is_none()))
@@ -284,7 +284,7 @@ impl Asked<'_> {
         Ok(Account::new("lost", reason, next).workers(own.collect()))
     }
 
-    /// What happens to a task whose worker is lost.
+    /// The consequence for a task whose worker is lost.
     fn then(&self, task: &Task) -> &'static str {
         let attempts = task.policy.over(&self.overview.settings.policy).max_attempts;
         if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" }

@@ -1,4 +1,4 @@
-//! `tasks why`: what a task waits for, what is ahead of it and what happens next.
+//! `tasks why`: explains what a task waits for, what is ahead of it and what happens next.
 
 mod account;
 
@@ -41,7 +41,7 @@ pub(super) async fn goes_on(
 ) -> Result<String, Failure> {
     let account = Asked { target, tasks, overview }.account(stored).await?;
     let text = text(&stored.task, &account, overview.at, usize::MAX);
-    // The first two lines are its id and its state.
+    // The first two lines are the id and the state of the task.
     Ok(text.lines().skip(2).collect::<Vec<_>>().join("\n"))
 }
 

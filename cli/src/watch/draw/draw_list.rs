@@ -1,4 +1,4 @@
-//! The queues of the store, one a row.
+//! The queues of the store, one per row.
 
 use indicatif::HumanCount;
 use ratatui::{
@@ -16,7 +16,7 @@ use crate::{
     watch::{history::Waiting, model::Model, news::Known},
 };
 
-/// The first row that keeps the chosen one in view, and moves no more than it must.
+/// The first row such that the chosen queue is in view. Scrolls no further than necessary.
 pub(crate) fn first_row(model: &Model, rows: usize) -> usize {
     let last = model.names.len().saturating_sub(rows);
     let lowest = (model.chosen + 1).saturating_sub(rows);
@@ -52,7 +52,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             }
             _ => Default::default(),
         };
-        // Of stored tasks all are counted, those that wait for a ticket and others.
+        // Counts all stored tasks, whether they wait for a ticket or not.
         let (waiting, running) = match model.summary(queue) {
             Some(tasks) => {
                 let running = tasks.running();
@@ -70,7 +70,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
                 let text = format!("{} {}: {}", sign(reason.tone), reason.word.to_lowercase(), reason.text);
-                // It is as it was when the store last answered.
+                // Without colour during an outage: the row is old.
                 let style = if model.outage.is_some() { theme.dim() } else { theme.tone(reason.tone) };
                 Span::styled(fit(&text, room), style)
             }

@@ -1,4 +1,4 @@
-//! The stored tasks of the chosen queue: how many are in which state, how fast they end, what runs, and what is next.
+//! The stored tasks of the chosen queue: counts by state, rate, runs and upcoming tasks.
 
 use indicatif::HumanCount;
 use interval_queue::task_contract::{State, TaskId};
@@ -21,12 +21,12 @@ use crate::{
     watch::{model::Model, reason::Tone, stored::Stored},
 };
 
-/// Lines that it takes without tasks: the rule, the bar, the legend, the rate, and what has ended.
+/// Minimum lines, without tasks: the rule, the bar, the legend, the rate and the ended tasks.
 pub(crate) const LEAST: u16 = 5;
-/// So many of the line are shown beside any number of runs.
+/// Upcoming tasks that are shown below any number of runs.
 const NEXT: usize = 3;
 
-/// How a state is drawn: a letter, so that it is told from others without colours.
+/// The letter of a state, which distinguishes it without colours.
 fn letter(state: State) -> char {
     match state {
         State::Added => 'a',
@@ -52,7 +52,7 @@ fn style(state: State, theme: Theme) -> Style {
     }
 }
 
-/// How many lines there would be.
+/// Number of lines that would show everything.
 pub(crate) fn wanted(stored: &Stored) -> u16 {
     let tasks = stored.last.runs.len() + stored.last.line.len();
     LEAST.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
@@ -129,14 +129,14 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     }
 }
 
-/// So many of them, the first ones, or those up to that which is marked.
+/// The tasks in view: the first `room` ones, or those up to the marked one.
 fn in_view(tasks: &[(TaskId, String)], room: usize, marked: Option<TaskId>) -> &[(TaskId, String)] {
     let at = tasks.iter().position(|(id, _)| Some(*id) == marked).unwrap_or(0);
     let first = (at + 1).saturating_sub(room).min(tasks.len());
     &tasks[first..tasks.len().min(first + room)]
 }
 
-/// How many cells of a bar each part has: at least one, and all of them together.
+/// Cells of a bar for each part. Each part has at least one cell, and all fill `width`.
 fn shares(counts: &[u64], width: usize) -> Vec<usize> {
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
     let least = counts.len().min(width);

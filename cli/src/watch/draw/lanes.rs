@@ -1,4 +1,4 @@
-//! The starts of the timeline by lane: which shards started, and which are to start.
+//! The starts of the timeline by lane: past and upcoming starts of each shard.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,11 +8,10 @@ use ratatui::style::Style;
 use super::theme::Theme;
 use crate::watch::{forecast::Next, history::History};
 
-/// Time as columns: all of the same length, whose borders stay where they are on the store's clock.
+/// Time as columns of equal length. Their borders are fixed on the store's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
-    /// The time of a column: as many intervals, or parts of one, as make it an eighth of a second to a
-    /// second.
+    /// The time of a column: 1/8 s to 1 s, a multiple or a fraction of the interval.
     pub(crate) column: Micros,
     pub(crate) columns: usize,
     /// The column of the present.
@@ -42,20 +41,20 @@ impl Axis {
         usize::try_from(column).ok().filter(|column| *column < self.columns)
     }
 
-    /// How many starts a column has at the nominal rate; at least one.
+    /// Starts per column at the nominal rate, at least one.
     pub(crate) fn nominal(&self, interval: Micros) -> u64 {
         (self.column.get() / interval.get().max(1)).max(1)
     }
 }
 
-/// The starts of one shard, or of several that are told as one.
+/// The starts of one shard, or of several that share a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) name: String,
     pub(crate) style: Style,
     /// Starts by column.
     pub(crate) started: Vec<u64>,
-    /// Starts to come by column.
+    /// Upcoming starts by column.
     pub(crate) next: Vec<u64>,
 }
 
@@ -63,18 +62,18 @@ pub(crate) struct Lane {
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     pub(crate) lanes: Vec<Lane>,
-    /// Of all lanes, by column.
+    /// Starts of all lanes, by column.
     pub(crate) started: Vec<u64>,
     seen: HashMap<ShardId, u64>,
     styles: HashMap<String, Style>,
 }
 
-/// What starts of shards that nobody has seen are called.
+/// The name of the lane for starts of unseen shards.
 const UNSEEN: &str = "unseen";
 
 impl Lanes {
-    /// A lane for each shard, at most so many. Shards that start once, such as those of `run`, share one by
-    /// their command.
+    /// Makes a lane for each shard, at most `most`. Shards that start once, such as those of `run`,
+    /// share a lane by their command.
     pub(crate) fn new(history: &History, next: &[Next], axis: &Axis, most: usize, theme: Theme) -> Self {
         let mut seen: HashMap<ShardId, u64> = HashMap::new();
         let in_view = || {
@@ -105,7 +104,7 @@ impl Lanes {
                 lane.next[column] += 1;
             }
         }
-        // Shards that have work and have not started stand in their lanes, too.
+        // Shards that wait and have not started yet have lanes, too.
         for (n, lane) in lanes.values_mut().enumerate() {
             lane.style = theme.lane(n);
             found.styles.insert(lane.name.clone(), lane.style);
@@ -127,13 +126,13 @@ impl Lanes {
         }
     }
 
-    /// The colour of a shard, wherever it is named.
+    /// The colour of a shard, for every mention of it.
     pub(crate) fn style(&self, shard: &ShardId, label: &Label) -> Style {
         self.styles.get(&self.name(shard, label)).copied().unwrap_or_default()
     }
 }
 
-/// The lanes with the most starts; the others become one.
+/// Keeps the lanes with the most starts, and merges the others.
 fn few(lanes: Vec<Lane>, most: usize, empty: impl Fn(&str) -> Lane) -> Vec<Lane> {
     if lanes.len() <= most {
         return lanes;

@@ -1,4 +1,4 @@
-//! What stands in front of all else: the help, and the question before a change.
+//! Overlays: the help, a page of text, and the question before a change.
 
 use ratatui::{
     buffer::Buffer,
@@ -19,7 +19,7 @@ use crate::watch::{
     reason::Tone,
 };
 
-/// A line of a text, such as a payload, takes so many at most.
+/// Maximum lines of one line of a text, such as a payload.
 const MOST_LINES: usize = 40;
 
 const KEYS: [(&str, &str); 11] = [
@@ -62,7 +62,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
     }
 }
 
-/// A text over the whole screen.
+/// Draws a page over the whole screen.
 fn page(buffer: &mut Buffer, area: Rect, opened: &Opened) {
     let inner =
         frame(buffer, area, area.width.saturating_sub(4), area.height.saturating_sub(2).into(), Style::new());
@@ -94,8 +94,7 @@ fn text(buffer: &mut Buffer, area: Rect, paragraphs: &[&str], style: Style) {
     }
 }
 
-/// An empty frame in the middle for so many columns and lines; without borders where there is no room for
-/// them.
+/// Draws an empty frame in the middle. Without room for borders there are none.
 fn frame(buffer: &mut Buffer, area: Rect, columns: u16, lines: usize, style: Style) -> Rect {
     let lines = u16::try_from(lines).unwrap_or(u16::MAX);
     let borders = area.height >= lines.saturating_add(2);

@@ -1,4 +1,4 @@
-//! What is on the screen, at sizes from nothing to a wall.
+//! Tests of the drawing at all sizes.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn name(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
 }
 
-/// What a screen of that size shows, line by line, and whether anything is in colour.
+/// The lines of a screen of this size, and whether anything is in colour.
 fn screen(model: &Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     let _ = terminal.draw(|frame| _ = draw(frame, model, theme)).unwrap();
@@ -40,7 +40,7 @@ fn lines(model: &Model, size: (u16, u16)) -> Vec<String> {
     screen(model, size, Theme::Colours).0
 }
 
-/// The line that has all of these in it, in this order.
+/// Asserts that one line contains these parts in this order.
 fn has(lines: &[String], parts: &[&str]) {
     let found = lines.iter().any(|line| {
         let mut rest = line.as_str();
@@ -65,7 +65,7 @@ fn loops(n: u64) -> Scene {
     scene
 }
 
-/// Three queues, of which four loops have shared one for ten seconds.
+/// Three queues. Four loops have shared one of them for ten seconds.
 fn busy() -> Model {
     let mut model = Model::new("file:queues.json", None);
     model.hear(News::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
@@ -247,7 +247,7 @@ fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
     }
 }
 
-/// One queue with these stored tasks, after two looks; with a pace or without.
+/// A queue with these stored tasks after two reads, with a rate or without.
 fn with_tasks(standing: Summary, paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
     model.hear(News::Names(vec![name("mail")]), Duration::ZERO);
@@ -308,7 +308,7 @@ fn a_queue_with_stored_tasks_alone_says_why_nothing_runs() {
     has(&shown, &["● RUNNING", "8 run", "stored tasks: 1,234 ready"]);
     let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
     has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
-    // Also where the queue has a pace, by which nobody waits.
+    // Also if the queue has a rate for which no process waits.
     let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
     has(&lines(&with_tasks(nobody, true), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
     has(
@@ -400,7 +400,7 @@ fn the_line_is_shown_beside_any_number_of_runs_and_its_tasks_are_opened() {
     let shown = lines(&model, (80, 24));
     has(&shown, &["more that run"]);
     (0..3).for_each(|n| has(&shown, &["next", &ids[n].to_string()]));
-    // What is marked is in view.
+    // The marked task is in view.
     (0..299).for_each(|_| _ = model.act(Action::Go(Move::Down)));
     has(&lines(&model, (80, 24)), &["▌ host-0", &last_run.to_string()]);
     model.act(Action::Go(Move::Last));
