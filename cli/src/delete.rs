@@ -112,7 +112,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
 }
 
 /// A worker that has left still counts for the shortest lease. Includes a margin of 200 ms.
-const LEAVING: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
+const LEAVE_DELAY: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
 
 /// The parts of a queue that would be deleted.
 struct Plan {
@@ -131,7 +131,7 @@ impl Plan {
         };
         let mut tasks = find().await?;
         if tasks.as_ref().is_some_and(|content| content.in_use().is_some()) {
-            sleep(LEAVING).await;
+            sleep(LEAVE_DELAY).await;
             tasks = find().await?;
         }
         let pace = look(pace, queue).await?;

@@ -12,7 +12,7 @@ use clap_mangen::Man;
 use crate::{
     args::Cli,
     exit::{CANTCREAT, Failure, SOFTWARE, print_as_it_is},
-    watch::CHOSEN,
+    watch::CHOSEN_VARIABLE,
 };
 
 /// The name of the program, independent of how it was called.
@@ -167,7 +167,11 @@ fn environment(command: &Command) -> String {
     };
     let variables = [
         ("store", "INTERVAL_QUEUE_STORE", "The store of the queues, unless \\-\\-store is given."),
-        ("queue", CHOSEN, "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first."),
+        (
+            "queue",
+            CHOSEN_VARIABLE,
+            "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first.",
+        ),
     ];
     let mut page = String::new();
     for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| said(option)) {

@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         return Err(format!("{number} has no unit: write {number}ms, {number}s or {number}min"));
     }
     for unit in text.split(|c: char| !c.is_alphabetic()) {
-        if let Some((_, long)) = SHORT.iter().find(|(short, _)| short.contains(&unit)) {
+        if let Some((_, long)) = UNIT_ABBREVIATIONS.iter().find(|(short, _)| short.contains(&unit)) {
             let text = text.escape_debug();
             let minutes = if *long == "months" { ", or min for minutes" } else { "" };
             return Err(format!("{text}: {unit} is no unit here: write {long}{minutes}"));
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Rejected abbreviations and their units: `1M` for a minute would stop the queue for a month.
-const SHORT: [(&[&str], &str); 3] =
+const UNIT_ABBREVIATIONS: [(&[&str], &str); 3] =
     [(&["w", "wk", "wks"], "weeks"), (&["M"], "months"), (&["y", "yr", "yrs"], "years")];
 
 /// Parses a duration above zero.

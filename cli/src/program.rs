@@ -16,7 +16,7 @@ use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Maximum bytes of a script that Linux reads to find its interpreter.
-const LONGEST_FIRST_LINE: usize = 256;
+const MAX_FIRST_LINE_BYTES: usize = 256;
 
 /// A program that can be executed, with its arguments.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
 
 /// The interpreter that the first line of a script names, if it does not exist.
 fn missing_interpreter(script: &Path) -> Option<String> {
-    let mut line = [0; LONGEST_FIRST_LINE];
+    let mut line = [0; MAX_FIRST_LINE_BYTES];
     let read = File::open(script).and_then(|mut file| file.read(&mut line)).ok()?;
     let line = line[..read].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let words = line.split(|byte| matches!(byte, b' ' | b'\t'));

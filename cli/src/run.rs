@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Maximum time to leave the queue while CMD waits for it. Usually there is nothing to send.
-const BECOME_PATIENCE: Duration = Duration::from_millis(100);
+const EXEC_LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The end of the wait for a slot.
 enum Waited {
@@ -106,9 +106,9 @@ async fn start(
         // Without a running limit the record has no running jobs, and leaving returns at once.
         let left = async {
             queue.close().await;
-            close_stores(BECOME_PATIENCE).await;
+            close_stores(EXEC_LEAVE_TIMEOUT).await;
         };
-        let _ = timeout(BECOME_PATIENCE, left).await;
+        let _ = timeout(EXEC_LEAVE_TIMEOUT, left).await;
         return match signals.latest() {
             Some(signal) => Ok(Ending::Signal(signal)),
             None => Err(program.become_it()),

@@ -18,15 +18,15 @@ use crate::{
 };
 
 /// Maximum time to leave the queue. If it is exceeded, the lease ends by itself.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Approximate delay before a paused queue is read again, or opening a store that did not answer is
 /// retried.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Tickets are held for the slots of this time: enough for the round trips to any store, and few
 /// enough not to delay other shards.
-const AHEAD: Micros = Micros::from_millis(500);
+const TICKET_HORIZON: Micros = Micros::from_millis(500);
 /// Maximum tickets that are held.
-const MOST_PLACES: u64 = 256;
+const MAX_TICKETS_AHEAD: u64 = 256;
 
 /// Whether to retry if the store cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Shard {
             match self.try_open(label.clone(), contact).await {
                 Err(failure) if failure.passes && first == FirstContact::MayFail => {
                     contact.failed(&failure);
-                    sleep(about(ASK_AGAIN)).await;
+                    sleep(about(POLL_INTERVAL)).await;
                 }
                 opened => return opened,
             }
@@ -141,18 +141,18 @@ fn limit(limit: Option<u32>) -> String {
 pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Contact) -> T {
     loop {
         contact.paused().await;
-        sleep(about(ASK_AGAIN)).await;
+        sleep(about(POLL_INTERVAL)).await;
         queue.tick().await;
     }
 }
 
 /// The number of tickets to hold if more starts are waiting than slots are near: one for each slot
-/// within [`AHEAD`], at least one. An available burst counts.
+/// within [`TICKET_HORIZON`], at least one. An available burst counts.
 pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
     let Some(memory) = contact.memory() else { return 1 };
-    let last = memory.slot_behind(0, weight) + AHEAD;
+    let last = memory.slot_behind(0, weight) + TICKET_HORIZON;
     let soon = |places: &u64| memory.slot_behind(places * u64::from(weight), weight) <= last;
-    1 + (1..MOST_PLACES).take_while(soon).count()
+    1 + (1..MAX_TICKETS_AHEAD).take_while(soon).count()
 }
 
 /// Delays between requests for a ticket that the store refuses.
@@ -196,7 +196,7 @@ impl Refusals {
 
 /// Leaves the queue, within [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
-    let _ = timeout(LEAVE_PATIENCE, queue.close()).await;
+    let _ = timeout(LEAVE_TIMEOUT, queue.close()).await;
 }
 
 /// Returns after `limit`, or never without a limit.

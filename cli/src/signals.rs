@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::exit::{BY_SIGNAL, is_init};
 
 /// Signals that end a process, or that CMD may handle. Stop and continue keep their default action.
-const HEARD: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+const HANDLED_SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
 /// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Signals {
     /// Starts to listen to `more` signals, too.
     pub(crate) fn listen_also(more: &[i32]) -> io::Result<Self> {
         let ignored = ignored();
-        let all = HEARD.iter().chain(more).copied();
+        let all = HANDLED_SIGNALS.iter().chain(more).copied();
         let heard: Vec<i32> = all.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
         let latest = Arc::new(AtomicUsize::new(0));
         for &signal in &heard {
@@ -83,7 +83,7 @@ impl Signals {
 /// signals, handlers are not inherited by children.
 pub(crate) fn outlive() -> io::Result<()> {
     let ignored = ignored();
-    for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
+    for signal in HANDLED_SIGNALS.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())
@@ -96,7 +96,7 @@ pub(crate) fn end_if_init() -> io::Result<()> {
         return Ok(());
     }
     let ignored = ignored();
-    for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
+    for signal in HANDLED_SIGNALS.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         let code = i32::from(BY_SIGNAL) + signal;
         flag::register_conditional_shutdown(signal, code, Arc::new(AtomicBool::new(true)))?;
     }

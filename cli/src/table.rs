@@ -8,8 +8,8 @@ use textwrap::{Options, core::display_width, wrap};
 use crate::text::visible;
 
 /// Minimum width of a column.
-const LEAST: usize = 8;
-const GAP: &str = "  ";
+const MIN_COLUMN_WIDTH: usize = 8;
+const COLUMN_GAP: &str = "  ";
 
 /// The width of the terminal. `usize::MAX` if stdout is no terminal.
 pub(crate) fn room() -> usize {
@@ -28,10 +28,10 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], r
     let all: Vec<_> = [&headings].into_iter().chain(&rows).collect();
     let mut widths: [usize; N] =
         std::array::from_fn(|column| all.iter().map(|row| display_width(&row[column])).max().unwrap_or(0));
-    let gaps = GAP.len() * N.saturating_sub(1);
+    let gaps = COLUMN_GAP.len() * N.saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > room {
         match widths.iter_mut().max() {
-            Some(widest) if *widest > LEAST => *widest -= 1,
+            Some(widest) if *widest > MIN_COLUMN_WIDTH => *widest -= 1,
             _ => break,
         }
     }
@@ -48,7 +48,7 @@ fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
             let text = cell.get(n).map_or("", |text| text.as_ref());
             format!("{text}{}", " ".repeat(width.saturating_sub(display_width(text))))
         });
-        padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+        padded.collect::<Vec<_>>().join(COLUMN_GAP).trim_end().to_owned()
     };
     (0..height).map(line).collect()
 }

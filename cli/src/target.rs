@@ -21,15 +21,15 @@ use crate::{
 };
 
 /// Longer than any backend retries by itself.
-const PATIENCE: Duration = Duration::from_secs(15);
+const STORE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Delay before a command is retried.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The stores that this process has opened.
-static OPENED: Mutex<Vec<Store>> = Mutex::new(Vec::new());
+static OPENED_STORES: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
 fn opened() -> MutexGuard<'static, Vec<Store>> {
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+    OPENED_STORES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Closes all stores, so that an SQLite database is in a single file. Gives up after `limit`:
@@ -125,8 +125,8 @@ async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Re
 
 /// Limits `work` to [`STORE_TIMEOUT`]: a mount that hangs must not hang the program.
 pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    timeout(PATIENCE, work).await.unwrap_or_else(|_| {
-        let message = format!("the store did not answer within {PATIENCE:?}");
+    timeout(STORE_TIMEOUT, work).await.unwrap_or_else(|_| {
+        let message = format!("the store did not answer within {STORE_TIMEOUT:?}");
         Err(Failure { passes: true, ..Failure::new(UNAVAILABLE, message) })
     })
 }
@@ -147,7 +147,7 @@ pub(crate) async fn insist<T>(
                 if let Some(line) = outages.failed(&failure, sent) {
                     say(&format!("{line}; trying again"));
                 }
-                sleep(ASK_AGAIN).await;
+                sleep(RETRY_INTERVAL).await;
             }
             done => {
                 if let Some(line) = outages.answered().filter(|_| done.is_ok()) {

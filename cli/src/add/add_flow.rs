@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::json;
 
-use super::{AddArgs, PATIENCE};
+use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
     duration,
     exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, say},
@@ -24,7 +24,7 @@ use crate::{
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let entries = read(file)?;
     let url = &args.target.store.url;
-    let queue = insist(url, PATIENCE, async || open_queue(&args.target).await).await?;
+    let queue = insist(url, RETRY_TIMEOUT, async || open_queue(&args.target).await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
     let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
         let name = entry.name.clone();

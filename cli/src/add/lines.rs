@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use crate::exit::{DATAERR, Failure, IOERR};
 
 /// Maximum lines per batch.
-const MOST: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 /// Bytes after which a batch takes no more lines.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BATCH_BYTES: usize = 1 << 20;
 /// Bytes per read.
-const CHUNK: usize = 256 * 1024;
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// A payload and its line number. `None`: it was on the command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) struct Source<R> {
 
 impl<R: Read> Source<R> {
     pub(super) fn of(input: R) -> Self {
-        Self { input: BufReader::with_capacity(CHUNK, input), number: 0 }
+        Self { input: BufReader::with_capacity(CHUNK_BYTES, input), number: 0 }
     }
 
     /// Reads the lines that are available without waiting, at least one. Returns `None` at the end.
@@ -99,7 +99,7 @@ impl<R: Read> Source<R> {
                     return Some(batch);
                 }
             }
-            let is_full = batch.lines.len() >= MOST || batch.bytes >= MOST_BYTES as u64;
+            let is_full = batch.lines.len() >= MAX_LINES || batch.bytes >= MAX_BATCH_BYTES as u64;
             if is_full || !self.input.buffer().contains(&b'\n') {
                 return Some(batch);
             }
@@ -157,7 +157,7 @@ mod tests {
         let many: String = (0..2_500).map(|n| format!("{n}\n")).collect();
         let (batches, _) = read(many.as_bytes());
         assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [1_000, 1_000, 500]);
-        let large = format!("\"{}\"\n", "x".repeat(MOST_BYTES / 2)).repeat(5);
+        let large = format!("\"{}\"\n", "x".repeat(MAX_BATCH_BYTES / 2)).repeat(5);
         let (batches, _) = read(large.as_bytes());
         assert_eq!(batches.concat().len(), 5);
         assert!(batches.iter().all(|batch| batch.len() <= 2));

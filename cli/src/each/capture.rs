@@ -17,11 +17,11 @@ use tokio::{
 use super::spool::Section;
 
 /// Maximum bytes in memory.
-const IN_MEMORY: usize = 64 * 1024;
+const MAX_MEMORY_BYTES: usize = 64 * 1024;
 /// Bytes per read.
-const CHUNK: usize = 16 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
 /// How long processes that a command left behind may still write to its output.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// The output of a command.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Captured {
     }
 
     fn fits(&self, more: &[u8]) -> bool {
-        self.bytes.len() + more.len() <= IN_MEMORY
+        self.bytes.len() + more.len() <= MAX_MEMORY_BYTES
     }
 
     /// Moves the output to the file. Blocks on the disk.
@@ -86,7 +86,7 @@ impl Capture {
 
     /// Returns the output after the command has ended.
     pub(crate) async fn finish(self) -> Captured {
-        let _ = timeout(LINGER, self.end).await;
+        let _ = timeout(LINGER_TIME, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
     }
 }
@@ -96,7 +96,7 @@ fn lock(kept: &Mutex<Option<Captured>>) -> MutexGuard<'_, Option<Captured>> {
 }
 
 async fn listen(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<Option<Captured>>>) {
-    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     while let Ok(1..) = pipe.read_buf(&mut chunk).await {
         let fits = match &mut *lock(&kept) {
             Some(captured) if !captured.fits(&chunk) => false,
@@ -129,12 +129,12 @@ mod tests {
 
     #[tokio::test]
     async fn little_and_much_come_out_as_they_went_in() {
-        for length in [0, 1, IN_MEMORY, IN_MEMORY + 1, IN_MEMORY * 20 + 3] {
+        for length in [0, 1, MAX_MEMORY_BYTES, MAX_MEMORY_BYTES + 1, MAX_MEMORY_BYTES * 20 + 3] {
             let input: Vec<u8> = (0..length).map(|n| u8::try_from(n % 251).unwrap()).collect();
             let captured = Capture::start(io::Cursor::new(input.clone())).finish().await;
             assert_eq!(captured.is_empty(), length == 0);
-            assert_eq!(captured.file.is_some(), length > IN_MEMORY);
-            assert!(captured.bytes.len() <= IN_MEMORY);
+            assert_eq!(captured.file.is_some(), length > MAX_MEMORY_BYTES);
+            assert!(captured.bytes.len() <= MAX_MEMORY_BYTES);
             let mut output = Vec::new();
             captured.into_reader().read_to_end(&mut output).unwrap();
             assert!(output == input, "{length}");

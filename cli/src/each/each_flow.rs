@@ -39,12 +39,12 @@ use crate::{
 };
 
 /// No item is read while this number of items wait for a retry.
-const MOST_RESTING: usize = 1000;
+const MAX_RESTING: usize = 1000;
 /// No item is read while this number of outputs wait for the outputs of earlier items.
-const MOST_HELD: usize = 100_000;
+const MAX_HELD: usize = 100_000;
 
 /// Two signals within this time count once: some programs signal the process and its group.
-const ONE_SIGNAL: Duration = Duration::from_millis(100);
+const SIGNAL_WINDOW: Duration = Duration::from_millis(100);
 
 /// All items that are not done.
 pub(crate) struct Flow<'a> {
@@ -220,7 +220,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let ahead = places_ahead(contact, self.options.shard.weight);
-        let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
+        let has_room = self.resting.len() < MAX_RESTING && self.output.held() < MAX_HELD;
         while has_room && self.line.len() < ahead {
             let Some(next) = self.items.take() else { break };
             let number = self.taken;
@@ -335,7 +335,7 @@ impl<'a> Flow<'a> {
             return;
         }
         match &mut self.stop {
-            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + ONE_SIGNAL,
+            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + SIGNAL_WINDOW,
             Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
             None => {
                 if !self.running.is_empty() && !self.options.quiet {

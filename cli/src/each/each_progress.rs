@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Minimum width in columns for a progress bar.
-const ROOM_FOR_BAR: u16 = 72;
+const MIN_BAR_COLUMNS: u16 = 72;
 
 /// Counts of the items so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Progress {
             return;
         }
         self.drawn = drawn;
-        let with_bar = counts.total.is_some() && columns >= ROOM_FOR_BAR;
+        let with_bar = counts.total.is_some() && columns >= MIN_BAR_COLUMNS;
         self.bar.set_style(style(if with_bar { "[{bar:16}] {wide_msg}" } else { "{wide_msg}" }));
         self.bar.update(|state| {
             state.set_len(counts.total.unwrap_or_default());

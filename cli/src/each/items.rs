@@ -23,11 +23,11 @@ use super::overlong::{Keeping, Overlong, longest_argument};
 use crate::exit::{Failure, IOERR};
 
 /// Bytes per read.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 /// No input is read while this number of bytes is buffered.
-const READ_AHEAD: usize = 256 * 1024;
+const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Delay before a non-blocking input is read again.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The end of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Next {
     fn size(&self) -> usize {
         match self {
             Next::Item(item) => item.len() + size_of::<Self>(),
-            Next::Overlong(_) => READ_AHEAD / 4,
+            Next::Overlong(_) => READ_AHEAD_BYTES / 4,
         }
     }
 }
@@ -147,7 +147,7 @@ impl Items {
 
     /// Whether to read more now.
     pub(crate) fn has_room(&self) -> bool {
-        !self.is_read() && self.size < READ_AHEAD
+        !self.is_read() && self.size < READ_AHEAD_BYTES
     }
 
     /// The error that ended the input early.
@@ -251,7 +251,7 @@ fn metadata() -> Option<std::fs::Metadata> {
 }
 
 fn read(mut file: File) -> (File, io::Result<Vec<u8>>) {
-    let mut bytes = vec![0; CHUNK];
+    let mut bytes = vec![0; CHUNK_BYTES];
     loop {
         match file.read(&mut bytes) {
             Ok(count) => {
@@ -260,7 +260,7 @@ fn read(mut file: File) -> (File, io::Result<Vec<u8>>) {
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             // Another process that shares the terminal or pipe made it non-blocking.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(ASK_AGAIN),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_INTERVAL),
             Err(error) => return (file, Err(error)),
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         let mut taken = Vec::new();
         while !items.is_read() {
             items.read().await;
-            assert!(items.size <= READ_AHEAD + 32 * CHUNK);
+            assert!(items.size <= READ_AHEAD_BYTES + 32 * CHUNK_BYTES);
             assert!(items.begun.len() <= longest_argument() + 1);
             while let Some(next) = items.take() {
                 match next {

@@ -49,7 +49,7 @@ use crate::{
 };
 
 /// How long a second signal waits for the terminal to be cleared.
-const AT_ONCE: Duration = Duration::from_millis(200);
+const CLEAR_TIMEOUT: Duration = Duration::from_millis(200);
 
 pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let template = Template::find(&each.command, &each.replace)?;
@@ -81,7 +81,7 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     tally.flush();
     let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
     if insisted {
-        let _ = timeout(AT_ONCE, output.end()).await;
+        let _ = timeout(CLEAR_TIMEOUT, output.end()).await;
     } else {
         tokio::select! {
             ((), ()) = async { tokio::join!(leave(&queue), output.end()) } => {}

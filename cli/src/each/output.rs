@@ -22,7 +22,7 @@ use super::{
 use crate::exit::{Failure, Stdout, say};
 
 /// Interval between redraws of the progress.
-const REDRAW: Duration = Duration::from_millis(150);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(150);
 
 /// How the outputs of commands are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Printer {
     fn print_all(&mut self, messages: &mpsc::Receiver<Message>) {
         loop {
             let received = match &self.screen.progress {
-                Some(_) => messages.recv_timeout(REDRAW),
+                Some(_) => messages.recv_timeout(REDRAW_INTERVAL),
                 None => messages.recv().map_err(RecvTimeoutError::from),
             };
             match received {

@@ -9,7 +9,7 @@ use std::{
 use super::items::Separator;
 
 /// Bytes that are kept to be printed.
-const BEGINNING: usize = 256;
+const BEGINNING_BYTES: usize = 256;
 
 /// Maximum bytes of an argument.
 #[cfg(target_os = "linux")]
@@ -51,7 +51,7 @@ impl Overlong {
 
     /// Appends bytes. Blocks on the disk.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        let room = (BEGINNING - self.beginning.len()).min(bytes.len());
+        let room = (BEGINNING_BYTES - self.beginning.len()).min(bytes.len());
         self.beginning.extend_from_slice(&bytes[..room]);
         self.length += bytes.len() as u64;
         self.seems_wrongly_cut |= bytes.contains(&self.separator.other().byte());

@@ -26,11 +26,11 @@ use crate::{
 };
 
 /// Maximum failed items in the summary.
-const TOLD: usize = 10;
+const MAX_LISTED_ITEMS: usize = 10;
 /// Number of starts from which the rate is measured.
-const LATEST: usize = 30;
+const MEASURED_STARTS: usize = 30;
 /// Maximum characters of an item in the summary.
-const LONGEST: usize = 80;
+const MAX_ITEM_CHARS: usize = 80;
 
 /// The counts, and the file of items that are not done.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Tally {
     pub(crate) fn started(&mut self, now: Instant) {
         self.starts += 1;
         self.first_and_last_start.get_or_insert((now, now)).1 = now;
-        if self.latest_starts.len() == LATEST {
+        if self.latest_starts.len() == MEASURED_STARTS {
             self.latest_starts.pop_front();
         }
         self.latest_starts.push_back(now);
@@ -112,7 +112,7 @@ impl Tally {
 
     fn count_failed(&mut self, item: &OsStr, why: &Why) {
         self.counts.failed += 1;
-        if self.failed.len() < TOLD {
+        if self.failed.len() < MAX_LISTED_ITEMS {
             self.failed.push(format!("failed: {}: {why}", shown(item)));
         }
     }
@@ -138,7 +138,7 @@ impl Tally {
     }
 
     fn remember(&mut self, what: &str, item: &OsStr) {
-        if self.unstarted.len() < TOLD {
+        if self.unstarted.len() < MAX_LISTED_ITEMS {
             self.unstarted.push(format!("{what}: {}", shown(item)));
         }
     }
@@ -260,7 +260,7 @@ impl Undone {
 /// Formats an item for a terminal.
 fn shown(item: &OsStr) -> String {
     let text = format!("{item:?}");
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_ITEM_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -292,8 +292,8 @@ mod tests {
             "1,215 items: 1,200 done, 14 failed, 1 not started, 3 retried; 20m 4s, 30 per minute"
         );
         assert_eq!(lines[1], "failed: \"\\u{1b}\\xFF0\": exit code 3");
-        assert_eq!(lines[TOLD + 1], "and 4 more");
-        assert_eq!(lines.len(), TOLD + 3);
-        assert!(shown(OsStr::new(&"x".repeat(1000))).chars().count() <= LONGEST + 1);
+        assert_eq!(lines[MAX_LISTED_ITEMS + 1], "and 4 more");
+        assert_eq!(lines.len(), MAX_LISTED_ITEMS + 3);
+        assert!(shown(OsStr::new(&"x".repeat(1000))).chars().count() <= MAX_ITEM_CHARS + 1);
     }
 }

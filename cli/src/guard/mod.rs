@@ -28,7 +28,7 @@ use tokio::{
 pub(crate) use self::{
     group::Group,
     guard_clock::{Instant, now},
-    orders::{INPUTS, News, Order},
+    orders::{INPUTS_VARIABLE, News, Order},
 };
 use self::{group::Signal, orders::read_order, orphans::Orphans};
 use crate::{
@@ -39,17 +39,17 @@ use crate::{
 };
 
 /// The first argument of a guard.
-pub(crate) const WORD: &str = "guard";
+pub(crate) const GUARD_ARGUMENT: &str = "guard";
 /// The name in `ps` and for `pkill`. It differs from the worker's, which may be killed by name.
-pub(crate) const NAME: &str = "task-guard";
+pub(crate) const PROCESS_NAME: &str = "task-guard";
 /// Time from SIGTERM to SIGKILL if the worker is gone, and for processes that CMD leaves behind.
 const GRACE: Duration = Duration::from_secs(2);
 /// Maximum sleep: the clock of leases advances while the host sleeps, but timers do not.
-const LOOK: Duration = Duration::from_secs(1);
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// Whether the arguments, without the name of the program, start a guard.
 pub(crate) fn is_meant(args: &[OsString]) -> bool {
-    args.first().is_some_and(|word| word == WORD)
+    args.first().is_some_and(|word| word == GUARD_ARGUMENT)
 }
 
 /// Starts CMD when the worker orders it, and waits until all processes that CMD started have ended.
@@ -75,7 +75,7 @@ pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
         Ok(None) => return Ok(()),
         Err(failure) => News::Unable(failure),
     };
-    if let Some(path) = std::env::var_os(INPUTS) {
+    if let Some(path) = std::env::var_os(INPUTS_VARIABLE) {
         // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
@@ -247,8 +247,8 @@ impl End {
         let next = match (self.termed, self.killed) {
             (false, _) => self.term,
             (true, false) => self.kill,
-            (true, true) => return LOOK,
+            (true, true) => return MAX_SLEEP,
         };
-        (next - now()).min(LOOK)
+        (next - now()).min(MAX_SLEEP)
     }
 }

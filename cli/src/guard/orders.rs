@@ -9,7 +9,7 @@ use crate::exit::Failure;
 
 /// The environment variable with the path of the inputs file. The guard removes the file if the
 /// worker cannot.
-pub(crate) const INPUTS: &str = "INTERVAL_QUEUE_TASK_INPUTS";
+pub(crate) const INPUTS_VARIABLE: &str = "INTERVAL_QUEUE_TASK_INPUTS";
 
 /// A message of the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

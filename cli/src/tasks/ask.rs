@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long a library queue that is opened here retries if the store does not answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The tasks of one queue.
 #[derive(Clone, Debug)]
@@ -244,7 +244,7 @@ pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
 /// Opens the queue as a library does. Creates the queue if it does not exist.
 pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
     let store = target.store.store().await?;
-    let builder = TaskQueue::builder(target.queue.as_str()).patience(PATIENCE);
+    let builder = TaskQueue::builder(target.queue.as_str()).patience(OPEN_TIMEOUT);
     builder.open(&store).await.map_err(|error| Failure::from(&error))
 }
 

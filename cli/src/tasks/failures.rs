@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Maximum characters of an error.
-const SHOWN: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 
 pub(super) async fn failures(
     target: &Target,
@@ -80,7 +80,7 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
         let (first, last) = (task_words::time(group.first), task_words::time(group.last));
         let when = if first == last { format!("at {last}") } else { format!("from {first} to {last}") };
         let error = task_words::line(&group.text);
-        let error = match error.char_indices().nth(SHOWN) {
+        let error = match error.char_indices().nth(MAX_ERROR_CHARS) {
             Some((end, _)) => format!("{}…", &error[..end]),
             None if error.is_empty() => "(no text)".to_owned(),
             None => error,

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Maximum conditions that are printed, one per line.
-const SHOWN: usize = 20;
+const MAX_CONDITIONS: usize = 20;
 
 /// A queue and its workers.
 struct Look {
@@ -105,9 +105,9 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
 
 /// A line for each condition, at most [`MAX_CONDITIONS`].
 fn in_force(also: &[Condition]) -> impl Iterator<Item = String> {
-    let more = also.len().saturating_sub(SHOWN);
+    let more = also.len().saturating_sub(MAX_CONDITIONS);
     let more = (more > 0).then(|| format!("and {more} more: --json prints them"));
-    also.iter().take(SHOWN).map(status_text::text).chain(more)
+    also.iter().take(MAX_CONDITIONS).map(status_text::text).chain(more)
 }
 
 /// Adds the fields of one object to another.

@@ -12,14 +12,16 @@ use serde_json::{Map, Value};
 use crate::exit::{DATAERR, Failure, NOINPUT};
 
 /// Fields that are durations. Their printed names end with the unit, microseconds.
-const SPANS: [&str; 7] = ["ageing", "done", "failed", "cancelled", "backoff", "max_backoff", "timeout"];
-const UNIT: &str = "_us";
+const DURATION_FIELDS: [&str; 7] =
+    ["ageing", "done", "failed", "cancelled", "backoff", "max_backoff", "timeout"];
+const UNIT_SUFFIX: &str = "_us";
 
 /// Formats settings, or a part of them.
 pub(super) fn dump<T: Serialize>(settings: &T) -> Value {
     // Settings are numbers and names, which are always valid JSON.
-    renamed(serde_json::to_value(settings).unwrap_or_default(), &|name| match SPANS.contains(&name) {
-        true => format!("{name}{UNIT}"),
+    renamed(serde_json::to_value(settings).unwrap_or_default(), &|name| match DURATION_FIELDS.contains(&name)
+    {
+        true => format!("{name}{UNIT_SUFFIX}"),
         false => name.to_owned(),
     })
 }
@@ -39,7 +41,7 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
         serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
     let mut all = dump(now);
     merge(&mut all, given, "").map_err(&wrong)?;
-    let plain = renamed(all, &|name| name.strip_suffix(UNIT).unwrap_or(name).to_owned());
+    let plain = renamed(all, &|name| name.strip_suffix(UNIT_SUFFIX).unwrap_or(name).to_owned());
     let settings: Settings = serde_json::from_value(plain).map_err(|error| wrong(error.to_string()))?;
     // Unchanged settings are left out: another process may change them meanwhile.
     let max_running = settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);

@@ -12,7 +12,7 @@ use super::task_words::{self, quoted};
 use crate::{duration::about, text::visible};
 
 /// Maximum conditions on one line.
-const NAMED: usize = 4;
+const MAX_NAMED_CONDITIONS: usize = 4;
 
 /// Formats the conditions on one line: the first one with advice, then others.
 pub(crate) fn reason<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> String {
@@ -31,8 +31,8 @@ fn line<'c>(
     let mut conditions = conditions.into_iter();
     let first = conditions.next().map(of_first);
     let mut all: Vec<_> = first.into_iter().chain(conditions.map(fact)).collect();
-    let more = all.len().saturating_sub(NAMED);
-    all.truncate(NAMED);
+    let more = all.len().saturating_sub(MAX_NAMED_CONDITIONS);
+    all.truncate(MAX_NAMED_CONDITIONS);
     if more > 0 {
         all.push(format!("and {more} more"));
     }

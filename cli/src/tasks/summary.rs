@@ -35,7 +35,7 @@ pub(crate) struct Summary {
 }
 
 /// Maximum upcoming tasks that are read.
-const IN_LINE: u32 = 20;
+const MAX_UPCOMING: u32 = 20;
 
 impl Summary {
     /// Makes a summary without runs and upcoming tasks, from one read.
@@ -63,7 +63,7 @@ impl Summary {
         // Without live tasks only the number of workers is needed.
         let workers = if summary.left() > 0 { tasks.workers().await? } else { Vec::new() };
         if summary.in_state(State::Ready) > 0 {
-            summary.line = tasks.line(IN_LINE).await?;
+            summary.line = tasks.line(MAX_UPCOMING).await?;
         }
         let found = runs(tasks, &workers).await?;
         // A task that was leased between the reads is running, not upcoming.

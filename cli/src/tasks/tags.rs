@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Default of `--top` without `--json`.
-const SHOWN: u32 = 20;
+const DEFAULT_TOP: u32 = 20;
 
 /// Show the tags of tasks and how many have them, the most used first.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<
     if tags.is_empty() {
         return Err(Failure::new(NOINPUT, "no selected task has a tag"));
     }
-    let top = args.top.unwrap_or(if args.json { u32::MAX } else { SHOWN });
+    let top = args.top.unwrap_or(if args.json { u32::MAX } else { DEFAULT_TOP });
     let shown = tags.iter().take(top as usize);
     if args.json {
         let lines: String =

@@ -9,12 +9,12 @@ use super::{ask::Tasks, task_words};
 use crate::exit::Failure;
 
 /// Maximum distance from the task.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 /// Maximum neighbours of a task, and maximum tasks on one side.
-const BREADTH: usize = 10;
-const MOST: usize = 60;
+const MAX_NEIGHBOURS: usize = 10;
+const MAX_TASKS: usize = 60;
 /// Maximum neighbours that a read returns.
-const LISTED: usize = 100;
+const MAX_LISTED_NEIGHBOURS: usize = 100;
 
 /// The upstreams or the downstreams.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failur
             drawn: HashSet::from([top.task.id]),
             lines: vec![],
         };
-        tree.draw(top, "", DEPTH);
+        tree.draw(top, "", MAX_DEPTH);
         page += &format!("\n{title}\n{}\n", tree.lines.join("\n"));
     }
     Ok(page)
@@ -55,12 +55,12 @@ pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failur
 async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
     let mut found: HashMap<TaskId, Stored> = HashMap::new();
     let mut front = vec![top.clone()];
-    for _ in 0..DEPTH {
-        let near = front.iter().flat_map(|stored| side.of(stored).into_iter().take(BREADTH));
+    for _ in 0..MAX_DEPTH {
+        let near = front.iter().flat_map(|stored| side.of(stored).into_iter().take(MAX_NEIGHBOURS));
         let mut ids: Vec<TaskId> = near.map(|(id, _)| id).filter(|id| !found.contains_key(id)).collect();
         ids.sort();
         ids.dedup();
-        ids.truncate(MOST.saturating_sub(found.len()));
+        ids.truncate(MAX_TASKS.saturating_sub(found.len()));
         if ids.is_empty() {
             break;
         }
@@ -81,9 +81,9 @@ struct Tree {
 impl Tree {
     fn draw(&mut self, of: &Stored, indent: &str, depth: usize) {
         let near = self.side.of(of);
-        let more = near.len().saturating_sub(BREADTH);
+        let more = near.len().saturating_sub(MAX_NEIGHBOURS);
         let shown = near.len() - more;
-        for (at, (id, edge)) in near.into_iter().take(BREADTH).enumerate() {
+        for (at, (id, edge)) in near.into_iter().take(MAX_NEIGHBOURS).enumerate() {
             let is_last = at + 1 == shown && more == 0;
             let (branch, below) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
             let found = self.found.get(&id).cloned();
@@ -100,7 +100,7 @@ impl Tree {
             }
         }
         if more > 0 {
-            let at_least = if more + BREADTH == LISTED { "at least " } else { "" };
+            let at_least = if more + MAX_NEIGHBOURS == MAX_LISTED_NEIGHBOURS { "at least " } else { "" };
             self.lines.push(format!("{indent}└─ and {at_least}{more} more"));
         }
     }

@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// Maximum runs that are printed per worker.
-const SHOWN: usize = 10;
+const MAX_RUNS_PRINTED: usize = 10;
 /// Maximum runs that are read per worker.
-const KNOWN: usize = 100;
+const MAX_RUNS_READ: usize = 100;
 
 /// Whether the lease of a worker is in force, by the lease clock of the store.
 pub(super) fn is_alive(worker: &Worker) -> bool {
@@ -65,13 +65,13 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
     let presence = &worker.presence;
     let mut block = format!("{}\n", described(worker, now));
     let own: Vec<_> = runs.iter().filter(|task| task.worker == Some(presence.worker)).collect();
-    for task in own.iter().take(SHOWN) {
+    for task in own.iter().take(MAX_RUNS_PRINTED) {
         block += &format!("  {}\n", run(task, now));
     }
-    match own.len().saturating_sub(SHOWN) {
+    match own.len().saturating_sub(MAX_RUNS_PRINTED) {
         0 if own.is_empty() => block += "  runs nothing\n",
         0 => {}
-        more if own.len() >= KNOWN => block += &format!("  and at least {more} more\n"),
+        more if own.len() >= MAX_RUNS_READ => block += &format!("  and at least {more} more\n"),
         more => block += &format!("  and {more} more\n"),
     }
     block

@@ -35,9 +35,9 @@ use crate::{
 };
 
 /// No input is read while this number of requests wait.
-const MOST_WAITING: usize = 10_000;
+const MAX_WAITING: usize = 10_000;
 /// Interval at which a closed stdout is noticed after the last request.
-const LOOK: Duration = Duration::from_millis(200);
+const READER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
@@ -156,7 +156,7 @@ impl<'a> Desk<'a> {
         if let Some(answer) = self.answers.pop_front() {
             return Ok(Event::Answer(answer));
         }
-        let reads = !self.is_read && self.waiting.len() < MOST_WAITING;
+        let reads = !self.is_read && self.waiting.len() < MAX_WAITING;
         let refused_until = self.refused_until;
         let ask_again = async {
             match refused_until {
@@ -172,7 +172,7 @@ impl<'a> Desk<'a> {
             }
             () = ask_again => Ok(Event::AskAgain),
             request = self.requests.next(), if reads => Ok(Event::Request(request?)),
-            () = sleep(LOOK), if self.is_read => Ok(Event::Look),
+            () = sleep(READER_CHECK_INTERVAL), if self.is_read => Ok(Event::Look),
         }
     }
 

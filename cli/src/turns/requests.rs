@@ -14,9 +14,9 @@ use tokio::{
 use crate::exit::{Failure, IOERR, USAGE};
 
 /// Maximum bytes of a request.
-const LONGEST: usize = 64;
+const MAX_REQUEST_BYTES: usize = 64;
 /// Delay before a non-blocking input is read again.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A parsed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                 Ok(bytes) => bytes,
                 // Another process that shares the terminal or pipe made it non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    sleep(ASK_AGAIN).await;
+                    sleep(RETRY_INTERVAL).await;
                     continue;
                 }
                 Err(error) => return Err(unreadable(&error)),
@@ -67,7 +67,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             if is_end {
                 return Ok(None);
             }
-            if self.begun.len() > LONGEST {
+            if self.begun.len() > MAX_REQUEST_BYTES {
                 return Err(no_request(&self.begun));
             }
         }
@@ -96,7 +96,7 @@ fn unreadable(error: &io::Error) -> Failure {
 }
 
 fn no_request(line: &[u8]) -> Failure {
-    let shown = String::from_utf8_lossy(&line[..line.len().min(LONGEST)]);
+    let shown = String::from_utf8_lossy(&line[..line.len().min(MAX_REQUEST_BYTES)]);
     let shown = shown.escape_debug();
     let right = format!("write turn, turn WEIGHT with 1 to {MAX_WEIGHT}, back or done");
     Failure::new(USAGE, format!("\"{shown}\" is no request: {right}"))

@@ -8,13 +8,13 @@ use interval_queue::{Micros, Snapshot, Ticket};
 use super::start::{Start, starts_between};
 
 /// Starts are kept for this time, or for twelve intervals if that is longer.
-const KEPT: Micros = Micros::from_millis(240_000);
+const KEEP_TIME: Micros = Micros::from_millis(240_000);
 /// Maximum starts that are kept.
-const MOST: usize = 20_000;
+const MAX_STARTS: usize = 20_000;
 /// The rate is measured over this time in microseconds, or over ten intervals if that is longer.
-const RATED: u64 = 10_000_000;
+const RATE_WINDOW_MICROS: u64 = 10_000_000;
 /// If the store's clock goes back by more than this, it was stepped.
-const STEP: Micros = Micros::from_millis(1000);
+const MIN_CLOCK_STEP: Micros = Micros::from_millis(1000);
 
 /// The history of a queue.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl History {
     /// Adds a read.
     pub(crate) fn feed(&mut self, snapshot: Snapshot, now: Duration) {
         let before = &self.snapshot;
-        if snapshot.at + STEP < before.at {
+        if snapshot.at + MIN_CLOCK_STEP < before.at {
             let back = before.at - snapshot.at;
             self.since = self.since - back;
             self.next = None;
@@ -73,9 +73,9 @@ impl History {
         self.snapshot = snapshot;
         self.seen_at = now;
         self.note_next();
-        let kept = KEPT.max(self.snapshot.record.interval() * 12);
+        let kept = KEEP_TIME.max(self.snapshot.record.interval() * 12);
         let oldest = self.snapshot.at - kept;
-        while self.starts.len() > MOST || self.starts.front().is_some_and(|start| start.slot < oldest) {
+        while self.starts.len() > MAX_STARTS || self.starts.front().is_some_and(|start| start.slot < oldest) {
             if let Some(gone) = self.starts.pop_front() {
                 self.since = self.since.max(gone.slot + Micros::new(1));
             }
@@ -119,7 +119,7 @@ impl History {
         let interval = self.snapshot.record.meters.longest();
         let end = self.snapshot.at;
         let seen = (end - self.since).get() / interval.get().max(1);
-        let intervals = (RATED / interval.get().max(1)).max(10).min(seen);
+        let intervals = (RATE_WINDOW_MICROS / interval.get().max(1)).max(10).min(seen);
         if intervals == 0 {
             return None;
         }
@@ -233,7 +233,7 @@ mod tests {
             scene = scene.at(n * 200_000).ticket(n * 200_000).current(n * 200_000).free_at(n * 200_000);
             history.feed(scene.build(), NEVER);
         }
-        assert!(history.starts().len() <= MOST, "{}", history.starts().len());
+        assert!(history.starts().len() <= MAX_STARTS, "{}", history.starts().len());
         let share = history.rate().unwrap().share();
         assert!((share - 1.0).abs() < 0.01, "nothing is lost that counts: {share}");
     }

@@ -40,7 +40,7 @@ use signal_hook::{
 };
 use tokio::{sync::mpsc, time::sleep};
 
-pub(crate) use self::options::{CHOSEN, Watch};
+pub(crate) use self::options::{CHOSEN_VARIABLE, Watch};
 use self::{
     draw::theme::Theme,
     keys::action,
@@ -59,10 +59,10 @@ use crate::{
 };
 
 /// Interval of redraws without an event: remaining times count down.
-const SLOWEST: Duration = Duration::from_millis(500);
-const FASTEST: Duration = Duration::from_millis(100);
+const MAX_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
+const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// A read that takes longer is reported.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Work<T> = Pin<Box<dyn Future<Output = T>>>;
 
@@ -80,7 +80,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
         reader: Reader::new(watch.store),
         clock: Clock::start(),
         first: if scope == Scope::All {
-            env::var(CHOSEN).ok().and_then(|name| QueueName::new(name).ok())
+            env::var(CHOSEN_VARIABLE).ok().and_then(|name| QueueName::new(name).ok())
         } else {
             None
         },
@@ -91,7 +91,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
     if dumb {
         watching.write_lines(signals).await
     } else {
-        let frame = watch.refresh.clamp(FASTEST, SLOWEST);
+        let frame = watch.refresh.clamp(MIN_REDRAW_INTERVAL, MAX_REDRAW_INTERVAL);
         watching.draw(signals, frame).await
     }
 }
@@ -185,11 +185,11 @@ impl LiveView {
                     ends => return Ok(Ending::Signal(ends)),
                 },
                 news = self.news() => news?,
-                () = sleep(SLOWEST) => {}
+                () = sleep(MAX_REDRAW_INTERVAL) => {}
             }
             self.model.now = self.clock.now();
             // Nothing is printed while the first answer may still arrive.
-            let answered = self.model.history().is_some() || self.model.now > SILENCE;
+            let answered = self.model.history().is_some() || self.model.now > SILENCE_TIMEOUT;
             if let Some(line) = answered.then(|| lines.next(&self.model)).flatten() {
                 print(&line)?;
             }
@@ -211,7 +211,7 @@ impl LiveView {
                 });
             }
             let silent = self.reading.as_ref().map(|reading| reading.since);
-            self.model.asking_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE);
+            self.model.asking_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE_TIMEOUT);
             let idle = self.rounds.wake_at().saturating_sub(now);
             let changed = tokio::select! {
                 news = under_way(&mut self.changing) => Some(news),

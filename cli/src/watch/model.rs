@@ -15,11 +15,11 @@ use super::{
 use crate::tasks::{Summary, TextPage};
 
 /// Maximum queues that are kept besides the queues in view.
-const REMEMBERED: usize = 256;
+const MAX_QUEUES: usize = 256;
 /// Lines per page of a text.
-const PAGE: usize = 10;
+const PAGE_LINES: usize = 10;
 /// How long a note stays.
-const NOTED: Duration = Duration::from_secs(6);
+const NOTE_TIME: Duration = Duration::from_secs(6);
 
 /// An open text.
 #[derive(Clone, Debug)]
@@ -171,7 +171,7 @@ impl Model {
     }
 
     fn say(&mut self, note: impl Into<String>) {
-        self.note = Some((self.now + NOTED, note.into()));
+        self.note = Some((self.now + NOTE_TIME, note.into()));
     }
 
     /// Chooses a queue by its name. Returns whether it exists.
@@ -276,7 +276,7 @@ impl Model {
                 self.known.insert(queue, Known::Queue(Box::new(History::new(snapshot, self.now))));
             }
         }
-        if self.known.len() > REMEMBERED {
+        if self.known.len() > MAX_QUEUES {
             let keep: Vec<_> = self.in_view().chain(self.queue()).cloned().collect();
             self.known.retain(|name, _| keep.contains(name));
             self.summaries.retain(|name, _| keep.contains(name));
@@ -370,8 +370,8 @@ impl Model {
             Action::Bodies => opened.shows_bodies = !opened.shows_bodies,
             Action::Go(Move::Up) => opened.first_line = opened.first_line.saturating_sub(1),
             Action::Go(Move::Down) => opened.first_line += 1,
-            Action::Go(Move::PageUp) => opened.first_line = opened.first_line.saturating_sub(PAGE),
-            Action::Go(Move::PageDown) => opened.first_line += PAGE,
+            Action::Go(Move::PageUp) => opened.first_line = opened.first_line.saturating_sub(PAGE_LINES),
+            Action::Go(Move::PageDown) => opened.first_line += PAGE_LINES,
             Action::Go(Move::First) => opened.first_line = 0,
             _ => {}
         }
@@ -482,7 +482,7 @@ mod tests {
         for name in &names {
             model.hear(News::Look(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
         }
-        assert!(model.known.len() <= REMEMBERED + 1, "{}", model.known.len());
+        assert!(model.known.len() <= MAX_QUEUES + 1, "{}", model.known.len());
         assert_eq!(model.in_view().count(), 9);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Watch {
 }
 
 /// The environment variable that names the queue chosen at first.
-pub(crate) const CHOSEN: &str = "INTERVAL_QUEUE_NAME";
+pub(crate) const CHOSEN_VARIABLE: &str = "INTERVAL_QUEUE_NAME";
 
 fn refresh(text: &str) -> Result<Duration, String> {
     let refresh = positive(text)?;

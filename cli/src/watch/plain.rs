@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{draw::theme::sign, history::Waiting, model::Model};
 
 /// Maximum time between lines.
-const OFTEN: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The last written line.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Lines {
         let what = format!("{queue} {}", reason.word);
         let due = match &self.last {
             None => true,
-            Some((last, at)) => *last != what || model.now.saturating_sub(*at) >= OFTEN,
+            Some((last, at)) => *last != what || model.now.saturating_sub(*at) >= LINE_INTERVAL,
         };
         if !due {
             return None;

@@ -12,7 +12,7 @@ use super::{
 use crate::tasks::Summary;
 
 /// An unused free slot is reported after this time, or after two intervals if that is longer.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const UNUSED_SLOT_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The severity of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Reason {
             1 => "1 job waits".to_owned(),
             _ => format!("{tickets} jobs wait"),
         };
-        let patience = PATIENCE.max(snapshot.record.interval().to_duration() * 2);
+        let patience = UNUSED_SLOT_TIMEOUT.max(snapshot.record.interval().to_duration() * 2);
         match snapshot.standing() {
             Standing::Paused => Self::new(
                 Tone::Waiting,

@@ -8,14 +8,14 @@ use interval_queue::QueueName;
 use super::model::Model;
 
 /// Interval of listing the queues, and the interval while there is none.
-const LIST: Duration = Duration::from_secs(10);
-const LIST_NONE: Duration = Duration::from_secs(2);
+const LIST_INTERVAL: Duration = Duration::from_secs(10);
+const EMPTY_LIST_INTERVAL: Duration = Duration::from_secs(2);
 /// Minimum pause after a listing, as a multiple of its duration.
-const LIST_PAUSE: u32 = 20;
+const LIST_PAUSE_FACTOR: u32 = 20;
 /// Minimum time between two reads of the chosen queue if it changes, independent of `--refresh`.
-const SOON: Duration = Duration::from_millis(200);
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
 /// Delay before a store that does not answer is read again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Rounds {
     pub(crate) fn next(&mut self, model: &Model, now: Duration) -> Option<Task> {
         if self.list_at.is_some_and(|at| at <= now) {
             // Replaced when the duration of the listing is known.
-            self.list_at = Some(now + LIST);
+            self.list_at = Some(now + LIST_INTERVAL);
             return Some(Task::List);
         }
         if self.look_at <= now {
@@ -84,23 +84,23 @@ impl Rounds {
 
     /// Records that the queues were listed, in the time `took`.
     pub(crate) fn listed(&mut self, model: &Model, now: Duration, took: Duration) {
-        let pause = if model.names.is_empty() { LIST_NONE } else { LIST };
-        self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE));
+        let pause = if model.names.is_empty() { EMPTY_LIST_INTERVAL } else { LIST_INTERVAL };
+        self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE_FACTOR));
         self.soon();
     }
 
     /// Makes a read due soon: another queue was chosen, or the chosen one was changed.
     pub(crate) fn soon(&mut self) {
-        let soon = self.looked.map_or(Duration::ZERO, |looked| looked + SOON);
+        let soon = self.looked.map_or(Duration::ZERO, |looked| looked + MIN_READ_INTERVAL);
         self.look_at = self.look_at.min(soon);
     }
 
     /// Records that the store did not answer.
     pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
         self.other = false;
-        self.look_at = self.look_at.max(now + AGAIN);
+        self.look_at = self.look_at.max(now + RETRY_INTERVAL);
         if model.names.is_empty() {
-            self.list_at = self.list_at.map(|_| now + AGAIN);
+            self.list_at = self.list_at.map(|_| now + RETRY_INTERVAL);
         }
     }
 }
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(rounds.next(&model, now), None);
         assert_eq!(rounds.wake_at(), now + Duration::from_secs(3600));
         rounds.soon();
-        assert_eq!(rounds.wake_at(), now + SOON);
+        assert_eq!(rounds.wake_at(), now + MIN_READ_INTERVAL);
     }
 
     #[test]

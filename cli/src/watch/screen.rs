@@ -51,7 +51,7 @@ impl Screen {
     }
 
     fn enter(&mut self) -> io::Result<()> {
-        TAKEN.store(true, Ordering::SeqCst);
+        TERMINAL_TAKEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
         // `Terminal::clear` asks the terminal for its cursor position, and some terminals never
@@ -85,11 +85,11 @@ impl Drop for Screen {
 }
 
 /// Whether the terminal is taken. Restoring it twice would move the cursor back over later output.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Restores the terminal. Fails only if the terminal is gone.
 fn give_back() {
-    if !TAKEN.swap(false, Ordering::SeqCst) {
+    if !TERMINAL_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let _ = disable_raw_mode();

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use interval_queue::{Label, Micros, Presence, ShardId, Snapshot, Ticket, contract::Meter};
 
 /// If more jobs start between two reads, neighbours are grouped into this number of starts.
-const MOST: u64 = 64;
+const MAX_STARTS: u64 = 64;
 /// If more tickets pass between two reads, they are not assigned to shards.
-const TOLD_APART: u64 = 4096;
+const MAX_ASSIGNED_TICKETS: u64 = 4096;
 
 /// A start, or a group of starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn starts_between(before: &Snapshot, after: &Snapshot) -> Vec<Start> 
     let mut started: Vec<Option<Who>> = late_starts(before, after);
     let passed = new.current.behind(old.current);
     let mut unknown = passed;
-    if passed <= TOLD_APART {
+    if passed <= MAX_ASSIGNED_TICKETS {
         let owners = Owners::of(before, after);
         for ticket in (1..=passed).map(|n| old.current.after(n)) {
             match owners.of_ticket(ticket) {
@@ -110,7 +110,7 @@ fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &
         even
     };
     let slot = |n: u64| last - step * (between - n);
-    if total <= MOST {
+    if total <= MAX_STARTS {
         // The order of unseen starts among the others is unknown: they come last.
         started.extend((0..unseen).map(|_| None));
         let starts = started.into_iter().zip(0..);
@@ -123,7 +123,7 @@ fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &
     if unseen > 0 {
         counts.insert(None, (None, unseen));
     }
-    let groups = (MOST / counts.len() as u64).max(1);
+    let groups = (MAX_STARTS / counts.len() as u64).max(1);
     let mut starts: Vec<_> = counts
         .into_values()
         .flat_map(|(who, count)| {

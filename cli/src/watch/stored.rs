@@ -7,9 +7,9 @@ use interval_queue::{Micros, QueueName};
 use crate::tasks::{Counts, Summary};
 
 /// The rate is measured over about this time.
-const RATED: Micros = Micros::from_millis(10_000);
+const RATE_WINDOW: Micros = Micros::from_millis(10_000);
 /// Maximum reads that are kept.
-const MOST: usize = 128;
+const MAX_READS: usize = 128;
 
 /// The history of the stored tasks of a queue.
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ impl Stored {
         } else {
             self.before.push_back((self.last.at, self.last.counts.clone()));
         }
-        let oldest = look.at - RATED;
-        while self.before.len() > MOST || self.before.get(1).is_some_and(|(at, _)| *at <= oldest) {
+        let oldest = look.at - RATE_WINDOW;
+        while self.before.len() > MAX_READS || self.before.get(1).is_some_and(|(at, _)| *at <= oldest) {
             self.before.pop_front();
         }
         (self.last, self.seen_at) = (look, now);

@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// Interval at which unusable programs are checked for changes.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The first and the maximum time without leases after the host could run nothing.
-const REST: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+const REST_TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
 /// Kinds that are set aside, and missing resources of the host.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ impl Aside {
     /// failure.
     pub(super) fn host_lacks(&self, what: Lack, failure: &Failure) {
         let mut host = locked(&self.host);
-        let rest = REST.0.saturating_mul(1 << host.failures.min(16)).min(REST.1);
+        let rest = REST_TIMES.0.saturating_mul(1 << host.failures.min(16)).min(REST_TIMES.1);
         host.failures = host.failures.saturating_add(1);
         let now = now().into_std();
         if host.outages.entry(what).or_default().failed(false, now, now) {
@@ -131,7 +131,7 @@ impl Aside {
     /// Takes up kinds again whose programs have changed and are usable.
     pub(super) async fn take_up<T>(&self) -> T {
         loop {
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
             for kind in self.usable() {
                 say(&format!("kind {:?} is taken up again: its program has changed", kind.as_str()));
                 self.workers().for_each(|worker| worker.take_up(&kind));

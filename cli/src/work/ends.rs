@@ -16,9 +16,9 @@ use tokio::{
 use super::voice::Speaker;
 
 /// Bytes per read.
-const CHUNK: usize = 16 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
 /// How long processes that a command left behind may still write to its output.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// The beginning and the end of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Listener {
 
     /// Returns the kept output after the command has ended.
     pub(crate) async fn finish(self) -> Ends {
-        let _ = timeout(LINGER, self.end).await;
+        let _ = timeout(LINGER_TIME, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
     }
 }
@@ -93,7 +93,7 @@ async fn listen(
     kept: Arc<Mutex<Option<Ends>>>,
     mut speaker: Option<Speaker>,
 ) {
-    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     while let Ok(1..) = pipe.read_buf(&mut chunk).await {
         match &mut *lock(&kept) {
             Some(ends) => ends.push(&chunk),

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     exit::{Failure, SOFTWARE},
-    guard::INPUTS,
+    guard::INPUTS_VARIABLE,
 };
 
 /// The entry of an upstream in the inputs file.
@@ -217,7 +217,7 @@ fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static st
         }
     }
     if let Some(path) = inputs {
-        environment.push((INPUTS, PathBuf::from(&**path).into()));
+        environment.push((INPUTS_VARIABLE, PathBuf::from(&**path).into()));
     }
     environment
 }

@@ -54,7 +54,7 @@ use crate::{
 };
 
 /// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
-const AT_ONCE: Duration = Duration::from_secs(8);
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let programs = Programs::find(&work)?;
@@ -108,7 +108,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
                 handler.stops();
                 if first.replace(first.unwrap_or(signal.number)).is_some() {
                     handles.iter().for_each(|handle| handle.stop_within(Duration::ZERO));
-                    break timeout(AT_ONCE, &mut running).await.unwrap_or(Ok(()));
+                    break timeout(STOP_TIMEOUT, &mut running).await.unwrap_or(Ok(()));
                 }
                 let grace = show(work.grace);
                 say(&format!("stopping: commands have {grace} to end; a second signal ends them now"));

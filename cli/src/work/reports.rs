@@ -13,7 +13,7 @@ use tracing::{
 use crate::exit::say;
 
 /// Events to print. Others are printed elsewhere, or are visible in the task.
-const PRINTED: [&str; 2] = ["schedule.failed", "pace.failed"];
+const PRINTED_EVENTS: [&str; 2] = ["schedule.failed", "pace.failed"];
 
 /// Prints events from now on.
 pub(super) fn print() {
@@ -24,7 +24,7 @@ pub(super) fn print() {
 struct Reports;
 
 fn is_printed(metadata: &Metadata<'_>) -> bool {
-    metadata.is_event() && *metadata.level() == Level::WARN && PRINTED.contains(&metadata.name())
+    metadata.is_event() && *metadata.level() == Level::WARN && PRINTED_EVENTS.contains(&metadata.name())
 }
 
 /// The printed fields of an event.

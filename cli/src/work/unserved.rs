@@ -10,8 +10,8 @@ use super::handler::Handler;
 use crate::exit::say;
 
 /// Delay before the first check: workers of other kinds may be starting together with this one.
-const FIRST: Duration = Duration::from_secs(2);
-const AGAIN: Duration = Duration::from_secs(60);
+const FIRST_CHECK_DELAY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Kinds that were printed.
 #[derive(Debug, Default)]
@@ -23,10 +23,10 @@ pub(super) struct Unserved {
 impl Unserved {
     /// Checks at regular intervals.
     pub(super) async fn watch<T>(&mut self, queues: &[TaskQueue], handler: &Handler) -> T {
-        sleep(FIRST).await;
+        sleep(FIRST_CHECK_DELAY).await;
         loop {
             self.check(queues, handler).await;
-            sleep(AGAIN).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 

@@ -6,7 +6,7 @@ use super::ended::{Ended, How};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
 
 /// Codes of sysexits(3) after which a retry fails in the same way.
-const PERMANENT: [u8; 4] = [USAGE, DATAERR, NOPERM, CONFIG];
+const PERMANENT_CODES: [u8; 4] = [USAGE, DATAERR, NOPERM, CONFIG];
 
 /// The end of the task.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Verdict {
             How::Code(0) => result(ended),
             How::Code(code) => {
                 let text = with_errors(format!("exit code {code}"), ended);
-                let is_permanent = u8::try_from(*code).is_ok_and(|code| PERMANENT.contains(&code));
+                let is_permanent = u8::try_from(*code).is_ok_and(|code| PERMANENT_CODES.contains(&code));
                 if is_permanent { Self::Permanent(text) } else { Self::Failed(text) }
             }
             How::Signal(signal) => {

@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 use crate::exit::Failure;
 
 /// Maximum pieces that wait to be written.
-const AHEAD: usize = 64;
+const MAX_PENDING_PIECES: usize = 64;
 /// Maximum bytes of a line. A longer one is written in pieces.
-const LONGEST_LINE: usize = 16 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024;
 /// Bytes that a write to a pipe keeps together, by the guarantees of Linux and POSIX.
-const AT_ONCE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
+const ATOMIC_WRITE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 /// How long the end waits for pending writes.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The writer thread.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Voice {
 
 impl Voice {
     pub(crate) fn start() -> Result<Self, Failure> {
-        let (pieces, mut queue) = mpsc::channel::<Vec<u8>>(AHEAD);
+        let (pieces, mut queue) = mpsc::channel::<Vec<u8>>(MAX_PENDING_PIECES);
         let (done, written) = mpsc::channel(1);
         let write = move || {
             let _done = done;
@@ -52,7 +52,7 @@ impl Voice {
             let _ = pieces.send(Vec::new()).await;
             written.recv().await
         };
-        let _ = tokio::time::timeout(PATIENCE, end).await;
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, end).await;
     }
 }
 
@@ -60,7 +60,7 @@ impl Voice {
 /// piece of its own.
 fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
-        let fits = &lines[..lines.len().min(AT_ONCE)];
+        let fits = &lines[..lines.len().min(ATOMIC_WRITE_BYTES)];
         let end_of = |bytes: &[u8]| Some(bytes.iter().rposition(|byte| *byte == b'\n')? + 1);
         let first = || lines.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         let end = end_of(fits).or_else(first).unwrap_or(lines.len());
@@ -89,7 +89,7 @@ impl Speaker {
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,
-            None if self.begun.len() > LONGEST_LINE => self.begun.len(),
+            None if self.begun.len() > MAX_LINE_BYTES => self.begun.len(),
             None => return,
         };
         let rest = self.begun.split_off(whole);
@@ -112,15 +112,15 @@ mod tests {
     #[test]
     fn lines_are_written_whole_and_many_at_once() {
         let short = "a line\n".repeat(2_000);
-        let long = format!("{}\n", "x".repeat(AT_ONCE * 2));
+        let long = format!("{}\n", "x".repeat(ATOMIC_WRITE_BYTES * 2));
         let all = format!("{short}{long}{short}no end");
         let pieces: Vec<&[u8]> = pieces_of(all.as_bytes()).collect();
         assert_eq!(pieces.concat(), all.as_bytes());
         assert!(pieces.contains(&long.as_bytes()));
         for piece in &pieces {
-            assert!(piece.len() <= AT_ONCE || *piece == long.as_bytes(), "{}", piece.len());
+            assert!(piece.len() <= ATOMIC_WRITE_BYTES || *piece == long.as_bytes(), "{}", piece.len());
             assert!(piece.ends_with(b"\n") || *piece == b"no end", "{piece:?}");
         }
-        assert!(pieces.len() < 2 * short.len() / AT_ONCE + 6, "{}", pieces.len());
+        assert!(pieces.len() < 2 * short.len() / ATOMIC_WRITE_BYTES + 6, "{}", pieces.len());
     }
 }

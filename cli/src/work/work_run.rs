@@ -39,11 +39,11 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Time after that for the guard to answer, before it counts as broken.
 const GUARD_GRACE: Duration = Duration::from_millis(500);
 /// Time limit for a killed group to end, without its guard.
-const KILLED: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of stdout that are kept, of its beginning and of its end.
-const OUTPUT: usize = 64 * 1024;
+const OUTPUT_BYTES: usize = 64 * 1024;
 /// Bytes of stderr that are kept, of its end. A store keeps 4 KiB of an error.
-const ERRORS: usize = 3 * 1024;
+const ERROR_BYTES: usize = 3 * 1024;
 
 /// The command to run and its input.
 #[derive(Debug)]
@@ -70,8 +70,10 @@ pub(crate) async fn run(
         Ok(started) => started,
         Err(error) => return Ended::unable("cannot start a guard", &error),
     };
-    let errors = guard.stderr.take().map(|pipe| Listener::start(pipe, Ends::of(0, ERRORS), Some(speaker)));
-    let output = guard.stdout.take().map(|pipe| Listener::start(pipe, Ends::of(OUTPUT, OUTPUT), None));
+    let errors =
+        guard.stderr.take().map(|pipe| Listener::start(pipe, Ends::of(0, ERROR_BYTES), Some(speaker)));
+    let output =
+        guard.stdout.take().map(|pipe| Listener::start(pipe, Ends::of(OUTPUT_BYTES, OUTPUT_BYTES), None));
     let (read, write) = socket.into_split();
     let session = guard.id();
     let mut link = Link { news: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
@@ -109,8 +111,8 @@ fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
     ours.set_nonblocking(true)?;
     let mut command = Command::new(this_program()?);
     command
-        .arg0(guard::NAME)
-        .arg(guard::WORD)
+        .arg0(guard::PROCESS_NAME)
+        .arg(guard::GUARD_ARGUMENT)
         .args(&given.words)
         .envs(given.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -227,7 +229,7 @@ impl Link {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let _ = timeout(KILLED, gone).await;
+        let _ = timeout(KILL_TIMEOUT, gone).await;
         match self.stopped {
             Some(Stopped::Asked) => How::Stopped,
             Some(Stopped::TooLong) => How::TimedOut,

@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Maximum tasks ahead that are printed.
-const TOLD: usize = 10;
+const MAX_PRINTED_AHEAD: usize = 10;
 /// Maximum tasks that are read to count the tasks ahead.
-pub(super) const LOOKED: u32 = 1_000;
+pub(super) const MAX_TASKS_READ: u32 = 1_000;
 
 /// The explanation of a task.
 pub(super) struct Account {
@@ -57,7 +57,7 @@ impl Account {
 
     fn behind(self, mut behind: Vec<Task>) -> Self {
         let all_behind = Some(behind.len() as u64);
-        behind.truncate(TOLD);
+        behind.truncate(MAX_PRINTED_AHEAD);
         Self { behind, all_behind, ..self }
     }
 
@@ -157,7 +157,7 @@ impl Asked<'_> {
 
     /// Selected tasks, at most [`MAX_TASKS_READ`], and whether these are all.
     async fn select(&self, selector: Selector) -> Result<(Vec<Task>, bool), Failure> {
-        let page = self.tasks.page(&selector, None, LOOKED, false).await?;
+        let page = self.tasks.page(&selector, None, MAX_TASKS_READ, false).await?;
         Ok((page.tasks.into_iter().map(|stored| stored.task).collect(), page.next.is_none()))
     }
 
@@ -211,7 +211,7 @@ impl Asked<'_> {
             "when a task that holds the key ends, the first blocked task is let through"
         };
         // The holders of the key are always printed.
-        ahead.truncate(TOLD.saturating_sub(holders.len()));
+        ahead.truncate(MAX_PRINTED_AHEAD.saturating_sub(holders.len()));
         let all = (places + holders.len()) as u64;
         let account = Account::new("key", format!("{place}; {has}"), next).behind([ahead, holders].concat());
         Ok(Account { all_behind: is_all.then_some(all), ..account })

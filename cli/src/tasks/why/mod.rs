@@ -9,7 +9,7 @@ use interval_queue::{
 };
 use serde_json::{Value, json};
 
-use self::account::{Account, Asked, LOOKED};
+use self::account::{Account, Asked, MAX_TASKS_READ};
 use super::{
     ask::Tasks,
     json, task_args, task_words,
@@ -79,7 +79,7 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
     if more > 0 {
         lines.push(say("", &format!("and {} more", HumanCount(more))));
     } else if account.all_behind.is_none() {
-        lines.push(say("", &format!("and more: only {LOOKED} were read")));
+        lines.push(say("", &format!("and more: only {MAX_TASKS_READ} were read")));
     }
     lines.extend(account.workers.iter().map(|worker| say("worker", &described(worker, now))));
     lines.join("\n")

@@ -22,9 +22,9 @@ use crate::{
 };
 
 /// Minimum lines, without tasks: the rule, the bar, the legend, the rate and the ended tasks.
-pub(crate) const LEAST: u16 = 5;
+pub(crate) const MIN_LINES: u16 = 5;
 /// Upcoming tasks that are shown below any number of runs.
-const NEXT: usize = 3;
+const MIN_UPCOMING: usize = 3;
 
 /// The letter of a state, which distinguishes it without colours.
 fn letter(state: State) -> char {
@@ -55,7 +55,7 @@ fn style(state: State, theme: Theme) -> Style {
 /// Number of lines that would show everything.
 pub(crate) fn wanted(stored: &Stored) -> u16 {
     let tasks = stored.last.runs.len() + stored.last.line.len();
-    LEAST.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
+    MIN_LINES.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
 }
 
 pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Model, theme: Theme) {
@@ -106,7 +106,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
         standing.line.iter().map(|task| (task.id, format!("next  {}", waiting(task, now)))).collect();
     let rest = below(area, 1);
     let room = usize::from(rest.height).saturating_sub(lines.len());
-    let for_next = next.len().min(room.saturating_sub(runs.len()).max(NEXT.min(room / 2)));
+    let for_next = next.len().min(room.saturating_sub(runs.len()).max(MIN_UPCOMING.min(room / 2)));
     let mut for_runs = runs.len().min(room - for_next);
     let hidden = runs.len() - for_runs;
     if hidden > 0 {

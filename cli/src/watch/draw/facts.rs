@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Data older than this is marked with its age.
-const OLD: Duration = Duration::from_secs(2);
+const STALE_AGE: Duration = Duration::from_secs(2);
 
 /// Draws the left and the right text of a line. The left one is cut if both do not fit.
 pub(crate) fn ends(buffer: &mut Buffer, area: Rect, left: (&str, Style), right: (&str, Style)) {
@@ -163,7 +163,7 @@ pub(crate) fn title(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme
         (Some(queue), 0 | 1) => queue.as_str().to_owned(),
         (Some(queue), count) => format!("{}  ({} of {count})", queue.as_str(), model.chosen + 1),
     };
-    let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > OLD);
+    let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > STALE_AGE);
     let age = age.map_or(String::new(), |age| format!("read {} ago  ", span(age)));
     let place = fit(&model.place, usize::from(area.width) / 2);
     ends(buffer, area, (&queue, theme.strong()), (&(age + &place), theme.dim()));

@@ -19,16 +19,16 @@ pub(crate) struct Axis {
     first: i64,
 }
 
-const SHORTEST: u64 = 125_000;
-const LONGEST: u64 = 1_000_000;
+const MIN_COLUMN_MICROS: u64 = 125_000;
+const MAX_COLUMN_MICROS: u64 = 1_000_000;
 
 impl Axis {
     pub(crate) fn new(interval: Micros, now: Micros, columns: usize) -> Self {
         let interval = interval.get().max(1);
         let column = match interval {
-            ..SHORTEST => interval * SHORTEST.div_ceil(interval),
-            SHORTEST..=LONGEST => interval,
-            _ => interval / interval.div_ceil(LONGEST),
+            ..MIN_COLUMN_MICROS => interval * MIN_COLUMN_MICROS.div_ceil(interval),
+            MIN_COLUMN_MICROS..=MAX_COLUMN_MICROS => interval,
+            _ => interval / interval.div_ceil(MAX_COLUMN_MICROS),
         };
         let present = columns.saturating_sub(1 + columns / 6);
         let first = i64::try_from(now.get() / column).unwrap_or(0) - i64::try_from(present).unwrap_or(0);
@@ -69,7 +69,7 @@ pub(crate) struct Lanes {
 }
 
 /// The name of the lane for starts of unseen shards.
-const UNSEEN: &str = "unseen";
+const UNSEEN_LANE: &str = "unseen";
 
 impl Lanes {
     /// Makes a lane for each shard, at most `most`. Shards that start once, such as those of `run`,
@@ -93,7 +93,8 @@ impl Lanes {
             next: vec![0; axis.columns],
         };
         for (column, start) in in_view() {
-            let name = start.who.as_ref().map_or(UNSEEN.into(), |who| found.name(&who.shard, &who.label));
+            let name =
+                start.who.as_ref().map_or(UNSEEN_LANE.into(), |who| found.name(&who.shard, &who.label));
             lanes.entry(name.clone()).or_insert_with(|| empty(&name)).started[column] += start.count;
             found.started[column] += start.count;
         }

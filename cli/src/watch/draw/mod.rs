@@ -31,14 +31,14 @@ use super::{
 };
 
 /// Below this size there is no list, no timeline and no table.
-const LEAST: (u16, u16) = (40, 10);
+const MIN_SIZE: (u16, u16) = (40, 10);
 /// From the first height on the queues are listed, from the second on all sections are set apart.
-const ROOMY: u16 = 16;
-const AIRY: u16 = 28;
+const LIST_HEIGHT: u16 = 16;
+const SPACED_HEIGHT: u16 = 28;
 /// Minimum columns at which the tables are side by side.
-const WIDE: u16 = 76;
+const WIDE_COLUMNS: u16 = 76;
 /// Maximum slots that are forecast.
-const AHEAD: usize = 60;
+const MAX_SLOTS_AHEAD: usize = 60;
 
 /// The rows of the list, which the model needs for scrolling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, theme: Theme) -> Drawn 
     let area = frame.area();
     let buffer = frame.buffer_mut();
     let mut drawn = Drawn { page: 1, first_row: model.chosen };
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         small(buffer, area, model, theme);
     } else {
         drawn = large(buffer, area, model, theme);
@@ -96,8 +96,8 @@ fn below(area: Rect, rows: u16) -> Rect {
 }
 
 fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn {
-    let roomy = area.height >= ROOMY;
-    let gap = u16::from(area.height >= AIRY);
+    let roomy = area.height >= LIST_HEIGHT;
+    let gap = u16::from(area.height >= SPACED_HEIGHT);
     facts::title(buffer, row(area, 0), model, theme);
     let mut rest = below(area, 1 + gap);
     rest.height -= 1;
@@ -118,7 +118,7 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
         // A queue with a rate keeps half of the screen for it.
         let most = if model.history().is_some() { rest.height / 2 } else { rest.height };
         let height = draw_stored::wanted(tasks).min(most);
-        if height >= draw_stored::LEAST {
+        if height >= draw_stored::MIN_LINES {
             draw_stored::draw(buffer, Rect { height, ..rest }, tasks, model, theme);
             rest = below(rest, height + gap);
         }
@@ -136,10 +136,10 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
 fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &History, theme: Theme) {
     let now = history.state_now(model.now);
     let interval = history.snapshot().record.interval();
-    let next = forecast(history.snapshot(), now, AHEAD);
+    let next = forecast(history.snapshot(), now, MAX_SLOTS_AHEAD);
     let margin = timeline::margin(history, area.width);
     let axis = Axis::new(interval, now, usize::from(area.width - margin));
-    let wide = area.width >= WIDE;
+    let wide = area.width >= WIDE_COLUMNS;
     let rows = tables::shard_rows(history.snapshot()).max(next.len().min(6) + 1);
     let wanted = u16::try_from(rows).unwrap_or(u16::MAX);
 

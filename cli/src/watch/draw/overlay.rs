@@ -20,7 +20,7 @@ use crate::watch::{
 };
 
 /// Maximum lines of one line of a text, such as a payload.
-const MOST_LINES: usize = 40;
+const MAX_TEXT_LINES: usize = 40;
 
 const KEYS: [(&str, &str); 11] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End, g, G"),
@@ -74,7 +74,7 @@ fn page(buffer: &mut Buffer, area: Rect, opened: &Opened) {
     let texts = [Some(opened.page.about.as_str()), bodies, Some(keys)];
     let width = usize::from(inner.width);
     let all = texts.into_iter().flatten().flat_map(str::lines);
-    let all = all.flat_map(|line| match lines(line, width, 0, MOST_LINES) {
+    let all = all.flat_map(|line| match lines(line, width, 0, MAX_TEXT_LINES) {
         none if none.is_empty() => vec![String::new()],
         some => some,
     });

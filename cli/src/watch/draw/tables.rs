@@ -21,7 +21,7 @@ use crate::watch::{
 };
 
 /// A lease that ends sooner than this is marked.
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT_LEASE: Duration = Duration::from_secs(2);
 
 /// Rows that would show all shards, with the heading.
 pub(crate) fn shard_rows(snapshot: &Snapshot) -> usize {
@@ -67,7 +67,7 @@ pub(crate) fn shards(
             cells([presence.label.as_str(), shard.as_str(), &ticket, &running, &lease]);
         let tone = if dead {
             theme.tone(Tone::Bad)
-        } else if left < SHORT {
+        } else if left < SHORT_LEASE {
             theme.tone(Tone::Waiting)
         } else {
             theme.dim()

@@ -18,10 +18,10 @@ use crate::watch::{history::History, reason::Tone};
 
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 /// Minimum columns between marks on the axis.
-const APART: u64 = 9;
-const STEPS: [u64; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
+const MIN_MARK_COLUMNS: u64 = 9;
+const MARK_SECONDS: [u64; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
 /// Maximum columns of the names of lanes.
-const NAMES: usize = 18;
+const MAX_NAME_COLUMNS: usize = 18;
 
 /// Columns for the names of lanes, out of `width`.
 pub(crate) fn margin(history: &History, width: u16) -> u16 {
@@ -29,7 +29,7 @@ pub(crate) fn margin(history: &History, width: u16) -> u16 {
     let started = history.starts().iter().rev().take(64).filter_map(|start| start.who.as_ref());
     let names = shards.chain(started.map(|who| who.label.as_str()));
     let widest = names.take(200).map(|name| display_width(name.split(" pid ").next().unwrap_or(name))).max();
-    let widest = widest.unwrap_or(0).clamp(10, NAMES).min(usize::from(width) / 4);
+    let widest = widest.unwrap_or(0).clamp(10, MAX_NAME_COLUMNS).min(usize::from(width) / 4);
     u16::try_from(widest).unwrap_or(0) + 1
 }
 
@@ -139,7 +139,8 @@ fn x(column: usize) -> u16 {
 /// Draws the axis: past times, `now`, and future times.
 fn scale(buffer: &mut Buffer, plot: Rect, y: u16, axis: &Axis, theme: Theme) {
     let column = axis.column.get().max(1);
-    let step = STEPS.into_iter().find(|step| step * 1_000_000 / column >= APART).unwrap_or(3600);
+    let step =
+        MARK_SECONDS.into_iter().find(|step| step * 1_000_000 / column >= MIN_MARK_COLUMNS).unwrap_or(3600);
     let put_at = |buffer: &mut Buffer, column: usize, text: &str| {
         let width = display_width(text);
         // The last letter of a past time, and the first letter of a future time, mark the instant.
