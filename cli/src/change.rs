@@ -9,7 +9,7 @@ use interval_queue::{
 use crate::{
     args::{Halt, Hold, Set, Target},
     duration::about,
-    exit::{Failure, NOINPUT, print, say},
+    exit::{Failure, NOINPUT, print, report},
     rate::pace,
     tasks::{Tasks, pause_or_resume},
 };
@@ -59,7 +59,7 @@ async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
         };
         print(&format!("{}: stored tasks of {what} {now}", halt.target.queue))?;
         if pauses && !is_known(&tasks, &change).await? {
-            say(&format!("warning: no task of {what} is stored now"));
+            report(&format!("warning: no task of {what} is stored now"));
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::{
     args::{StoreArgs, Target},
     duration::{about, positive},
-    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, say},
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, report},
     target::{bounded, look},
     tasks::{Content, Tasks, open_queue},
 };
@@ -94,7 +94,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     let goes: Vec<_> = plan.iter().filter_map(|(queue, plan)| Some((queue, plan.as_ref().ok()?))).collect();
     if !goes.is_empty() && !delete.yes {
         for (queue, plan) in &goes {
-            say(&format!("{queue}: {}", plan.in_words()));
+            report(&format!("{queue}: {}", plan.in_words()));
         }
         if !is_agreed(goes.len())? {
             return Err(Failure::new(TEMPFAIL, "nothing was deleted"));
@@ -260,7 +260,7 @@ fn keep_first(first: Result<(), Failure>, outcome: Result<(), Failure>) -> Resul
     match (first, outcome) {
         (Ok(()), outcome) => outcome,
         (first, Err(further)) => {
-            crate::exit::say(&further.message);
+            crate::exit::report(&further.message);
             first
         }
         (first, Ok(())) => first,

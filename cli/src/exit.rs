@@ -86,7 +86,7 @@ impl Failure {
 
     /// Prints the failure to stderr. Returns its exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        say(&self.message);
+        report(&self.message);
         ExitCode::from(self.code)
     }
 }
@@ -145,7 +145,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Prints a line to stderr.
-pub(crate) fn say(line: &str) {
+pub(crate) fn report(line: &str) {
     use io::Write;
     // A single write keeps lines whole if processes share stderr. A closed stderr is no error.
     let line = crate::text::visible(line);
@@ -193,7 +193,7 @@ pub(crate) fn clap(error: &clap::Error) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::InvalidUtf8
         && let Some(what) = not_utf8()
     {
-        say(&format!("{what} is not UTF-8: only CMD, its arguments and names of files need not be"));
+        report(&format!("{what} is not UTF-8: only CMD, its arguments and names of files need not be"));
         return ExitCode::from(USAGE);
     }
     // A reader that closes the pipe needs no more output.

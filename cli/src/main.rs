@@ -16,7 +16,7 @@ mod args;
 mod change;
 mod child;
 mod clock;
-mod contact;
+mod connection_state;
 mod delete;
 mod documents;
 mod duration;

@@ -9,7 +9,7 @@ use interval_queue::{Pace, Rates};
 
 use crate::{
     duration::{interval, positive},
-    exit::{Failure, say},
+    exit::{Failure, report},
 };
 
 /// The rates in the order of the options. `--burst` applies to the rate before it.
@@ -27,7 +27,7 @@ impl PaceArgs {
     pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
         let Some(pace) = &self.0 else { return Ok(None) };
         for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {
-            say(&format!("the rate of one {rate} has no effect: one {by} is stricter"));
+            report(&format!("the rate of one {rate} has no effect: one {by} is stricter"));
         }
         Ok(Some(pace.rates().map_err(interval_queue::Error::from)?))
     }

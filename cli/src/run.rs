@@ -8,10 +8,10 @@ use tokio::time::timeout;
 use crate::{
     args::Run,
     child,
-    contact::{Contact, Stage},
+    connection_state::{ConnectionState, Stage},
     exit::{Ending, Failure, SOFTWARE, TEMPFAIL},
     program::Program,
-    shard::{FirstContact, expired, leave, tick_through_pauses, too_late},
+    shard::{FirstConnection, expired, leave, tick_through_pauses, too_late},
     signals::Signals,
     target::close_stores,
 };
@@ -29,21 +29,21 @@ enum Waited {
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     let program = Program::find(&run.command)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new(&run.shard.target.store.url);
+    let connection = ConnectionState::new(&run.shard.target.store.url);
     let opened = OnceCell::new();
 
     let waited = tokio::select! {
         biased;
         signal = signals.next() => Ok(Waited::Signal(signal.number)),
-        slot = wait(&run, &program, &contact, &opened) => slot.map(Waited::Slot),
-        limit = expired(patience(&run)) => Ok(Waited::TooLong(too_late(limit, &contact))),
+        slot = wait(&run, &program, &connection, &opened) => slot.map(Waited::Slot),
+        limit = expired(patience(&run)) => Ok(Waited::TooLong(too_late(limit, &connection))),
     };
     match (waited, opened.get()) {
         (Ok(Waited::Slot(turn)), Some(queue)) => {
-            start(program, run.timeout, queue, turn, &contact, signals).await
+            start(program, run.timeout, queue, turn, &connection, signals).await
         }
         (waited, queue) => {
-            contact.enter(Stage::Leaving);
+            connection.enter(Stage::Leaving);
             if let Some(queue) = queue {
                 tokio::select! {
                     () = leave(queue) => {}
@@ -72,11 +72,11 @@ fn patience(run: &Run) -> Option<Duration> {
 async fn wait(
     run: &Run,
     program: &Program,
-    contact: &Contact,
+    connection: &ConnectionState,
     opened: &OnceCell<IntervalQueue>,
 ) -> Result<Turn, Failure> {
-    let first = if patience(run).is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
-    let queue = run.shard.open(&program.base_name(), first, contact).await?;
+    let first = if patience(run).is_some() { FirstConnection::MayFail } else { FirstConnection::MustSucceed };
+    let queue = run.shard.open(&program.base_name(), first, connection).await?;
     let queue = opened.get_or_init(|| queue);
     let mut turn = queue.turn().weight(run.shard.weight);
     if run.start_within == Some(Duration::ZERO) {
@@ -88,7 +88,7 @@ async fn wait(
             ErrorKind::TooLate => Failure::new(TEMPFAIL, format!("not started now: {error}")),
             _ => error.into(),
         }),
-        never = tick_through_pauses(queue, contact) => never,
+        never = tick_through_pauses(queue, connection) => never,
     }
 }
 
@@ -98,7 +98,7 @@ async fn start(
     limit: Option<Duration>,
     queue: &IntervalQueue,
     turn: Turn,
-    contact: &Contact,
+    connection: &ConnectionState,
     mut signals: Signals,
 ) -> Result<Ending, Failure> {
     if queue.max_running().is_none() && limit.is_none() {
@@ -114,9 +114,9 @@ async fn start(
             None => Err(program.become_it()),
         };
     }
-    contact.enter(Stage::Running);
+    connection.enter(Stage::Running);
     let ending = child::run(program, limit, &mut signals).await;
-    contact.enter(Stage::Leaving);
+    connection.enter(Stage::Leaving);
     drop(turn);
     leave(queue).await;
     ending

@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     args::Shard,
-    contact::Contact,
+    connection_state::ConnectionState,
     duration::show,
-    exit::{Failure, NOINPUT, TEMPFAIL, say},
+    exit::{Failure, NOINPUT, TEMPFAIL, report},
     rate::pace,
     target::{bounded, look},
 };
@@ -30,7 +30,7 @@ const MAX_TICKETS_AHEAD: u64 = 256;
 
 /// Whether to retry if the store cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FirstContact {
+pub(crate) enum FirstConnection {
     MustSucceed,
     /// Opening is retried.
     MayFail,
@@ -42,14 +42,14 @@ impl Shard {
     pub(crate) async fn open(
         &self,
         name: &str,
-        first: FirstContact,
-        contact: &Contact,
+        first: FirstConnection,
+        connection: &ConnectionState,
     ) -> Result<IntervalQueue, Failure> {
         let label = self.label.clone().unwrap_or_else(|| label(name));
         loop {
-            match self.try_open(label.clone(), contact).await {
-                Err(failure) if failure.passes && first == FirstContact::MayFail => {
-                    contact.failed(&failure);
+            match self.try_open(label.clone(), connection).await {
+                Err(failure) if failure.passes && first == FirstConnection::MayFail => {
+                    connection.failed(&failure);
                     sleep(about(POLL_INTERVAL)).await;
                 }
                 opened => return opened,
@@ -57,13 +57,13 @@ impl Shard {
         }
     }
 
-    async fn try_open(&self, label: String, contact: &Contact) -> Result<IntervalQueue, Failure> {
+    async fn try_open(&self, label: String, connection: &ConnectionState) -> Result<IntervalQueue, Failure> {
         let target = &self.target;
         let state = target.store.shared_state().await?;
         let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
         let before = if may_change { look(&*state, &target.queue).await? } else { None };
 
-        let failing = contact.clone();
+        let failing = connection.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())
             .label(label)
             // `tick_through_pauses` does that instead.
@@ -87,7 +87,7 @@ impl Shard {
             _ => builder,
         };
         let queue =
-            bounded(async { Ok(builder.open(contact.watch(state)).await?) }).await.map_err(|failure| {
+            bounded(async { Ok(builder.open(connection.watch(state)).await?) }).await.map_err(|failure| {
                 let missing = failure.code == NOINPUT && self.pace.pace().is_none();
                 if missing { self.no_interval() } else { failure }
             })?;
@@ -110,11 +110,11 @@ fn warn_of_new_settings(queue: &IntervalQueue, before: Settings) {
     let name = queue.name().as_str();
     if queue.rates() != rates {
         let (before, now) = (pace(&rates), pace(&queue.rates()));
-        say(&format!("rate of queue {name:?} changed from {before} to {now}, for all processes"));
+        report(&format!("rate of queue {name:?} changed from {before} to {now}, for all processes"));
     }
     if queue.max_running() != max_running {
         let (before, now) = (limit(max_running), limit(queue.max_running()));
-        say(&format!("running limit of queue {name:?} changed from {before} to {now}, for all processes"));
+        report(&format!("running limit of queue {name:?} changed from {before} to {now}, for all processes"));
     }
 }
 
@@ -123,11 +123,11 @@ fn warn_of_kept_settings(queue: &IntervalQueue) {
     let (name, kept) = (queue.name().as_str(), queue.settings());
     if asked.rates != kept.rates {
         let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
-        say(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all"));
+        report(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all"));
     }
     if asked.max_running != kept.max_running {
         let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));
-        say(&format!(
+        report(&format!(
             "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all"
         ));
     }
@@ -138,9 +138,9 @@ fn limit(limit: Option<u32>) -> String {
 }
 
 /// Polls a paused queue now and then: an idle shard does not notice the end of a pause by itself.
-pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Contact) -> T {
+pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, connection: &ConnectionState) -> T {
     loop {
-        contact.paused().await;
+        connection.paused().await;
         sleep(about(POLL_INTERVAL)).await;
         queue.tick().await;
     }
@@ -148,10 +148,10 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Cont
 
 /// The number of tickets to hold if more starts are waiting than slots are near: one for each slot
 /// within [`TICKET_HORIZON`], at least one. An available burst counts.
-pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
-    let Some(memory) = contact.memory() else { return 1 };
+pub(crate) fn tickets_ahead(connection: &ConnectionState, weight: u32) -> usize {
+    let Some(memory) = connection.memory() else { return 1 };
     let last = memory.slot_behind(0, weight) + TICKET_HORIZON;
-    let soon = |places: &u64| memory.slot_behind(places * u64::from(weight), weight) <= last;
+    let soon = |tickets: &u64| memory.slot_behind(tickets * u64::from(weight), weight) <= last;
     1 + (1..MAX_TICKETS_AHEAD).take_while(soon).count()
 }
 
@@ -179,7 +179,7 @@ impl Refusals {
     pub(crate) fn wait_after(
         &mut self,
         error: Error,
-        contact: &Contact,
+        connection: &ConnectionState,
     ) -> Result<Option<Duration>, Failure> {
         let can_be_put_right = error.state().is_some_and(|error| {
             use StateErrorKind::{Damaged, Denied, Foreign, Full};
@@ -189,7 +189,7 @@ impl Refusals {
         if !can_be_put_right {
             return Err(failure);
         }
-        contact.failed(&failure);
+        connection.failed(&failure);
         Ok(self.0.next())
     }
 }
@@ -209,8 +209,8 @@ pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
 }
 
 /// The failure if nothing was started in time.
-pub(crate) fn too_late(limit: Duration, contact: &Contact) -> Failure {
-    Failure::new(TEMPFAIL, format!("not started within {}: {contact}", show(limit)))
+pub(crate) fn too_late(limit: Duration, connection: &ConnectionState) -> Failure {
+    Failure::new(TEMPFAIL, format!("not started within {}: {connection}", show(limit)))
 }
 
 /// Adds jitter of ±25 %, so that waiting processes do not poll at the same time.
@@ -238,26 +238,26 @@ mod tests {
     use super::*;
 
     /// Returns the tickets ahead before any start, after `starts` of them, and after `later`.
-    async fn places(pace: Pace, starts: u32, later: Duration) -> [usize; 3] {
-        let contact = Contact::speaking("memory:", |_| {});
-        let state = contact.watch(Arc::new(MemoryState::new()));
+    async fn tickets(pace: Pace, starts: u32, later: Duration) -> [usize; 3] {
+        let connection = ConnectionState::with_sink("memory:", |_| {});
+        let state = connection.watch(Arc::new(MemoryState::new()));
         let queue = IntervalQueue::builder("api").pace(pace).open(state).await.unwrap();
-        let at_first = places_ahead(&contact, 1);
+        let at_first = tickets_ahead(&connection, 1);
         for _ in 0..starts {
             drop(queue.turn().await.unwrap());
         }
-        let then = places_ahead(&contact, 1);
+        let then = tickets_ahead(&connection, 1);
         sleep(later).await;
-        [at_first, then, places_ahead(&contact, 1)]
+        [at_first, then, tickets_ahead(&connection, 1)]
     }
 
     #[tokio::test(start_paused = true)]
     async fn places_are_those_of_half_a_second_and_of_the_burst_that_is_there() {
         let second = Duration::from_secs(1);
-        assert_eq!(places(Pace::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
-        assert_eq!(places(Pace::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
-        assert_eq!(places(Pace::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
+        assert_eq!(tickets(Pace::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
+        assert_eq!(tickets(Pace::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
+        assert_eq!(tickets(Pace::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
         let exhausted = Pace::rate(5).per(SECOND).burst(20).and(100).per(DAY);
-        assert_eq!(places(exhausted, 10, second).await, [10, 1, 1]);
+        assert_eq!(tickets(exhausted, 10, second).await, [10, 1, 1]);
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     args::{StoreArgs, Target},
     clock::now,
-    exit::{Failure, NOINPUT, UNAVAILABLE, say},
+    exit::{Failure, NOINPUT, UNAVAILABLE, report},
     outage::StoreOutages,
 };
 
@@ -65,7 +65,7 @@ impl StoreArgs {
         if let Some(warning) = store.warning()
             && !opened.iter().any(|other| other.warning() == Some(warning))
         {
-            say(&format!("warning: {warning}"));
+            report(&format!("warning: {warning}"));
         }
         opened.push(store.clone());
         Ok(store)
@@ -145,13 +145,13 @@ pub(crate) async fn insist<T>(
         match attempt().await {
             Err(failure) if failure.passes && now().saturating_duration_since(began) < patience => {
                 if let Some(line) = outages.failed(&failure, sent) {
-                    say(&format!("{line}; trying again"));
+                    report(&format!("{line}; trying again"));
                 }
                 sleep(RETRY_INTERVAL).await;
             }
             done => {
                 if let Some(line) = outages.answered().filter(|_| done.is_ok()) {
-                    say(&line);
+                    report(&line);
                 }
                 return done;
             }

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
     duration,
-    exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, say},
+    exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, report},
     target::insist,
     tasks::open_queue,
 };
@@ -35,10 +35,10 @@ pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
         failure if error.state().is_none() => Failure { code: DATAERR, ..failure },
         failure => failure,
     })?;
-    tell(args, &added)
+    print_added(args, &added)
 }
 
-fn tell(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
+fn print_added(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
     if args.json {
         let tasks: serde_json::Map<_, _> =
             added.iter().map(|(name, added)| (name.to_owned(), json!(added.id()))).collect();
@@ -47,7 +47,7 @@ fn tell(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
     if args.quiet {
         return Ok(());
     }
-    say(&in_words(added));
+    report(&in_words(added));
     let lines: String = added.iter().map(|(name, added)| format!("{} {name}\n", added.id())).collect();
     print_as_it_is(lines.as_bytes())
 }

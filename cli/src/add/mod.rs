@@ -22,7 +22,7 @@ use self::{
 use crate::{
     args::Target,
     clock::now,
-    exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, say},
+    exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, report},
     target::{bounded, insist},
 };
 use interval_queue::{
@@ -152,7 +152,7 @@ impl<'a> Adder<'a> {
         let added = sent(&*self.store, &self.args.target, add).await?;
         for (added, ours) in added.iter().zip(&ours) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
-                say(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
+                report(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
             } else if added.id() == *ours {
                 self.added += 1;
             }

@@ -27,14 +27,14 @@ use super::{
     item::Item,
     items::{Items, Next},
     jobs::most_at_once,
-    output::{Fate, Grouping, News, Output, Printout},
+    output::{Fate, Grouping, Output, OutputEvent, Printout},
     tally::Tally,
     template::Template,
 };
 use crate::{
     clock::now,
-    contact::Contact,
-    shard::{Refusals, places_ahead, tick_through_pauses, too_late},
+    connection_state::ConnectionState,
+    shard::{Refusals, tick_through_pauses, tickets_ahead, too_late},
     signals::{Signal, Signals},
 };
 
@@ -58,7 +58,7 @@ pub(crate) struct Flow<'a> {
     /// Maximum commands that run at once.
     jobs: usize,
     /// Items that wait for a turn. Each turn starts the first of them.
-    line: VecDeque<Item>,
+    upcoming: VecDeque<Item>,
     turns: FuturesUnordered<BoxFuture<'a, Result<Turn, Error>>>,
     running: FuturesUnordered<LocalBoxFuture<'a, (u64, Outcome)>>,
     /// Running items, by number.
@@ -86,8 +86,8 @@ enum Event {
     Printed,
     Rested,
     Read,
-    Output(News),
-    AskAgain,
+    Output(OutputEvent),
+    Retry,
     TooLate(Duration),
 }
 
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
             output,
             board,
             jobs: most_at_once(options),
-            line: VecDeque::new(),
+            upcoming: VecDeque::new(),
             turns: FuturesUnordered::new(),
             running: FuturesUnordered::new(),
             started: BTreeMap::new(),
@@ -130,13 +130,13 @@ impl<'a> Flow<'a> {
     /// and the items whose output may not be written yet.
     pub(crate) async fn run(
         mut self,
-        contact: &Contact,
+        connection: &ConnectionState,
         signals: &mut Signals,
     ) -> (Option<Stop>, BTreeMap<u64, Item>) {
-        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
-        let mut telling = pin!(contact.tell_pauses::<()>());
+        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
+        let mut reporting = pin!(connection.report_pauses::<()>());
         loop {
-            self.line_up(contact);
+            self.request_turns(connection);
             self.post();
             if self.is_over() {
                 break;
@@ -145,24 +145,24 @@ impl<'a> Flow<'a> {
                 biased;
                 event = self.next(signals) => event,
                 () = &mut ticking => continue,
-                () = &mut telling => continue,
+                () = &mut reporting => continue,
             };
             match event {
                 Event::Signal(signal) => self.signal(signal),
                 Event::Turn(Ok(turn)) => self.start(turn),
-                Event::Turn(Err(error)) => self.refused(error, contact),
+                Event::Turn(Err(error)) => self.refused(error, connection),
                 Event::Ended(number, outcome) => self.ended(number, outcome),
                 Event::Printed | Event::Read => {}
-                Event::Rested => self.line.extend(self.resting.pop_first().map(|(_, item)| item)),
-                Event::AskAgain => self.refused_until = None,
-                Event::Output(News::Fate(fate)) => self.printed(fate),
-                Event::Output(News::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Event::Rested => self.upcoming.extend(self.resting.pop_first().map(|(_, item)| item)),
+                Event::Retry => self.refused_until = None,
+                Event::Output(OutputEvent::Fate(fate)) => self.printed(fate),
+                Event::Output(OutputEvent::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     self.stop(Stop::OutputClosed);
                 }
-                Event::Output(News::Broken(error)) => self.stop(Stop::OutputFailed(error)),
-                Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, contact))),
+                Event::Output(OutputEvent::Broken(error)) => self.stop(Stop::OutputFailed(error)),
+                Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, connection))),
             }
-            if matches!(self.stop, Some(Stop::Signal { insisted: true, .. })) {
+            if matches!(self.stop, Some(Stop::Signal { repeated: true, .. })) {
                 // Record the commands that have ended before the rest is left running.
                 while let Some(Some((number, outcome))) = self.running.next().now_or_never() {
                     self.ended(number, outcome);
@@ -170,7 +170,7 @@ impl<'a> Flow<'a> {
                 break;
             }
         }
-        self.lay_down().await;
+        self.record_undone().await;
         (self.stop, self.unprinted)
     }
 
@@ -193,7 +193,7 @@ impl<'a> Flow<'a> {
             }
         };
         let refused_until = self.refused_until.filter(|_| self.stop.is_none());
-        let ask_again = async {
+        let retry = async {
             match refused_until {
                 Some(end) => sleep_until(end).await,
                 None => std::future::pending().await,
@@ -207,26 +207,26 @@ impl<'a> Flow<'a> {
             Some((number, outcome)) = self.running.next() => Event::Ended(number, outcome),
             Some(_) = self.printing.next() => Event::Printed,
             () = rested => Event::Rested,
-            () = ask_again => Event::AskAgain,
-            news = self.output.news() => Event::Output(news),
+            () = retry => Event::Retry,
+            event = self.output.next_event() => Event::Output(event),
             () = self.items.read(), if reads => Event::Read,
             limit = too_late => Event::TooLate(limit),
         }
     }
 
     /// Moves items to `upcoming`, and requests a turn for each slot of the near future.
-    fn line_up(&mut self, contact: &Contact) {
+    fn request_turns(&mut self, connection: &ConnectionState) {
         if self.stop.is_some() {
             return;
         }
-        let ahead = places_ahead(contact, self.options.shard.weight);
+        let ahead = tickets_ahead(connection, self.options.shard.weight);
         let has_room = self.resting.len() < MAX_RESTING && self.output.held() < MAX_HELD;
-        while has_room && self.line.len() < ahead {
+        while has_room && self.upcoming.len() < ahead {
             let Some(next) = self.items.take() else { break };
             let number = self.taken;
             self.taken += 1;
             match next {
-                Next::Item(value) => self.line.push_back(Item::new(number, value, self.options.retry)),
+                Next::Item(value) => self.upcoming.push_back(Item::new(number, value, self.options.retry)),
                 Next::Overlong(item) => {
                     let (stdout, stderr) = Default::default();
                     self.print(Printout { item: Some(number), stdout, stderr });
@@ -238,7 +238,7 @@ impl<'a> Flow<'a> {
             }
         }
         let busy = self.running.len() + self.printing.len();
-        let room = self.jobs.saturating_sub(busy).min(ahead).min(self.line.len());
+        let room = self.jobs.saturating_sub(busy).min(ahead).min(self.upcoming.len());
         if !self.waits() {
             self.idle_since = now();
         }
@@ -253,8 +253,8 @@ impl<'a> Flow<'a> {
     }
 
     /// Handles a refused turn. If a person can fix the cause, the items wait.
-    fn refused(&mut self, error: Error, contact: &Contact) {
-        match self.refusals.wait_after(error, contact) {
+    fn refused(&mut self, error: Error, connection: &ConnectionState) {
+        match self.refusals.wait_after(error, connection) {
             Err(failure) => self.stop(Stop::Failure(failure)),
             Ok(delay) => {
                 if self.refused_until.is_none() {
@@ -266,7 +266,7 @@ impl<'a> Flow<'a> {
 
     fn start(&mut self, turn: Turn) {
         // There are never more turns than upcoming items.
-        let Some(item) = self.line.pop_front() else { return };
+        let Some(item) = self.upcoming.pop_front() else { return };
         self.refusals = Refusals::default();
         let command = self.template.command(&item.value);
         let attempt = Attempt::start(command, self.options.grouping(), turn);
@@ -335,14 +335,14 @@ impl<'a> Flow<'a> {
             return;
         }
         match &mut self.stop {
-            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + SIGNAL_WINDOW,
-            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
+            Some(Stop::Signal { since, repeated, .. }) => *repeated |= now() > *since + SIGNAL_WINDOW,
+            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), repeated: true }),
             None => {
                 if !self.running.is_empty() && !self.options.quiet {
                     let waits = "waiting for the running commands; a second signal ends `each` at once";
-                    self.output.voice()(&format!("starting nothing more; {waits}"));
+                    self.output.line_writer()(&format!("starting nothing more; {waits}"));
                 }
-                self.stop(Stop::Signal { number, since: now(), insisted: false });
+                self.stop(Stop::Signal { number, since: now(), repeated: false });
             }
         }
     }
@@ -356,7 +356,7 @@ impl<'a> Flow<'a> {
     fn is_over(&self) -> bool {
         let at_rest = self.running.is_empty() && self.printing.is_empty();
         let done = self.items.is_read() && self.items.ready() == 0;
-        let nothing_waits = self.line.is_empty() && self.resting.is_empty();
+        let nothing_waits = self.upcoming.is_empty() && self.resting.is_empty();
         at_rest && (self.stop.is_some() || done && nothing_waits)
     }
 
@@ -368,7 +368,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Records all items that were not done.
-    async fn lay_down(&mut self) {
+    async fn record_undone(&mut self) {
         while let Some(fate) = self.output.fate() {
             self.printed(fate);
         }
@@ -378,7 +378,7 @@ impl<'a> Flow<'a> {
             std::mem::take(&mut self.started).into_iter().map(|(number, item)| (number, (true, item))),
         );
         let resting = std::mem::take(&mut self.resting).into_values();
-        let waiting = resting.chain(std::mem::take(&mut self.line));
+        let waiting = resting.chain(std::mem::take(&mut self.upcoming));
         undone.extend(waiting.map(|item| (item.number, (false, item))));
         for (is_running, item) in undone.into_values() {
             match item.why {

@@ -11,7 +11,7 @@ use interval_queue::Micros;
 use rustix::termios::tcgetwinsize;
 
 use crate::{
-    contact::{Contact, Expectation},
+    connection_state::{ConnectionState, Expectation},
     duration::show,
     rate::rate,
 };
@@ -37,12 +37,12 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
     counts: Arc<Mutex<Counts>>,
-    contact: Contact,
+    connection: ConnectionState,
 }
 
 impl Board {
-    pub(crate) fn new(contact: Contact) -> Self {
-        Self { counts: Arc::default(), contact }
+    pub(crate) fn new(connection: ConnectionState) -> Self {
+        Self { counts: Arc::default(), connection }
     }
 
     pub(crate) fn post(&self, counts: Counts) {
@@ -72,7 +72,7 @@ impl Progress {
     /// Redraws the line if it has changed.
     pub(crate) fn refresh(&mut self) {
         let counts = self.board.counts();
-        let text = text(counts, self.board.contact.outlook());
+        let text = text(counts, self.board.connection.expectation());
         let columns = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
         let drawn = Some((text.clone(), columns));
         if self.drawn == drawn {
@@ -106,7 +106,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// The most important part comes first: the terminal cuts off the rest.
-fn text(counts: Counts, outlook: Option<Expectation>) -> String {
+fn text(counts: Counts, expectation: Option<Expectation>) -> String {
     let done = HumanCount(counts.done + counts.failed);
     let mut parts = vec![match counts.total {
         Some(total) => format!("{done}/{}", HumanCount(total)),
@@ -116,7 +116,7 @@ fn text(counts: Counts, outlook: Option<Expectation>) -> String {
         parts.push(format!("{} failed", HumanCount(counts.failed)));
     }
     parts.push(format!("{} running", HumanCount(counts.running)));
-    match outlook {
+    match expectation {
         Some(Expectation::Paused) => parts.push("paused".into()),
         Some(Expectation::StateLost) => parts.push("store unreachable".into()),
         Some(Expectation::AtMaxRunning) => parts.push("running limit reached".into()),

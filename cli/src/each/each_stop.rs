@@ -13,7 +13,7 @@ pub(crate) enum Stop {
         number: i32,
         since: Instant,
         /// Whether a second signal arrived.
-        insisted: bool,
+        repeated: bool,
     },
     /// The reader of stdout is gone.
     OutputClosed,

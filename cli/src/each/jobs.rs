@@ -3,7 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 
 use super::{each_args::Each, output::Grouping};
-use crate::exit::say;
+use crate::exit::report;
 
 /// Default of `--jobs`.
 const DEFAULT_JOBS: usize = 64;
@@ -16,7 +16,7 @@ pub(crate) fn most_at_once(each: &Each) -> usize {
     let Some(files) = getrlimit(Resource::Nofile).current else { return wanted };
     let allowed = allowed(files, each.grouping());
     if each.jobs.is_some() && allowed < wanted {
-        say(&format!(
+        report(&format!(
             "--jobs {wanted} is more than {files} open files allow: {allowed} at once; `ulimit -n` raises it"
         ));
     }

@@ -42,9 +42,9 @@ use self::{
 use crate::{
     child,
     clock::now,
-    contact::{Contact, Stage},
-    exit::{Ending, Failure, IOERR, SOME_FAILED, say},
-    shard::{FirstContact, expired, leave, too_late},
+    connection_state::{ConnectionState, Stage},
+    exit::{Ending, Failure, IOERR, SOME_FAILED, report},
+    shard::{FirstConnection, expired, leave, too_late},
     signals::Signals,
 };
 
@@ -59,28 +59,29 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     child::expect_children()?;
     let mut output = Output::start(each.grouping())?;
-    let contact = Contact::speaking(&each.shard.target.store.url, output.voice());
+    let connection = ConnectionState::with_sink(&each.shard.target.store.url, output.line_writer());
 
-    let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
+    let first =
+        if each.start_within.is_some() { FirstConnection::MayFail } else { FirstConnection::MustSucceed };
     let name = template.program().base_name();
     let queue = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
-        queue = each.shard.open(&name, first, &contact) => queue?,
-        limit = expired(each.start_within) => return Err(too_late(limit, &contact)),
+        queue = each.shard.open(&name, first, &connection) => queue?,
+        limit = expired(each.start_within) => return Err(too_late(limit, &connection)),
     };
-    let board = Board::new(contact.clone());
+    let board = Board::new(connection.clone());
     if !each.quiet && each.grouping() != Grouping::None && io::stderr().is_terminal() {
         output.show(board.clone());
     }
     let (stop, mut unprinted) = {
         let flow = Flow::new(&each, &queue, &template, &mut items, &mut tally, &mut output, &board);
-        flow.run(&contact, &mut signals).await
+        flow.run(&connection, &mut signals).await
     };
-    contact.enter(Stage::Leaving);
+    connection.enter(Stage::Leaving);
     tally.flush();
-    let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
-    if insisted {
+    let repeated = matches!(stop, Some(Stop::Signal { repeated: true, .. }));
+    if repeated {
         let _ = timeout(CLEAR_TIMEOUT, output.end()).await;
     } else {
         tokio::select! {
@@ -104,11 +105,11 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let causes = cause
         .into_iter()
         .chain(undone.iter().filter(|undone| cause.is_none_or(|cause| cause.message != undone.message)));
-    causes.for_each(|failure| say(&failure.message));
+    causes.for_each(|failure| report(&failure.message));
     if !quiet {
-        tally.lines(now()).iter().for_each(|line| say(line));
+        tally.lines(now()).iter().for_each(|line| report(line));
         if !items.is_read() {
-            say("the input was not read to its end");
+            report("the input was not read to its end");
         }
     }
     Ok(ending.unwrap_or_else(|failure| Ending::Code(failure.code)))

@@ -19,7 +19,7 @@ use super::{
     each_progress::{Board, Progress},
     spool::Spool,
 };
-use crate::exit::{Failure, Stdout, say};
+use crate::exit::{Failure, Stdout, report};
 
 /// Interval between redraws of the progress.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(150);
@@ -54,7 +54,7 @@ pub(crate) struct Fate {
 
 /// Reports of the printing thread.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum OutputEvent {
     Fate(Fate),
     /// Stdout cannot be written any more. Reported once.
     Broken(io::Error),
@@ -80,11 +80,11 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn start(grouping: Grouping) -> Result<Self, Failure> {
         let (messages, received) = mpsc::channel();
-        let (tell_broken, broken) = oneshot::channel();
+        let (notify_broken, broken) = oneshot::channel();
         let (tell_end, ended) = oneshot::channel();
         let (tell_fate, fates) = channel::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
-        let screen = Screen { tell_broken: Some(tell_broken), failure: None, progress: None };
+        let screen = Screen { notify_broken: Some(notify_broken), failure: None, progress: None };
         let spool = Spool::default();
         let mut printer = Printer { grouping, spool, held: held.clone(), fates: tell_fate, screen };
         let thread = thread::Builder::new().name("output".into()).spawn(move || {
@@ -104,11 +104,11 @@ impl Output {
     }
 
     /// Returns a writer of lines to stderr that does not break the progress or other output.
-    pub(crate) fn voice(&self) -> impl Fn(&str) + Send + Sync + 'static {
+    pub(crate) fn line_writer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let messages = self.messages.clone();
         move |line| {
             if messages.send(Message::Line(line.to_owned())).is_err() {
-                say(line);
+                report(line);
             }
         }
     }
@@ -123,12 +123,12 @@ impl Output {
     /// # Cancel safety
     ///
     /// Cancel safe: no report is lost.
-    pub(crate) async fn news(&mut self) -> News {
+    pub(crate) async fn next_event(&mut self) -> OutputEvent {
         let Self { broken, fates, .. } = self;
         tokio::select! {
             biased;
-            Ok(error) = broken => News::Broken(error),
-            Some(fate) = fates.recv() => News::Fate(fate),
+            Ok(error) = broken => OutputEvent::Broken(error),
+            Some(fate) = fates.recv() => OutputEvent::Fate(fate),
             else => std::future::pending().await,
         }
     }
@@ -171,7 +171,7 @@ impl Printer {
                     // The receiver is gone if the process ends.
                     let _ = done.send(());
                 }
-                Ok(Message::Line(line)) => self.screen.aside(|| say(&line)),
+                Ok(Message::Line(line)) => self.screen.aside(|| report(&line)),
                 Ok(Message::Show(board)) => self.screen.progress = Some(Progress::new(board)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
@@ -193,7 +193,7 @@ impl Printer {
         match place {
             Some(number) if !self.spool.is_next(number) => {
                 if let Err(error) = self.spool.put(number, stdout, stderr) {
-                    self.tell(number, Err(again(&error)));
+                    self.send_fate(number, Err(again(&error)));
                     self.screen.fail(error);
                 }
             }
@@ -213,11 +213,11 @@ impl Printer {
     fn print(&mut self, item: Option<u64>, stdout: impl Read, stderr: impl Read) {
         let written = self.screen.print(stdout, stderr);
         if let Some(item) = item {
-            self.tell(item, written);
+            self.send_fate(item, written);
         }
     }
 
-    fn tell(&self, item: u64, written: io::Result<()>) {
+    fn send_fate(&self, item: u64, written: io::Result<()>) {
         // The receiver is gone if the process ends.
         let _ = self.fates.send(Fate { item, written });
     }
@@ -225,7 +225,7 @@ impl Printer {
 
 struct Screen {
     /// Notified once, at the first error.
-    tell_broken: Option<oneshot::Sender<io::Error>>,
+    notify_broken: Option<oneshot::Sender<io::Error>>,
     /// The reason why nothing more goes to stdout.
     failure: Option<io::Error>,
     progress: Option<Progress>,
@@ -265,7 +265,7 @@ impl Screen {
     }
 
     fn fail(&mut self, error: io::Error) {
-        if let Some(broken) = self.tell_broken.take() {
+        if let Some(broken) = self.notify_broken.take() {
             let _ = broken.send(again(&error));
         }
         self.failure.get_or_insert(error);

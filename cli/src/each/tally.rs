@@ -181,17 +181,17 @@ impl Tally {
         }
         let mut lines = vec![format!("{} {noun}: {}; {times}", HumanCount(items), counted.join(", "))];
         lines.extend(self.failed.iter().cloned());
-        let untold = failed.saturating_sub(self.failed.len() as u64);
-        if untold > 0 {
-            lines.push(format!("and {} more", HumanCount(untold)));
+        let unlisted = failed.saturating_sub(self.failed.len() as u64);
+        if unlisted > 0 {
+            lines.push(format!("and {} more", HumanCount(unlisted)));
         }
         match &self.undone {
             Some(undone) if undone.failure.is_some() => {
                 let lost = failed + self.left + self.cut_off;
                 lines.extend(self.unstarted.iter().cloned());
-                let untold = (self.left + self.cut_off).saturating_sub(self.unstarted.len() as u64);
-                if untold > 0 {
-                    lines.push(format!("and {} more", HumanCount(untold)));
+                let unlisted = (self.left + self.cut_off).saturating_sub(self.unstarted.len() as u64);
+                if unlisted > 0 {
+                    lines.push(format!("and {} more", HumanCount(unlisted)));
                 }
                 let path = undone.path.display();
                 lines.push(format!(

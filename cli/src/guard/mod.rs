@@ -166,10 +166,10 @@ async fn start(
 impl Run {
     /// Waits until all processes that CMD started have ended, and ends them when that is due.
     async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> News {
-        let (tell, mut told) = tokio::sync::mpsc::channel(1);
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
             while let Some(order) = read_order(&mut orders).await {
-                if tell.send(order).await.is_err() {
+                if sender.send(order).await.is_err() {
                     return;
                 }
             }
@@ -177,7 +177,7 @@ impl Run {
         let status = loop {
             tokio::select! {
                 biased;
-                order = told.recv(), if !self.end.alone => self.end.hear(order),
+                order = receiver.recv(), if !self.end.alone => self.end.apply(order),
                 status = self.child.wait() => break status,
                 () = sleep(self.end.next()) => {}
             }
@@ -222,7 +222,7 @@ impl Run {
 }
 
 impl End {
-    fn hear(&mut self, order: Option<Order>) {
+    fn apply(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Lease { term, kill }) if !self.stops => (self.term, self.kill) = (term, kill),
             Some(Order::Stop(grace)) => self.stop(grace),

@@ -14,7 +14,7 @@ use super::group::Group;
 /// theirs can be reused.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
-    told: BTreeSet<i32>,
+    signalled: BTreeSet<i32>,
     /// Processes of another user, which cannot be ended.
     refused: BTreeSet<i32>,
 }
@@ -40,7 +40,7 @@ impl Orphans {
                 continue;
             }
             are_gone = false;
-            let is_new = self.told.insert(id);
+            let is_new = self.signalled.insert(id);
             let signal = if is_kill_due { Signal::KILL } else { Signal::TERM };
             if !is_new && !is_kill_due {
                 continue;

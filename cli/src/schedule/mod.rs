@@ -13,7 +13,7 @@ use self::schedule_args::{Action, Add, One};
 use crate::{
     args::Target,
     clock::time_of_day,
-    exit::{Failure, USAGE, print, print_as_it_is, say},
+    exit::{Failure, USAGE, print, print_as_it_is, report},
     tasks::{Tasks, open_queue},
 };
 
@@ -50,7 +50,7 @@ async fn add(add: &Add) -> Result<(), Failure> {
         // Next runs by the clock of the store.
         let stored = queue.schedules().await?.into_iter().find(|stored| stored.name == add.name);
         if stored.as_ref().is_some_and(|stored| stored.paused) {
-            say(&format!("{} is paused: `interval-queue schedule resume` ends it", add.name));
+            report(&format!("{} is paused: `interval-queue schedule resume` ends it", add.name));
         }
         stored.map_or(Vec::new(), |stored| stored.next_runs(most))
     };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{existing, schedule_args::List, schedule_words};
 use crate::{
-    exit::{Failure, print, print_as_it_is, say},
+    exit::{Failure, print, print_as_it_is, report},
     object::Object,
     table::{room, table},
 };
@@ -25,7 +25,7 @@ pub(super) async fn list(list: &List) -> Result<(), Failure> {
         return print_as_it_is(all.iter().map(object).collect::<String>().as_bytes());
     }
     if all.is_empty() {
-        say(&format!(
+        report(&format!(
             "queue {:?} has no schedules: `interval-queue schedule add` adds one",
             queue.name().as_str()
         ));

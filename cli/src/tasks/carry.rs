@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     args::{StoreArgs, Target, store_url},
-    exit::{Failure, TEMPFAIL, USAGE, print, say},
+    exit::{Failure, TEMPFAIL, USAGE, print, report},
     place::without_secrets,
 };
 
@@ -104,10 +104,10 @@ async fn carry(
     let to = Target { store: StoreArgs { url }, queue };
     let (from, there) = (open_queue(target).await?, made_like(&to, &overview).await?);
     let bar = bar(args.quiet);
-    let report = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
+    let show_progress = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
     let carried = match moves {
-        true => from.move_to(&there, &selector, &name_of(&to), report).await,
-        false => from.copy_to(&there, &selector, report).await,
+        true => from.move_to(&there, &selector, &name_of(&to), show_progress).await,
+        false => from.copy_to(&there, &selector, show_progress).await,
     };
     let so_far = bar.message();
     bar.finish_and_clear();
@@ -127,7 +127,7 @@ async fn carry(
         let object = json!({ "to": name_of(&to), "new": new, "again": again, "kept": kept, "taken": taken });
         print(&format!("{object:#}"))?;
     }
-    say(&in_words(&carried, moves));
+    report(&in_words(&carried, moves));
     if let Some((id, holder)) = carried.taken.first() {
         let text = format!(
             "{} not transferred, since tasks at the destination hold their unique names; the name of {id} is held by \

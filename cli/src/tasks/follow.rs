@@ -8,7 +8,7 @@ use super::{ask::Tasks, open_queue};
 use crate::{
     add::kind,
     args::Target,
-    exit::{Failure, print_on, say},
+    exit::{Failure, print_on, report},
 };
 
 /// Print a line of JSON for each change of state of a task, until it is stopped.
@@ -45,11 +45,11 @@ pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Res
     // Opening a queue would create it.
     tasks.now().await?;
     let mut follower = open_queue(target).await?.follow().await?;
-    say(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));
+    report(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));
     loop {
-        let told = follower.next().await?;
-        let missed = told.missed.then(|| json!({ "at_us": told.mark.at.get(), "missed": true }));
-        let events = told.events.iter().filter(|event| args.is_meant(event)).map(object);
+        let news = follower.next().await?;
+        let missed = news.missed.then(|| json!({ "at_us": news.mark.at.get(), "missed": true }));
+        let events = news.events.iter().filter(|event| args.is_meant(event)).map(object);
         let lines: String = missed.into_iter().chain(events).map(|line| format!("{line}\n")).collect();
         if !print_on(lines.as_bytes())? {
             return Ok(());

@@ -81,7 +81,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     let target = tasks.target()?;
     let store = Tasks::open(&target).await?;
     let Some(action) = &tasks.action else {
-        return outlook::tell(&target, &store, tasks.over, tasks.json).await;
+        return outlook::print_status(&target, &store, tasks.over, tasks.json).await;
     };
     match action {
         Action::List(list) => task_list::list(&target, &store, list).await,

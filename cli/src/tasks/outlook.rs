@@ -42,7 +42,7 @@ pub(super) async fn longest(tasks: &Tasks, workers: &[Worker]) -> Result<Option<
 }
 
 /// Prints the status of the queue.
-pub(super) async fn tell(
+pub(super) async fn print_status(
     target: &Target,
     tasks: &Tasks,
     over: Duration,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     args::Target,
-    exit::{Failure, print, say},
+    exit::{Failure, print, report},
     place::without_secrets,
 };
 
@@ -41,10 +41,10 @@ pub(super) async fn recount(target: &Target, tasks: &super::Tasks, args: &Recoun
         }
     }
     if recounted.dropped > 0 {
-        say(&format!("{} index entries of removed tasks were removed", number(recounted.dropped)));
+        report(&format!("{} index entries of removed tasks were removed", number(recounted.dropped)));
     }
     if recounted.corrected.is_empty() {
-        say("all counts are right");
+        report("all counts are right");
     }
     Ok(())
 }

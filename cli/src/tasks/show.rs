@@ -51,46 +51,46 @@ impl TextPage {
 fn text(stored: &Stored, queue: &Policy) -> String {
     let task = &stored.task;
     let mut page = String::new();
-    let mut say = |name: &str, text: &str| {
+    let mut add_line = |name: &str, text: &str| {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:11} {}", task_words::line(text));
     };
-    say("task", &task.id.to_string());
-    say("state", task.state.as_str());
+    add_line("task", &task.id.to_string());
+    add_line("state", task.state.as_str());
     if let Some(reason) = &stored.why {
-        say("why", &task_words::why(task, reason));
+        add_line("why", &task_words::why(task, reason));
     }
     if let Some(stop) = task.stop {
-        say("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
+        add_line("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
     }
-    say("kind", task.kind.as_str());
+    add_line("kind", task.kind.as_str());
     for (name, text) in options(task) {
-        say(name, &text);
+        add_line(name, &text);
     }
     for (name, at) in times(task) {
-        say(name, &task_words::time(at));
+        add_line(name, &task_words::time(at));
     }
-    say("attempts", &attempts(task));
-    say("policy", &policy(&task.policy, queue));
+    add_line("attempts", &attempts(task));
+    add_line("policy", &policy(&task.policy, queue));
     if let Some(worker) = task.worker {
-        say("worker", &worker.to_string());
+        add_line("worker", &worker.to_string());
     }
     if let Some(at) = &task.progress {
-        say("progress", &workers::progress(at));
+        add_line("progress", &workers::progress(at));
     }
     for run in &task.history {
         let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
         let began = run.leased.map_or("?".into(), task_words::time);
         let worker = run.worker.map(|worker| format!(", worker {worker}")).unwrap_or_default();
         let (number, end) = (run.token.attempt, task_words::end(run.end));
-        say("", &format!("{number}. {began} to {}{worker}, {end}{error}", task_words::time(run.ended)));
+        add_line("", &format!("{number}. {began} to {}{worker}, {end}{error}", task_words::time(run.ended)));
     }
     if let Some(error) = &task.error {
-        say("error", error);
+        add_line("error", error);
     }
     for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
         if let Some(body) = body {
-            say(name, body.as_str());
+            add_line(name, body.as_str());
         }
     }
     page

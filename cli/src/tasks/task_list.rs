@@ -3,7 +3,7 @@
 use super::{ask::Tasks, json, recount, task_args::List, task_words};
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, print_as_it_is, say},
+    exit::{Failure, NOINPUT, print_as_it_is, report},
 };
 
 /// Tasks per read.
@@ -53,7 +53,7 @@ pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<
         is_first &= page.tasks.is_empty();
         print_as_it_is(text.as_bytes())?;
         if page.miscounted {
-            say(&recount::advice(target));
+            report(&recount::advice(target));
         }
         match page.next {
             Some(next) => after = Some(next),

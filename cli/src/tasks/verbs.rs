@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, say},
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, report},
 };
 
 pub(super) async fn change(
@@ -64,7 +64,7 @@ pub(super) async fn change(
             true => would_be_done(&verb, touched),
             false => done_in_words(&verb, touched, asked),
         };
-        say(&line);
+        report(&line);
     }
     if let Some((id, holder)) = taken.first() {
         let text = match taken.len() {
@@ -168,9 +168,9 @@ async fn in_order(
     let queue = open_queue(target).await?;
     let mut done = Done::default();
     // A task downstream of two named ones is counted once.
-    let mut told = HashSet::new();
+    let mut counted = HashSet::new();
     let mut add = |touched: Touched| {
-        done.ids.extend(touched.ids.into_iter().filter(|id| told.insert(*id)));
+        done.ids.extend(touched.ids.into_iter().filter(|id| counted.insert(*id)));
         done.kept.extend(touched.kept);
         done.running.extend(touched.asked);
         done.taken.extend(touched.taken);

@@ -15,7 +15,7 @@ use super::{ask::Tasks, open_queue, task_args::Wait, task_words};
 use crate::{
     args::Target,
     duration::show,
-    exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, say},
+    exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, report},
     object::one_line,
 };
 
@@ -90,7 +90,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         failed += 1;
         let what = if stored.task.state == State::Failed { "failed" } else { "was cancelled" };
         let why = stored.task.error.as_deref().map_or("no error text".into(), task_words::line);
-        bar.suspend(|| say(&format!("task {id} {what}: {why}")));
+        bar.suspend(|| report(&format!("task {id} {what}: {why}")));
     }
     match failed {
         0 => Ok(()),

@@ -216,21 +216,21 @@ impl LiveView {
             let changed = tokio::select! {
                 news = under_way(&mut self.changing) => Some(news),
                 news = read(&mut self.reading) => {
-                    return self.reading.take().map_or(Ok(()), |reading| self.hear(&reading, news));
+                    return self.reading.take().map_or(Ok(()), |reading| self.apply_read(&reading, news));
                 }
                 () = sleep(idle), if self.reading.is_none() => None,
             };
             if let Some(news) = changed {
                 self.changing = None;
                 self.rounds.soon();
-                self.model.hear(news, self.clock.now());
+                self.model.apply(news, self.clock.now());
                 return Ok(());
             }
         }
     }
 
     /// Applies the result of a read.
-    fn hear(&mut self, reading: &Reading, news: Result<News, Failure>) -> Result<(), Failure> {
+    fn apply_read(&mut self, reading: &Reading, news: Result<News, Failure>) -> Result<(), Failure> {
         let now = self.clock.now();
         self.model.asking_since = None;
         let news = match news {
@@ -243,7 +243,7 @@ impl LiveView {
         if matches!(news, News::Outage(_)) {
             self.rounds.failed(&self.model, now);
         }
-        self.model.hear(news, now);
+        self.model.apply(news, now);
         if reading.task == Task::List && self.model.outage.is_none() {
             if self.first.as_ref().is_some_and(|first| self.model.choose(first)) {
                 self.first = None;

@@ -170,7 +170,7 @@ impl Model {
         (self.now < *until).then_some(note)
     }
 
-    fn say(&mut self, note: impl Into<String>) {
+    fn set_note(&mut self, note: impl Into<String>) {
         self.note = Some((self.now + NOTE_TIME, note.into()));
     }
 
@@ -189,7 +189,7 @@ impl Model {
     }
 
     /// Applies a result from the store, at `now` on the clock of the host.
-    pub(crate) fn hear(&mut self, news: News, now: Duration) {
+    pub(crate) fn apply(&mut self, news: News, now: Duration) {
         self.now = now;
         match news {
             News::Outage(said) => {
@@ -237,7 +237,7 @@ impl Model {
                         self.marked = first;
                     }
                 }
-                return self.hear(*look, now);
+                return self.apply(*look, now);
             }
             News::Unreadable(queue, said) => {
                 self.known.insert(queue, Known::Unreadable(said));
@@ -246,22 +246,22 @@ impl Model {
                 self.opened = Some(Opened { page, shows_bodies: false, first_line: 0 });
             }
             News::Opened(Err(said)) => {
-                self.say(said);
+                self.set_note(said);
                 return;
             }
-            News::Done(queue, Wanted::Pause) => self.say(format!("{queue} is paused")),
+            News::Done(queue, Wanted::Pause) => self.set_note(format!("{queue} is paused")),
             News::Done(queue, Wanted::Resume) => {
-                self.say(format!("{queue} is resumed: waiting processes start within about a second"));
+                self.set_note(format!("{queue} is resumed: waiting processes start within about a second"));
             }
             News::NotDone(queue, said) => {
-                self.say(format!("{queue} is unchanged: {said}"));
+                self.set_note(format!("{queue} is unchanged: {said}"));
                 return;
             }
         }
         self.answered = true;
         if let Some(outage) = self.outage.take() {
             let gone = super::reason::span(now.saturating_sub(outage.since));
-            self.say(format!("the store answers again, after {gone}"));
+            self.set_note(format!("the store answers again, after {gone}"));
         }
     }
 
@@ -388,7 +388,7 @@ impl Model {
                 let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
                 self.asked = Some((queue, wanted));
             }
-            _ => self.say(format!("{queue} cannot be paused now: it cannot be read")),
+            _ => self.set_note(format!("{queue} cannot be paused now: it cannot be read")),
         }
     }
 }
@@ -404,11 +404,11 @@ mod tests {
 
     fn two_queues() -> Model {
         let mut model = Model::new("file:queues.json", None);
-        model.hear(News::Names(vec![name("a"), name("b")]), Duration::ZERO);
+        model.apply(News::Names(vec![name("a"), name("b")]), Duration::ZERO);
         for queue in ["a", "b"] {
             let paused = Scene::new(1000).paused().build();
             let look = if queue == "a" { Scene::new(1000).build() } else { paused };
-            model.hear(News::Look(name(queue), Some(look)), Duration::ZERO);
+            model.apply(News::Look(name(queue), Some(look)), Duration::ZERO);
         }
         model
     }
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(model.act(Action::Pause), Effect::None);
         assert_eq!(model.asked, Some((name("a"), Wanted::Pause)));
         // Another process pauses the queue meanwhile.
-        model.hear(News::Look(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
+        model.apply(News::Look(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("a"), Wanted::Pause));
         for other in [Action::Pause, Action::Back, Action::Other, Action::Go(Move::Down), Action::Help] {
             model.act(Action::Pause);
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_paused() {
         let mut model = two_queues();
-        model.hear(News::Outage("gone".into()), Duration::from_secs(1));
+        model.apply(News::Outage("gone".into()), Duration::from_secs(1));
         model.act(Action::Pause);
         assert_eq!(model.asked, None);
         assert!(model.note().is_some_and(|note| note.contains("cannot be read")));
@@ -445,11 +445,11 @@ mod tests {
     fn an_outage_begins_once_and_ends_with_an_answer() {
         let mut model = two_queues();
         for (second, said) in [(1, "refused"), (2, "timed out")] {
-            model.hear(News::Outage(said.into()), Duration::from_secs(second));
+            model.apply(News::Outage(said.into()), Duration::from_secs(second));
         }
         let outage = Outage { since: Duration::from_secs(1), said: "timed out".into() };
         assert_eq!(model.outage, Some(outage));
-        model.hear(News::Look(name("a"), None), Duration::from_secs(5));
+        model.apply(News::Look(name("a"), None), Duration::from_secs(5));
         assert_eq!(model.outage, None);
         assert_eq!(model.note(), Some("the store answers again, after 4.00s"));
         assert_eq!(model.reason().word, "NOT THERE");
@@ -461,11 +461,11 @@ mod tests {
     fn the_chosen_queue_stays_chosen_when_others_come_and_go() {
         let mut model = two_queues();
         model.act(Action::Go(Move::Last));
-        model.hear(News::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
+        model.apply(News::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
         assert_eq!(model.queue(), Some(&name("b")));
-        model.hear(News::Names(vec![name("a")]), Duration::ZERO);
+        model.apply(News::Names(vec![name("a")]), Duration::ZERO);
         assert_eq!(model.queue(), Some(&name("a")));
-        model.hear(News::Names(Vec::new()), Duration::ZERO);
+        model.apply(News::Names(Vec::new()), Duration::ZERO);
         assert_eq!(model.queue(), None);
         assert_eq!(model.reason().word, "NOT THERE");
         for action in [Action::Go(Move::Down), Action::Go(Move::PageUp), Action::Pause, Action::Yes] {
@@ -477,10 +477,10 @@ mod tests {
     fn ten_thousand_queues_are_not_all_remembered() {
         let mut model = Model::new("redis://localhost", None);
         let names: Vec<_> = (0..10_000).map(|n| name(&format!("q{n:05}"))).collect();
-        model.hear(News::Names(names.clone()), Duration::ZERO);
+        model.apply(News::Names(names.clone()), Duration::ZERO);
         model.page = 10;
         for name in &names {
-            model.hear(News::Look(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
+            model.apply(News::Look(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
         }
         assert!(model.known.len() <= MAX_QUEUES + 1, "{}", model.known.len());
         assert_eq!(model.in_view().count(), 9);

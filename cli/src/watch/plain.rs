@@ -53,13 +53,13 @@ mod tests {
         assert_eq!(lines.next(&model).unwrap(), "mail: ○ NOT READ YET: the store has not answered yet");
         assert_eq!(lines.next(&model), None);
         let look = |scene: Scene| News::Look(mail.clone(), Some(scene.build()));
-        model.hear(look(Scene::new(1000)), Duration::from_secs(1));
+        model.apply(look(Scene::new(1000)), Duration::from_secs(1));
         assert_eq!(lines.next(&model).unwrap(), "mail: ○ EMPTY: no job waits  (0 waiting)");
-        model.hear(look(Scene::new(1000)), Duration::from_secs(2));
+        model.apply(look(Scene::new(1000)), Duration::from_secs(2));
         assert_eq!(lines.next(&model), None);
         model.now = Duration::from_secs(7);
         assert!(lines.next(&model).is_some());
-        model.hear(look(Scene::new(1000).paused()), Duration::from_secs(8));
+        model.apply(look(Scene::new(1000).paused()), Duration::from_secs(8));
         assert!(lines.next(&model).is_some_and(|line| line.contains("PAUSED")));
     }
 }

@@ -141,7 +141,7 @@ mod tests {
     fn many(count: usize) -> Model {
         let mut model = Model::new("redis://localhost", None);
         let names = (0..count).map(|n| QueueName::new(format!("q{n:05}")).unwrap()).collect();
-        model.hear(News::Names(names), Duration::ZERO);
+        model.apply(News::Names(names), Duration::ZERO);
         model.page = 20;
         model
     }

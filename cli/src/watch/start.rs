@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::watch::scene::Scene;
 
-    fn told(starts: &[Start]) -> Vec<(u64, Option<&str>, u64)> {
+    fn slots_and_labels(starts: &[Start]) -> Vec<(u64, Option<&str>, u64)> {
         starts
             .iter()
             .map(|start| (start.slot.get(), start.who.as_ref().map(|who| who.label.as_str()), start.count))
@@ -190,7 +190,7 @@ mod tests {
         // Shard a has moved on to its next ticket, and b has nothing left.
         let after = Scene::new(100).at(1200).ticket(6).current(4).free_at(1240).shard("a", 5);
         let starts = starts_between(&before.build(), &after.build());
-        assert_eq!(told(&starts), [(1040, Some("a"), 1), (1140, Some("b"), 1)]);
+        assert_eq!(slots_and_labels(&starts), [(1040, Some("a"), 1), (1140, Some("b"), 1)]);
     }
 
     #[test]
@@ -215,7 +215,10 @@ mod tests {
         let before =
             Scene::new(100).at(1000).ticket(9).current(8).free_at(1050).shard("late", 3).shard("b", 9);
         let after = Scene::new(100).at(1100).ticket(9).current(8).free_at(1150).shard("b", 9);
-        assert_eq!(told(&starts_between(&before.build(), &after.build())), [(1050, Some("late"), 1)]);
+        assert_eq!(
+            slots_and_labels(&starts_between(&before.build(), &after.build())),
+            [(1050, Some("late"), 1)]
+        );
     }
 
     #[test]
@@ -223,7 +226,10 @@ mod tests {
         let before = Scene::new(100).at(1000).ticket(9).current(2).free_at(1050).lease(80).shard("dead", 3);
         let before = before.lease(5000).shard("b", 4);
         let after = Scene::new(100).at(1200).ticket(9).current(4).free_at(1150);
-        assert_eq!(told(&starts_between(&before.build(), &after.build())), [(1050, Some("b"), 1)]);
+        assert_eq!(
+            slots_and_labels(&starts_between(&before.build(), &after.build())),
+            [(1050, Some("b"), 1)]
+        );
     }
 
     #[test]
@@ -231,7 +237,10 @@ mod tests {
         let before =
             Scene::new(100).at(1000).ticket(9).current(2).free_at(1050).shard("slow", 3).shard("b", 4);
         let after = Scene::new(100).at(1200).ticket(9).current(4).free_at(1250).shard("slow", 3);
-        assert_eq!(told(&starts_between(&before.build(), &after.build())), [(1150, Some("b"), 1)]);
+        assert_eq!(
+            slots_and_labels(&starts_between(&before.build(), &after.build())),
+            [(1150, Some("b"), 1)]
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use crate::{
     clock::now,
-    exit::{Failure, say},
+    exit::{Failure, report},
     program::Program,
 };
 
@@ -94,7 +94,7 @@ impl Aside {
         let unusable = Unusable { words: words.to_vec(), file: file(program), failure: failure.clone() };
         if locked(&self.kinds).insert(kind.clone(), unusable).is_none() {
             let (kind, path) = (kind.as_str(), Path::new(program).display());
-            say(&format!(
+            report(&format!(
                 "kind {kind:?} is set aside: {}; its tasks are taken again when {path} changes",
                 failure.message
             ));
@@ -110,7 +110,7 @@ impl Aside {
         host.failures = host.failures.saturating_add(1);
         let now = now().into_std();
         if host.outages.entry(what).or_default().failed(false, now, now) {
-            say(&format!(
+            report(&format!(
                 "this host cannot run tasks: {}; they are given back, trying again",
                 failure.message
             ));
@@ -124,7 +124,7 @@ impl Aside {
         host.failures = 0;
         let over = host.outages.get_mut(&what).and_then(|outages| outages.answered(now().into_std()));
         if over.is_some() {
-            say("this host runs tasks again");
+            report("this host runs tasks again");
         }
     }
 
@@ -133,7 +133,7 @@ impl Aside {
         loop {
             sleep(CHECK_INTERVAL).await;
             for kind in self.usable() {
-                say(&format!("kind {:?} is taken up again: its program has changed", kind.as_str()));
+                report(&format!("kind {:?} is taken up again: its program has changed", kind.as_str()));
                 self.workers().for_each(|worker| worker.take_up(&kind));
             }
         }

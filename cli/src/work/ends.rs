@@ -100,7 +100,7 @@ async fn listen(
             None => speaker = None,
         }
         if let Some(speaker) = &mut speaker {
-            speaker.say(&chunk).await;
+            speaker.write(&chunk).await;
         }
         chunk.clear();
     }

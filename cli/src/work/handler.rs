@@ -185,7 +185,7 @@ impl Handler {
 
 /// Writes the object to a file, on a thread of its own: the file system may hang.
 async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let write = move || {
         let mut file =
             tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
@@ -193,8 +193,8 @@ async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
         file.flush()?;
         Ok(file.into_temp_path())
     };
-    thread::Builder::new().name("inputs".into()).spawn(move || tell.send(write()).ok())?;
-    told.await.unwrap_or_else(|_| Err(io::Error::other("the thread that writes them has panicked")))
+    thread::Builder::new().name("inputs".into()).spawn(move || sender.send(write()).ok())?;
+    receiver.await.unwrap_or_else(|_| Err(io::Error::other("the thread that writes them has panicked")))
 }
 
 fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {

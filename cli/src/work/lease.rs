@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::{
     clock,
-    exit::{Failure, say},
+    exit::{Failure, report},
     guard::{Instant, Order, now},
     outage::StoreOutages,
 };
@@ -68,8 +68,8 @@ impl Watched {
             None => outages.answered(),
         };
         match (line, error) {
-            (Some(line), Some(_)) => say(&format!("{line}; trying again")),
-            (Some(line), None) => say(&line),
+            (Some(line), Some(_)) => report(&format!("{line}; trying again")),
+            (Some(line), None) => report(&line),
             (None, _) => {}
         }
     }

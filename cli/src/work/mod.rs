@@ -45,7 +45,7 @@ use self::{
 use crate::{
     child::expect_children,
     duration::show,
-    exit::{Ending, Failure, say},
+    exit::{Ending, Failure, report},
     outage::StoreOutages,
     rate::pace as shown,
     shard::label,
@@ -111,7 +111,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
                     break timeout(STOP_TIMEOUT, &mut running).await.unwrap_or(Ok(()));
                 }
                 let grace = show(work.grace);
-                say(&format!("stopping: commands have {grace} to end; a second signal ends them now"));
+                report(&format!("stopping: commands have {grace} to end; a second signal ends them now"));
                 handles.iter().for_each(WorkerHandle::stop);
             }
             failure = handler.broken(), if broken.is_none() => {
@@ -152,7 +152,7 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
         let pace = bounded(async { queue.pace().await.map_err(|error| Failure::from(&error)) }).await?;
         if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
             let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
-            say(&format!(
+            report(&format!(
                 "queue {name:?} keeps its rate, {kept}, not {asked}: `interval-queue set` changes it for all"
             ));
         }

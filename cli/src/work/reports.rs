@@ -10,7 +10,7 @@ use tracing::{
     subscriber::Interest,
 };
 
-use crate::exit::say;
+use crate::exit::report;
 
 /// Events to print. Others are printed elsewhere, or are visible in the task.
 const PRINTED_EVENTS: [&str; 2] = ["schedule.failed", "pace.failed"];
@@ -68,7 +68,7 @@ impl Subscriber for Reports {
         event.record(&mut line);
         let Line { queue, schedule, message, error } = line;
         let schedule = if schedule.is_empty() { schedule } else { format!(", schedule {schedule:?}") };
-        say(&format!("queue {queue:?}{schedule}: {message}: {error}").replace(char::is_control, " "));
+        report(&format!("queue {queue:?}{schedule}: {message}: {error}").replace(char::is_control, " "));
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

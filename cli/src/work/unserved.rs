@@ -7,7 +7,7 @@ use interval_queue_tasks::TaskQueue;
 use tokio::time::sleep;
 
 use super::handler::Handler;
-use crate::exit::say;
+use crate::exit::report;
 
 /// Delay before the first check: workers of other kinds may be starting together with this one.
 const FIRST_CHECK_DELAY: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ impl Unserved {
                 let (name, shown) = (queue.name(), kind.as_str().to_owned());
                 if self.printed.insert((name.clone(), kind)) {
                     let name = name.as_str();
-                    say(&format!(
+                    report(&format!(
                         "queue {name:?}: tasks of kind {shown:?} wait, and no worker serves them: start one with --kind"
                     ));
                 }

@@ -85,7 +85,7 @@ impl Speaker {
     }
 
     /// Writes the complete lines.
-    pub(super) async fn say(&mut self, bytes: &[u8]) {
+    pub(super) async fn write(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,

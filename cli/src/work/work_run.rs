@@ -158,7 +158,7 @@ impl Link {
                 biased;
                 line = self.news.next_line() => {
                     let news = line.ok().flatten().as_deref().and_then(News::of_line)?;
-                    if let Some(how) = self.hear(news) {
+                    if let Some(how) = self.apply(news) {
                         return Some(how);
                     }
                 }
@@ -173,7 +173,7 @@ impl Link {
                 _ = patience.as_mut() => return None,
                 Ok(()) = self.lease.changed() => {
                     let order = self.lease.borrow_and_update().order();
-                    self.say(&order);
+                    self.send(&order);
                 }
             }
         }
@@ -181,15 +181,15 @@ impl Link {
 
     fn stop(&mut self, why: Stopped) {
         self.stopped = Some(why);
-        self.say(&Order::Stop(GRACE));
+        self.send(&Order::Stop(GRACE));
     }
 
     /// Sends an order. A guard that does not read is not waited for.
-    fn say(&self, order: &Order) {
+    fn send(&self, order: &Order) {
         let _ = self.write.try_write(order.line().as_bytes());
     }
 
-    fn hear(&mut self, news: News) -> Option<How> {
+    fn apply(&mut self, news: News) -> Option<How> {
         Some(match (news, self.stopped) {
             (News::Started(group), _) => {
                 self.group = Group::of(group);

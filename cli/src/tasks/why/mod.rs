@@ -46,22 +46,22 @@ pub(super) async fn goes_on(
 }
 
 fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
-    let say = |name: &str, text: &str| named(name, &task_words::line(text), room);
+    let named_line = |name: &str, text: &str| named(name, &task_words::line(text), room);
     let mut lines = vec![
-        say("task", &format!("{}, {}", task.id, task.kind)),
-        say("state", task.state.as_str()),
-        say("why", &account.reason),
-        say("next", &account.next),
+        named_line("task", &format!("{}, {}", task.id, task.kind)),
+        named_line("state", task.state.as_str()),
+        named_line("why", &account.reason),
+        named_line("next", &account.next),
     ];
     let when = |at: Micros| match at.get().checked_sub(now.get()) {
         Some(left) => format!("{}, in {}", task_words::time(at), about(Micros::new(left))),
         None => task_words::time(at),
     };
-    lines.extend(account.by.map(|at| say("latest", &when(at))));
+    lines.extend(account.by.map(|at| named_line("latest", &when(at))));
     if let Some(deadline) = task.deadline.filter(|_| !task.state.is_ended()) {
         let what =
             if task.state == State::Leased { "it is stopped" } else { "it fails if it has not started" };
-        lines.push(say("deadline", &format!("{}: then {what}", when(deadline))));
+        lines.push(named_line("deadline", &format!("{}: then {what}", when(deadline))));
     }
     for (n, one) in account.behind.iter().enumerate() {
         let since = one.leased.filter(|_| one.state == State::Leased);
@@ -70,18 +70,18 @@ fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
         let far = far.map_or(String::new(), |at| format!(", at {}", progress(at)));
         let error = one.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
         let line = format!("{}, {}, {}{since}{far}{error}", one.id, one.kind, one.state);
-        lines.push(say(if n == 0 { "ahead" } else { "" }, &line));
+        lines.push(named_line(if n == 0 { "ahead" } else { "" }, &line));
     }
     let more = match account.all_behind {
         Some(all) => all.saturating_sub(account.behind.len() as u64),
         None => 0,
     };
     if more > 0 {
-        lines.push(say("", &format!("and {} more", HumanCount(more))));
+        lines.push(named_line("", &format!("and {} more", HumanCount(more))));
     } else if account.all_behind.is_none() {
-        lines.push(say("", &format!("and more: only {MAX_TASKS_READ} were read")));
+        lines.push(named_line("", &format!("and more: only {MAX_TASKS_READ} were read")));
     }
-    lines.extend(account.workers.iter().map(|worker| say("worker", &described(worker, now))));
+    lines.extend(account.workers.iter().map(|worker| named_line("worker", &described(worker, now))));
     lines.join("\n")
 }
 

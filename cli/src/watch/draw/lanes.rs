@@ -213,12 +213,12 @@ mod tests {
         let axis = Axis::new(Micros::new(250 * MS), now, 60);
         let next = forecast(history.snapshot(), now, 10);
         let lanes = Lanes::new(&history, &next, &axis, 5, Theme::Plain);
-        let told: Vec<_> = lanes
+        let summaries: Vec<_> = lanes
             .lanes
             .iter()
             .map(|lane| (lane.name.as_str(), lane.started.iter().sum::<u64>(), lane.next.iter().sum::<u64>()))
             .collect();
-        assert_eq!(told, [("curl", 2, 1), ("web", 0, 1)]);
+        assert_eq!(summaries, [("curl", 2, 1), ("web", 0, 1)]);
         assert_eq!(lanes.started.iter().sum::<u64>(), 2);
         let one = Lanes::new(&history, &next, &axis, 1, Theme::Plain);
         assert_eq!((one.lanes[0].name.as_str(), one.lanes.len()), ("2 others", 1));

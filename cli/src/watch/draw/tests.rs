@@ -68,14 +68,14 @@ fn loops(n: u64) -> Scene {
 /// Three queues. Four loops have shared one of them for ten seconds.
 fn busy() -> Model {
     let mut model = Model::new("file:queues.json", None);
-    model.hear(News::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
+    model.apply(News::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
     for n in 0..=40 {
-        model.hear(News::Look(name("api"), Some(loops(n).build())), Duration::from_millis(250 * n));
+        model.apply(News::Look(name("api"), Some(loops(n).build())), Duration::from_millis(250 * n));
     }
     let backup =
         Scene::new(1000 * MS).ticket(5).current(2).max_running(2).runs("host-1", 2).shard("host-2", 3);
-    model.hear(News::Look(name("backup"), Some(backup.build())), model.now);
-    model.hear(News::Look(name("mail"), Some(Scene::new(2000 * MS).paused().build())), model.now);
+    model.apply(News::Look(name("backup"), Some(backup.build())), model.now);
+    model.apply(News::Look(name("mail"), Some(Scene::new(2000 * MS).paused().build())), model.now);
     model.page = 3;
     model
 }
@@ -105,7 +105,7 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
     let mut model = Model::new("file:queues.json", Some(name("api")));
     for n in 0..=40 {
         let scene = Scene::new(1).at(100_000 * MS + n * 250 * MS).ticket(n * 250_000).current(n * 250_000);
-        model.hear(News::Look(name("api"), Some(scene.build())), Duration::from_millis(250 * n));
+        model.apply(News::Look(name("api"), Some(scene.build())), Duration::from_millis(250 * n));
     }
     for width in [76, 80, 100] {
         let shown = lines(&model, (width, 24));
@@ -151,7 +151,7 @@ fn two_hundred_by_fifty_uses_its_room() {
 #[test]
 fn no_size_and_no_state_of_affairs_is_a_panic() {
     let mut outage = busy();
-    outage.hear(News::Outage("connection refused".into()), Duration::from_secs(20));
+    outage.apply(News::Outage("connection refused".into()), Duration::from_secs(20));
     let mut asked = busy();
     asked.act(Action::Pause);
     let mut help = busy();
@@ -165,16 +165,16 @@ fn no_size_and_no_state_of_affairs_is_a_panic() {
         .free_at(u64::MAX)
         .shard(label.trim(), 2)
         .took(label.trim(), 4096);
-    odd.hear(News::Look(name(&"日".repeat(60)), Some(scene.build())), Duration::ZERO);
+    odd.apply(News::Look(name(&"日".repeat(60)), Some(scene.build())), Duration::ZERO);
     let mut many = Model::new("redis://localhost", None);
-    many.hear(News::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
+    many.apply(News::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
     many.act(Action::Go(Move::Last));
     let mut slow = Scene::new(366 * 86_400_000 * MS).at(1).ticket(2000);
     for n in 0..1000 {
         slow = slow.shard(&format!("shard {n} pid {n}"), n + 1);
     }
     let mut crowd = Model::new("", Some(name("a")));
-    crowd.hear(News::Look(name("a"), Some(slow.build())), Duration::ZERO);
+    crowd.apply(News::Look(name("a"), Some(slow.build())), Duration::ZERO);
     let nothing = Model::new("", None);
     for model in [&busy(), &outage, &asked, &help, &odd, &many, &crowd, &nothing] {
         for width in [0, 1, 2, 3, 5, 8, 13, 20, 39, 40, 60, 75, 76, 80, 200] {
@@ -190,7 +190,7 @@ fn no_size_and_no_state_of_affairs_is_a_panic() {
 #[test]
 fn an_outage_stands_in_front_and_the_numbers_say_how_old_they_are() {
     let mut model = busy();
-    model.hear(News::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
+    model.apply(News::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
     model.now = Duration::from_secs(25);
     let shown = lines(&model, (80, 24));
     has(&shown, &["▲ UNREACHABLE", "for 14.0s: redis at cache:6379 cannot be reached"]);
@@ -229,7 +229,7 @@ fn without_colours_signs_and_words_are_the_same() {
 #[test]
 fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
     let mut model = Model::new("redis://localhost", None);
-    model.hear(News::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
+    model.apply(News::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     for (to, shown) in
         [(Move::Down, 1), (Move::Last, 99), (Move::Up, 98), (Move::First, 0), (Move::PageDown, 3)]
@@ -250,7 +250,7 @@ fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
 /// A queue with these stored tasks after two reads, with a rate or without.
 fn with_tasks(standing: Summary, paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
-    model.hear(News::Names(vec![name("mail")]), Duration::ZERO);
+    model.apply(News::Names(vec![name("mail")]), Duration::ZERO);
     for second in [0, 2] {
         let counts = standing.counts.iter().map(|(counted, count)| match counted {
             Counted::EverDone => (*counted, count + 10 * second),
@@ -260,7 +260,7 @@ fn with_tasks(standing: Summary, paced: bool) -> Model {
             Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..standing.clone() };
         let found = paced.then(|| Scene::new(250 * MS).build());
         let news = News::Look(name("mail"), found);
-        model.hear(
+        model.apply(
             News::WithTasks(name("mail"), Ok(Some(Box::new(look))), Box::new(news)),
             Duration::from_secs(second),
         );
@@ -357,7 +357,7 @@ fn a_task_that_runs_is_marked_opened_and_read() {
     assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[1]));
     let about = (0..40).map(|n| format!("line {n}\n")).collect();
     let page = TextPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
-    model.hear(News::Opened(Ok(page)), Duration::from_secs(3));
+    model.apply(News::Opened(Ok(page)), Duration::from_secs(3));
     let shown = lines(&model, (100, 30));
     has(&shown, &["line 0"]);
     has(&shown, &["line 26"]);
@@ -374,7 +374,7 @@ fn a_task_that_runs_is_marked_opened_and_read() {
     }
     assert!(model.opened.is_none() && model.marked.is_none());
     assert_eq!(model.act(Action::Back), Effect::Quit);
-    model.hear(News::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
+    model.apply(News::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
     assert!(model.note().is_some_and(|note| note.contains("cannot be opened: it has ended")));
 }
 
@@ -416,7 +416,7 @@ fn what_failed_is_read_like_a_task() {
     has(&lines(&model, (80, 24)), &["f failed"]);
     assert_eq!(model.act(Action::Failures), Effect::Failures(name("mail")));
     let page = TextPage { about: "2 failed: refused\n".into(), ..TextPage::default() };
-    model.hear(News::Opened(Ok(page)), Duration::from_secs(3));
+    model.apply(News::Opened(Ok(page)), Duration::from_secs(3));
     let shown = lines(&model, (80, 24));
     has(&shown, &["2 failed: refused"]);
     has(&shown, &["esc back   ↑↓ scroll"]);
@@ -434,7 +434,7 @@ fn a_mark_stays_on_its_task_and_leaves_one_that_has_ended() {
         let mut standing = Summary { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
         standing.runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
         let news = Box::new(News::Look(name("mail"), None));
-        model.hear(
+        model.apply(
             News::WithTasks(name("mail"), Ok(Some(Box::new(standing))), news),
             Duration::from_secs(second),
         );
@@ -461,12 +461,12 @@ fn a_queue_of_stored_tasks_alone_is_paused_and_resumed() {
 #[test]
 fn the_list_counts_stored_tasks_and_says_what_is_in_force() {
     let mut model = with_tasks(some_tasks(), true);
-    model.hear(News::Names(vec![name("mail"), name("other"), name("paced")]), Duration::ZERO);
+    model.apply(News::Names(vec![name("mail"), name("other"), name("paced")]), Duration::ZERO);
     let paused = Summary { conditions: vec![Condition::Paused { since: None, running: 0 }], ..some_tasks() };
     let look = |queue: &str| Box::new(News::Look(name(queue), None));
-    model.hear(News::WithTasks(name("other"), Ok(Some(Box::new(paused))), look("other")), Duration::ZERO);
+    model.apply(News::WithTasks(name("other"), Ok(Some(Box::new(paused))), look("other")), Duration::ZERO);
     let refused = Err("the database is damaged".to_owned());
-    model.hear(News::WithTasks(name("paced"), refused, look("paced")), Duration::ZERO);
+    model.apply(News::WithTasks(name("paced"), refused, look("paced")), Duration::ZERO);
     let shown = lines(&model, (100, 30));
     let names = |line: &&String, queue: &str| line.chars().take(20).collect::<String>().contains(queue);
     let row = |queue: &str| shown.iter().find(|line| names(line, queue)).unwrap().clone();

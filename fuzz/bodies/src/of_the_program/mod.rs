@@ -53,7 +53,7 @@ pub(crate) fn orders(mut bytes: &[u8]) -> (Vec<Order>, &[u8]) {
 pub(crate) fn spoken<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let (sender, mut receiver) = mpsc::channel(10_000);
     let mut speaker = voice::Speaker::of(sender);
-    pieces.for_each(|piece| speaker.say(piece).now_or_never().unwrap());
+    pieces.for_each(|piece| speaker.write(piece).now_or_never().unwrap());
     speaker.end().now_or_never().unwrap();
     let mut all = Vec::new();
     while let Ok(piece) = receiver.try_recv() {
