@@ -48,7 +48,7 @@ async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
         .iter()
         .map(|key| (format!("key {:?}", key.as_str()), TasksChange::Key(key.clone(), pauses.then_some(0))));
     let tasks = Tasks::open(&halt.target).await?;
-    let before = tasks.look().await?;
+    let before = tasks.overview().await?;
     for (what, change) in kinds.chain(keys) {
         let was_paused = before.as_ref().is_some_and(|before| is_paused(before, &change));
         tasks.change(change.clone()).await?;
@@ -79,7 +79,7 @@ fn is_paused(overview: &Overview, change: &TasksChange) -> bool {
 async fn is_known(tasks: &Tasks, change: &TasksChange) -> Result<bool, Failure> {
     match change {
         TasksChange::Kind(kind, _) => {
-            let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+            let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
             let is_served = |row: &KindRow| row.kind == *kind && row.served_until > Micros::ZERO;
             Ok(overview.kinds.iter().any(is_served) || overview.counts.iter().any(|(of, ..)| of == kind))
         }

@@ -17,7 +17,7 @@ use crate::{
     args::{StoreArgs, Target},
     duration::{about, positive},
     exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, report},
-    target::{bounded, look},
+    target::{bounded, read_queue},
     tasks::{Content, Tasks, open_queue},
 };
 
@@ -134,7 +134,7 @@ impl Plan {
             sleep(LEAVE_DELAY).await;
             tasks = find().await?;
         }
-        let pace = look(pace, queue).await?;
+        let pace = read_queue(pace, queue).await?;
         match tasks.as_ref().and_then(Content::in_use) {
             Some(why) => {
                 Err(Failure::new(TEMPFAIL, format!("{queue}: {why}; nothing of the queue was deleted")))
@@ -211,7 +211,7 @@ async fn prune_one(
     dry_run: bool,
 ) -> Result<(), Failure> {
     // Already deleted by another process: nothing to do.
-    let Some(snapshot) = look(state, queue).await? else { return Ok(()) };
+    let Some(snapshot) = read_queue(state, queue).await? else { return Ok(()) };
     if would_refuse(&snapshot, deletion).is_some() {
         return Ok(());
     }

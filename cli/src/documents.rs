@@ -161,7 +161,7 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
 
 /// The environment variables of a command, or of any command.
 fn environment(command: &Command) -> String {
-    let said = |option: &str| {
+    let has_option = |option: &str| {
         let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(option));
         has(command) || command.get_subcommands().any(has)
     };
@@ -174,7 +174,7 @@ fn environment(command: &Command) -> String {
         ),
     ];
     let mut page = String::new();
-    for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| said(option)) {
+    for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| has_option(option)) {
         page += if page.is_empty() { ".SH ENVIRONMENT\n" } else { "" };
         page += &format!(".TP\n\\fB{name}\\fR\n{meaning}\n");
     }

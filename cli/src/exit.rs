@@ -197,10 +197,10 @@ pub(crate) fn clap(error: &clap::Error) -> ExitCode {
         return ExitCode::from(USAGE);
     }
     // A reader that closes the pipe needs no more output.
-    let unheard = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+    let is_unwritten = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     ExitCode::from(if error.use_stderr() {
         USAGE
-    } else if unheard {
+    } else if is_unwritten {
         IOERR
     } else {
         0

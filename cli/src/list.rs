@@ -12,14 +12,14 @@ use crate::{
     rate::rate,
     status,
     table::{room, table},
-    target::{bounded, look},
-    tasks::{Brief, Tasks},
+    target::{bounded, read_queue},
+    tasks::{StatusLines, Tasks},
 };
 
 /// A queue in one row.
 struct Listed {
     pace: Option<Snapshot>,
-    tasks: Option<Brief>,
+    tasks: Option<StatusLines>,
 }
 
 impl Listed {
@@ -30,11 +30,11 @@ impl Listed {
         tasks: Option<&Tasks>,
     ) -> Result<Option<Self>, Failure> {
         let pace = match state {
-            Some(state) => look(state, queue).await?,
+            Some(state) => read_queue(state, queue).await?,
             None => None,
         };
         let tasks = match tasks {
-            Some(tasks) => Brief::find(&tasks.of(queue)).await?,
+            Some(tasks) => StatusLines::find(&tasks.of(queue)).await?,
             None => None,
         };
         Ok((pace.is_some() || tasks.is_some()).then_some(Self { pace, tasks }))
@@ -52,13 +52,13 @@ impl Listed {
             }
             None => ("-".into(), "-".into()),
         };
-        let tasks = self.tasks.as_ref().map_or("-".into(), Brief::counts);
-        let standing = match (&self.tasks, &self.pace) {
+        let tasks = self.tasks.as_ref().map_or("-".into(), StatusLines::counts);
+        let status = match (&self.tasks, &self.pace) {
             (Some(tasks), pace) if tasks.is_live() || pace.is_none() => tasks.facts(pace.as_ref()),
             (_, Some(snapshot)) => snapshot.standing().to_string(),
             (_, None) => "-".into(),
         };
-        [queue.to_string(), every, rate, tasks, standing]
+        [queue.to_string(), every, rate, tasks, status]
     }
 }
 

@@ -106,31 +106,31 @@ impl FromArgMatches for PaceArgs {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        enum Said {
+        enum RateOption {
             Every(Duration),
             Rate(RateArg),
             Burst(u32),
         }
-        let mut said: Vec<(usize, Said)> = Vec::new();
+        let mut options: Vec<(usize, RateOption)> = Vec::new();
         let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
         if let Some(every) = matches.get_one("every") {
-            said.extend(places("every").into_iter().map(|place| (place, Said::Every(*every))));
+            options.extend(places("every").into_iter().map(|place| (place, RateOption::Every(*every))));
         }
-        let rates = matches.get_many("rate").into_iter().flatten().map(|rate| Said::Rate(*rate));
-        said.extend(places("rate").into_iter().zip(rates));
-        let bursts = matches.get_many("burst").into_iter().flatten().map(|burst| Said::Burst(*burst));
-        said.extend(places("burst").into_iter().zip(bursts));
-        said.sort_by_key(|(place, _)| *place);
+        let rates = matches.get_many("rate").into_iter().flatten().map(|rate| RateOption::Rate(*rate));
+        options.extend(places("rate").into_iter().zip(rates));
+        let bursts = matches.get_many("burst").into_iter().flatten().map(|burst| RateOption::Burst(*burst));
+        options.extend(places("burst").into_iter().zip(bursts));
+        options.sort_by_key(|(place, _)| *place);
         let mut last_is_rate = false;
-        for (_, said) in said {
+        for (_, option) in options {
             let pace = self.0.take();
-            let is_rate = !matches!(said, Said::Burst(_));
-            let pace = match (said, pace) {
-                (Said::Every(every), _) => Pace::every(every),
-                (Said::Rate(RateArg { count, per }), None) => Pace::rate(count).per(per),
-                (Said::Rate(RateArg { count, per }), Some(pace)) => pace.and(count).per(per),
-                (Said::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
-                (Said::Burst(burst), _) => {
+            let is_rate = !matches!(option, RateOption::Burst(_));
+            let pace = match (option, pace) {
+                (RateOption::Every(every), _) => Pace::every(every),
+                (RateOption::Rate(RateArg { count, per }), None) => Pace::rate(count).per(per),
+                (RateOption::Rate(RateArg { count, per }), Some(pace)) => pace.and(count).per(per),
+                (RateOption::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
+                (RateOption::Burst(burst), _) => {
                     let text = format!(
                         "--burst {burst} needs a --rate or --every before it: write for example --rate 5/s --burst {burst}"
                     );

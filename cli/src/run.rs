@@ -36,7 +36,7 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
         biased;
         signal = signals.next() => Ok(Waited::Signal(signal.number)),
         slot = wait(&run, &program, &connection, &opened) => slot.map(Waited::Slot),
-        limit = expired(patience(&run)) => Ok(Waited::TooLong(too_late(limit, &connection))),
+        limit = expired(time_limit(&run)) => Ok(Waited::TooLong(too_late(limit, &connection))),
     };
     match (waited, opened.get()) {
         (Ok(Waited::Slot(turn)), Some(queue)) => {
@@ -60,7 +60,7 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
 }
 
 /// How long to wait. `None`: without limit, or not at all.
-fn patience(run: &Run) -> Option<Duration> {
+fn time_limit(run: &Run) -> Option<Duration> {
     run.start_within.filter(|limit| !limit.is_zero())
 }
 
@@ -75,7 +75,8 @@ async fn wait(
     connection: &ConnectionState,
     opened: &OnceCell<IntervalQueue>,
 ) -> Result<Turn, Failure> {
-    let first = if patience(run).is_some() { FirstConnection::MayFail } else { FirstConnection::MustSucceed };
+    let first =
+        if time_limit(run).is_some() { FirstConnection::MayFail } else { FirstConnection::MustSucceed };
     let queue = run.shard.open(&program.base_name(), first, connection).await?;
     let queue = opened.get_or_init(|| queue);
     let mut turn = queue.turn().weight(run.shard.weight);

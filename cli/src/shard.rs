@@ -14,7 +14,7 @@ use crate::{
     duration::show,
     exit::{Failure, NOINPUT, TEMPFAIL, report},
     rate::pace,
-    target::{bounded, look},
+    target::{bounded, read_queue},
 };
 
 /// Maximum time to leave the queue. If it is exceeded, the lease ends by itself.
@@ -61,7 +61,7 @@ impl Shard {
         let target = &self.target;
         let state = target.store.shared_state().await?;
         let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
-        let before = if may_change { look(&*state, &target.queue).await? } else { None };
+        let before = if may_change { read_queue(&*state, &target.queue).await? } else { None };
 
         let failing = connection.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())
@@ -119,16 +119,18 @@ fn warn_of_new_settings(queue: &IntervalQueue, before: Settings) {
 }
 
 fn warn_of_kept_settings(queue: &IntervalQueue) {
-    let Some(asked) = queue.overruled_settings() else { return };
+    let Some(requested) = queue.overruled_settings() else { return };
     let (name, kept) = (queue.name().as_str(), queue.settings());
-    if asked.rates != kept.rates {
-        let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
-        report(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all"));
-    }
-    if asked.max_running != kept.max_running {
-        let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));
+    if requested.rates != kept.rates {
+        let (kept, requested) = (pace(&kept.rates), pace(&requested.rates));
         report(&format!(
-            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all"
+            "queue {name:?} keeps its rate, {kept}, not {requested}: --override changes it for all"
+        ));
+    }
+    if requested.max_running != kept.max_running {
+        let (kept, requested) = (limit(kept.max_running), limit(requested.max_running));
+        report(&format!(
+            "queue {name:?} keeps its running limit, {kept}, not {requested}: --override changes it for all"
         ));
     }
 }

@@ -47,12 +47,12 @@ impl Signals {
     pub(crate) fn listen_also(more: &[i32]) -> io::Result<Self> {
         let ignored = ignored();
         let all = HANDLED_SIGNALS.iter().chain(more).copied();
-        let heard: Vec<i32> = all.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
+        let handled: Vec<i32> = all.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
         let latest = Arc::new(AtomicUsize::new(0));
-        for &signal in &heard {
+        for &signal in &handled {
             flag::register_usize(signal, latest.clone(), usize::try_from(signal).unwrap_or(0))?;
         }
-        let mut signals = SignalsInfo::<WithOrigin>::new(&heard)?;
+        let mut signals = SignalsInfo::<WithOrigin>::new(&handled)?;
         let (sender, queue) = mpsc::unbounded_channel();
         thread::Builder::new().name("signals".into()).spawn(move || {
             for origin in signals.forever() {

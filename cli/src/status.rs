@@ -10,14 +10,14 @@ use crate::{
     exit::{Failure, print},
     rate::pace,
     table::{named, room, table},
-    tasks::{Brief, Tasks},
+    tasks::{StatusLines, Tasks},
 };
 
 pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     let target = &status.target;
-    let pace = target.look().await?;
+    let pace = target.snapshot().await?;
     let tasks = match Tasks::open_if_kept(target).await? {
-        Some(tasks) => Brief::find(&tasks).await?,
+        Some(tasks) => StatusLines::find(&tasks).await?,
         None => None,
     };
     if pace.is_none() && tasks.is_none() {
@@ -32,7 +32,7 @@ pub(crate) async fn status(status: Status) -> Result<(), Failure> {
         None => named("queue", target.queue.as_str(), room()),
     };
     let gap = if pace.is_some() { "\n\n" } else { "\n" };
-    let stored = tasks.map(|brief| format!("{gap}{}", named("tasks", &brief.text(pace.as_ref()), room())));
+    let stored = tasks.map(|stored| format!("{gap}{}", named("tasks", &stored.text(pace.as_ref()), room())));
     print(&format!("{page}{}", stored.unwrap_or_default()))
 }
 
@@ -94,13 +94,13 @@ fn lease(snapshot: &Snapshot, presence: &Presence) -> String {
 }
 
 /// The object that `--json` prints. The README of this crate describes its fields.
-pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&Brief>) -> Value {
+pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&StatusLines>) -> Value {
     let mut object = match pace {
         Some(snapshot) => of_pace(queue, snapshot),
         None => json!({ "queue": queue.as_str() }),
     };
-    if let Some(brief) = tasks {
-        let of_tasks = brief.json(pace);
+    if let Some(stored) = tasks {
+        let of_tasks = stored.json(pace);
         if pace.is_none() {
             object["standing"] = of_tasks["standing"].clone();
             object["reason"] = of_tasks["reason"].clone();

@@ -74,9 +74,9 @@ impl StoreArgs {
 
 impl Target {
     /// Opens the store and reads the queue. Returns `None` if it does not exist.
-    pub(crate) async fn look(&self) -> Result<Option<Snapshot>, Failure> {
+    pub(crate) async fn snapshot(&self) -> Result<Option<Snapshot>, Failure> {
         let state = self.store.shared_state().await?;
-        look(&*state, &self.queue).await
+        read_queue(&*state, &self.queue).await
     }
 
     /// The error that the queue does not exist.
@@ -97,8 +97,11 @@ impl Target {
 }
 
 /// Reads a queue. Returns `None` if it does not exist.
-pub(crate) async fn look(state: &dyn SharedState, queue: &QueueName) -> Result<Option<Snapshot>, Failure> {
-    ask(state, queue, Command::Read).await?.read().map_err(Failure::from)
+pub(crate) async fn read_queue(
+    state: &dyn SharedState,
+    queue: &QueueName,
+) -> Result<Option<Snapshot>, Failure> {
+    query(state, queue, Command::Read).await?.read().map_err(Failure::from)
 }
 
 /// Changes a queue for all shards.
@@ -107,13 +110,13 @@ pub(crate) async fn change(
     queue: &QueueName,
     change: Change,
 ) -> Result<Changed, Failure> {
-    let reply = ask(state, queue, Command::Change(change, Memory::default())).await?;
+    let reply = query(state, queue, Command::Change(change, Memory::default())).await?;
     reply.changed().map_err(Failure::from)
 }
 
 /// Sends a command, with one retry: an idle connection may have died. A retried command has its
 /// effect once.
-async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
+async fn query(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
     bounded(async {
         match state.apply(queue, command.clone()).await {
             Err(error) if error.is_retryable() => Ok(state.apply(queue, command).await?),
@@ -133,9 +136,9 @@ pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -
 
 /// Retries `attempt` for `limit` while its failure may pass by itself. Prints outages of the store
 /// at `url`.
-pub(crate) async fn insist<T>(
+pub(crate) async fn retry<T>(
     url: &str,
-    patience: Duration,
+    limit: Duration,
     mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let began = now();
@@ -143,7 +146,7 @@ pub(crate) async fn insist<T>(
     loop {
         let sent = now();
         match attempt().await {
-            Err(failure) if failure.passes && now().saturating_duration_since(began) < patience => {
+            Err(failure) if failure.passes && now().saturating_duration_since(began) < limit => {
                 if let Some(line) = outages.failed(&failure, sent) {
                     report(&format!("{line}; trying again"));
                 }

@@ -17,14 +17,14 @@ use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
     duration,
     exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, report},
-    target::insist,
+    target::retry,
     tasks::open_queue,
 };
 
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let entries = read(file)?;
     let url = &args.target.store.url;
-    let queue = insist(url, RETRY_TIMEOUT, async || open_queue(&args.target).await).await?;
+    let queue = retry(url, RETRY_TIMEOUT, async || open_queue(&args.target).await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
     let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
         let name = entry.name.clone();

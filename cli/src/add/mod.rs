@@ -23,7 +23,7 @@ use crate::{
     args::Target,
     clock::now,
     exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, report},
-    target::{bounded, insist},
+    target::{bounded, retry},
 };
 use interval_queue::{
     Micros,
@@ -45,7 +45,7 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
     let url = &add.target.store.url;
     let mut adder =
-        insist(url, RETRY_TIMEOUT, async || Adder::new(&add, add.target.store.tasks().await?).await).await?;
+        retry(url, RETRY_TIMEOUT, async || Adder::new(&add, add.target.store.tasks().await?).await).await?;
     if !from_stdin {
         let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
         return adder.add(lines).await;
@@ -177,7 +177,7 @@ impl<'a> Adder<'a> {
 async fn sent(store: &dyn TaskStore, target: &Target, add: Add) -> Result<Vec<Added>, Failure> {
     let began = now();
     let mut may_have_happened = false;
-    let reply = insist(&target.store.url, RETRY_TIMEOUT, async || {
+    let reply = retry(&target.store.url, RETRY_TIMEOUT, async || {
         let age = Micros::from_duration(now().saturating_duration_since(began));
         let add = Command::Add(Add { age, ..add.clone() });
         // Reset below if an answer arrives.

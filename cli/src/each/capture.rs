@@ -80,7 +80,7 @@ pub(crate) struct Capture {
 impl Capture {
     pub(crate) fn start(pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
         let kept = Arc::new(Mutex::new(Some(Captured::default())));
-        let end = tokio::spawn(listen(pipe, kept.clone()));
+        let end = tokio::spawn(read_pipe(pipe, kept.clone()));
         Self { kept, end }
     }
 
@@ -95,7 +95,7 @@ fn lock(kept: &Mutex<Option<Captured>>) -> MutexGuard<'_, Option<Captured>> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<Option<Captured>>>) {
+async fn read_pipe(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<Option<Captured>>>) {
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     while let Ok(1..) = pipe.read_buf(&mut chunk).await {
         let fits = match &mut *lock(&kept) {

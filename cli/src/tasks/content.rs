@@ -3,7 +3,7 @@
 use interval_queue::task_contract::{Overview, Settings};
 use interval_queue_tasks::TaskQueue;
 
-use super::{ask::Tasks, summary::Summary};
+use super::{queue_tasks::Tasks, summary::Summary};
 use crate::exit::Failure;
 
 /// The content of a queue, without ids of purged tasks.
@@ -15,7 +15,7 @@ pub(crate) struct Content {
 impl Content {
     /// Returns `None` if only ids of purged tasks are stored, or nothing.
     pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
-        let Some(overview) = tasks.look().await? else { return Ok(None) };
+        let Some(overview) = tasks.overview().await? else { return Ok(None) };
         let stored = Self { schedules: tasks.schedules().await?.len(), overview };
         Ok((!stored.is_blank()).then_some(stored))
     }

@@ -8,7 +8,7 @@ use interval_queue_tasks::{Failure as Group, Failures};
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Tasks, open_queue},
+    queue_tasks::{Tasks, open_queue},
     task_args::{self, SelectorArgs},
     task_words::{self, quoted},
 };
@@ -45,7 +45,7 @@ pub(super) async fn failures(
 }
 
 /// Formats the failures of a whole queue. Returns `None` if nothing failed.
-pub(crate) async fn what_failed(target: &Target) -> Result<Option<String>, Failure> {
+pub(crate) async fn failures_text(target: &Target) -> Result<Option<String>, Failure> {
     let failures = open_queue(target).await?.failures(&Selector::states([State::Failed])).await?;
     Ok((!failures.groups.is_empty()).then(|| text(&failures, target, &SelectorArgs::default())))
 }

@@ -10,19 +10,18 @@
 //! file. `task_list`, `show`, `wait`, `verbs` and `transfer` are about single tasks and flows.
 //! `json` formats them for programs, `task_words` and `tree` for people.
 
-mod ask;
-mod brief;
-mod carry;
 mod content;
 mod counts;
 mod failures;
 mod follow;
 mod json;
-mod outlook;
+mod queue_status;
+mod queue_tasks;
 mod recount;
 mod set;
 mod settings;
 mod show;
+mod status_lines;
 mod status_text;
 mod summary;
 mod tags;
@@ -30,6 +29,7 @@ mod task_args;
 mod task_list;
 mod task_words;
 mod times;
+mod transfer;
 mod tree;
 mod verb_args;
 mod verbs;
@@ -39,12 +39,12 @@ mod workers;
 
 use self::task_args::Action;
 pub(crate) use self::{
-    ask::{Tasks, open_queue, pause_or_resume},
-    brief::Brief,
     content::Content,
     counts::Counts,
-    failures::what_failed,
+    failures::failures_text,
+    queue_tasks::{Tasks, open_queue, pause_or_resume},
     show::TextPage,
+    status_lines::StatusLines,
     summary::Summary,
     task_args::TasksArgs,
     workers::{run, waiting},
@@ -81,7 +81,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     let target = tasks.target()?;
     let store = Tasks::open(&target).await?;
     let Some(action) = &tasks.action else {
-        return outlook::print_status(&target, &store, tasks.over, tasks.json).await;
+        return queue_status::print_status(&target, &store, tasks.over, tasks.json).await;
     };
     match action {
         Action::List(list) => task_list::list(&target, &store, list).await,
@@ -95,8 +95,8 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Recount(args) => recount::recount(&target, &store, args).await,
         Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
-        Action::Copy(copy) => carry::copy(&target, &store, copy).await,
-        Action::Move(args) => carry::move_tasks(&target, &store, args).await,
+        Action::Copy(copy) => transfer::copy(&target, &store, copy).await,
+        Action::Move(args) => transfer::move_tasks(&target, &store, args).await,
         action => match action.verb() {
             Some((verb, change)) => verbs::change(&target, &store, verb, change, action.is_rerun()).await,
             None => Ok(()),

@@ -5,7 +5,7 @@ use interval_queue::task_contract::{Corrected, Kind};
 use serde_json::json;
 
 use super::{
-    ask::open_queue,
+    queue_tasks::open_queue,
     task_words::{self, number, quoted},
 };
 use crate::{

@@ -7,7 +7,7 @@ use interval_queue::{
     task_contract::{Json, Policy, PolicyOverride, Stored, Task, TaskId},
 };
 
-use super::{ask::Tasks, json, task_args::One, task_words, tree, why, workers};
+use super::{json, queue_tasks::Tasks, task_args::One, task_words, tree, why, workers};
 use crate::{
     args::Target,
     duration,
@@ -15,8 +15,8 @@ use crate::{
 };
 
 pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
-    let stored = tasks.known(show.id).await?;
-    let policy = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings.policy;
+    let stored = tasks.existing(show.id).await?;
+    let policy = tasks.overview().await?.ok_or_else(|| tasks.missing())?.settings.policy;
     if show.json {
         return print(&format!("{:#}", json::whole(&stored, &policy)));
     }
@@ -34,15 +34,15 @@ pub(crate) struct TextPage {
 impl TextPage {
     /// Reads a task and formats its page.
     pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
-        let mut stored = tasks.known(id).await?;
+        let mut stored = tasks.existing(id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
         let body = |(name, body): (&str, Option<Json>)| {
             Some(format!("{name:11} {}\n", task_words::line(body?.as_str())))
         };
         let bodies: String = bodies.into_iter().filter_map(body).collect();
-        let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
-        let goes_on = why::goes_on(target, tasks, &overview, &stored).await?;
-        let about = format!("{}\n{goes_on}\n", text(&stored, &overview.settings.policy));
+        let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
+        let explanation_text = why::explanation_text(target, tasks, &overview, &stored).await?;
+        let about = format!("{}\n{explanation_text}\n", text(&stored, &overview.settings.policy));
         Ok(Self { about, bodies })
     }
 }

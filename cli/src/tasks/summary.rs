@@ -7,8 +7,8 @@ use interval_queue::{
 use interval_queue_tasks::{Condition, QueueStatus};
 
 use super::{
-    ask::Tasks,
     counts::{Counts, Rate, in_state, left, rate_in_words, share, states, total},
+    queue_tasks::Tasks,
     status_text, task_words,
     workers::runs,
 };
@@ -31,7 +31,7 @@ pub(crate) struct Summary {
     /// Runs with the names of their workers, the earliest first, at most a hundred per worker.
     pub(crate) runs: Vec<(Task, String)>,
     /// The most urgent ready tasks, in the order in which they will be leased.
-    pub(crate) line: Vec<Task>,
+    pub(crate) upcoming: Vec<Task>,
 }
 
 /// Maximum upcoming tasks that are read.
@@ -48,26 +48,29 @@ impl Summary {
             oldest: overview.oldest.map(|oldest| overview.at - oldest),
             workers: overview.workers,
             runs: Vec::new(),
-            line: Vec::new(),
+            upcoming: Vec::new(),
         }
     }
 
     /// Reads a summary without runs and upcoming tasks. Returns `None` if the queue has no tasks.
-    pub(crate) async fn glance(tasks: &Tasks, pace: Option<&Snapshot>) -> Result<Option<Self>, Failure> {
-        Ok(tasks.look().await?.map(|overview| Self::of(&overview, pace)))
+    pub(crate) async fn find_without_runs(
+        tasks: &Tasks,
+        pace: Option<&Snapshot>,
+    ) -> Result<Option<Self>, Failure> {
+        Ok(tasks.overview().await?.map(|overview| Self::of(&overview, pace)))
     }
 
     /// Reads a summary. Returns `None` if the queue has no tasks.
     pub(crate) async fn find(tasks: &Tasks, pace: Option<&Snapshot>) -> Result<Option<Self>, Failure> {
-        let Some(mut summary) = Self::glance(tasks, pace).await? else { return Ok(None) };
+        let Some(mut summary) = Self::find_without_runs(tasks, pace).await? else { return Ok(None) };
         // Without live tasks only the number of workers is needed.
         let workers = if summary.left() > 0 { tasks.workers().await? } else { Vec::new() };
         if summary.in_state(State::Ready) > 0 {
-            summary.line = tasks.line(MAX_UPCOMING).await?;
+            summary.upcoming = tasks.upcoming(MAX_UPCOMING).await?;
         }
         let found = runs(tasks, &workers).await?;
         // A task that was leased between the reads is running, not upcoming.
-        summary.line.retain(|task| found.iter().all(|run| run.id != task.id));
+        summary.upcoming.retain(|task| found.iter().all(|run| run.id != task.id));
         summary.runs =
             found.into_iter().map(|task| (label(&task, &workers), task)).map(|(l, task)| (task, l)).collect();
         Ok(Some(summary))

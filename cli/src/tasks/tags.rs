@@ -5,8 +5,8 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use super::{
-    ask::Tasks,
     open_queue,
+    queue_tasks::Tasks,
     task_args::{SELECTOR, SelectorArgs},
     task_words,
 };

@@ -1,6 +1,6 @@
 //! `tasks list`: selected tasks, a page at a time.
 
-use super::{ask::Tasks, json, recount, task_args::List, task_words};
+use super::{json, queue_tasks::Tasks, recount, task_args::List, task_words};
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, print_as_it_is, report},

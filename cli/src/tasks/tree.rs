@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use interval_queue::task_contract::{Edge, Stored, TaskId};
 use interval_queue_tasks::name_in_flow;
 
-use super::{ask::Tasks, task_words};
+use super::{queue_tasks::Tasks, task_words};
 use crate::exit::Failure;
 
 /// Maximum distance from the task.

@@ -10,7 +10,7 @@ use interval_queue_tasks::{FlowId, Touched};
 use serde_json::json;
 
 use super::{
-    ask::{Tasks, open_queue, unexpected},
+    queue_tasks::{Tasks, open_queue, unexpected},
     task_args,
 };
 use crate::{
@@ -130,7 +130,7 @@ async fn page_by_page(
     loop {
         let left = most - done.touched as u64;
         command.limit = u32::try_from(left).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
-        let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
+        let reply = tasks.query(Command::Change(Change::Tasks(command.clone()))).await;
         let Ok(Reply::Touched(page)) = reply else {
             let failure = unexpected(reply);
             let before = match done.touched {

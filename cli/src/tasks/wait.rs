@@ -11,7 +11,7 @@ use interval_queue_tasks::{FlowId, FlowProgress, TaskQueue, name_in_flow};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{ask::Tasks, open_queue, task_args::Wait, task_words};
+use super::{open_queue, queue_tasks::Tasks, task_args::Wait, task_words};
 use crate::{
     args::Target,
     duration::show,
@@ -41,13 +41,13 @@ pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<
 
 async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) -> Result<(), Failure> {
     let mut last = FlowProgress::default();
-    let tell = |standing: &FlowProgress| {
-        bar.set_length(standing.tasks);
-        bar.set_position(standing.tasks - standing.left());
-        bar.set_message(standing.to_string());
-        last = standing.clone();
+    let show_progress = |progress: &FlowProgress| {
+        bar.set_length(progress.tasks);
+        bar.set_position(progress.tasks - progress.left());
+        bar.set_message(progress.to_string());
+        last = progress.clone();
     };
-    let ended = queue.wait_flow(flow, tell).await;
+    let ended = queue.wait_flow(flow, show_progress).await;
     if json && last.tasks > 0 {
         let wrong = last.wrong.as_ref().map(|task| {
             json!({ "id": task.id, "name": name_in_flow(task), "state": task.state.as_str(), "error": task.error })

@@ -8,7 +8,7 @@ use interval_queue::{
 };
 use serde_json::json;
 
-use super::{ask::Tasks, json, task_args, task_words};
+use super::{json, queue_tasks::Tasks, task_args, task_words};
 use crate::{
     duration::about,
     exit::{Failure, NOINPUT, print, print_as_it_is},

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     args::{StoreArgs, Target},
     exit::{Failure, NOINPUT},
-    target::{bounded, change, look},
-    tasks::{Summary, Tasks, TextPage, pause_or_resume, what_failed},
+    target::{bounded, change, read_queue},
+    tasks::{Summary, Tasks, TextPage, failures_text, pause_or_resume},
 };
 
 /// The store. It is opened when it is first needed and can be reached.
@@ -44,7 +44,7 @@ impl Reader {
         let read = match &task {
             Task::List => self.names(state).await,
             Task::Look(queue) | Task::Glance(queue) => {
-                look(state, queue).await.map(|found| News::Look(queue.clone(), found))
+                read_queue(state, queue).await.map(|found| News::Look(queue.clone(), found))
             }
         };
         match (read, task) {
@@ -85,7 +85,11 @@ impl Reader {
                 _ => None,
             };
             let tasks = tasks.of(&queue);
-            if whole { Summary::find(&tasks, pace).await } else { Summary::glance(&tasks, pace).await }
+            if whole {
+                Summary::find(&tasks, pace).await
+            } else {
+                Summary::find_without_runs(&tasks, pace).await
+            }
         };
         let found = found.await.map_err(|failure: Failure| failure.message);
         News::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(look))
@@ -107,7 +111,7 @@ impl Reader {
     /// Reads the page of failures.
     pub(crate) async fn failures(self, queue: QueueName) -> News {
         let target = Target { store: self.store.clone(), queue };
-        let page = match what_failed(&target).await {
+        let page = match failures_text(&target).await {
             Ok(Some(about)) => Ok(TextPage { about, ..TextPage::default() }),
             Ok(None) => Err("no stored task has failed".into()),
             Err(failure) => Err(format!("the failures cannot be read: {}", failure.message)),

@@ -98,7 +98,7 @@ impl Reason {
             1 => "1 job waits".to_owned(),
             _ => format!("{tickets} jobs wait"),
         };
-        let patience = UNUSED_SLOT_TIMEOUT.max(snapshot.record.interval().to_duration() * 2);
+        let timeout = UNUSED_SLOT_TIMEOUT.max(snapshot.record.interval().to_duration() * 2);
         match snapshot.standing() {
             Standing::Paused => Self::new(
                 Tone::Waiting,
@@ -110,7 +110,7 @@ impl Reason {
                 "HELD",
                 format!("nothing starts for another {}; {waiting}", since(ends_in)),
             ),
-            Standing::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
+            Standing::Empty => match history.last_start(now).filter(|ago| *ago < timeout) {
                 Some(ago) => {
                     let text = format!("no job waits; the last job started {} ago", span(ago));
                     Self::new(Tone::Good, "STARTING", text)
@@ -124,7 +124,7 @@ impl Reason {
             ),
             Standing::Next { ticket, label, lease_ends_in, slot_in, .. } => {
                 let overdue = history.overdue().unwrap_or_default();
-                if overdue > patience {
+                if overdue > timeout {
                     let lease = since(lease_ends_in);
                     let overdue = span(overdue);
                     let text = format!(

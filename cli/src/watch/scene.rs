@@ -118,7 +118,7 @@ pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Summary {
         oldest: None,
         workers: 1,
         runs: Vec::new(),
-        line: Vec::new(),
+        upcoming: Vec::new(),
     }
 }
 

@@ -24,20 +24,20 @@ use crate::{
 /// A lease, counted from the time of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
-    asked: Instant,
+    requested_at: Instant,
     length: Duration,
 }
 
 impl Lease {
     pub(crate) fn new(length: Duration) -> Self {
-        Self { asked: now(), length }
+        Self { requested_at: now(), length }
     }
 
     /// The order to a guard. SIGTERM is sent with a quarter of the lease left, SIGKILL with an
     /// eighth, so that CMD ends before another worker can get its task.
     pub(crate) fn order(self) -> Order {
-        let Self { asked, length } = self;
-        Order::Lease { term: asked + length / 4 * 3, kill: asked + length / 8 * 7 }
+        let Self { requested_at, length } = self;
+        Order::Lease { term: requested_at + length / 4 * 3, kill: requested_at + length / 8 * 7 }
     }
 }
 

@@ -92,13 +92,13 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let mut running = pin!(running.map(|ended| ended.into_iter().collect::<Result<(), Error>>()));
     let mut first: Option<i32> = None;
     let mut broken = None;
-    let mut looks = Box::pin(unserved.watch::<()>(&queues, &handler));
+    let mut checks = Box::pin(unserved.watch::<()>(&queues, &handler));
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut running => break ended,
             () = handler.take_up() => {}
-            () = &mut looks => {}
+            () = &mut checks => {}
             signal = signals.next() => {
                 if [SIGUSR1, SIGUSR2].contains(&signal.number) {
                     // Signals without a meaning for `work`, which would end a process that does not
@@ -120,7 +120,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
             }
         }
     };
-    drop(looks);
+    drop(checks);
     if work.until_empty && first.is_none() && broken.is_none() && ended.is_ok() {
         unserved.check_once(&queues, &handler).await;
         broken = handler.left(&queues).await;
@@ -150,10 +150,10 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
         let opened = builder.open_parts(tasks, state.clone());
         let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
         let pace = bounded(async { queue.pace().await.map_err(|error| Failure::from(&error)) }).await?;
-        if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
-            let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
+        if let Some((pace, requested)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
+            let (name, kept, requested) = (pace.name().as_str(), shown(&pace.rates()), shown(&requested.rates));
             report(&format!(
-                "queue {name:?} keeps its rate, {kept}, not {asked}: `interval-queue set` changes it for all"
+                "queue {name:?} keeps its rate, {kept}, not {requested}: `interval-queue set` changes it for all"
             ));
         }
         Ok((queue, lease))

@@ -152,7 +152,7 @@ impl Link {
     async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
         let mut stop = std::pin::pin!(stop);
         let mut too_long = std::pin::pin!(expired(limit));
-        let mut patience = std::pin::pin!(expired(None));
+        let mut guard_timeout = std::pin::pin!(expired(None));
         loop {
             tokio::select! {
                 biased;
@@ -164,13 +164,13 @@ impl Link {
                 }
                 () = stop.as_mut(), if self.stopped.is_none() => {
                     self.stop(Stopped::Asked);
-                    patience.set(expired(Some(GRACE + GUARD_GRACE)));
+                    guard_timeout.set(expired(Some(GRACE + GUARD_GRACE)));
                 }
                 _ = too_long.as_mut(), if self.stopped.is_none() => {
                     self.stop(Stopped::TooLong);
-                    patience.set(expired(Some(GRACE + GUARD_GRACE)));
+                    guard_timeout.set(expired(Some(GRACE + GUARD_GRACE)));
                 }
-                _ = patience.as_mut() => return None,
+                _ = guard_timeout.as_mut() => return None,
                 Ok(()) = self.lease.changed() => {
                     let order = self.lease.borrow_and_update().order();
                     self.send(&order);

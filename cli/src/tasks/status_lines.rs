@@ -8,21 +8,21 @@ use interval_queue_tasks::QueueStatus;
 use serde_json::{Value, json};
 
 use super::{
-    ask::Tasks,
     content::Content,
     counts::{counts_json, left, states, total},
-    outlook::{extend, longest, oldest_in_words},
+    queue_status::{extend, longest, oldest_in_words},
+    queue_tasks::Tasks,
     status_text,
 };
 use crate::{duration::about, exit::Failure};
 
 /// The stored tasks of a queue, for `status` and `list`.
-pub(crate) struct Brief {
+pub(crate) struct StatusLines {
     overview: Overview,
     longest: Option<Task>,
 }
 
-impl Brief {
+impl StatusLines {
     /// Returns `None` if no tasks of the queue are stored.
     pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
         let Some(Content { overview, .. }) = Content::find(tasks).await? else { return Ok(None) };

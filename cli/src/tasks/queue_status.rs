@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    ask::Tasks,
     counts::{Counts, Rate, counts_json, ever, left, rate_in_words, share, states, total},
-    json, status_text, task_words,
+    json,
+    queue_tasks::Tasks,
+    status_text, task_words,
     workers::{run, runs},
 };
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
 const MAX_CONDITIONS: usize = 20;
 
 /// A queue and its workers.
-struct Look {
+struct QueueView {
     overview: Overview,
     workers: Vec<Worker>,
     pace: Option<Snapshot>,
@@ -48,29 +49,29 @@ pub(super) async fn print_status(
     over: Duration,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let first = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let first = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
     let (overview, rate) = if over.is_zero() || left(&total(&first)) == 0 {
         (first, None)
     } else {
         sleep(over).await;
-        let second = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+        let second = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
         let rate = Rate::between((first.at, &total(&first)), (second.at, &total(&second)));
         (second, rate)
     };
     let workers = tasks.workers().await?;
     let longest = longest(tasks, &workers).await?;
-    let look = Look { overview, workers, pace: target.look().await?, longest };
+    let view = QueueView { overview, workers, pace: target.snapshot().await?, longest };
     let queue = tasks.queue.as_str();
     if as_json {
-        return print(&format!("{:#}", object(queue, &look, rate)));
+        return print(&format!("{:#}", object(queue, &view, rate)));
     }
-    print(&text(queue, &look, rate, room()))
+    print(&text(queue, &view, rate, room()))
 }
 
-fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
-    let overview = &look.overview;
+fn text(queue: &str, view: &QueueView, rate: Option<Rate>, room: usize) -> String {
+    let overview = &view.overview;
     let counts = total(overview);
-    let status = QueueStatus::of(overview, look.pace.as_ref());
+    let status = QueueStatus::of(overview, view.pace.as_ref());
     let mut lines = vec![
         named("queue", queue, room),
         named("tasks", &states(&counts), room),
@@ -80,7 +81,7 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     if let Some(oldest) = overview.oldest {
         lines.push(named("oldest", &oldest_in_words(overview.at - oldest), room));
     }
-    if let Some(longest) = &look.longest {
+    if let Some(longest) = &view.longest {
         lines.push(named("longest", &run(longest, overview.at), room));
     }
     if let Some(rate) = rate {
@@ -95,7 +96,7 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     if rows.len() > 1 {
         page += &format!("\n\n{}", table(["KIND", "TASKS", "EVER DONE", "EVER FAILED"], &rows, room));
     }
-    let rows: Vec<_> = look.workers.iter().map(row).collect();
+    let rows: Vec<_> = view.workers.iter().map(row).collect();
     match rows.as_slice() {
         [] => page += "\nworkers  none within the last hour",
         rows => page += &format!("\n\n{}", table(["WORKER", "ID", "KINDS", "HAS", "LEASE LEFT"], rows, room)),
@@ -146,8 +147,8 @@ fn row(worker: &Worker) -> [String; 5] {
     [presence.label.to_string(), presence.worker.to_string(), kinds.join(", "), holds, left]
 }
 
-fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
-    let Look { overview, workers, pace, .. } = look;
+fn object(queue: &str, view: &QueueView, rate: Option<Rate>) -> Value {
+    let QueueView { overview, workers, pace, .. } = view;
     let counts = total(overview);
     let mut kinds: BTreeMap<&Kind, Counts> = BTreeMap::new();
     for (kind, counted, count) in &overview.counts {
@@ -169,7 +170,7 @@ fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
         "counts": counts_json(&counts),
         "kinds": kinds.collect::<Vec<_>>(),
         "oldest_ready_us": since(overview.oldest),
-        "longest_run": look.longest.as_ref().map(json::row),
+        "longest_run": view.longest.as_ref().map(json::row),
         "next_in_us": overview.next.map(|at| (at - overview.at).get()),
         "rate": rate.map(|rate| json!({
             "over_us": u64::try_from(rate.over.as_micros()).unwrap_or(u64::MAX),

@@ -59,16 +59,16 @@ impl Tasks {
 
     /// Sends a command, with one retry: an idle connection may have died. A retried command has its
     /// effect once.
-    pub(super) async fn ask(&self, command: Command) -> Result<Reply, Failure> {
+    pub(super) async fn query(&self, command: Command) -> Result<Reply, Failure> {
         // For a link, "not found" may concern the upstream task instead of the queue.
         let is_link = matches!(&command, Command::Change(Change::Tasks(change)) if matches!(change.verb, Verb::Link(_)));
-        let asked = bounded(async {
+        let replied = bounded(async {
             Ok(match self.store.apply(&self.queue, command.clone()).await {
                 Err(error) if error.is_retryable() => self.store.apply(&self.queue, command).await,
                 reply => reply,
             })
         });
-        asked.await?.map_err(|error| match error.kind() {
+        replied.await?.map_err(|error| match error.kind() {
             StateErrorKind::NotFound if !is_link => self.missing(),
             _ => Failure::from(error),
         })
@@ -76,7 +76,7 @@ impl Tasks {
 
     /// Changes the queue for all workers.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Failure> {
-        match self.ask(Command::Change(change)).await {
+        match self.query(Command::Change(change)).await {
             Ok(Reply::Changed(_)) => Ok(()),
             other => Err(unexpected(other)),
         }
@@ -98,15 +98,15 @@ impl Tasks {
 
     /// The store's clock.
     pub(crate) async fn now(&self) -> Result<Micros, Failure> {
-        match self.ask(Command::Read(Read::Clock)).await {
+        match self.query(Command::Read(Read::Clock)).await {
             Ok(Reply::Clock(now)) => Ok(now),
             other => Err(unexpected(other)),
         }
     }
 
     /// Reads the overview of the queue. Returns `None` if the queue has never had tasks.
-    pub(crate) async fn look(&self) -> Result<Option<Overview>, Failure> {
-        match self.ask(Command::Read(Read::Overview)).await {
+    pub(crate) async fn overview(&self) -> Result<Option<Overview>, Failure> {
+        match self.query(Command::Read(Read::Overview)).await {
             Ok(Reply::Overview(overview)) => Ok(Some(*overview)),
             Err(failure) if failure.code == NOINPUT => Ok(None),
             other => Err(unexpected(other)),
@@ -114,22 +114,22 @@ impl Tasks {
     }
 
     pub(super) async fn workers(&self) -> Result<Vec<Worker>, Failure> {
-        match self.ask(Command::Read(Read::Workers)).await {
+        match self.query(Command::Read(Read::Workers)).await {
             Ok(Reply::Workers(workers)) => Ok(workers),
             other => Err(unexpected(other)),
         }
     }
 
     pub(super) async fn schedules(&self) -> Result<Vec<Schedule>, Failure> {
-        match self.ask(Command::Read(Read::Schedules)).await {
+        match self.query(Command::Read(Read::Schedules)).await {
             Ok(Reply::Schedules(schedules)) => Ok(schedules),
             other => Err(unexpected(other)),
         }
     }
 
     /// The most urgent ready tasks, in the order of their starts.
-    pub(super) async fn line(&self, limit: u32) -> Result<Vec<Task>, Failure> {
-        match self.ask(Command::Read(Read::Line(limit))).await {
+    pub(super) async fn upcoming(&self, limit: u32) -> Result<Vec<Task>, Failure> {
+        match self.query(Command::Read(Read::Line(limit))).await {
             Ok(Reply::Line(tasks)) => Ok(tasks),
             other => Err(unexpected(other)),
         }
@@ -137,14 +137,14 @@ impl Tasks {
 
     /// Waiting and running times of a kind, by hour.
     pub(super) async fn times(&self, kind: &Kind, from: Micros) -> Result<Vec<Times>, Failure> {
-        match self.ask(Command::Read(Read::Times { kind: kind.clone(), from })).await {
+        match self.query(Command::Read(Read::Times { kind: kind.clone(), from })).await {
             Ok(Reply::Times(times)) => Ok(times),
             other => Err(unexpected(other)),
         }
     }
 
     pub(super) async fn task(&self, id: TaskId) -> Result<Option<Stored>, Failure> {
-        match self.ask(Command::Read(Read::Tasks(vec![id]))).await {
+        match self.query(Command::Read(Read::Tasks(vec![id]))).await {
             Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().next().flatten()),
             other => Err(unexpected(other)),
         }
@@ -155,7 +155,7 @@ impl Tasks {
     /// # Errors
     ///
     /// The task does not exist.
-    pub(super) async fn known(&self, id: TaskId) -> Result<Stored, Failure> {
+    pub(super) async fn existing(&self, id: TaskId) -> Result<Stored, Failure> {
         let missing = || {
             let text = format!("there is no task {id} in queue {:?}", self.queue.as_str());
             Failure::new(NOINPUT, format!("{text}: it was never added, or was deleted after its retention"))
@@ -176,7 +176,7 @@ impl Tasks {
 
     /// The stored ones among these tasks, as many as fit into one reply.
     pub(super) async fn tasks(&self, ids: Vec<TaskId>) -> Result<Vec<Stored>, Failure> {
-        match self.ask(Command::Read(Read::Tasks(ids))).await {
+        match self.query(Command::Read(Read::Tasks(ids))).await {
             Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().flatten().collect()),
             other => Err(unexpected(other)),
         }
@@ -195,7 +195,7 @@ impl Tasks {
         bodies: bool,
     ) -> Result<Page, Failure> {
         let page = Read::Page { selector: selector.clone(), after, limit, bodies };
-        match self.ask(Command::Read(page)).await {
+        match self.query(Command::Read(page)).await {
             Ok(Reply::Page(page)) => Ok(page),
             other => Err(unexpected(other)),
         }
@@ -252,7 +252,7 @@ pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
 pub(crate) async fn pause_or_resume(target: &Target, change: Change) -> Result<bool, Failure> {
     let Some(tasks) = Tasks::open_if_kept(target).await? else { return Ok(false) };
     if tasks.is_there().await? {
-        tasks.ask(Command::Change(change)).await?;
+        tasks.query(Command::Change(change)).await?;
         return Ok(true);
     }
     Ok(false)
