@@ -81,7 +81,7 @@ pub(crate) struct Prune {
     pub(crate) dry_run: bool,
 }
 
-pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
+pub(crate) async fn run(delete: Delete) -> Result<(), Failure> {
     let store = delete.store.store().await?;
     let deletion = if delete.force { Deletion::Forced } else { Deletion::Unused };
     let mut first_failure = Ok(());
@@ -102,7 +102,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     }
     for (queue, plan) in plan {
         let outcome = match plan {
-            Ok(plan) => plan.carry_out(&delete.store, &store, queue, deletion).await,
+            Ok(plan) => plan.execute(&delete.store, &store, queue, deletion).await,
             Err(failure) => Err(failure),
         };
         let outcome = outcome.and_then(|()| print(&format!("{queue}: deleted")));
@@ -155,7 +155,7 @@ impl Plan {
     }
 
     /// Deletes the rate limit first: the store rejects that if a process waits or runs there.
-    async fn carry_out(
+    async fn execute(
         self,
         args: &StoreArgs,
         store: &Store,
@@ -163,7 +163,7 @@ impl Plan {
         deletion: Deletion,
     ) -> Result<(), Failure> {
         if self.pace.is_some() {
-            carry_out(store, queue, deletion).await.map_err(|failure| refused(queue, failure))?;
+            delete_queue(store, queue, deletion).await.map_err(|failure| refused(queue, failure))?;
         }
         if self.tasks.is_some() {
             let target = Target { store: args.clone(), queue: queue.clone() };
@@ -219,7 +219,7 @@ async fn prune_one(
     if dry_run {
         return print(&format!("{queue}: would be deleted, not used for {idle}"));
     }
-    match carry_out(store, queue, deletion).await {
+    match delete_queue(store, queue, deletion).await {
         Ok(()) => print(&format!("{queue}: deleted, not used for {idle}")),
         // In use again, or deleted by another process.
         Err(failure) if [TEMPFAIL, NOINPUT].contains(&failure.code) => Ok(()),
@@ -234,7 +234,7 @@ fn would_refuse(snapshot: &Snapshot, deletion: Deletion) -> Option<StateError> {
 }
 
 /// Deletes a queue. A queue in use is skipped without an error: the command line did not name it.
-async fn carry_out(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
+async fn delete_queue(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
     bounded(async {
         store.delete(queue, deletion).await.map_err(|error| {
             let is_used = error.kind() == ErrorKind::State

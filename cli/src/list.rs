@@ -62,7 +62,7 @@ impl Listed {
     }
 }
 
-pub(crate) async fn list(list: List) -> Result<(), Failure> {
+pub(crate) async fn run(list: List) -> Result<(), Failure> {
     let tasks = Tasks::open_store_if_kept(&list.store).await?;
     let state = match list.store.shared_state().await {
         Ok(state) => Some(state),

@@ -64,7 +64,7 @@ const BRIEF_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
-    let cli = match guard::is_meant(&args) {
+    let cli = match guard::is_guard(&args) {
         true => None,
         false => match Cli::try_parse() {
             Ok(cli) => Some(cli),
@@ -85,8 +85,8 @@ fn main() -> ExitCode {
     };
     let ending = runtime.block_on(async {
         match cli {
-            Some(cli) => carry_out(cli.command).await,
-            None => guard::guard(&args[1..]).await.map(|()| Ending::Code(0)),
+            Some(cli) => execute(cli.command).await,
+            None => guard::run(&args[1..]).await.map(|()| Ending::Code(0)),
         }
     });
     // A command that hangs in the file system must not block the end of the process. Background
@@ -107,30 +107,30 @@ fn async_runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-async fn carry_out(command: Command) -> Result<Ending, Failure> {
+async fn execute(command: Command) -> Result<Ending, Failure> {
     use Command::{Each, Run, Turns, Watch, Work};
     if !matches!(command, Run(_) | Each(_) | Turns(_) | Watch(_) | Work(_)) {
         signals::end_if_init().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     }
     match command {
         Command::Run(run) => return run::run(run).await,
-        Command::Each(each) => return each::each(each).await,
-        Command::Work(work) => return work::work(work).await,
-        Command::Turns(turns) => return turns::turns(turns).await,
-        Command::Watch(watch) => return watch::watch(watch).await,
-        Command::Status(status) => status::status(status).await?,
-        Command::List(list) => list::list(list).await?,
+        Command::Each(each) => return each::run(each).await,
+        Command::Work(work) => return work::run(work).await,
+        Command::Turns(turns) => return turns::run(turns).await,
+        Command::Watch(watch) => return watch::run(watch).await,
+        Command::Status(status) => status::run(status).await?,
+        Command::List(list) => list::run(list).await?,
         Command::Pause(target) => change::pause(target).await?,
         Command::Resume(target) => change::resume(target).await?,
         Command::Hold(hold) => change::hold(hold).await?,
         Command::Set(set) => change::set(set).await?,
         Command::Reset(target) => change::reset(target).await?,
-        Command::Delete(delete) => delete::delete(delete).await?,
+        Command::Delete(delete) => delete::run(delete).await?,
         Command::Prune(prune) => delete::prune(prune).await?,
-        Command::Add(add) => add::add(add).await?,
-        Command::Tasks(tasks) => tasks::tasks(tasks).await?,
-        Command::Schedule(schedule) => schedule::schedule(schedule).await?,
-        Command::Migrate(migrate) => migrate::migrate(migrate).await?,
+        Command::Add(add) => add::run(add).await?,
+        Command::Tasks(tasks) => tasks::run(tasks).await?,
+        Command::Schedule(schedule) => schedule::run(schedule).await?,
+        Command::Migrate(migrate) => migrate::run(migrate).await?,
         Command::Schema(schema) => documents::schema(&schema)?,
         Command::Completions(completions) => documents::completions(&completions)?,
         Command::Manual(manual) => documents::manual(&manual)?,

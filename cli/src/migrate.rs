@@ -26,7 +26,7 @@ pub(crate) struct Migrate {
     print: bool,
 }
 
-pub(crate) async fn migrate(migrate: Migrate) -> Result<(), Failure> {
+pub(crate) async fn run(migrate: Migrate) -> Result<(), Failure> {
     let place = without_secrets(&migrate.store.url);
     let store = migrate.store.store().await?;
     match store.missing_tables().await? {

@@ -58,7 +58,7 @@ impl Program {
     }
 
     /// Replaces this process. Returns only on failure.
-    pub(crate) fn become_it(self) -> Failure {
+    pub(crate) fn exec(self) -> Failure {
         let error = self.command(&self.args).exec();
         cannot_execute(self.path.as_os_str(), &error)
     }

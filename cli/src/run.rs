@@ -112,7 +112,7 @@ async fn start(
         let _ = timeout(EXEC_LEAVE_TIMEOUT, left).await;
         return match signals.latest() {
             Some(signal) => Ok(Ending::Signal(signal)),
-            None => Err(program.become_it()),
+            None => Err(program.exec()),
         };
     }
     connection.enter(Stage::Running);

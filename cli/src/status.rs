@@ -13,7 +13,7 @@ use crate::{
     tasks::{StatusLines, Tasks},
 };
 
-pub(crate) async fn status(status: Status) -> Result<(), Failure> {
+pub(crate) async fn run(status: Status) -> Result<(), Failure> {
     let target = &status.target;
     let pace = target.snapshot().await?;
     let tasks = match Tasks::open_if_kept(target).await? {

@@ -33,7 +33,7 @@ use interval_queue::{
 /// How long `add` retries if the store does not answer, also when it opens the store.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
+pub(crate) async fn run(add: AddArgs) -> Result<(), Failure> {
     if let Some(file) = &add.flow {
         return add_flow::add(&add, file).await;
     }

@@ -51,7 +51,7 @@ use crate::{
 /// How long a second signal waits for the terminal to be cleared.
 const CLEAR_TIMEOUT: Duration = Duration::from_millis(200);
 
-pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
+pub(crate) async fn run(each: Each) -> Result<Ending, Failure> {
     let template = Template::find(&each.command, &each.replace)?;
     let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
     let keeping = if tally.has_file() { Keeping::Whole } else { Keeping::Beginning };

@@ -2,7 +2,7 @@
 //! ends CMD before another worker may run the task.
 //!
 //! The guard is this program with a first argument that the command line parser never sees. Its
-//! standard input is a socket to the worker: `orders` come in, `News` go out. If the socket closes,
+//! standard input is a socket to the worker: `orders` come in, `GuardReport` go out. If the socket closes,
 //! or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and then
 //! SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends when all
 //! processes that CMD has started have ended.
@@ -28,7 +28,7 @@ use tokio::{
 pub(crate) use self::{
     group::Group,
     guard_clock::{Instant, now},
-    orders::{INPUTS_VARIABLE, News, Order},
+    orders::{GuardReport, INPUTS_VARIABLE, Order},
 };
 use self::{group::Signal, orders::read_order, orphans::Orphans};
 use crate::{
@@ -48,12 +48,12 @@ const GRACE: Duration = Duration::from_secs(2);
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// Whether the arguments, without the name of the program, start a guard.
-pub(crate) fn is_meant(args: &[OsString]) -> bool {
+pub(crate) fn is_guard(args: &[OsString]) -> bool {
     args.first().is_some_and(|word| word == GUARD_ARGUMENT)
 }
 
 /// Starts CMD when the worker orders it, and waits until all processes that CMD started have ended.
-pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
+pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
     let Ok(stream) = worker() else {
         let text = "`task-guard` is not for direct use: `interval-queue work` runs one with each CMD";
         return Err(Failure::new(USAGE, text));
@@ -66,21 +66,21 @@ pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
     signals::outlive().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let (read, mut write) = stream.into_split();
     let mut orders = BufReader::new(read);
-    let news = match start(&mut orders, words).await {
+    let guard_report = match start(&mut orders, words).await {
         Ok(Some(mut run)) => {
-            let _ = write.write_all(News::Started(run.group.id()).line().as_bytes()).await;
+            let _ = write.write_all(GuardReport::Started(run.group.id()).line().as_bytes()).await;
             run.watch(orders).await
         }
         // The worker was gone before CMD was started.
         Ok(None) => return Ok(()),
-        Err(failure) => News::Unable(failure),
+        Err(failure) => GuardReport::Unable(failure),
     };
     if let Some(path) = std::env::var_os(INPUTS_VARIABLE) {
         // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
     // Fails if the worker is gone.
-    let _ = write.write_all(news.line().as_bytes()).await;
+    let _ = write.write_all(guard_report.line().as_bytes()).await;
     Ok(())
 }
 
@@ -90,7 +90,8 @@ pub(crate) fn report(failure: &Failure) -> bool {
     let stat = rustix::fs::fstat(io::stdin());
     let is_socket = stat
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket);
-    is_socket && rustix::io::write(io::stdin(), News::Unable(failure.clone()).line().as_bytes()).is_ok()
+    is_socket
+        && rustix::io::write(io::stdin(), GuardReport::Unable(failure.clone()).line().as_bytes()).is_ok()
 }
 
 /// The socket on stdin.
@@ -165,7 +166,7 @@ async fn start(
 
 impl Run {
     /// Waits until all processes that CMD started have ended, and ends them when that is due.
-    async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> News {
+    async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> GuardReport {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
             while let Some(order) = read_order(&mut orders).await {
@@ -193,12 +194,12 @@ impl Run {
         }
         let by_lease = self.end.by_lease;
         match status {
-            Ok(_) if by_lease => News::LeaseOver,
+            Ok(_) if by_lease => GuardReport::LeaseOver,
             Ok(status) => match status.signal() {
-                Some(signal) => News::Signal(signal),
-                None => News::Code(status.code().unwrap_or(-1)),
+                Some(signal) => GuardReport::Signal(signal),
+                None => GuardReport::Code(status.code().unwrap_or(-1)),
             },
-            Err(error) => News::Unable(Failure::os("cannot wait for the command", &error)),
+            Err(error) => GuardReport::Unable(Failure::os("cannot wait for the command", &error)),
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) enum Order {
 
 /// A message of the guard.
 #[derive(Clone, Debug)]
-pub(crate) enum News {
+pub(crate) enum GuardReport {
     /// CMD runs, as the leader of the process group with this id.
     Started(u32),
     /// All processes have ended. CMD ended with this code.
@@ -70,7 +70,7 @@ pub(super) async fn read_order(orders: &mut (impl AsyncBufReadExt + Unpin)) -> O
     }
 }
 
-impl News {
+impl GuardReport {
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Started(group) => format!("started {group}\n"),
@@ -127,12 +127,18 @@ mod tests {
     #[test]
     fn news_come_out_as_they_went_in() {
         let failure = Failure { passes: true, ..Failure::new(127, "not found:\nthere is none") };
-        let all = [News::Started(17), News::Code(3), News::Signal(9), News::LeaseOver, News::Unable(failure)];
-        for news in all {
-            let line = news.line();
-            let read = News::of_line(line.strip_suffix('\n').unwrap()).unwrap();
+        let all = [
+            GuardReport::Started(17),
+            GuardReport::Code(3),
+            GuardReport::Signal(9),
+            GuardReport::LeaseOver,
+            GuardReport::Unable(failure),
+        ];
+        for guard_report in all {
+            let line = guard_report.line();
+            let read = GuardReport::of_line(line.strip_suffix('\n').unwrap()).unwrap();
             assert_eq!(read.line(), line);
         }
-        assert!(News::of_line("hello").is_none() && News::of_line("code x").is_none());
+        assert!(GuardReport::of_line("hello").is_none() && GuardReport::of_line("code x").is_none());
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     tasks::{Tasks, open_queue},
 };
 
-pub(crate) async fn schedule(schedule: ScheduleArgs) -> Result<(), Failure> {
+pub(crate) async fn run(schedule: ScheduleArgs) -> Result<(), Failure> {
     match &schedule.action {
         Action::Add(new) => add(new).await,
         Action::List(list) => schedule_list::list(list).await,

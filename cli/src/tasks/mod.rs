@@ -47,7 +47,7 @@ pub(crate) use self::{
     status_lines::StatusLines,
     summary::Summary,
     task_args::TasksArgs,
-    workers::{run, waiting},
+    workers::{run_line, upcoming_line},
 };
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};
@@ -74,7 +74,7 @@ impl From<&Error> for Failure {
     }
 }
 
-pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
+pub(crate) async fn run(tasks: TasksArgs) -> Result<(), Failure> {
     if let Some(failure) = tasks.action.as_ref().and_then(Action::elsewhere) {
         return Err(failure);
     }

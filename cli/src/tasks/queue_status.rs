@@ -16,7 +16,7 @@ use super::{
     json,
     queue_tasks::Tasks,
     status_text, task_words,
-    workers::{run, runs},
+    workers::{run_line, runs},
 };
 use crate::{
     args::Target,
@@ -82,7 +82,7 @@ fn text(queue: &str, view: &QueueView, rate: Option<Rate>, room: usize) -> Strin
         lines.push(named("oldest", &oldest_in_words(overview.at - oldest), room));
     }
     if let Some(longest) = &view.longest {
-        lines.push(named("longest", &run(longest, overview.at), room));
+        lines.push(named("longest", &run_line(longest, overview.at), room));
     }
     if let Some(rate) = rate {
         let hint = if rate.ended == 0 { "; --over measures for longer" } else { "" };

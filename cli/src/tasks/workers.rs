@@ -66,7 +66,7 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
     let mut block = format!("{}\n", described(worker, now));
     let own: Vec<_> = runs.iter().filter(|task| task.worker == Some(presence.worker)).collect();
     for task in own.iter().take(MAX_RUNS_PRINTED) {
-        block += &format!("  {}\n", run(task, now));
+        block += &format!("  {}\n", run_line(task, now));
     }
     match own.len().saturating_sub(MAX_RUNS_PRINTED) {
         0 if own.is_empty() => block += "  runs nothing\n",
@@ -102,14 +102,14 @@ pub(super) fn described(worker: &Worker, now: Micros) -> String {
 }
 
 /// Formats a run on one line.
-pub(crate) fn run(task: &Task, now: Micros) -> String {
+pub(crate) fn run_line(task: &Task, now: Micros) -> String {
     let long = task.leased.map_or(String::new(), |leased| format!("  for {}", about(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
 
 /// Formats an upcoming task on one line.
-pub(crate) fn waiting(task: &Task, now: Micros) -> String {
+pub(crate) fn upcoming_line(task: &Task, now: Micros) -> String {
     let priority = match task.priority {
         0 => String::new(),
         priority => format!("  priority {priority}"),

@@ -39,7 +39,7 @@ const MAX_WAITING: usize = 10_000;
 /// Interval at which a closed stdout is noticed after the last request.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
+pub(crate) async fn run(turns: Turns) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let connection = ConnectionState::new(&turns.shard.target.store.url);
     let queue = tokio::select! {

@@ -191,21 +191,21 @@ mod tests {
 
     /// A queue that is read five times a second and starts one job each 100 ms, from the first read
     /// on.
-    fn steady(looks: u64) -> History {
-        let look = |n: u64| {
+    fn steady(reads: u64) -> History {
+        let snapshot_at = |n: u64| {
             let at = 100_000_000 + n * 200_000;
             Scene::new(100_000).at(at).ticket(2 * n).current(2 * n).free_at(at + 50_000).build()
         };
-        let mut history = History::new(look(0), NEVER);
-        (1..=looks).for_each(|n| history.feed(look(n), NEVER));
+        let mut history = History::new(snapshot_at(0), NEVER);
+        (1..=reads).for_each(|n| history.feed(snapshot_at(n), NEVER));
         history
     }
 
     #[test]
     fn a_queue_that_wastes_no_slot_has_exactly_its_rate() {
-        for looks in [1, 2, 7, 50, 200] {
-            let rate = steady(looks).rate().unwrap();
-            assert_eq!(rate.share(), 1.0, "{looks}: {rate:?}");
+        for reads in [1, 2, 7, 50, 200] {
+            let rate = steady(reads).rate().unwrap();
+            assert_eq!(rate.share(), 1.0, "{reads}: {rate:?}");
         }
         assert_eq!(steady(0).rate(), None, "nothing has been seen yet");
     }

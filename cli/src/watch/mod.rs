@@ -1,6 +1,6 @@
 //! `watch`: shows queues live on a terminal.
 //!
-//! `reader` reads the store when `rounds` requires it, and sends `news` to the `model`. The model
+//! `reader` reads the store when `rounds` requires it, and sends `message` to the `model`. The model
 //! has a `history` of each queue: two reads show each `start`, and `forecast` and `reason` derive
 //! from them. `stored` is the history of the stored tasks. `keys` act on the model. `draw` depends
 //! on nothing but the model. `screen` is the terminal, and `plain` the output for a dumb terminal.
@@ -9,8 +9,8 @@ mod draw;
 mod forecast;
 mod history;
 mod keys;
+mod messages;
 mod model;
-mod news;
 mod options;
 mod plain;
 mod reader;
@@ -44,8 +44,8 @@ pub(crate) use self::options::{CHOSEN_VARIABLE, Watch};
 use self::{
     draw::theme::Theme,
     keys::action,
+    messages::{Effect, Message},
     model::Model,
-    news::{Effect, News},
     plain::Lines,
     reader::Reader,
     rounds::{Rounds, Scope, Task},
@@ -66,7 +66,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Work<T> = Pin<Box<dyn Future<Output = T>>>;
 
-pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
+pub(crate) async fn run(watch: Watch) -> Result<Ending, Failure> {
     if !io::stdout().is_terminal() {
         let way_out = "use `interval-queue status`, or `status --json`";
         return Err(Failure::new(USAGE, format!("watch needs a terminal as stdout: {way_out}")));
@@ -100,7 +100,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
 struct Reading {
     task: Task,
     since: Duration,
-    news: Work<Result<News, Failure>>,
+    message: Work<Result<Message, Failure>>,
 }
 
 struct LiveView {
@@ -111,7 +111,7 @@ struct LiveView {
     /// The queue to choose first, once it exists, unless another one was chosen.
     first: Option<QueueName>,
     reading: Option<Reading>,
-    changing: Option<Work<News>>,
+    changing: Option<Work<Message>>,
 }
 
 impl LiveView {
@@ -143,17 +143,17 @@ impl LiveView {
                     Event::Key(key) => action(key).map_or(Effect::None, |action| self.model.act(action)),
                     _ => Effect::None,
                 },
-                news = self.news() => {
-                    news?;
+                updated = self.update() => {
+                    updated?;
                     Effect::None
                 }
                 () = sleep(frame) => Effect::None,
             };
             match effect {
                 Effect::None => {}
-                Effect::Look => {
+                Effect::Read => {
                     self.first = None;
-                    self.rounds.soon();
+                    self.rounds.read_soon();
                 }
                 Effect::Change(queue, wanted) => {
                     self.changing = Some(Box::pin(self.reader.clone().change(queue, wanted)));
@@ -184,7 +184,7 @@ impl LiveView {
                     SIGCONT => {}
                     ends => return Ok(Ending::Signal(ends)),
                 },
-                news = self.news() => news?,
+                updated = self.update() => updated?,
                 () = sleep(MAX_REDRAW_INTERVAL) => {}
             }
             self.model.now = self.clock.now();
@@ -201,49 +201,49 @@ impl LiveView {
     /// # Cancel safety
     ///
     /// Cancel safe: operations in progress are kept.
-    async fn news(&mut self) -> Result<(), Failure> {
+    async fn update(&mut self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
             if self.reading.is_none() {
                 self.reading = self.rounds.next(&self.model, now).map(|task| {
-                    let news = Box::pin(self.reader.clone().read(task.clone()));
-                    Reading { task, since: now, news }
+                    let message = Box::pin(self.reader.clone().read(task.clone()));
+                    Reading { task, since: now, message }
                 });
             }
             let silent = self.reading.as_ref().map(|reading| reading.since);
-            self.model.asking_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE_TIMEOUT);
+            self.model.read_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE_TIMEOUT);
             let idle = self.rounds.wake_at().saturating_sub(now);
             let changed = tokio::select! {
-                news = under_way(&mut self.changing) => Some(news),
-                news = read(&mut self.reading) => {
-                    return self.reading.take().map_or(Ok(()), |reading| self.apply_read(&reading, news));
+                message = under_way(&mut self.changing) => Some(message),
+                message = read(&mut self.reading) => {
+                    return self.reading.take().map_or(Ok(()), |reading| self.apply_read(&reading, message));
                 }
                 () = sleep(idle), if self.reading.is_none() => None,
             };
-            if let Some(news) = changed {
+            if let Some(message) = changed {
                 self.changing = None;
-                self.rounds.soon();
-                self.model.apply(news, self.clock.now());
+                self.rounds.read_soon();
+                self.model.apply(message, self.clock.now());
                 return Ok(());
             }
         }
     }
 
     /// Applies the result of a read.
-    fn apply_read(&mut self, reading: &Reading, news: Result<News, Failure>) -> Result<(), Failure> {
+    fn apply_read(&mut self, reading: &Reading, message: Result<Message, Failure>) -> Result<(), Failure> {
         let now = self.clock.now();
-        self.model.asking_since = None;
-        let news = match news {
-            Ok(news) => news,
+        self.model.read_since = None;
+        let message = match message {
+            Ok(message) => message,
             // A permanent failure ends the program if nothing was read before. Later, another
             // person may fix the cause.
-            Err(failure) if self.model.has_answered() => News::Outage(failure.message),
+            Err(failure) if self.model.has_answered() => Message::Outage(failure.message),
             Err(failure) => return Err(failure),
         };
-        if matches!(news, News::Outage(_)) {
+        if matches!(message, Message::Outage(_)) {
             self.rounds.failed(&self.model, now);
         }
-        self.model.apply(news, now);
+        self.model.apply(message, now);
         if reading.task == Task::List && self.model.outage.is_none() {
             if self.first.as_ref().is_some_and(|first| self.model.choose(first)) {
                 self.first = None;
@@ -261,9 +261,9 @@ async fn under_way<T>(work: &mut Option<Work<T>>) -> T {
     }
 }
 
-async fn read(reading: &mut Option<Reading>) -> Result<News, Failure> {
+async fn read(reading: &mut Option<Reading>) -> Result<Message, Failure> {
     match reading {
-        Some(reading) => (&mut reading.news).await,
+        Some(reading) => (&mut reading.message).await,
         None => pending().await,
     }
 }

@@ -8,7 +8,7 @@ use interval_queue_tasks::Condition;
 use super::{
     history::History,
     keys::{Action, Move},
-    news::{Effect, Known, News, Outage, Wanted},
+    messages::{Effect, Known, Message, Outage, Wanted},
     reason::{Reason, Tone},
     stored::Stored,
 };
@@ -56,9 +56,9 @@ pub(crate) struct Model {
     /// The outage, if the store does not answer.
     pub(crate) outage: Option<Outage>,
     /// Start of the read in progress, if it takes long.
-    pub(crate) asking_since: Option<Duration>,
+    pub(crate) read_since: Option<Duration>,
     /// A change that needs a confirmation.
-    pub(crate) asked: Option<(QueueName, Wanted)>,
+    pub(crate) to_confirm: Option<(QueueName, Wanted)>,
     pub(crate) help: bool,
     note: Option<(Duration, String)>,
     /// Whether the names have been read, and whether anything has.
@@ -83,8 +83,8 @@ impl Model {
             marked: None,
             opened: None,
             outage: None,
-            asking_since: None,
-            asked: None,
+            read_since: None,
+            to_confirm: None,
             help: false,
             note: None,
             answered: false,
@@ -120,7 +120,7 @@ impl Model {
         if self.listed && self.names.is_empty() && self.outage.is_none() {
             return Reason::none();
         }
-        let silent = self.asking_since.filter(|_| self.outage.is_none());
+        let silent = self.read_since.filter(|_| self.outage.is_none());
         let mut reason = match silent {
             Some(since) => Reason::silence(self.now.saturating_sub(since)),
             None => Reason::of(known, self.outage.as_ref(), self.now),
@@ -151,7 +151,7 @@ impl Model {
     fn with_tasks(&self, queue: &QueueName, of_pace: Reason) -> Reason {
         let has_pace = matches!(self.known.get(queue), Some(Known::Queue(_)));
         match self.summaries.get(queue) {
-            Some(Err(said)) => Reason::tasks_unreadable(said),
+            Some(Err(error)) => Reason::tasks_unreadable(error),
             Some(Ok(summary)) if !has_pace || summary.left() > 0 && of_pace.tone != Tone::Bad => {
                 Reason::of_tasks(summary)
             }
@@ -189,15 +189,15 @@ impl Model {
     }
 
     /// Applies a result from the store, at `now` on the clock of the host.
-    pub(crate) fn apply(&mut self, news: News, now: Duration) {
+    pub(crate) fn apply(&mut self, message: Message, now: Duration) {
         self.now = now;
-        match news {
-            News::Outage(said) => {
+        match message {
+            Message::Outage(error) => {
                 let since = self.outage.as_ref().map_or(now, |outage| outage.since);
-                self.outage = Some(Outage { since, said });
+                self.outage = Some(Outage { since, error });
                 return;
             }
-            News::Names(names) => {
+            Message::Names(names) => {
                 let chosen = self.queue().cloned();
                 self.names = names;
                 self.listed = true;
@@ -206,8 +206,8 @@ impl Model {
                     self.choose(&chosen);
                 }
             }
-            News::Look(queue, found) => self.look(queue, found),
-            News::WithTasks(queue, tasks, look) => {
+            Message::Read(queue, found) => self.apply_snapshot(queue, found),
+            Message::WithTasks(queue, tasks, read) => {
                 let found = match tasks {
                     Ok(Some(summary)) => {
                         self.summaries.insert(queue.clone(), Ok(summary.clone()));
@@ -217,19 +217,19 @@ impl Model {
                         self.summaries.remove(&queue);
                         None
                     }
-                    Err(said) => {
-                        self.summaries.insert(queue.clone(), Err(said));
+                    Err(error) => {
+                        self.summaries.insert(queue.clone(), Err(error));
                         None
                     }
                 };
                 if Some(&queue) == self.queue() {
                     let before = self.stored.take().filter(|stored| stored.queue == queue);
-                    self.stored = found.map(|look| match before {
+                    self.stored = found.map(|read| match before {
                         Some(mut stored) => {
-                            stored.feed(*look, now);
+                            stored.feed(*read, now);
                             stored
                         }
-                        None => Stored::new(queue, *look, now),
+                        None => Stored::new(queue, *read, now),
                     });
                     // The marked task has ended.
                     if self.marked.is_some_and(|marked| self.tasks().all(|id| id != marked)) {
@@ -237,24 +237,24 @@ impl Model {
                         self.marked = first;
                     }
                 }
-                return self.apply(*look, now);
+                return self.apply(*read, now);
             }
-            News::Unreadable(queue, said) => {
-                self.known.insert(queue, Known::Unreadable(said));
+            Message::Unreadable(queue, error) => {
+                self.known.insert(queue, Known::Unreadable(error));
             }
-            News::Opened(Ok(page)) => {
+            Message::Opened(Ok(page)) => {
                 self.opened = Some(Opened { page, shows_bodies: false, first_line: 0 });
             }
-            News::Opened(Err(said)) => {
-                self.set_note(said);
+            Message::Opened(Err(error)) => {
+                self.set_note(error);
                 return;
             }
-            News::Done(queue, Wanted::Pause) => self.set_note(format!("{queue} is paused")),
-            News::Done(queue, Wanted::Resume) => {
+            Message::Done(queue, Wanted::Pause) => self.set_note(format!("{queue} is paused")),
+            Message::Done(queue, Wanted::Resume) => {
                 self.set_note(format!("{queue} is resumed: waiting processes start within about a second"));
             }
-            News::NotDone(queue, said) => {
-                self.set_note(format!("{queue} is unchanged: {said}"));
+            Message::NotDone(queue, error) => {
+                self.set_note(format!("{queue} is unchanged: {error}"));
                 return;
             }
         }
@@ -265,7 +265,7 @@ impl Model {
         }
     }
 
-    fn look(&mut self, queue: QueueName, found: Option<Snapshot>) {
+    fn apply_snapshot(&mut self, queue: QueueName, found: Option<Snapshot>) {
         let Some(snapshot) = found else {
             self.known.insert(queue, Known::Missing);
             return;
@@ -285,7 +285,7 @@ impl Model {
 
     /// Applies a key.
     pub(crate) fn act(&mut self, action: Action) -> Effect {
-        if let Some((queue, wanted)) = self.asked.take() {
+        if let Some((queue, wanted)) = self.to_confirm.take() {
             return match action {
                 Action::Yes => Effect::Change(queue, wanted),
                 Action::Quit => Effect::Quit,
@@ -317,7 +317,7 @@ impl Model {
             }
             Action::Back => return Effect::Quit,
             Action::Help => self.help = !self.help,
-            Action::Pause => self.ask(),
+            Action::Pause => self.request_confirmation(),
             Action::Go(to) => {
                 let before = self.chosen;
                 let last = self.names.len().saturating_sub(1);
@@ -330,7 +330,7 @@ impl Model {
                     Move::Last => last,
                 };
                 if self.chosen != before {
-                    return Effect::Look;
+                    return Effect::Read;
                 }
             }
             Action::Yes | Action::Bodies | Action::Other => {}
@@ -342,7 +342,7 @@ impl Model {
     fn tasks(&self) -> impl Iterator<Item = TaskId> {
         let last = self.stored().map(|stored| &stored.last);
         let runs = last.into_iter().flat_map(|last| last.runs.iter().map(|(task, _)| task.id));
-        runs.chain(last.into_iter().flat_map(|last| last.line.iter().map(|task| task.id)))
+        runs.chain(last.into_iter().flat_map(|last| last.upcoming.iter().map(|task| task.id)))
     }
 
     pub(crate) fn has_tasks(&self) -> bool {
@@ -377,7 +377,7 @@ impl Model {
         }
     }
 
-    fn ask(&mut self) {
+    fn request_confirmation(&mut self) {
         let Some(queue) = self.queue().cloned() else { return };
         match (&self.outage, self.history()) {
             (None, found) if found.is_some() || self.stored().is_some() => {
@@ -386,7 +386,7 @@ impl Model {
                     || self.stored().is_some_and(|stored| stored.last.conditions.iter().any(is_pause));
                 let paused = found.map_or_else(of_tasks, |history| history.snapshot().record.paused);
                 let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
-                self.asked = Some((queue, wanted));
+                self.to_confirm = Some((queue, wanted));
             }
             _ => self.set_note(format!("{queue} cannot be paused now: it cannot be read")),
         }
@@ -404,11 +404,11 @@ mod tests {
 
     fn two_queues() -> Model {
         let mut model = Model::new("file:queues.json", None);
-        model.apply(News::Names(vec![name("a"), name("b")]), Duration::ZERO);
+        model.apply(Message::Names(vec![name("a"), name("b")]), Duration::ZERO);
         for queue in ["a", "b"] {
             let paused = Scene::new(1000).paused().build();
-            let look = if queue == "a" { Scene::new(1000).build() } else { paused };
-            model.apply(News::Look(name(queue), Some(look)), Duration::ZERO);
+            let read = if queue == "a" { Scene::new(1000).build() } else { paused };
+            model.apply(Message::Read(name(queue), Some(read)), Duration::ZERO);
         }
         model
     }
@@ -417,16 +417,16 @@ mod tests {
     fn a_change_needs_a_yes_and_is_the_one_that_was_asked_about() {
         let mut model = two_queues();
         assert_eq!(model.act(Action::Pause), Effect::None);
-        assert_eq!(model.asked, Some((name("a"), Wanted::Pause)));
+        assert_eq!(model.to_confirm, Some((name("a"), Wanted::Pause)));
         // Another process pauses the queue meanwhile.
-        model.apply(News::Look(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
+        model.apply(Message::Read(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("a"), Wanted::Pause));
         for other in [Action::Pause, Action::Back, Action::Other, Action::Go(Move::Down), Action::Help] {
             model.act(Action::Pause);
             assert_eq!(model.act(other), Effect::None, "{other:?}");
-            assert_eq!(model.asked, None);
+            assert_eq!(model.to_confirm, None);
         }
-        assert_eq!(model.act(Action::Go(Move::Down)), Effect::Look);
+        assert_eq!(model.act(Action::Go(Move::Down)), Effect::Read);
         model.act(Action::Pause);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("b"), Wanted::Resume));
         assert_eq!(model.act(Action::Yes), Effect::None, "nothing is asked");
@@ -435,21 +435,21 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_paused() {
         let mut model = two_queues();
-        model.apply(News::Outage("gone".into()), Duration::from_secs(1));
+        model.apply(Message::Outage("gone".into()), Duration::from_secs(1));
         model.act(Action::Pause);
-        assert_eq!(model.asked, None);
+        assert_eq!(model.to_confirm, None);
         assert!(model.note().is_some_and(|note| note.contains("cannot be read")));
     }
 
     #[test]
     fn an_outage_begins_once_and_ends_with_an_answer() {
         let mut model = two_queues();
-        for (second, said) in [(1, "refused"), (2, "timed out")] {
-            model.apply(News::Outage(said.into()), Duration::from_secs(second));
+        for (second, error) in [(1, "refused"), (2, "timed out")] {
+            model.apply(Message::Outage(error.into()), Duration::from_secs(second));
         }
-        let outage = Outage { since: Duration::from_secs(1), said: "timed out".into() };
+        let outage = Outage { since: Duration::from_secs(1), error: "timed out".into() };
         assert_eq!(model.outage, Some(outage));
-        model.apply(News::Look(name("a"), None), Duration::from_secs(5));
+        model.apply(Message::Read(name("a"), None), Duration::from_secs(5));
         assert_eq!(model.outage, None);
         assert_eq!(model.note(), Some("the store answers again, after 4.00s"));
         assert_eq!(model.reason().word, "NOT THERE");
@@ -461,11 +461,11 @@ mod tests {
     fn the_chosen_queue_stays_chosen_when_others_come_and_go() {
         let mut model = two_queues();
         model.act(Action::Go(Move::Last));
-        model.apply(News::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
+        model.apply(Message::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
         assert_eq!(model.queue(), Some(&name("b")));
-        model.apply(News::Names(vec![name("a")]), Duration::ZERO);
+        model.apply(Message::Names(vec![name("a")]), Duration::ZERO);
         assert_eq!(model.queue(), Some(&name("a")));
-        model.apply(News::Names(Vec::new()), Duration::ZERO);
+        model.apply(Message::Names(Vec::new()), Duration::ZERO);
         assert_eq!(model.queue(), None);
         assert_eq!(model.reason().word, "NOT THERE");
         for action in [Action::Go(Move::Down), Action::Go(Move::PageUp), Action::Pause, Action::Yes] {
@@ -477,10 +477,10 @@ mod tests {
     fn ten_thousand_queues_are_not_all_remembered() {
         let mut model = Model::new("redis://localhost", None);
         let names: Vec<_> = (0..10_000).map(|n| name(&format!("q{n:05}"))).collect();
-        model.apply(News::Names(names.clone()), Duration::ZERO);
+        model.apply(Message::Names(names.clone()), Duration::ZERO);
         model.page = 10;
         for name in &names {
-            model.apply(News::Look(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
+            model.apply(Message::Read(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
         }
         assert!(model.known.len() <= MAX_QUEUES + 1, "{}", model.known.len());
         assert_eq!(model.in_view().count(), 9);

@@ -43,7 +43,7 @@ mod tests {
     use interval_queue::QueueName;
 
     use super::*;
-    use crate::watch::{news::News, scene::Scene};
+    use crate::watch::{messages::Message, scene::Scene};
 
     #[test]
     fn a_line_comes_with_another_reason_or_after_a_while() {
@@ -52,14 +52,14 @@ mod tests {
         let mut lines = Lines::default();
         assert_eq!(lines.next(&model).unwrap(), "mail: ○ NOT READ YET: the store has not answered yet");
         assert_eq!(lines.next(&model), None);
-        let look = |scene: Scene| News::Look(mail.clone(), Some(scene.build()));
-        model.apply(look(Scene::new(1000)), Duration::from_secs(1));
+        let read = |scene: Scene| Message::Read(mail.clone(), Some(scene.build()));
+        model.apply(read(Scene::new(1000)), Duration::from_secs(1));
         assert_eq!(lines.next(&model).unwrap(), "mail: ○ EMPTY: no job waits  (0 waiting)");
-        model.apply(look(Scene::new(1000)), Duration::from_secs(2));
+        model.apply(read(Scene::new(1000)), Duration::from_secs(2));
         assert_eq!(lines.next(&model), None);
         model.now = Duration::from_secs(7);
         assert!(lines.next(&model).is_some());
-        model.apply(look(Scene::new(1000).paused()), Duration::from_secs(8));
+        model.apply(read(Scene::new(1000).paused()), Duration::from_secs(8));
         assert!(lines.next(&model).is_some_and(|line| line.contains("PAUSED")));
     }
 }

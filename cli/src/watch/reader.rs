@@ -6,7 +6,7 @@ use interval_queue::{QueueName, SharedState, task_contract::TaskId};
 use tokio::sync::OnceCell;
 
 use super::{
-    news::{News, Wanted},
+    messages::{Message, Wanted},
     rounds::Task,
 };
 use crate::{
@@ -36,37 +36,37 @@ impl Reader {
 
     /// Reads. An unreachable store is news. Only a permanent failure that concerns all queues is an
     /// error.
-    pub(crate) async fn read(self, task: Task) -> Result<News, Failure> {
+    pub(crate) async fn read(self, task: Task) -> Result<Message, Failure> {
         let state = match self.state().await {
             Ok(state) => state,
             Err(failure) => return outage(failure),
         };
         let read = match &task {
             Task::List => self.names(state).await,
-            Task::Look(queue) | Task::Glance(queue) => {
-                read_queue(state, queue).await.map(|found| News::Look(queue.clone(), found))
+            Task::Read(queue) | Task::ReadCounts(queue) => {
+                read_queue(state, queue).await.map(|found| Message::Read(queue.clone(), found))
             }
         };
         match (read, task) {
-            (Err(failure), Task::Look(queue) | Task::Glance(queue)) if !failure.passes => {
-                Ok(News::Unreadable(queue, failure.message))
+            (Err(failure), Task::Read(queue) | Task::ReadCounts(queue)) if !failure.passes => {
+                Ok(Message::Unreadable(queue, failure.message))
             }
             (Err(failure), _) => outage(failure),
-            (Ok(news), Task::Look(queue)) => Ok(self.with_tasks(queue, news, true).await),
-            (Ok(news), Task::Glance(queue)) => Ok(self.with_tasks(queue, news, false).await),
-            (Ok(news), Task::List) => Ok(news),
+            (Ok(message), Task::Read(queue)) => Ok(self.with_tasks(queue, message, true).await),
+            (Ok(message), Task::ReadCounts(queue)) => Ok(self.with_tasks(queue, message, false).await),
+            (Ok(message), Task::List) => Ok(message),
         }
     }
 
     /// The names of all queues with a rate or with stored tasks.
-    async fn names(&self, state: &dyn SharedState) -> Result<News, Failure> {
+    async fn names(&self, state: &dyn SharedState) -> Result<Message, Failure> {
         let mut names = bounded(async { Ok(state.queues().await?) }).await?;
         if let Ok(Some(tasks)) = self.tasks().await {
             names.extend(tasks.queues().await?);
             names.sort();
             names.dedup();
         }
-        Ok(News::Names(names))
+        Ok(Message::Names(names))
     }
 
     /// The stored tasks, if the store keeps any.
@@ -77,11 +77,11 @@ impl Reader {
 
     /// Adds the status of the stored tasks of the queue to `read`. If `whole` is set, runs and
     /// upcoming tasks are included.
-    async fn with_tasks(&self, queue: QueueName, look: News, whole: bool) -> News {
+    async fn with_tasks(&self, queue: QueueName, read: Message, whole: bool) -> Message {
         let found = async {
             let Some(tasks) = self.tasks().await? else { return Ok(None) };
-            let pace = match &look {
-                News::Look(_, pace) => pace.as_ref(),
+            let pace = match &read {
+                Message::Read(_, pace) => pace.as_ref(),
                 _ => None,
             };
             let tasks = tasks.of(&queue);
@@ -92,11 +92,11 @@ impl Reader {
             }
         };
         let found = found.await.map_err(|failure: Failure| failure.message);
-        News::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(look))
+        Message::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(read))
     }
 
     /// Reads the page of a task.
-    pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> News {
+    pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let page = match self.tasks().await {
             Ok(Some(tasks)) => {
@@ -105,22 +105,22 @@ impl Reader {
             Ok(None) => Err("the store keeps no tasks".into()),
             Err(failure) => Err(failure.message),
         };
-        News::Opened(page.map_err(|said| format!("task {id} cannot be opened: {said}")))
+        Message::Opened(page.map_err(|error| format!("task {id} cannot be opened: {error}")))
     }
 
     /// Reads the page of failures.
-    pub(crate) async fn failures(self, queue: QueueName) -> News {
+    pub(crate) async fn failures(self, queue: QueueName) -> Message {
         let target = Target { store: self.store.clone(), queue };
         let page = match failures_text(&target).await {
             Ok(Some(about)) => Ok(TextPage { about, ..TextPage::default() }),
             Ok(None) => Err("no stored task has failed".into()),
             Err(failure) => Err(format!("the failures cannot be read: {}", failure.message)),
         };
-        News::Opened(page)
+        Message::Opened(page)
     }
 
     /// Pauses or resumes a queue.
-    pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> News {
+    pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let changed = async {
             let state = self.state().await?;
@@ -132,13 +132,13 @@ impl Reader {
             }
         };
         match changed.await {
-            Ok(_) => News::Done(queue, wanted),
-            Err(failure) if failure.code == NOINPUT => News::NotDone(queue, "it does not exist".into()),
-            Err(failure) => News::NotDone(queue, failure.message),
+            Ok(_) => Message::Done(queue, wanted),
+            Err(failure) if failure.code == NOINPUT => Message::NotDone(queue, "it does not exist".into()),
+            Err(failure) => Message::NotDone(queue, failure.message),
         }
     }
 }
 
-fn outage(failure: Failure) -> Result<News, Failure> {
-    if failure.passes { Ok(News::Outage(failure.message)) } else { Err(failure) }
+fn outage(failure: Failure) -> Result<Message, Failure> {
+    if failure.passes { Ok(Message::Outage(failure.message)) } else { Err(failure) }
 }

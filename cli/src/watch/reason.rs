@@ -7,7 +7,7 @@ use interval_queue_tasks::Condition;
 
 use super::{
     history::{History, Waiting},
-    news::{Known, Outage},
+    messages::{Known, Outage},
 };
 use crate::tasks::Summary;
 
@@ -41,7 +41,7 @@ impl Reason {
     pub(crate) fn of(known: Option<&Known>, outage: Option<&Outage>, now: Duration) -> Self {
         if let Some(outage) = outage {
             let since = span(now.saturating_sub(outage.since));
-            let text = format!("for {since}: {} (retrying)", outage.said);
+            let text = format!("for {since}: {} (retrying)", outage.error);
             return Self::new(Tone::Bad, "UNREACHABLE", text);
         }
         match known {
@@ -49,7 +49,7 @@ impl Reason {
             Some(Known::Missing) => {
                 Self::new(Tone::Idle, "NOT THERE", "this queue does not exist yet: `run --every` creates it")
             }
-            Some(Known::Unreadable(said)) => Self::new(Tone::Bad, "UNREADABLE", said),
+            Some(Known::Unreadable(error)) => Self::new(Tone::Bad, "UNREADABLE", error),
             Some(Known::Queue(history)) => Self::of_queue(history, now),
         }
     }
@@ -70,8 +70,8 @@ impl Reason {
     }
 
     /// The stored tasks of a queue cannot be read.
-    pub(crate) fn tasks_unreadable(said: &str) -> Self {
-        Self::new(Tone::Bad, "UNREADABLE", format!("its stored tasks cannot be read: {said}"))
+    pub(crate) fn tasks_unreadable(error: &str) -> Self {
+        Self::new(Tone::Bad, "UNREADABLE", format!("its stored tasks cannot be read: {error}"))
     }
 
     /// No queue is stored.
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_outage_says_since_when_and_what_was_said() {
-        let outage = Outage { since: Duration::from_secs(5), said: "connection refused".into() };
+        let outage = Outage { since: Duration::from_secs(5), error: "connection refused".into() };
         let reason = Reason::of(None, Some(&outage), Duration::from_secs(80));
         assert_eq!((reason.tone, reason.word), (Tone::Bad, "UNREACHABLE"));
         assert!(reason.text.starts_with("for 1m 15s") && reason.text.contains("connection refused"));

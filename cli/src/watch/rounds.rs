@@ -23,17 +23,17 @@ pub(crate) enum Task {
     /// The names of all queues.
     List,
     /// The shown queue, with its stored tasks.
-    Look(QueueName),
+    Read(QueueName),
     /// Another queue in view: its rate, and the counts of its tasks.
-    Glance(QueueName),
+    ReadCounts(QueueName),
 }
 
 /// When each read is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     refresh: Duration,
-    looked: Option<Duration>,
-    look_at: Duration,
+    last_read: Option<Duration>,
+    read_at: Duration,
     /// `None`: only one queue is shown.
     list_at: Option<Duration>,
     /// Whether another queue is read after the chosen one, and the number of such reads.
@@ -51,7 +51,7 @@ pub(crate) enum Scope {
 impl Rounds {
     pub(crate) fn new(refresh: Duration, scope: Scope) -> Self {
         let list_at = (scope == Scope::All).then_some(Duration::ZERO);
-        Self { refresh, looked: None, look_at: Duration::ZERO, list_at, other: false, turn: 0 }
+        Self { refresh, last_read: None, read_at: Duration::ZERO, list_at, other: false, turn: 0 }
     }
 
     /// The read that is due. `None` before [`Rounds::wake_at`].
@@ -61,44 +61,44 @@ impl Rounds {
             self.list_at = Some(now + LIST_INTERVAL);
             return Some(Task::List);
         }
-        if self.look_at <= now {
-            self.look_at = now + self.refresh;
-            self.looked = Some(now);
+        if self.read_at <= now {
+            self.read_at = now + self.refresh;
+            self.last_read = Some(now);
             self.other = true;
             if let Some(queue) = model.queue() {
-                return Some(Task::Look(queue.clone()));
+                return Some(Task::Read(queue.clone()));
             }
         }
         if std::mem::take(&mut self.other) {
             self.turn = self.turn.wrapping_add(1);
             let others = model.in_view().count().max(1);
-            return model.in_view().nth(self.turn % others).cloned().map(Task::Glance);
+            return model.in_view().nth(self.turn % others).cloned().map(Task::ReadCounts);
         }
         None
     }
 
     /// When the next read is due.
     pub(crate) fn wake_at(&self) -> Duration {
-        self.list_at.map_or(self.look_at, |list| list.min(self.look_at))
+        self.list_at.map_or(self.read_at, |list| list.min(self.read_at))
     }
 
     /// Records that the queues were listed, in the time `took`.
     pub(crate) fn listed(&mut self, model: &Model, now: Duration, took: Duration) {
         let pause = if model.names.is_empty() { EMPTY_LIST_INTERVAL } else { LIST_INTERVAL };
         self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE_FACTOR));
-        self.soon();
+        self.read_soon();
     }
 
     /// Makes a read due soon: another queue was chosen, or the chosen one was changed.
-    pub(crate) fn soon(&mut self) {
-        let soon = self.looked.map_or(Duration::ZERO, |looked| looked + MIN_READ_INTERVAL);
-        self.look_at = self.look_at.min(soon);
+    pub(crate) fn read_soon(&mut self) {
+        let earliest = self.last_read.map_or(Duration::ZERO, |last_read| last_read + MIN_READ_INTERVAL);
+        self.read_at = self.read_at.min(earliest);
     }
 
     /// Records that the store did not answer.
     pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
         self.other = false;
-        self.look_at = self.look_at.max(now + RETRY_INTERVAL);
+        self.read_at = self.read_at.max(now + RETRY_INTERVAL);
         if model.names.is_empty() {
             self.list_at = self.list_at.map(|_| now + RETRY_INTERVAL);
         }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::watch::{
         keys::{Action, Move},
-        news::News,
+        messages::Message,
     };
 
     /// Reads for `seconds`. A read takes a millisecond. Returns the reads.
@@ -141,7 +141,7 @@ mod tests {
     fn many(count: usize) -> Model {
         let mut model = Model::new("redis://localhost", None);
         let names = (0..count).map(|n| QueueName::new(format!("q{n:05}")).unwrap()).collect();
-        model.apply(News::Names(names), Duration::ZERO);
+        model.apply(Message::Names(names), Duration::ZERO);
         model.page = 20;
         model
     }
@@ -153,13 +153,13 @@ mod tests {
         let tasks = read_for(&mut model, &mut rounds, 60, |_, _| {});
         let lists = tasks.iter().filter(|task| **task == Task::List).count();
         assert!((6..=7).contains(&lists), "{lists}");
-        let chosen = tasks.iter().filter(|task| **task == Task::Look(model.names[0].clone())).count();
+        let chosen = tasks.iter().filter(|task| **task == Task::Read(model.names[0].clone())).count();
         assert!((290..=320).contains(&chosen), "{chosen}");
         assert!(tasks.len() <= lists + 2 * chosen, "{}", tasks.len());
         for name in &model.names[1..20] {
-            assert!(tasks.contains(&Task::Glance(name.clone())), "{name} is in view");
+            assert!(tasks.contains(&Task::ReadCounts(name.clone())), "{name} is in view");
         }
-        assert!(!tasks.contains(&Task::Glance(model.names[20].clone())), "it is not in view");
+        assert!(!tasks.contains(&Task::ReadCounts(model.names[20].clone())), "it is not in view");
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let mut rounds = Rounds::new(Duration::from_millis(200), Scope::All);
         let tasks = read_for(&mut many(10_000), &mut rounds, 60, |model, rounds| {
             model.act(Action::Go(Move::Down));
-            rounds.soon();
+            rounds.read_soon();
         });
         assert!(tasks.len() <= 650, "{}", tasks.len());
     }
@@ -180,7 +180,7 @@ mod tests {
         assert!(rounds.next(&model, now).is_some());
         assert_eq!(rounds.next(&model, now), None);
         assert_eq!(rounds.wake_at(), now + Duration::from_secs(3600));
-        rounds.soon();
+        rounds.read_soon();
         assert_eq!(rounds.wake_at(), now + MIN_READ_INTERVAL);
     }
 

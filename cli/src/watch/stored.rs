@@ -24,24 +24,24 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Begins with a first read, at `now` on the clock of the host.
-    pub(crate) fn new(queue: QueueName, look: Summary, now: Duration) -> Self {
-        Self { queue, last: look, seen_at: now, before: VecDeque::new() }
+    pub(crate) fn new(queue: QueueName, read: Summary, now: Duration) -> Self {
+        Self { queue, last: read, seen_at: now, before: VecDeque::new() }
     }
 
     /// Adds a read.
-    pub(crate) fn feed(&mut self, look: Summary, now: Duration) {
-        if look.at < self.last.at {
+    pub(crate) fn feed(&mut self, read: Summary, now: Duration) {
+        if read.at < self.last.at {
             // The clock of the store was stepped back, or replies arrived in another order than
             // they were made.
             self.before.clear();
         } else {
             self.before.push_back((self.last.at, self.last.counts.clone()));
         }
-        let oldest = look.at - RATE_WINDOW;
+        let oldest = read.at - RATE_WINDOW;
         while self.before.len() > MAX_READS || self.before.get(1).is_some_and(|(at, _)| *at <= oldest) {
             self.before.pop_front();
         }
-        (self.last, self.seen_at) = (look, now);
+        (self.last, self.seen_at) = (read, now);
     }
 
     /// The time on the store's clock.
@@ -66,17 +66,17 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_ten_seconds_and_little_is_remembered() {
         let queue = QueueName::new("mail").unwrap();
-        let look = |second: u64| Summary {
+        let read = |second: u64| Summary {
             at: Micros::from_millis(second * 1_000),
             ..tasks(&[(Counted::EverDone, second * second), (Counted::EverAdded, 9_000)])
         };
-        let mut stored = Stored::new(queue, look(100), Duration::ZERO);
+        let mut stored = Stored::new(queue, read(100), Duration::ZERO);
         assert_eq!(stored.rate(), None);
-        (101..=400).for_each(|second| stored.feed(look(second), Duration::ZERO));
+        (101..=400).for_each(|second| stored.feed(read(second), Duration::ZERO));
         // 400² - 390² in ten seconds.
         assert_eq!(stored.rate().unwrap(), "790 ended per second, in the last 10s");
         assert!(stored.before.len() <= 12, "{}", stored.before.len());
-        stored.feed(look(50), Duration::ZERO);
+        stored.feed(read(50), Duration::ZERO);
         assert_eq!(stored.rate(), None, "the clock was stepped back");
     }
 }

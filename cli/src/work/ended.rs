@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::ends::Ends;
+use super::output_tail::OutputTail;
 use crate::exit::Failure;
 
 /// The end of a run.
 #[derive(Debug)]
-pub(crate) enum How {
+pub(crate) enum RunEnd {
     Code(i32),
     Signal(i32),
     TimedOut,
@@ -24,14 +24,14 @@ pub(crate) enum How {
 /// The result of a run. All processes that its guard can end have ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    pub(crate) how: How,
-    pub(crate) stdout: Ends,
-    pub(crate) stderr: Ends,
+    pub(crate) how: RunEnd,
+    pub(crate) stdout: OutputTail,
+    pub(crate) stderr: OutputTail,
 }
 
 impl Ended {
     pub(super) fn unable(what: &str, error: &io::Error) -> Self {
-        let how = How::Unable(Failure { passes: true, ..Failure::os(what, error) });
-        Self { how, stdout: Ends::default(), stderr: Ends::default() }
+        let how = RunEnd::Unable(Failure { passes: true, ..Failure::os(what, error) });
+        Self { how, stdout: OutputTail::default(), stderr: OutputTail::default() }
     }
 }

@@ -19,12 +19,12 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     aside::{Aside, Lack},
-    ended::How,
+    ended::RunEnd,
+    exit_mapping::TaskOutcome,
     lease::Lease,
     programs::Programs,
-    verdict::Verdict,
-    voice::Speaker,
-    work_run::{Given, run},
+    stderr_writer::StderrHandle,
+    work_run::{RunRequest, run},
 };
 use crate::{
     exit::{Failure, SOFTWARE},
@@ -44,7 +44,7 @@ struct Input {
 pub(super) struct Handler {
     programs: Programs,
     timeout: Option<Duration>,
-    speaker: Speaker,
+    writer: StderrHandle,
     aside: Aside,
     /// The reason why this worker cannot run anything any more.
     broken: watch::Sender<Option<Failure>>,
@@ -53,7 +53,7 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    pub(super) fn new(programs: Programs, timeout: Option<Duration>, speaker: Speaker) -> Self {
+    pub(super) fn new(programs: Programs, timeout: Option<Duration>, writer: StderrHandle) -> Self {
         let aside = Aside::default();
         for (kind, failure) in &programs.unusable {
             aside.set_aside(kind, &programs.words(kind), failure);
@@ -61,7 +61,7 @@ impl Handler {
         Self {
             programs,
             timeout,
-            speaker,
+            writer,
             aside,
             broken: watch::Sender::new(None),
             stopping: AtomicBool::new(false),
@@ -112,37 +112,37 @@ impl Handler {
     ) -> Result<Json, TaskError> {
         let inputs = self.inputs(&context).await?;
         let words = self.programs.words(context.kind());
-        let given = Given {
+        let request = RunRequest {
             words: words.clone(),
             environment: environment(&context, inputs.as_ref()),
             payload: context.payload().as_str().as_bytes().to_vec(),
             timeout: self.timeout,
         };
-        let ended = run(given, lease, context.cancelled(), self.speaker.clone()).await;
+        let ended = run(request, lease, context.cancelled(), self.writer.clone()).await;
         drop(inputs);
-        if let How::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
+        if let RunEnd::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
             && self.stopping.load(Ordering::Relaxed)
         {
             // A service manager may send the signal to all processes of the service.
             return Err(unfinished(&context));
         }
-        let verdict = Verdict::of(&ended);
-        if !matches!(verdict, Verdict::Unable(_)) {
+        let outcome = TaskOutcome::of(&ended);
+        if !matches!(outcome, TaskOutcome::Unable(_)) {
             self.aside.host_has(Lack::Process);
         }
-        match verdict {
-            Verdict::Done(result) => Ok(result),
-            Verdict::Failed(why) => Err(TaskError::failed(why)),
-            Verdict::Permanent(why) => Err(TaskError::permanent(why)),
-            Verdict::Ended => Err(unfinished(&context)),
-            Verdict::Unable(failure) => {
+        match outcome {
+            TaskOutcome::Done(result) => Ok(result),
+            TaskOutcome::Failed(why) => Err(TaskError::failed(why)),
+            TaskOutcome::Permanent(why) => Err(TaskError::permanent(why)),
+            TaskOutcome::Ended => Err(unfinished(&context)),
+            TaskOutcome::Unable(failure) => {
                 // A lease that was over before the start is no missing resource.
                 if failure.code != SOFTWARE {
                     self.aside.host_lacks(Lack::Process, &failure);
                 }
                 Err(TaskError::released().because(failure.message))
             }
-            Verdict::Broken(failure) => {
+            TaskOutcome::Broken(failure) => {
                 let released = TaskError::released().because(&failure.message);
                 if self.programs.is_directory {
                     self.aside.set_aside(context.kind(), &words, &failure);

@@ -9,14 +9,14 @@
 
 mod aside;
 mod ended;
-mod ends;
+mod exit_mapping;
 mod handler;
 mod lease;
+mod output_tail;
 mod programs;
 mod reports;
+mod stderr_writer;
 mod unserved;
-mod verdict;
-mod voice;
 mod work_args;
 mod work_run;
 
@@ -39,8 +39,8 @@ use self::{
     handler::Handler,
     lease::{Lease, Watched},
     programs::Programs,
+    stderr_writer::StderrWriter,
     unserved::Unserved,
-    voice::Voice,
 };
 use crate::{
     child::expect_children,
@@ -56,7 +56,7 @@ use crate::{
 /// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
-pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
+pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let programs = Programs::find(&work)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     expect_children()?;
@@ -67,10 +67,10 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
         queues = open(&work) => queues?,
     };
     reports::print();
-    let voice = Voice::start()?;
+    let stderr = StderrWriter::start()?;
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
-    let handler = Arc::new(Handler::new(programs, work.timeout, voice.speaker()));
+    let handler = Arc::new(Handler::new(programs, work.timeout, stderr.handle()));
     let permits = (queues.len() > 1).then(|| Permits::new(work.jobs, work.queue_order.into()));
     let mut workers = Vec::new();
     for (queue, lease) in &queues {
@@ -126,7 +126,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
         broken = handler.left(&queues).await;
     }
     drop(handler);
-    voice.end().await;
+    stderr.end().await;
     if let Some(failure) = broken {
         return Err(failure);
     }

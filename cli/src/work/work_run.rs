@@ -22,14 +22,14 @@ use tokio::{
 };
 
 use super::{
-    ended::{Ended, How},
-    ends::{Ends, Listener},
+    ended::{Ended, RunEnd},
     lease::Lease,
-    voice::Speaker,
+    output_tail::{OutputTail, PipeReader},
+    stderr_writer::StderrHandle,
 };
 use crate::{
     exit::{Failure, OSERR},
-    guard::{self, Group, News, Order},
+    guard::{self, Group, GuardReport, Order},
     shard::expired,
 };
 
@@ -47,7 +47,7 @@ const ERROR_BYTES: usize = 3 * 1024;
 
 /// The command to run and its input.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct RunRequest {
     /// CMD and its arguments.
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(&'static str, OsString)>,
@@ -61,42 +61,44 @@ pub(crate) struct Given {
 ///
 /// Dropping it leaves the end to the guard.
 pub(crate) async fn run(
-    given: Given,
+    request: RunRequest,
     lease: watch::Receiver<Lease>,
     stop: impl Future<Output = ()>,
-    speaker: Speaker,
+    writer: StderrHandle,
 ) -> Ended {
-    let (mut guard, socket) = match start(&given) {
+    let (mut guard, socket) = match start(&request) {
         Ok(started) => started,
         Err(error) => return Ended::unable("cannot start a guard", &error),
     };
     let errors =
-        guard.stderr.take().map(|pipe| Listener::start(pipe, Ends::of(0, ERROR_BYTES), Some(speaker)));
-    let output =
-        guard.stdout.take().map(|pipe| Listener::start(pipe, Ends::of(OUTPUT_BYTES, OUTPUT_BYTES), None));
+        guard.stderr.take().map(|pipe| PipeReader::start(pipe, OutputTail::of(0, ERROR_BYTES), Some(writer)));
+    let output = guard
+        .stdout
+        .take()
+        .map(|pipe| PipeReader::start(pipe, OutputTail::of(OUTPUT_BYTES, OUTPUT_BYTES), None));
     let (read, write) = socket.into_split();
     let session = guard.id();
-    let mut link = Link { news: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
-    link.begin(given.payload).await;
-    let how = link.follow(given.timeout, stop).await;
+    let mut link = Link { reports: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
+    link.begin(request.payload).await;
+    let how = link.follow(request.timeout, stop).await;
     let how = match how {
         Some(how) => how,
         None => link.give_up(&mut guard, session).await,
     };
     // The guard ends as soon as it has reported the end.
     let _ = guard.wait().await;
-    if matches!(how, How::Stopped) {
+    if matches!(how, RunEnd::Stopped) {
         // The output of a stopped run is not needed.
-        return Ended { how, stdout: Ends::default(), stderr: Ends::default() };
+        return Ended { how, stdout: OutputTail::default(), stderr: OutputTail::default() };
     }
     let (stdout, stderr) = tokio::join!(finished(output), finished(errors));
     Ended { how, stdout, stderr }
 }
 
-async fn finished(listener: Option<Listener>) -> Ends {
-    match listener {
-        Some(listener) => listener.finish().await,
-        None => Ends::default(),
+async fn finished(reader: Option<PipeReader>) -> OutputTail {
+    match reader {
+        Some(reader) => reader.finish().await,
+        None => OutputTail::default(),
     }
 }
 
@@ -106,15 +108,15 @@ fn this_program() -> io::Result<PathBuf> {
     if own.exists() { Ok(own) } else { std::env::current_exe() }
 }
 
-fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
+fn start(request: &RunRequest) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = Socket::pair()?;
     ours.set_nonblocking(true)?;
     let mut command = Command::new(this_program()?);
     command
         .arg0(guard::PROCESS_NAME)
         .arg(guard::GUARD_ARGUMENT)
-        .args(&given.words)
-        .envs(given.environment.iter().map(|(name, value)| (name, value)))
+        .args(&request.words)
+        .envs(request.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -123,7 +125,7 @@ fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
 
 /// The socket to the guard, and the state of the run.
 struct Link {
-    news: Lines<BufReader<OwnedReadHalf>>,
+    reports: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
     lease: watch::Receiver<Lease>,
     group: Option<Group>,
@@ -149,16 +151,16 @@ impl Link {
     }
 
     /// Waits until the guard reports the end. Returns `None` if it does not answer.
-    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
+    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<RunEnd> {
         let mut stop = std::pin::pin!(stop);
         let mut too_long = std::pin::pin!(expired(limit));
         let mut guard_timeout = std::pin::pin!(expired(None));
         loop {
             tokio::select! {
                 biased;
-                line = self.news.next_line() => {
-                    let news = line.ok().flatten().as_deref().and_then(News::of_line)?;
-                    if let Some(how) = self.apply(news) {
+                line = self.reports.next_line() => {
+                    let guard_report = line.ok().flatten().as_deref().and_then(GuardReport::of_line)?;
+                    if let Some(how) = self.apply(guard_report) {
                         return Some(how);
                     }
                 }
@@ -189,26 +191,26 @@ impl Link {
         let _ = self.write.try_write(order.line().as_bytes());
     }
 
-    fn apply(&mut self, news: News) -> Option<How> {
-        Some(match (news, self.stopped) {
-            (News::Started(group), _) => {
+    fn apply(&mut self, guard_report: GuardReport) -> Option<RunEnd> {
+        Some(match (guard_report, self.stopped) {
+            (GuardReport::Started(group), _) => {
                 self.group = Group::of(group);
                 return None;
             }
-            (News::Unable(failure), _) => How::Unable(failure),
-            (News::LeaseOver, _) => How::LeaseOver,
+            (GuardReport::Unable(failure), _) => RunEnd::Unable(failure),
+            (GuardReport::LeaseOver, _) => RunEnd::LeaseOver,
             // CMD may have succeeded before the stop.
-            (News::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
-                How::Code(code)
+            (GuardReport::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
+                RunEnd::Code(code)
             }
-            (News::Signal(signal), None) => How::Signal(signal),
-            (News::Code(_) | News::Signal(_), Some(Stopped::TooLong)) => How::TimedOut,
-            (News::Code(_) | News::Signal(_), _) => How::Stopped,
+            (GuardReport::Signal(signal), None) => RunEnd::Signal(signal),
+            (GuardReport::Code(_) | GuardReport::Signal(_), Some(Stopped::TooLong)) => RunEnd::TimedOut,
+            (GuardReport::Code(_) | GuardReport::Signal(_), _) => RunEnd::Stopped,
         })
     }
 
     /// Kills the group in place of a guard that does not.
-    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> How {
+    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> RunEnd {
         let (why, is_started) = match timeout(GUARD_GRACE, guard.wait()).await {
             // A guard that ended by itself has reported before that CMD was started.
             Ok(Ok(status)) => (gone(status), self.group.is_some() || status.code().is_none()),
@@ -231,10 +233,10 @@ impl Link {
         };
         let _ = timeout(KILL_TIMEOUT, gone).await;
         match self.stopped {
-            Some(Stopped::Asked) => How::Stopped,
-            Some(Stopped::TooLong) => How::TimedOut,
-            None if is_started => How::GuardGone(why),
-            None => How::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
+            Some(Stopped::Asked) => RunEnd::Stopped,
+            Some(Stopped::TooLong) => RunEnd::TimedOut,
+            None if is_started => RunEnd::GuardGone(why),
+            None => RunEnd::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
         }
     }
 }

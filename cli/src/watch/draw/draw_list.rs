@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     duration::show,
-    watch::{history::Waiting, model::Model, news::Known},
+    watch::{history::Waiting, messages::Known, model::Model},
 };
 
 /// The first row such that the chosen queue is in view. Scrolls no further than necessary.
@@ -65,7 +65,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         let cells =
             columns(&format!("{mark}{}", queue.as_str()), &every.replace(' ', ""), &waiting, &running);
         let reason = model.reason_of(queue);
-        let standing = match known {
+        let status = match known {
             None => Span::styled("…", theme.dim()),
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
@@ -75,6 +75,6 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
                 Span::styled(fit(&text, room), style)
             }
         };
-        put(buffer, row(area, y), Line::from(vec![Span::styled(cells, style), standing]));
+        put(buffer, row(area, y), Line::from(vec![Span::styled(cells, style), status]));
     }
 }

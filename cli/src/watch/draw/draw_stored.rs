@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     duration::about,
-    tasks::{run, waiting},
+    tasks::{run_line, upcoming_line},
     watch::{model::Model, reason::Tone, stored::Stored},
 };
 
@@ -54,7 +54,7 @@ fn style(state: State, theme: Theme) -> Style {
 
 /// Number of lines that would show everything.
 pub(crate) fn wanted(stored: &Stored) -> u16 {
-    let tasks = stored.last.runs.len() + stored.last.line.len();
+    let tasks = stored.last.runs.len() + stored.last.upcoming.len();
     MIN_LINES.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
 }
 
@@ -62,8 +62,8 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     if area.height == 0 {
         return;
     }
-    let standing = &stored.last;
-    let workers = match standing.workers {
+    let summary = &stored.last;
+    let workers = match summary.workers {
         1 => "1 worker".to_owned(),
         many => format!("{} workers", HumanCount(many)),
     };
@@ -71,7 +71,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     let width = usize::from(area.width);
     let some: Vec<(State, u64)> = State::ALL
         .into_iter()
-        .map(|state| (state, standing.in_state(state)))
+        .map(|state| (state, summary.in_state(state)))
         .filter(|(_, count)| *count > 0)
         .collect();
     let counts: Vec<u64> = some.iter().map(|(_, count)| *count).collect();
@@ -87,23 +87,26 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     let legend = if legend.is_empty() { "no task is stored".into() } else { legend.join("   ") };
     lines.push(Line::from(fit(&legend, width)));
     let rate = stored.rate().unwrap_or_else(|| "rate of ended tasks: not known yet".into());
-    let share = standing.share().map(|share| format!("ended: {share}"));
-    let oldest = standing.oldest.map(|oldest| format!("a task has been ready for {}", about(oldest)));
+    let share = summary.share().map(|share| format!("ended: {share}"));
+    let oldest = summary.oldest.map(|oldest| format!("a task has been ready for {}", about(oldest)));
     let rest: Vec<String> = share.into_iter().chain(oldest).collect();
     for text in [rate, rest.join("; ")] {
         lines.push(Line::from(Span::styled(fit(&text, width), theme.dim())));
     }
     let now = stored.state_now(model.now);
-    let runs: Vec<_> = standing
+    let runs: Vec<_> = summary
         .runs
         .iter()
         .map(|(task, label)| {
             let of = if label.is_empty() { String::new() } else { format!("{label}  ") };
-            (task.id, format!("{of}{}", run(task, now)))
+            (task.id, format!("{of}{}", run_line(task, now)))
         })
         .collect();
-    let next: Vec<_> =
-        standing.line.iter().map(|task| (task.id, format!("next  {}", waiting(task, now)))).collect();
+    let next: Vec<_> = summary
+        .upcoming
+        .iter()
+        .map(|task| (task.id, format!("next  {}", upcoming_line(task, now))))
+        .collect();
     let rest = below(area, 1);
     let room = usize::from(rest.height).saturating_sub(lines.len());
     let for_next = next.len().min(room.saturating_sub(runs.len()).max(MIN_UPCOMING.min(room / 2)));

@@ -14,8 +14,8 @@ use super::{
     theme::Theme,
 };
 use crate::watch::{
+    messages::Wanted,
     model::{Model, Opened},
-    news::Wanted,
     reason::Tone,
 };
 
@@ -37,7 +37,7 @@ const KEYS: [(&str, &str); 11] = [
 ];
 
 pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
-    if let Some((queue, wanted)) = &model.asked {
+    if let Some((queue, wanted)) = &model.to_confirm {
         let (verb, what) = match wanted {
             Wanted::Pause => (
                 "Pause",

@@ -27,7 +27,7 @@ pub(crate) enum Known {
 pub(crate) struct Outage {
     /// Start of the outage, on the clock of the host.
     pub(crate) since: Duration,
-    pub(crate) said: String,
+    pub(crate) error: String,
 }
 
 /// A change for all shards that a key requests.
@@ -56,15 +56,15 @@ impl Wanted {
 
 /// A result from the store.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there are few at a time, and most are looks")]
-pub(crate) enum News {
+#[allow(clippy::large_enum_variant, reason = "there are few at a time, and most are reads")]
+pub(crate) enum Message {
     /// The names of all queues.
     Names(Vec<QueueName>),
     /// A queue was read. `None`: it does not exist.
-    Look(QueueName, Option<Snapshot>),
+    Read(QueueName, Option<Snapshot>),
     /// A queue was read, with the status of its stored tasks. `None`: it has none. The error of the
     /// store if they cannot be read.
-    WithTasks(QueueName, Result<Option<Box<Summary>>, String>, Box<News>),
+    WithTasks(QueueName, Result<Option<Box<Summary>>, String>, Box<Message>),
     /// A queue cannot be read, with the error of the store.
     Unreadable(QueueName, String),
     /// The store does not answer, with the error.
@@ -82,7 +82,7 @@ pub(crate) enum News {
 pub(crate) enum Effect {
     None,
     /// Another queue was chosen: read it soon.
-    Look,
+    Read,
     Change(QueueName, Wanted),
     /// Open a task.
     Open(QueueName, TaskId),

@@ -18,12 +18,12 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The writer thread.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct StderrWriter {
     pieces: mpsc::Sender<Vec<u8>>,
     written: mpsc::Receiver<()>,
 }
 
-impl Voice {
+impl StderrWriter {
     pub(crate) fn start() -> Result<Self, Failure> {
         let (pieces, mut queue) = mpsc::channel::<Vec<u8>>(MAX_PENDING_PIECES);
         let (done, written) = mpsc::channel(1);
@@ -41,8 +41,8 @@ impl Voice {
     }
 
     /// Makes a handle for one command.
-    pub(crate) fn speaker(&self) -> Speaker {
-        Speaker::of(self.pieces.clone())
+    pub(crate) fn handle(&self) -> StderrHandle {
+        StderrHandle::of(self.pieces.clone())
     }
 
     /// Waits until everything is written, at most [`FLUSH_TIMEOUT`].
@@ -72,13 +72,13 @@ fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Writes the lines of one command.
 #[derive(Clone, Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct StderrHandle {
     pieces: mpsc::Sender<Vec<u8>>,
     /// A line without its end.
     begun: Vec<u8>,
 }
 
-impl Speaker {
+impl StderrHandle {
     /// Makes a handle that sends to `pieces`.
     pub(super) fn of(pieces: mpsc::Sender<Vec<u8>>) -> Self {
         Self { pieces, begun: Vec::new() }

@@ -2,7 +2,7 @@
 
 use interval_queue::task_contract::Json;
 
-use super::ended::{Ended, How};
+use super::ended::{Ended, RunEnd};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
 
 /// Codes of sysexits(3) after which a retry fails in the same way.
@@ -10,7 +10,7 @@ const PERMANENT_CODES: [u8; 4] = [USAGE, DATAERR, NOPERM, CONFIG];
 
 /// The end of the task.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum TaskOutcome {
     Done(Json),
     /// It failed, and is retried according to its policy.
     Failed(String),
@@ -24,24 +24,24 @@ pub(crate) enum Verdict {
     Broken(Failure),
 }
 
-impl Verdict {
+impl TaskOutcome {
     pub(crate) fn of(ended: &Ended) -> Self {
         match &ended.how {
-            How::Code(0) => result(ended),
-            How::Code(code) => {
+            RunEnd::Code(0) => result(ended),
+            RunEnd::Code(code) => {
                 let text = with_errors(format!("exit code {code}"), ended);
                 let is_permanent = u8::try_from(*code).is_ok_and(|code| PERMANENT_CODES.contains(&code));
                 if is_permanent { Self::Permanent(text) } else { Self::Failed(text) }
             }
-            How::Signal(signal) => {
+            RunEnd::Signal(signal) => {
                 let name = signal_hook::low_level::signal_name(*signal);
                 let name = name.map_or_else(|| format!("signal {signal}"), Into::into);
                 Self::Failed(with_errors(format!("killed by {name}"), ended))
             }
-            How::TimedOut => Self::Failed(with_errors("timed out".into(), ended)),
-            How::GuardGone(why) => Self::Failed(with_errors(why.clone(), ended)),
-            How::Stopped | How::LeaseOver => Self::Ended,
-            How::Unable(failure) => {
+            RunEnd::TimedOut => Self::Failed(with_errors("timed out".into(), ended)),
+            RunEnd::GuardGone(why) => Self::Failed(with_errors(why.clone(), ended)),
+            RunEnd::Stopped | RunEnd::LeaseOver => Self::Ended,
+            RunEnd::Unable(failure) => {
                 let is_program = [NOT_EXECUTABLE, NOT_FOUND].contains(&failure.code);
                 let message = with_errors(failure.message.clone(), ended);
                 let failure = Failure { message, ..failure.clone() };
@@ -52,46 +52,46 @@ impl Verdict {
 }
 
 /// The output as JSON.
-fn result(ended: &Ended) -> Verdict {
+fn result(ended: &Ended) -> TaskOutcome {
     let stdout = &ended.stdout;
     if stdout.missing > 0 {
         let text = format!(
             "the output is too long for a result, {} bytes were left out: print at most 128 KiB, or where the result is",
             stdout.missing
         );
-        return Verdict::Failed(text);
+        return TaskOutcome::Failed(text);
     }
     let text = stdout.text();
     let text = text.trim();
     if text.is_empty() {
-        return Verdict::Done(Json::default());
+        return TaskOutcome::Done(Json::default());
     }
     match Json::new(text).or_else(|_| Json::of(text)) {
-        Ok(result) => Verdict::Done(result),
-        Err(error) => Verdict::Failed(error.to_string()),
+        Ok(result) => TaskOutcome::Done(result),
+        Err(error) => TaskOutcome::Failed(error.to_string()),
     }
 }
 
 /// The reason with the end of stderr.
 fn with_errors(reason: String, ended: &Ended) -> String {
-    let said = ended.stderr.text();
-    let said = said.trim();
-    if said.is_empty() { reason } else { format!("{reason}: {said}") }
+    let errors = ended.stderr.text();
+    let errors = errors.trim();
+    if errors.is_empty() { reason } else { format!("{reason}: {errors}") }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ends::Ends;
+    use super::super::output_tail::OutputTail;
     use super::*;
     use crate::exit::OSERR;
 
-    fn ended(how: How, stdout: &str, stderr: &str) -> Verdict {
-        let ends = |text: &str| {
-            let mut ends = Ends::of(20, 10);
-            ends.push(text.as_bytes());
-            ends
+    fn ended(how: RunEnd, stdout: &str, stderr: &str) -> TaskOutcome {
+        let tail = |text: &str| {
+            let mut tail = OutputTail::of(20, 10);
+            tail.push(text.as_bytes());
+            tail
         };
-        Verdict::of(&Ended { how, stdout: ends(stdout), stderr: ends(stderr) })
+        TaskOutcome::of(&Ended { how, stdout: tail(stdout), stderr: tail(stderr) })
     }
 
     #[test]
@@ -103,29 +103,33 @@ mod tests {
             ("", "null"),
             (" \n", "null"),
         ] {
-            let Verdict::Done(json) = ended(How::Code(0), stdout, "x") else { panic!("{stdout}") };
+            let TaskOutcome::Done(json) = ended(RunEnd::Code(0), stdout, "x") else { panic!("{stdout}") };
             assert_eq!(json.as_str(), result);
         }
-        let Verdict::Failed(text) = ended(How::Code(0), &"x".repeat(31), "") else { panic!("it was cut") };
+        let TaskOutcome::Failed(text) = ended(RunEnd::Code(0), &"x".repeat(31), "") else {
+            panic!("it was cut")
+        };
         assert!(text.contains("1 bytes") && text.contains("128 KiB"), "{text}");
     }
 
     #[test]
     fn codes_say_whether_it_is_tried_again() {
         for code in [1, 2, 75, 127, 255] {
-            let Verdict::Failed(text) = ended(How::Code(code), "", "no\n") else { panic!("{code}") };
+            let TaskOutcome::Failed(text) = ended(RunEnd::Code(code), "", "no\n") else { panic!("{code}") };
             assert_eq!(text, format!("exit code {code}: no"));
         }
         for code in [64, 65, 77, 78] {
-            assert!(matches!(ended(How::Code(code), "", ""), Verdict::Permanent(_)), "{code}");
+            assert!(matches!(ended(RunEnd::Code(code), "", ""), TaskOutcome::Permanent(_)), "{code}");
         }
-        let Verdict::Failed(text) = ended(How::Signal(9), "", "") else { panic!("a signal is a failure") };
+        let TaskOutcome::Failed(text) = ended(RunEnd::Signal(9), "", "") else {
+            panic!("a signal is a failure")
+        };
         assert_eq!(text, "killed by SIGKILL");
-        assert!(matches!(ended(How::Stopped, "", ""), Verdict::Ended));
+        assert!(matches!(ended(RunEnd::Stopped, "", ""), TaskOutcome::Ended));
         let gone = Failure::new(NOT_FOUND, "gone");
-        assert!(matches!(ended(How::Unable(gone), "", ""), Verdict::Broken(_)));
+        assert!(matches!(ended(RunEnd::Unable(gone), "", ""), TaskOutcome::Broken(_)));
         let lacks = Failure { passes: true, ..Failure::new(OSERR, "cannot start a guard") };
-        let Verdict::Unable(failure) = ended(How::Unable(lacks), "", "no memory\n") else {
+        let TaskOutcome::Unable(failure) = ended(RunEnd::Unable(lacks), "", "no memory\n") else {
             panic!("the task is not to blame")
         };
         assert_eq!(failure.message, "cannot start a guard: no memory");

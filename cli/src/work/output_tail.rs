@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::voice::Speaker;
+use super::stderr_writer::StderrHandle;
 
 /// Bytes per read.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -22,7 +22,7 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// The beginning and the end of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ends {
+pub(crate) struct OutputTail {
     first: Vec<u8>,
     last: VecDeque<u8>,
     /// Number of dropped bytes.
@@ -30,7 +30,7 @@ pub(crate) struct Ends {
     most: (usize, usize),
 }
 
-impl Ends {
+impl OutputTail {
     /// Keeps up to `first` bytes of the beginning and up to `last` bytes of the end.
     pub(crate) fn of(first: usize, last: usize) -> Self {
         Self { most: (first, last), ..Self::default() }
@@ -60,52 +60,52 @@ impl Ends {
 
 /// Reads one pipe of a command. Later output is read and dropped, so that no process gets SIGPIPE.
 #[derive(Debug)]
-pub(crate) struct Listener {
-    kept: Arc<Mutex<Option<Ends>>>,
+pub(crate) struct PipeReader {
+    kept: Arc<Mutex<Option<OutputTail>>>,
     end: JoinHandle<()>,
 }
 
-impl Listener {
+impl PipeReader {
     /// Starts to read. With a `writer`, the output is also written to stderr.
     pub(crate) fn start(
         pipe: impl AsyncRead + Send + Unpin + 'static,
-        ends: Ends,
-        speaker: Option<Speaker>,
+        tail: OutputTail,
+        writer: Option<StderrHandle>,
     ) -> Self {
-        let kept = Arc::new(Mutex::new(Some(ends)));
-        let end = tokio::spawn(listen(pipe, kept.clone(), speaker));
+        let kept = Arc::new(Mutex::new(Some(tail)));
+        let end = tokio::spawn(read_pipe(pipe, kept.clone(), writer));
         Self { kept, end }
     }
 
     /// Returns the kept output after the command has ended.
-    pub(crate) async fn finish(self) -> Ends {
+    pub(crate) async fn finish(self) -> OutputTail {
         let _ = timeout(LINGER_TIME, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
     }
 }
 
-fn lock(kept: &Mutex<Option<Ends>>) -> MutexGuard<'_, Option<Ends>> {
+fn lock(kept: &Mutex<Option<OutputTail>>) -> MutexGuard<'_, Option<OutputTail>> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen(
+async fn read_pipe(
     mut pipe: impl AsyncRead + Unpin,
-    kept: Arc<Mutex<Option<Ends>>>,
-    mut speaker: Option<Speaker>,
+    kept: Arc<Mutex<Option<OutputTail>>>,
+    mut writer: Option<StderrHandle>,
 ) {
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     while let Ok(1..) = pipe.read_buf(&mut chunk).await {
         match &mut *lock(&kept) {
-            Some(ends) => ends.push(&chunk),
-            None => speaker = None,
+            Some(tail) => tail.push(&chunk),
+            None => writer = None,
         }
-        if let Some(speaker) = &mut speaker {
-            speaker.write(&chunk).await;
+        if let Some(writer) = &mut writer {
+            writer.write(&chunk).await;
         }
         chunk.clear();
     }
-    if let Some(speaker) = speaker {
-        speaker.end().await;
+    if let Some(writer) = writer {
+        writer.end().await;
     }
 }
 
@@ -118,25 +118,25 @@ mod tests {
         for chunk in [1, 3, 7, 100] {
             let all: Vec<u8> = (0..100).collect();
             for length in 0..100 {
-                let mut ends = Ends::of(10, 20);
-                all[..length].chunks(chunk).for_each(|bytes| ends.push(bytes));
+                let mut tail = OutputTail::of(10, 20);
+                all[..length].chunks(chunk).for_each(|bytes| tail.push(bytes));
                 let missing = length.saturating_sub(30);
-                assert_eq!(ends.missing, missing as u64);
-                assert_eq!(ends.first, all[..length.min(10)]);
-                assert!(ends.last.iter().eq(&all[(length.min(10) + missing)..length]));
+                assert_eq!(tail.missing, missing as u64);
+                assert_eq!(tail.first, all[..length.min(10)]);
+                assert!(tail.last.iter().eq(&all[(length.min(10) + missing)..length]));
             }
         }
-        let mut ends = Ends::of(2, 3);
-        ends.push(b"abcdefgh");
-        assert_eq!(ends.text(), "ab[… 3 bytes are left out …]fgh");
+        let mut tail = OutputTail::of(2, 3);
+        tail.push(b"abcdefgh");
+        assert_eq!(tail.text(), "ab[… 3 bytes are left out …]fgh");
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_keeps_the_pipe_open_is_not_waited_for() {
         let (mut theirs, ours) = tokio::io::duplex(10);
-        let listener = Listener::start(ours, Ends::of(100, 0), None);
+        let reader = PipeReader::start(ours, OutputTail::of(100, 0), None);
         tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();
-        assert_eq!(listener.finish().await.text(), "said in time");
+        assert_eq!(reader.finish().await.text(), "said in time");
         // The output is dropped, but writing succeeds.
         tokio::io::AsyncWriteExt::write_all(&mut theirs, &[b'x'; 100]).await.unwrap();
     }
