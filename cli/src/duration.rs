@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_duration_is_named_with_what_would_be_one() {
+    fn invalid_durations_are_reported_with_a_valid_one() {
         for (text, says) in [
             ("250", "250ms"),
             ("0", "250ms"),

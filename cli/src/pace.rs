@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pace_is_named() {
+    fn invalid_rates_are_reported() {
         for (words, says) in [
             ("--rate 5", "write for example 5/s"),
             ("--rate x/s", "no number before the /"),

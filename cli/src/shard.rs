@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn places_are_those_of_half_a_second_and_of_the_burst_that_is_there() {
+    async fn tickets_ahead_cover_half_a_second_and_the_burst() {
         let second = Duration::from_secs(1);
         assert_eq!(tickets(Pace::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
         assert_eq!(tickets(Pace::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);

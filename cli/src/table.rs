@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_on_in_the_next_line_and_nothing_is_left_out() {
+    fn cells_that_do_not_fit_wrap() {
         let rows = rows(&[["mail", "waiting for ticket 9 of shard 0123456789abcdef"], ["b", "paused"]]);
         let text = "QUEUE  STANDING\nmail   waiting for\n       ticket 9 of\n       shard\n       0123456789abc\n       def\nb      paused";
         assert_eq!(table(["QUEUE", "STANDING"], &rows, 20), text);

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_written_out() {
+    fn invisible_characters_are_escaped() {
         assert_eq!(visible("größer, 日本"), "größer, 日本");
         assert_eq!(visible("a\u{202e}b\u{200b}c"), "a\\u{202e}b\\u{200b}c");
         assert_eq!(visible("\u{feff}x\u{2066}"), "\\u{feff}x\\u{2066}");

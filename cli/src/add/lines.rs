@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_named_with_its_line() {
+    fn invalid_json_is_reported_with_its_line() {
         for (line, says) in
             [(&b"hello"[..], "line 3: hello is no JSON"), (b"{\"a\"", "line 3: "), (b"\xff", "not UTF-8")]
         {

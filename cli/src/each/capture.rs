@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_keeps_the_pipe_open_is_not_waited_for() {
+    async fn a_process_that_keeps_the_pipe_open_delays_no_end() {
         let (mut theirs, ours) = tokio::io::duplex(10);
         let capture = Capture::start(ours);
         tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();

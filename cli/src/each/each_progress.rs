@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_most_comes_first() {
+    fn the_progress_begins_with_its_most_important_part() {
         let counts = Counts { done: 1200, failed: 4, running: 3, ..Counts::default() };
         let soon = Some(Expectation::In(Duration::from_millis(10)));
         assert_eq!(text(counts, soon), "1,204, 4 failed, 3 running");

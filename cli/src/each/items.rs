@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_for_any_command_does_not_fill_the_memory() {
+    async fn overlong_items_take_little_memory() {
         for length in [longest_argument() + 1, longest_argument() * 9] {
             let input = [b"a\n".as_slice(), &vec![b'x'; length], b"\nb\n"].concat();
             let (items, failure) = all(&input, Separator::Newline).await;

@@ -2,9 +2,9 @@
 //! ends CMD before another worker may run the task.
 //!
 //! The guard is this program with a first argument that the command line parser never sees. Its
-//! standard input is a socket to the worker: `orders` come in, `GuardReport` go out. If the socket closes,
-//! or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and then
-//! SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends when all
+//! standard input is a socket to the worker: it reads `orders` and writes reports. If the socket
+//! closes, or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and
+//! then SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends when all
 //! processes that CMD has started have ended.
 //!
 //! The guard does not use `PR_SET_PDEATHSIG`: that needs code between fork and exec, and does not

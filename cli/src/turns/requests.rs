@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_request_is_named() {
+    async fn invalid_requests_are_reported() {
         let long = vec![b'x'; 1 << 20];
         for (line, says) in [
             (&b"go\n"[..], "\"go\" is no request: write turn"),

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_has_been_free_is_now_and_late_tickets_come_first() {
+    fn free_slots_are_now_and_late_tickets_come_first() {
         let scene = Scene::new(100).at(1000).ticket(9).current(6).free_at(400).shard("late", 2).shard("a", 7);
         assert_eq!(
             tickets_and_slots(&scene.build(), 9),

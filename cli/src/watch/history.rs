@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_history_is_bounded() {
         let mut history = steady(5_000);
         assert!(history.starts().len() <= 2_500, "{}", history.starts().len());
         let mut scene = Scene::new(1).at(0).ticket(0).current(0).free_at(0);

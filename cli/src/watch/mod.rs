@@ -1,7 +1,7 @@
 //! `watch`: shows queues live on a terminal.
 //!
-//! `reader` reads the store when `rounds` requires it, and sends `message` to the `model`. The model
-//! has a `history` of each queue: two reads show each `start`, and `forecast` and `reason` derive
+//! `reader` reads the store when `rounds` requires it, and sends `messages` to the `model`. The
+//! model has a `history` of each queue: two reads show each `start`, and `forecast` and `reason` derive
 //! from them. `stored` is the history of the stored tasks. `keys` act on the model. `draw` depends
 //! on nothing but the model. `screen` is the terminal, and `plain` the output for a dumb terminal.
 

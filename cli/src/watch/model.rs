@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_paused() {
+    fn an_unreadable_queue_is_not_paused() {
         let mut model = two_queues();
         model.apply(Message::Outage("gone".into()), Duration::from_secs(1));
         model.act(Action::Pause);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_chosen_is_read_soon_however_slow_the_refresh() {
+    fn a_chosen_queue_is_read_soon_at_any_refresh() {
         let mut rounds = Rounds::new(Duration::from_secs(3600), Scope::One);
         let model = many(1);
         let now = Duration::from_secs(5);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_came_and_went_are_starts_as_far_as_there_were_slots() {
+    fn tickets_of_unseen_shards_are_starts_within_the_slots() {
         let before = Scene::new(100).at(1000).ticket(2).current(2).free_at(900);
         let all = Scene::new(100).at(1500).ticket(5).current(5).free_at(1500).build();
         assert_eq!(starts_between(&before.build(), &all).len(), 3);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_forgot_or_a_clock_that_went_back_tells_nothing() {
+    fn a_lost_record_or_a_stepped_clock_shows_no_starts() {
         let before = Scene::new(100).at(1000).ticket(9).current(8).free_at(1050);
         let forgot = Scene::new(100).at(1200).ticket(3).current(3).free_at(1250);
         assert_eq!(starts_between(&before.build(), &forgot.build()), []);

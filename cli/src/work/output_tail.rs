@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_keeps_the_pipe_open_is_not_waited_for() {
+    async fn a_process_with_an_open_pipe_delays_no_end() {
         let (mut theirs, ours) = tokio::io::duplex(10);
         let reader = PipeReader::start(ours, OutputTail::of(100, 0), None);
         tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_cut_with_a_sign() {
+    fn text_that_does_not_fit_is_cut_with_a_sign() {
         assert_eq!(fit("curl pid 7", 20), "curl pid 7");
         assert_eq!(fit("curl pid 7", 6), "curl …");
         assert_eq!(fit("日本語", 4), "日…");

@@ -101,7 +101,7 @@ fn eighty_by_twenty_four_shows_all_that_matters() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_out_as_a_whole() {
+fn parts_that_do_not_fit_are_left_out_as_a_whole() {
     let mut model = Model::new("file:queues.json", Some(name("api")));
     for n in 0..=40 {
         let scene = Scene::new(1).at(100_000 * MS + n * 250 * MS).ticket(n * 250_000).current(n * 250_000);
@@ -115,7 +115,7 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
 }
 
 #[test]
-fn a_start_stands_in_the_lane_of_its_shard_and_the_next_ones_right_of_now() {
+fn starts_are_in_the_lane_of_their_shard() {
     let shown = lines(&busy(), (100, 30));
     let lane = |name: &str| shown.iter().find(|line| line.starts_with(name) && line.contains('■')).unwrap();
     // Ticket n is of shard n % 4, and the next four come in that order.
@@ -188,7 +188,7 @@ fn no_size_and_no_state_of_affairs_is_a_panic() {
 }
 
 #[test]
-fn an_outage_stands_in_front_and_the_numbers_say_how_old_they_are() {
+fn an_outage_is_shown_with_the_age_of_the_numbers() {
     let mut model = busy();
     model.apply(Message::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
     model.now = Duration::from_secs(25);
@@ -379,7 +379,7 @@ fn a_task_that_runs_is_marked_opened_and_read() {
 }
 
 #[test]
-fn the_line_is_shown_beside_any_number_of_runs_and_its_tasks_are_opened() {
+fn upcoming_tasks_are_shown_below_any_number_of_runs() {
     let mut summary = some_tasks();
     summary.upcoming =
         (0..20).map(|n| Task { priority: n, ..Task::bare(TaskId::named(&format!("next {n}"))) }).collect();
@@ -409,7 +409,7 @@ fn the_line_is_shown_beside_any_number_of_runs_and_its_tasks_are_opened() {
 }
 
 #[test]
-fn what_failed_is_read_like_a_task() {
+fn failures_are_read_like_a_task() {
     let mut none = Model::new("file:queues.json", Some(name("mail")));
     assert_eq!(none.act(Action::Failures), Effect::None, "there are no stored tasks");
     let mut model = with_tasks(some_tasks(), true);
