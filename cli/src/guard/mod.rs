@@ -4,8 +4,8 @@
 //! The guard is this program with a first argument that the command line parser never sees. Its
 //! standard input is a socket to the worker: it reads `orders` and writes reports. If the socket
 //! closes, or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and
-//! then SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends when all
-//! processes that CMD has started have ended.
+//! then SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends
+//! when all processes that CMD has started have ended.
 //!
 //! The guard does not use `PR_SET_PDEATHSIG`: that needs code between fork and exec, and does not
 //! end grandchildren. If the guard is killed, the worker ends the group. On Linux the guard is a

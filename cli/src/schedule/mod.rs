@@ -1,6 +1,7 @@
 //! `schedule`: tasks that are added again and again.
 //!
-//! `schedule_args` is the command line, `schedule_list` prints schedules, `schedule_words` formats rules and times.
+//! `schedule_args` is the command line, `schedule_list` prints schedules, `schedule_words` formats
+//! rules and times.
 
 mod schedule_args;
 mod schedule_list;

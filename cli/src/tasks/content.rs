@@ -1,4 +1,5 @@
-//! The stored tasks, schedules and settings of a queue: `list` shows them, and `delete` deletes them.
+//! The stored tasks, schedules and settings of a queue: `list` shows them, and `delete` deletes
+//! them.
 
 use interval_queue::task_contract::{Overview, Settings};
 use interval_queue_tasks::TaskQueue;

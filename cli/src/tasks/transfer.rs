@@ -1,4 +1,5 @@
-//! `tasks copy` and `tasks move`: transfer tasks to another queue, in the same store or another one.
+//! `tasks copy` and `tasks move`: transfer tasks to another queue, in the same store or another
+//! one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

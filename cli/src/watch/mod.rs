@@ -1,9 +1,10 @@
 //! `watch`: shows queues live on a terminal.
 //!
 //! `reader` reads the store when `rounds` requires it, and sends `messages` to the `model`. The
-//! model has a `history` of each queue: two reads show each `start`, and `forecast` and `reason` derive
-//! from them. `stored` is the history of the stored tasks. `keys` act on the model. `draw` depends
-//! on nothing but the model. `screen` is the terminal, and `plain` the output for a dumb terminal.
+//! model has a `history` of each queue: two reads show each `start`, and `forecast` and `reason`
+//! derive from them. `stored` is the history of the stored tasks. `keys` act on the model. `draw`
+//! depends on nothing but the model. `screen` is the terminal, and `plain` the output for a dumb
+//! terminal.
 
 mod draw;
 mod forecast;
