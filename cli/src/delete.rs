@@ -233,7 +233,7 @@ fn would_refuse(snapshot: &Snapshot, deletion: Deletion) -> Option<StateError> {
     rules::apply(&mut Some(snapshot.record.clone()), &Reading::of_clock(snapshot.at), &command).err()
 }
 
-/// Deletes a queue. A queue in use is skipped without an error: the command line did not name it.
+/// Deletes a queue. A queue in use fails with `TEMPFAIL`: the command line is not at fault.
 async fn delete_queue(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
     bounded(async {
         store.delete(queue, deletion).await.map_err(|error| {

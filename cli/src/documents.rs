@@ -82,8 +82,8 @@ pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     generate(completions.shell, &mut Cli::command(), NAME, &mut script);
     if completions.shell == Shell::Bash {
-        // The generator separates commands by a space, and looks them up with the hyphen of the
-        // program's name replaced, too.
+        // When the script looks up a command, it takes the hyphen in the program's name for the
+        // space before a command.
         let text = String::from_utf8_lossy(&script);
         let text = text.replace("interval__subcmd__queue", "interval__queue");
         // The words after `--` belong to CMD. Without this line the script completes words with a
