@@ -99,7 +99,7 @@ impl Handler {
         }
     }
 
-    /// From now on, a command that a signal ends is not charged with an attempt.
+    /// From now on, a command that a signal ends is not at fault.
     pub(super) fn stops(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
