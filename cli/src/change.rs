@@ -9,7 +9,7 @@ use interval_queue::{
 use crate::{
     args::{Halt, Hold, Set, Target},
     duration::about,
-    exit::{Failure, NOINPUT, print, say},
+    exit::{Failure, NOINPUT, print, report},
     rate::pace,
     tasks::{Tasks, pause_or_resume},
 };
@@ -21,7 +21,7 @@ pub(crate) async fn pause(halt: Halt) -> Result<(), Failure> {
     let tasks = pause_or_resume(&halt.target, TasksChange::Pause).await?;
     let paused = also_of_tasks(&halt.target, Change::Pause, tasks.then_some("stored tasks paused")).await;
     match paused {
-        // A pause can be there before the first task.
+        // A pause may be set before the first task is added.
         Err(failure) if failure.code == NOINPUT && create(&halt.target, TasksChange::Pause).await? => {
             print(&format!("{}: no rate, stored tasks paused; the queue is new", halt.target.queue))
         }
@@ -37,7 +37,7 @@ pub(crate) async fn resume(halt: Halt) -> Result<(), Failure> {
     also_of_tasks(&halt.target, Change::Resume, tasks.then_some("stored tasks not paused")).await
 }
 
-/// Kinds and keys of stored tasks.
+/// Pauses or resumes kinds and keys of stored tasks.
 async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
     let kinds = halt
         .kinds
@@ -48,7 +48,7 @@ async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
         .iter()
         .map(|key| (format!("key {:?}", key.as_str()), TasksChange::Key(key.clone(), pauses.then_some(0))));
     let tasks = Tasks::open(&halt.target).await?;
-    let before = tasks.look().await?;
+    let before = tasks.overview().await?;
     for (what, change) in kinds.chain(keys) {
         let was_paused = before.as_ref().is_some_and(|before| is_paused(before, &change));
         tasks.change(change.clone()).await?;
@@ -59,13 +59,13 @@ async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
         };
         print(&format!("{}: stored tasks of {what} {now}", halt.target.queue))?;
         if pauses && !is_known(&tasks, &change).await? {
-            say(&format!("warning: no task of {what} is stored now"));
+            report(&format!("warning: no task of {what} is stored now"));
         }
     }
     Ok(())
 }
 
-/// Whether what a change is about is paused.
+/// Whether the subject of a change is paused.
 fn is_paused(overview: &Overview, change: &TasksChange) -> bool {
     match change {
         TasksChange::Kind(kind, _) => overview.kinds.iter().any(|row| row.paused && row.kind == *kind),
@@ -74,11 +74,12 @@ fn is_paused(overview: &Overview, change: &TasksChange) -> bool {
     }
 }
 
-/// Whether tasks of a kind or key are stored, or a worker serves the kind: else its name may be mistyped.
+/// Whether tasks of the kind or key are stored, or a worker serves the kind. Otherwise the name may
+/// be mistyped.
 async fn is_known(tasks: &Tasks, change: &TasksChange) -> Result<bool, Failure> {
     match change {
         TasksChange::Kind(kind, _) => {
-            let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+            let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
             let is_served = |row: &KindRow| row.kind == *kind && row.served_until > Micros::ZERO;
             Ok(overview.kinds.iter().any(is_served) || overview.counts.iter().any(|(of, ..)| of == kind))
         }
@@ -89,13 +90,13 @@ async fn is_known(tasks: &Tasks, change: &TasksChange) -> Result<bool, Failure> 
     }
 }
 
-/// Creates the queue of tasks with a change. False: the store keeps no tasks.
+/// Creates the queue of tasks by a change. Returns false if the store keeps no tasks.
 async fn create(target: &Target, change: TasksChange) -> Result<bool, Failure> {
     let Some(tasks) = Tasks::open_if_kept(target).await? else { return Ok(false) };
     tasks.change(change).await.map(|()| true)
 }
 
-/// A queue of stored tasks need not have a pace.
+/// Changes the rate limit too. A queue of stored tasks need not have one.
 async fn also_of_tasks(target: &Target, change: Change, tasks: Option<&str>) -> Result<(), Failure> {
     let changed = match (target.change(change).await, tasks) {
         (Err(failure), Some(tasks)) if failure.code == NOINPUT => {
@@ -115,7 +116,7 @@ pub(crate) async fn set(set: Set) -> Result<(), Failure> {
     let rates = set.pace.rates()?;
     let max_running = set.max_running.unwrap_or(MaxRunning::Keep);
     let changed = match set.target.change(Change::Set { rates, max_running }).await {
-        // A queue of stored tasks that has no pace gets one.
+        // A queue of stored tasks that has no rate gets one.
         Err(failure) if failure.code == NOINPUT && rates.is_some() && has_tasks(&set.target).await? => {
             let on_existing = OnExisting::Replace;
             set.target.change(Change::Open { rates, max_running, on_existing }).await?
@@ -141,7 +142,7 @@ async fn change(target: Target, change: Change) -> Result<(), Failure> {
     print(&format!("{}: {}", target.queue, in_force(&changed.memory)))
 }
 
-/// Settings, pause and hold in one line.
+/// Formats the settings, the pause and the hold in one line.
 fn in_force(memory: &Memory) -> String {
     let mut parts = vec![pace(&memory.meters.rates())];
     parts.push(running(memory.max_running));
@@ -157,7 +158,7 @@ fn in_force(memory: &Memory) -> String {
     parts.join(", ")
 }
 
-/// The running limit in words.
+/// Formats the running limit.
 pub(crate) fn running(max_running: Option<u32>) -> String {
     max_running.map_or("any number running".into(), |limit| format!("at most {limit} running"))
 }

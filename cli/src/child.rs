@@ -1,4 +1,5 @@
-//! CMD as a child: needed where this process must go on, to renew the lease or to end CMD in time.
+//! CMD as a child process: needed if this process must stay to renew the lease or to end CMD in
+//! time.
 
 use std::{
     future::pending,
@@ -20,17 +21,17 @@ use crate::{
     signals::{Signal, Signals},
 };
 
-/// From SIGTERM to SIGKILL for a CMD that ran into its time-out.
+/// Time from SIGTERM to SIGKILL if CMD exceeds its timeout.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How CMD ended.
+/// The end of CMD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     ByItself(ExitStatus),
     TimedOut,
 }
 
-/// Runs CMD to its end, hands signals on to it, and ends it after `timeout`.
+/// Runs CMD to its end, forwards signals to it, and ends it after `timeout`.
 pub(crate) async fn run(
     program: Program,
     timeout: Option<Duration>,
@@ -48,13 +49,13 @@ pub(crate) async fn run(
     }
 }
 
-/// Where SIGCHLD is ignored the system throws the exit code away. Listening to it ends that.
+/// Registers a handler for SIGCHLD: if SIGCHLD is ignored, the system discards exit codes.
 pub(crate) fn expect_children() -> Result<(), Failure> {
     let listening = flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)));
     listening.map(drop).map_err(|error| Failure::os("cannot listen to SIGCHLD", &error))
 }
 
-/// Waits for the end of a child, hands signals on to it, and ends it after `timeout`.
+/// Waits for the end of a child, forwards signals to it, and ends it after `timeout`.
 pub(crate) async fn wait(
     child: &mut Child,
     timeout: Option<Duration>,
@@ -77,7 +78,7 @@ pub(crate) async fn wait(
             None => {
                 timed_out = true;
                 kill(child, Kill::TERM);
-                // A stopped process dies of SIGTERM only once it continues.
+                // A stopped process handles SIGTERM only after SIGCONT.
                 kill(child, Kill::CONT);
                 deadline.set(sleep_or_never(Some(GRACE)));
             }
@@ -93,9 +94,9 @@ async fn sleep_or_never(duration: Option<Duration>) {
     }
 }
 
-/// CMD is in this process's group, so what the terminal sends to the foreground (Ctrl-C, Ctrl-\, a hang-up)
-/// it has got already; a second one would make programs believe that the user insists. What a process sent
-/// came only here.
+/// Forwards a signal that a process sent to this one only. CMD is in this process's group, so it
+/// already has the signals of the terminal (Ctrl-C, Ctrl-\, hang-up). A second one looks like an
+/// impatient user.
 fn hand_on(child: &Child, signal: Signal) {
     if signal.sent
         && let Some(signal) = Kill::from_named_raw(signal.number)
@@ -107,7 +108,7 @@ fn hand_on(child: &Child, signal: Signal) {
 fn kill(child: &Child, signal: Kill) {
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(pid) = pid {
-        // It fails if CMD has just ended, or has become another user's.
+        // Fails if CMD has just ended, or runs as another user now.
         let _ = kill_process(pid, signal);
     }
 }
@@ -116,7 +117,7 @@ fn ending_of(status: ExitStatus) -> Ending {
     let Some(signal) = status.signal() else {
         return Ending::Code(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(BY_SIGNAL));
     };
-    // This process dies the same way, but must not leave its core where CMD's own may be.
+    // This process dies by the same signal, but must not overwrite the core file of CMD.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     Ending::Signal(signal)
 }

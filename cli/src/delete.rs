@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use crate::{
     args::{StoreArgs, Target},
     duration::{about, positive},
-    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, say},
-    target::{bounded, look},
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, report},
+    target::{bounded, read_queue},
     tasks::{Content, Tasks, open_queue},
 };
 
@@ -81,7 +81,7 @@ pub(crate) struct Prune {
     pub(crate) dry_run: bool,
 }
 
-pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
+pub(crate) async fn run(delete: Delete) -> Result<(), Failure> {
     let store = delete.store.store().await?;
     let deletion = if delete.force { Deletion::Forced } else { Deletion::Unused };
     let mut first_failure = Ok(());
@@ -94,7 +94,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     let goes: Vec<_> = plan.iter().filter_map(|(queue, plan)| Some((queue, plan.as_ref().ok()?))).collect();
     if !goes.is_empty() && !delete.yes {
         for (queue, plan) in &goes {
-            say(&format!("{queue}: {}", plan.in_words()));
+            report(&format!("{queue}: {}", plan.in_words()));
         }
         if !is_agreed(goes.len())? {
             return Err(Failure::new(TEMPFAIL, "nothing was deleted"));
@@ -102,7 +102,7 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     }
     for (queue, plan) in plan {
         let outcome = match plan {
-            Ok(plan) => plan.carry_out(&delete.store, &store, queue, deletion).await,
+            Ok(plan) => plan.execute(&delete.store, &store, queue, deletion).await,
             Err(failure) => Err(failure),
         };
         let outcome = outcome.and_then(|()| print(&format!("{queue}: deleted")));
@@ -111,8 +111,8 @@ pub(crate) async fn delete(delete: Delete) -> Result<(), Failure> {
     first_failure
 }
 
-/// A worker that has left counts as there for the shortest lease.
-const LEAVING: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
+/// A worker that has left still counts for the shortest lease. Includes a margin of 200 ms.
+const LEAVE_DELAY: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
 
 /// The parts of a queue that would be deleted.
 struct Plan {
@@ -131,10 +131,10 @@ impl Plan {
         };
         let mut tasks = find().await?;
         if tasks.as_ref().is_some_and(|content| content.in_use().is_some()) {
-            sleep(LEAVING).await;
+            sleep(LEAVE_DELAY).await;
             tasks = find().await?;
         }
-        let pace = look(pace, queue).await?;
+        let pace = read_queue(pace, queue).await?;
         match tasks.as_ref().and_then(Content::in_use) {
             Some(why) => {
                 Err(Failure::new(TEMPFAIL, format!("{queue}: {why}; nothing of the queue was deleted")))
@@ -154,8 +154,8 @@ impl Plan {
         format!("{}, would be deleted", parts.join("; and "))
     }
 
-    /// Deletes the pace first, which is refused if a process waits or runs there.
-    async fn carry_out(
+    /// Deletes the rate limit first: the store rejects that if a process waits or runs there.
+    async fn execute(
         self,
         args: &StoreArgs,
         store: &Store,
@@ -163,7 +163,7 @@ impl Plan {
         deletion: Deletion,
     ) -> Result<(), Failure> {
         if self.pace.is_some() {
-            carry_out(store, queue, deletion).await.map_err(|failure| refused(queue, failure))?;
+            delete_queue(store, queue, deletion).await.map_err(|failure| refused(queue, failure))?;
         }
         if self.tasks.is_some() {
             let target = Target { store: args.clone(), queue: queue.clone() };
@@ -175,7 +175,7 @@ impl Plan {
     }
 }
 
-/// Asks on the terminal whether as many queues are to be deleted.
+/// Asks on the terminal whether to delete this number of queues.
 fn is_agreed(many: usize) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let text = "delete asks before it deletes: without a terminal, give --yes";
@@ -210,8 +210,8 @@ async fn prune_one(
     deletion: Deletion,
     dry_run: bool,
 ) -> Result<(), Failure> {
-    // One that has gone in between is gone.
-    let Some(snapshot) = look(state, queue).await? else { return Ok(()) };
+    // Already deleted by another process: nothing to do.
+    let Some(snapshot) = read_queue(state, queue).await? else { return Ok(()) };
     if would_refuse(&snapshot, deletion).is_some() {
         return Ok(());
     }
@@ -219,22 +219,22 @@ async fn prune_one(
     if dry_run {
         return print(&format!("{queue}: would be deleted, not used for {idle}"));
     }
-    match carry_out(store, queue, deletion).await {
+    match delete_queue(store, queue, deletion).await {
         Ok(()) => print(&format!("{queue}: deleted, not used for {idle}")),
-        // Somebody uses it again, or was quicker.
+        // In use again, or deleted by another process.
         Err(failure) if [TEMPFAIL, NOINPUT].contains(&failure.code) => Ok(()),
         Err(failure) => Err(failure),
     }
 }
 
-/// What the store would say now.
+/// The error that the store would return now.
 fn would_refuse(snapshot: &Snapshot, deletion: Deletion) -> Option<StateError> {
     let command = Command::Change(Change::Delete(deletion), Memory::default());
     rules::apply(&mut Some(snapshot.record.clone()), &Reading::of_clock(snapshot.at), &command).err()
 }
 
-/// Deletes a queue. One that is used is none that the command line could have named better.
-async fn carry_out(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
+/// Deletes a queue. A queue in use fails with `TEMPFAIL`: the command line is not at fault.
+async fn delete_queue(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
     bounded(async {
         store.delete(queue, deletion).await.map_err(|error| {
             let is_used = error.kind() == ErrorKind::State
@@ -255,12 +255,12 @@ fn refused(queue: &QueueName, failure: Failure) -> Failure {
     Failure { message, ..failure }
 }
 
-/// The first failure is what the process ends with; each further one is said when it comes.
+/// Keeps the first failure for the exit code, and prints each further failure at once.
 fn keep_first(first: Result<(), Failure>, outcome: Result<(), Failure>) -> Result<(), Failure> {
     match (first, outcome) {
         (Ok(()), outcome) => outcome,
         (first, Err(further)) => {
-            crate::exit::say(&further.message);
+            crate::exit::report(&further.message);
             first
         }
         (first, Ok(())) => first,

@@ -12,10 +12,10 @@ use clap_mangen::Man;
 use crate::{
     args::Cli,
     exit::{CANTCREAT, Failure, SOFTWARE, print_as_it_is},
-    watch::CHOSEN,
+    watch::CHOSEN_VARIABLE,
 };
 
-/// The name of the program, wherever it was called from.
+/// The name of the program, independent of how it was called.
 const NAME: &str = "interval-queue";
 
 /// Print the completion script for a shell.
@@ -66,7 +66,7 @@ enum Of {
     Tasks,
 }
 
-/// The schemas; the files are part of the package.
+/// The schemas. The package contains these files.
 const SCHEMA: &str = include_str!("../status.schema.json");
 const TASKS_SCHEMA: &str = include_str!("../tasks.schema.json");
 
@@ -82,11 +82,12 @@ pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     generate(completions.shell, &mut Cli::command(), NAME, &mut script);
     if completions.shell == Shell::Bash {
-        // Where it looks a command up, the generator takes the hyphen in the program's name for the blank
-        // before a command.
+        // When the script looks up a command, it takes the hyphen in the program's name for the
+        // space before a command.
         let text = String::from_utf8_lossy(&script);
         let text = text.replace("interval__subcmd__queue", "interval__queue");
-        // Behind `--` are the words of CMD, of which it would take those with a hyphen for its own.
+        // The words after `--` belong to CMD. Without this line the script completes words with a
+        // hyphen as options of the program.
         let behind = "    [[ \" ${COMP_WORDS[*]:0:COMP_CWORD} \" == *\" -- \"* ]] && return 0\n";
         script = text.replacen("    COMPREPLY=()\n", &format!("    COMPREPLY=()\n{behind}"), 1).into_bytes();
     }
@@ -109,7 +110,7 @@ pub(crate) fn manual(manual: &Manual) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The pages with their names: the program and every command.
+/// The manual pages by name: the program and every command.
 fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
@@ -118,7 +119,7 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     all.into_iter().map(|(name, command)| Ok((name, page(&command)?))).collect()
 }
 
-/// The commands of a command, and theirs.
+/// Collects all subcommands of a command, recursively.
 fn below(command: &Command, page: &str, shown: &str, all: &mut Vec<(String, Command)>) {
     for command in
         command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
@@ -140,7 +141,7 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     man.render_title(&mut page).map_err(failed)?;
     man.render_name_section(&mut page).map_err(failed)?;
-    // What the environment may say need not be on the command line.
+    // An option that the environment can set is optional on the command line.
     let optional =
         command.clone().mut_args(|arg| if arg.get_env().is_some() { arg.required(false) } else { arg });
     Man::new(optional).render_synopsis_section(&mut page).map_err(failed)?;
@@ -158,31 +159,36 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
 }
 
-/// What the environment says to a command, or to any of them.
+/// The environment variables of a command, or of any command.
 fn environment(command: &Command) -> String {
-    let said = |option: &str| {
+    let has_option = |option: &str| {
         let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(option));
         has(command) || command.get_subcommands().any(has)
     };
     let variables = [
         ("store", "INTERVAL_QUEUE_STORE", "The store of the queues, unless \\-\\-store is given."),
-        ("queue", CHOSEN, "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first."),
+        (
+            "queue",
+            CHOSEN_VARIABLE,
+            "The queue, unless \\-\\-queue is given; for watch, the queue chosen at first.",
+        ),
     ];
     let mut page = String::new();
-    for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| said(option)) {
+    for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| has_option(option)) {
         page += if page.is_empty() { ".SH ENVIRONMENT\n" } else { "" };
         page += &format!(".TP\n\\fB{name}\\fR\n{meaning}\n");
     }
     page
 }
 
-/// Other signs as roff names them: not every formatter reads UTF-8.
+/// Encodes non-ASCII characters for roff: not every formatter reads UTF-8.
 fn in_ascii(page: &str) -> String {
     let sign = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
     page.chars().map(sign).collect()
 }
 
-/// Sections of a help text, whose headings end with a colon at the left; lines stay as they are.
+/// Formats the sections of a help text. Headings start in the first column and end with a colon.
+/// Lines are kept.
 fn as_it_stands(text: &str) -> String {
     let mut page = String::new();
     let mut open = false;
@@ -209,7 +215,7 @@ fn as_it_stands(text: &str) -> String {
     page
 }
 
-/// A line that begins with no request and whose signs are what they are.
+/// Escapes a line: it begins with no roff request, and its characters are literal.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     if line.starts_with('.') { format!("\\&{line}") } else { line }

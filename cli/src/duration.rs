@@ -1,4 +1,4 @@
-//! Lengths of time as people write and read them.
+//! Durations as people write and read them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use interval_queue::{
     task_contract::MAX_DELAY,
 };
 
-/// Reads a duration: a number with a unit. It may be zero.
+/// Parses a duration: a number with a unit. Zero is allowed.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.trim().starts_with('-') {
         let text = text.escape_debug();
@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         return Err(format!("{number} has no unit: write {number}ms, {number}s or {number}min"));
     }
     for unit in text.split(|c: char| !c.is_alphabetic()) {
-        if let Some((_, long)) = SHORT.iter().find(|(short, _)| short.contains(&unit)) {
+        if let Some((_, long)) = UNIT_ABBREVIATIONS.iter().find(|(short, _)| short.contains(&unit)) {
             let text = text.escape_debug();
             let minutes = if *long == "months" { ", or min for minutes" } else { "" };
             return Err(format!("{text}: {unit} is no unit here: write {long}{minutes}"));
@@ -30,11 +30,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 250ms, 1.5s or 2min"))
 }
 
-/// Units above a day are written out: `1M` for a minute would stop everybody for a month.
-const SHORT: [(&[&str], &str); 3] =
+/// Rejected abbreviations and their units: `1M` for a minute would stop the queue for a month.
+const UNIT_ABBREVIATIONS: [(&[&str], &str); 3] =
     [(&["w", "wk", "wks"], "weeks"), (&["M"], "months"), (&["y", "yr", "yrs"], "years")];
 
-/// Reads a duration above zero.
+/// Parses a duration above zero.
 pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     match parse(text)? {
         Duration::ZERO => Err(format!("{} is no time at all: give more than zero", text.escape_debug())),
@@ -42,7 +42,7 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads the time between two starts, or that of a hold.
+/// Parses the time between two starts, or the length of a hold.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let duration = positive(text)?;
     if duration > MAX_INTERVAL.to_duration() || duration < MIN_INTERVAL.to_duration() {
@@ -52,7 +52,8 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Reads a delay, a deadline or how long something is kept: what a store of tasks takes. It may be zero.
+/// Parses a delay, a deadline or a retention time, within the limits of the task store. Zero is
+/// allowed.
 pub(crate) fn delay(text: &str) -> Result<Duration, String> {
     let duration = parse(text)?;
     if duration > MAX_DELAY.to_duration() {
@@ -61,12 +62,12 @@ pub(crate) fn delay(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// The same above zero.
+/// As [`delay`], but above zero.
 pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
     positive(text).and_then(|_| delay(text))
 }
 
-/// A configured duration, rounded down to a millisecond if it is longer than 10 ms, and else to a microsecond.
+/// Formats a configured duration, rounded down to 1 ms if it is longer than 10 ms, else to 1 µs.
 pub(crate) fn show(duration: impl Into<Length>) -> String {
     let Length(duration) = duration.into();
     let unit = if duration > Duration::from_millis(10) { 1_000_000 } else { 1_000 };
@@ -74,7 +75,7 @@ pub(crate) fn show(duration: impl Into<Length>) -> String {
     humantime::format_duration(rounded).to_string()
 }
 
-/// A measured length of time, in two units at most: `250ms`, `5.1s`, `3m 24s`, `2h 10m`, `3d 4h`.
+/// Formats a measured duration in at most two units: `250ms`, `5.1s`, `3m 24s`, `2h 10m`, `3d 4h`.
 pub(crate) fn about(duration: impl Into<Length>) -> String {
     let Length(duration) = duration.into();
     let seconds = duration.as_secs();
@@ -94,7 +95,7 @@ pub(crate) fn about(duration: impl Into<Length>) -> String {
     }
 }
 
-/// A length of time of either kind.
+/// A duration, from either type.
 pub(crate) struct Length(Duration);
 
 impl From<Duration> for Length {
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_duration_is_named_with_what_would_be_one() {
+    fn invalid_durations_are_reported_with_a_valid_one() {
         for (text, says) in [
             ("250", "250ms"),
             ("0", "250ms"),

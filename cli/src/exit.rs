@@ -1,4 +1,4 @@
-//! How the process ends: the exit codes, and the one line that says why.
+//! The end of the process: exit codes, and the line on stderr that gives the reason.
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
@@ -7,42 +7,42 @@ use signal_hook::low_level::emulate_default_handler;
 
 /// The command line cannot be used.
 pub(crate) const USAGE: u8 = 64;
-/// What is stored is damaged, foreign or of a newer version.
+/// Stored data is damaged, foreign or from a newer version.
 pub(crate) const DATAERR: u8 = 65;
 /// There is no such queue, or no directory for its file.
 pub(crate) const NOINPUT: u8 = 66;
 /// The store cannot be reached or did not answer.
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// This program is at fault.
+/// An error of this program.
 pub(crate) const SOFTWARE: u8 = 70;
 /// The operating system refused something.
 pub(crate) const OSERR: u8 = 71;
-/// No room is left where the store is.
+/// The disk of the store is full.
 pub(crate) const CANTCREAT: u8 = 73;
 /// The output cannot be written, or the items cannot be read.
 pub(crate) const IOERR: u8 = 74;
 /// CMD was not started in time.
 pub(crate) const TEMPFAIL: u8 = 75;
-/// Not permitted.
+/// Permission denied.
 pub(crate) const NOPERM: u8 = 77;
-/// The place cannot do what a shared state needs.
+/// The store cannot do what a shared state needs.
 pub(crate) const CONFIG: u8 = 78;
-/// CMD failed for some items, as with `xargs(1)`; of tasks that were waited for, some did not end well.
+/// CMD failed for some items, as with `xargs(1)`; or awaited tasks failed or were cancelled.
 pub(crate) const SOME_FAILED: u8 = 123;
-/// CMD, or what was waited for, ran into `--timeout`, as with `timeout(1)`.
+/// CMD or a wait exceeded `--timeout`, as with `timeout(1)`.
 pub(crate) const TIMED_OUT: u8 = 124;
-/// CMD is there but cannot be executed, as in a shell.
+/// CMD exists but cannot be executed, as in a shell.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
-/// CMD is not there, as in a shell.
+/// CMD does not exist, as in a shell.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// CMD was killed by signal N: this and N, as in a shell.
+/// Base of the exit code if signal N killed CMD: 128 + N, as in a shell.
 pub(crate) const BY_SIGNAL: u8 = 128;
 
-/// How the process ends when nothing failed.
+/// The end of the process without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Code(u8),
-    /// Killed by this signal, so that a shell's loop stops as it would without this program.
+    /// Killed by this signal, so that a loop in a shell ends as it would without this program.
     Signal(i32),
 }
 
@@ -52,7 +52,7 @@ impl Ending {
             Ending::Code(code) => ExitCode::from(code),
             Ending::Signal(signal) => {
                 if !is_init() {
-                    // It does not return unless the signal is unknown or does not kill.
+                    // Returns only if the signal is unknown or does not kill.
                     let _ = emulate_default_handler(signal);
                 }
                 ExitCode::from(BY_SIGNAL.saturating_add(u8::try_from(signal).unwrap_or(0)))
@@ -61,17 +61,17 @@ impl Ending {
     }
 }
 
-/// Whether this process is the first of a container: no signal can kill it that it does not handle.
+/// Whether this process is the first one of a container. It dies only by signals that it handles.
 pub(crate) fn is_init() -> bool {
     std::process::id() == 1
 }
 
-/// Why the process ends without having done what it was to do: an exit code and a line.
+/// A failure of the command: an exit code and a line.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
-    /// Whether the same may succeed later with nobody doing anything about it.
+    /// Whether a retry can succeed without a change by a person.
     pub(crate) passes: bool,
 }
 
@@ -84,9 +84,9 @@ impl Failure {
         Self::new(OSERR, format!("{what}: {error}"))
     }
 
-    /// Says it on stderr.
+    /// Prints the failure to stderr. Returns its exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        say(&self.message);
+        report(&self.message);
         ExitCode::from(self.code)
     }
 }
@@ -127,14 +127,14 @@ pub(crate) fn code_of(kind: StateErrorKind) -> u8 {
     }
 }
 
-/// The error and its causes in one line, none of them twice. What others stored may be in it, and speaks to
-/// no terminal.
+/// Formats an error and its causes in one line, each cause once. Control characters are replaced:
+/// the text may be stored data from others.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        // Some errors tell their cause by themselves.
+        // Some errors include the text of their cause.
         if !line.ends_with(&text) {
             // Writing to a string cannot fail.
             let _ = write!(line, ": {text}");
@@ -144,25 +144,25 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line.replace(char::is_control, " ")
 }
 
-/// A line of this program on stderr.
-pub(crate) fn say(line: &str) {
+/// Prints a line to stderr.
+pub(crate) fn report(line: &str) {
     use io::Write;
-    // One write, so that lines of processes that share stderr do not mix. A closed stderr is no error.
+    // A single write keeps lines whole if processes share stderr. A closed stderr is no error.
     let line = crate::text::visible(line);
     let _ = io::stderr().write_all(format!("interval-queue: {line}\n").as_bytes());
 }
 
-/// The result of a command on stdout.
+/// Prints the result of a command to stdout, with a newline.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_as_it_is(format!("{text}\n").as_bytes())
 }
 
-/// The same for what has its own ends of lines.
+/// Prints bytes to stdout, without a newline.
 pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
     print_on(bytes).map(drop)
 }
 
-/// The same of a part of the output. False: the reader of the pipe has read enough.
+/// Prints a part of the output. Returns false if the reader has closed the pipe.
 pub(crate) fn print_on(bytes: &[u8]) -> Result<bool, Failure> {
     match io::Write::write_all(&mut Stdout, bytes) {
         Ok(()) => Ok(true),
@@ -171,9 +171,10 @@ pub(crate) fn print_on(bytes: &[u8]) -> Result<bool, Failure> {
     }
 }
 
-/// The standard output. That of the standard library says nothing if it is not open for writing.
+/// Standard output. Unlike the standard library's, it returns an error if stdout is not open for
+/// writing.
 ///
-/// One that was closed cannot be told from `/dev/null`: the runtime puts that in its place before `main`.
+/// A closed stdout looks like `/dev/null`: the runtime opens that in its place before `main`.
 #[derive(Debug)]
 pub(crate) struct Stdout;
 
@@ -187,27 +188,27 @@ impl io::Write for Stdout {
     }
 }
 
-/// What the parser of the command line has to say: help on stdout, errors on stderr.
+/// Prints the message of the command line parser: help to stdout, errors to stderr.
 pub(crate) fn clap(error: &clap::Error) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::InvalidUtf8
         && let Some(what) = not_utf8()
     {
-        say(&format!("{what} is not UTF-8: only CMD, its arguments and names of files need not be"));
+        report(&format!("{what} is not UTF-8: only CMD, its arguments and names of files need not be"));
         return ExitCode::from(USAGE);
     }
-    // A reader that closes the pipe has read enough.
-    let unheard = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+    // A reader that closes the pipe needs no more output.
+    let is_unwritten = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     ExitCode::from(if error.use_stderr() {
         USAGE
-    } else if unheard {
+    } else if is_unwritten {
         IOERR
     } else {
         0
     })
 }
 
-/// What of the command line, or of what stands in for it, is not UTF-8: CMD may be so, what is before it is
-/// meant.
+/// The part of the command line, or of its environment variables, that is not UTF-8. CMD may be
+/// non-UTF-8, so the first such argument is the cause.
 fn not_utf8() -> Option<String> {
     let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none());
     if let Some(argument) = argument {

@@ -1,4 +1,4 @@
-//! `list`: the queues that are stored in one place, whether they have a pace, stored tasks, or both.
+//! `list`: the queues of a store, whether they have a rate limit, stored tasks, or both.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +12,29 @@ use crate::{
     rate::rate,
     status,
     table::{room, table},
-    target::{bounded, look},
-    tasks::{Brief, Tasks},
+    target::{bounded, read_queue},
+    tasks::{StatusLines, Tasks},
 };
 
-/// A queue as one row shows it.
+/// A queue in one row.
 struct Listed {
     pace: Option<Snapshot>,
-    tasks: Option<Brief>,
+    tasks: Option<StatusLines>,
 }
 
 impl Listed {
-    /// A queue; none: it has gone in between.
+    /// Reads a queue. Returns `None` if it was deleted meanwhile.
     async fn find(
         queue: &QueueName,
         state: Option<&dyn SharedState>,
         tasks: Option<&Tasks>,
     ) -> Result<Option<Self>, Failure> {
         let pace = match state {
-            Some(state) => look(state, queue).await?,
+            Some(state) => read_queue(state, queue).await?,
             None => None,
         };
         let tasks = match tasks {
-            Some(tasks) => Brief::find(&tasks.of(queue)).await?,
+            Some(tasks) => StatusLines::find(&tasks.of(queue)).await?,
             None => None,
         };
         Ok((pace.is_some() || tasks.is_some()).then_some(Self { pace, tasks }))
@@ -52,21 +52,21 @@ impl Listed {
             }
             None => ("-".into(), "-".into()),
         };
-        let tasks = self.tasks.as_ref().map_or("-".into(), Brief::counts);
-        let standing = match (&self.tasks, &self.pace) {
+        let tasks = self.tasks.as_ref().map_or("-".into(), StatusLines::counts);
+        let status = match (&self.tasks, &self.pace) {
             (Some(tasks), pace) if tasks.is_live() || pace.is_none() => tasks.facts(pace.as_ref()),
             (_, Some(snapshot)) => snapshot.start_status().to_string(),
             (_, None) => "-".into(),
         };
-        [queue.to_string(), every, rate, tasks, standing]
+        [queue.to_string(), every, rate, tasks, status]
     }
 }
 
-pub(crate) async fn list(list: List) -> Result<(), Failure> {
+pub(crate) async fn run(list: List) -> Result<(), Failure> {
     let tasks = Tasks::open_store_if_kept(&list.store).await?;
     let state = match list.store.shared_state().await {
         Ok(state) => Some(state),
-        // What keeps tasks alone has no pace, and what keeps neither is an error.
+        // A store of tasks alone has no rate limits. A store without either is an error.
         Err(failure) if tasks.is_some() && [CONFIG, NOINPUT].contains(&failure.code) => None,
         Err(failure) => return Err(failure),
     };
@@ -102,7 +102,7 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
             .collect();
         print(&table(["QUEUE", "EVERY", "RATE", "TASKS", "STATUS"], &rows, room()))?;
     }
-    // One that cannot be read does not hide the others, but it is told.
+    // An unreadable queue does not hide the others, but is reported.
     match queues.into_iter().find_map(|(name, found)| found.err().map(|failure| (name, failure))) {
         Some((name, failure)) => {
             Err(Failure::new(failure.code, format!("queue {name}: {}", failure.message)))

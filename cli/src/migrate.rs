@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::{
     args::StoreArgs,
-    exit::{Failure, print_as_it_is, say},
+    exit::{Failure, print_as_it_is, report},
     place::without_secrets,
 };
 
@@ -26,18 +26,18 @@ pub(crate) struct Migrate {
     print: bool,
 }
 
-pub(crate) async fn migrate(migrate: Migrate) -> Result<(), Failure> {
+pub(crate) async fn run(migrate: Migrate) -> Result<(), Failure> {
     let place = without_secrets(&migrate.store.url);
     let store = migrate.store.store().await?;
     match store.missing_tables().await? {
-        None => say(&format!("nothing to do: {place} has no SQL tables")),
+        None => report(&format!("nothing to do: {place} has no SQL tables")),
         Some(missing) if missing.is_empty() => {
-            say(&format!("nothing to do: the tables in {place} are up to date"))
+            report(&format!("nothing to do: the tables in {place} are up to date"))
         }
         Some(missing) if migrate.print => return print_as_it_is(missing.as_bytes()),
         Some(_) => match store.make_tables().await? {
-            true => say(&format!("created the tables in {place}")),
-            false => say(&format!("nothing to do: another process has created the tables in {place}")),
+            true => report(&format!("created the tables in {place}")),
+            false => report(&format!("nothing to do: another process has created the tables in {place}")),
         },
     }
     Ok(())

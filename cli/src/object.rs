@@ -1,4 +1,4 @@
-//! JSON objects that are printed: payloads and results in them keep their text.
+//! JSON objects for output. Payloads and results in them keep their text.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -23,7 +23,7 @@ impl Object {
         self.0.insert(name.to_owned(), Field::Value(value));
     }
 
-    /// A payload or a result.
+    /// Adds a payload or a result.
     pub(crate) fn text(&mut self, name: &str, text: &Json) {
         self.0.insert(name.to_owned(), Field::Text(text.clone()));
     }
@@ -44,7 +44,8 @@ impl fmt::Display for Object {
     }
 }
 
-/// JSON on one line. A line break in JSON stands between tokens, never within a string: a space has the same meaning.
+/// Formats JSON on one line. A line break in JSON is always between tokens, so a space has the same
+/// meaning.
 pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
     match json.contains(['\n', '\r']) {
         true => json.replace(['\n', '\r'], " ").into(),

@@ -9,10 +9,10 @@ use interval_queue::{RateLimit, Rates};
 
 use crate::{
     duration::{interval, positive},
-    exit::{Failure, say},
+    exit::{Failure, report},
 };
 
-/// The rates that were given, in their order: `--burst` belongs to the rate before it.
+/// The rates in the order of the options. `--burst` applies to the rate before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PaceArgs(Option<RateLimit>);
 
@@ -22,11 +22,12 @@ impl PaceArgs {
         self.0.clone()
     }
 
-    /// The rates as the queue stores them. Prints a warning for each rate that has no effect.
+    /// The rates in the form in which the queue stores them. Prints a warning for each rate that
+    /// has no effect.
     pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
         let Some(pace) = &self.0 else { return Ok(None) };
         for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {
-            say(&format!("the rate of one {rate} has no effect: one {by} is stricter"));
+            report(&format!("the rate of one {rate} has no effect: one {by} is stricter"));
         }
         Ok(Some(pace.rates().map_err(interval_queue::Error::from)?))
     }
@@ -39,7 +40,7 @@ struct RateArg {
     per: Duration,
 }
 
-/// Reads `5/s`, `10000/day` or `1/250ms`.
+/// Parses `5/s`, `10000/day` or `1/250ms`.
 fn rate(text: &str) -> Result<RateArg, String> {
     let shown = text.escape_debug();
     let example = "write for example 5/s, 300/min or 10000/day";
@@ -105,31 +106,31 @@ impl FromArgMatches for PaceArgs {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        enum Said {
+        enum RateOption {
             Every(Duration),
             Rate(RateArg),
             Burst(u32),
         }
-        let mut said: Vec<(usize, Said)> = Vec::new();
+        let mut options: Vec<(usize, RateOption)> = Vec::new();
         let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
         if let Some(every) = matches.get_one("every") {
-            said.extend(places("every").into_iter().map(|place| (place, Said::Every(*every))));
+            options.extend(places("every").into_iter().map(|place| (place, RateOption::Every(*every))));
         }
-        let rates = matches.get_many("rate").into_iter().flatten().map(|rate| Said::Rate(*rate));
-        said.extend(places("rate").into_iter().zip(rates));
-        let bursts = matches.get_many("burst").into_iter().flatten().map(|burst| Said::Burst(*burst));
-        said.extend(places("burst").into_iter().zip(bursts));
-        said.sort_by_key(|(place, _)| *place);
+        let rates = matches.get_many("rate").into_iter().flatten().map(|rate| RateOption::Rate(*rate));
+        options.extend(places("rate").into_iter().zip(rates));
+        let bursts = matches.get_many("burst").into_iter().flatten().map(|burst| RateOption::Burst(*burst));
+        options.extend(places("burst").into_iter().zip(bursts));
+        options.sort_by_key(|(place, _)| *place);
         let mut last_is_rate = false;
-        for (_, said) in said {
+        for (_, option) in options {
             let pace = self.0.take();
-            let is_rate = !matches!(said, Said::Burst(_));
-            let pace = match (said, pace) {
-                (Said::Every(every), _) => RateLimit::every(every),
-                (Said::Rate(RateArg { count, per }), None) => RateLimit::rate(count).per(per),
-                (Said::Rate(RateArg { count, per }), Some(pace)) => pace.and(count).per(per),
-                (Said::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
-                (Said::Burst(burst), _) => {
+            let is_rate = !matches!(option, RateOption::Burst(_));
+            let pace = match (option, pace) {
+                (RateOption::Every(every), _) => RateLimit::every(every),
+                (RateOption::Rate(RateArg { count, per }), None) => RateLimit::rate(count).per(per),
+                (RateOption::Rate(RateArg { count, per }), Some(pace)) => pace.and(count).per(per),
+                (RateOption::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
+                (RateOption::Burst(burst), _) => {
                     let text = format!(
                         "--burst {burst} needs a --rate or --every before it: write for example --rate 5/s --burst {burst}"
                     );
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pace_is_named() {
+    fn invalid_rates_are_reported() {
         for (words, says) in [
             ("--rate 5", "write for example 5/s"),
             ("--rate x/s", "no number before the /"),

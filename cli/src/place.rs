@@ -1,19 +1,19 @@
-//! The URL of a state as it may be shown.
+//! The URL of a store without its secrets.
 
-/// Where the queues are, without the secrets that a URL may have: neither user and password nor parameters.
+/// Removes the user, the password and the parameters of a URL.
 pub(crate) fn without_secrets(url: &str) -> String {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     if ["file:", "dir:", "sqlite:", "redis+unix:"].iter().any(|scheme| place.starts_with(scheme)) {
         return place.to_owned();
     }
     match place.split_once("://") {
-        // A ? in a password that should be escaped: where it ends is not clear.
+        // The password contains an unescaped `?`, so its end is ambiguous.
         Some((scheme, _)) if query.contains('@') => format!("{scheme}://…"),
         Some((scheme, rest)) => {
             let hosts = rest.rsplit('@').next().unwrap_or_default();
             format!("{scheme}://{hosts}")
         }
-        // It will be refused, and it may be what other programs take: host=… password=…
+        // An invalid URL. It may be in another format with a password: host=… password=…
         None => "…".to_owned(),
     }
 }

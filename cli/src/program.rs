@@ -1,4 +1,4 @@
-//! CMD: looked up before anything else, so that a mistyped name costs neither a ticket nor a wait.
+//! CMD is looked up first, so that a mistyped name costs neither a ticket nor a wait.
 
 use std::{
     env,
@@ -12,11 +12,11 @@ use std::{
 
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
-/// Where programs are looked for if there is no PATH at all, as `execvp` does.
+/// The search path without PATH, as `execvp` uses it.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// As much as Linux reads of a script to find its interpreter.
-const LONGEST_FIRST_LINE: usize = 256;
+/// Maximum bytes of a script that Linux reads to find its interpreter.
+const MAX_FIRST_LINE_BYTES: usize = 256;
 
 /// A program that can be executed, with its arguments.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// With the exit codes of a shell: there is no such program, or it cannot be executed.
+    /// The program does not exist or cannot be executed, with the exit codes of a shell.
     pub(crate) fn find(words: &[OsString]) -> Result<Self, Failure> {
         let (name, args) =
             words.split_first().ok_or_else(|| Failure::new(NOT_FOUND, "no command is given"))?;
@@ -42,7 +42,7 @@ impl Program {
         Ok(Self { name: name.clone(), path, args: args.to_vec() })
     }
 
-    /// The last part of its name.
+    /// The file name of the program.
     pub(crate) fn base_name(&self) -> String {
         Path::new(&self.name).file_name().unwrap_or(&self.name).to_string_lossy().into_owned()
     }
@@ -51,24 +51,24 @@ impl Program {
         &self.args
     }
 
-    /// The same, with one more argument.
+    /// Adds an argument.
     pub(crate) fn with_arg(mut self, arg: OsString) -> Self {
         self.args.push(arg);
         self
     }
 
-    /// Replaces this process. Returns only what prevented it.
-    pub(crate) fn become_it(self) -> Failure {
+    /// Replaces this process. Returns only on failure.
+    pub(crate) fn exec(self) -> Failure {
         let error = self.command(&self.args).exec();
         cannot_execute(self.path.as_os_str(), &error)
     }
 
-    /// The command to start it as a child.
+    /// Makes a command that starts the program as a child.
     pub(crate) fn into_command(self) -> Command {
         self.command(&self.args)
     }
 
-    /// The command to start it with other arguments.
+    /// Makes a command that starts the program with other arguments.
     pub(crate) fn command(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
         let mut command = Command::new(&self.path);
         command.arg0(&self.name).args(args);
@@ -95,7 +95,7 @@ pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
     Failure::new(NOT_FOUND, format!("cannot execute {}: {error}{hint}", path.display()))
 }
 
-/// Whether the host lacks something for now, whatever the program is.
+/// Whether the host lacks a resource for now, independent of the program.
 fn is_of_host(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let lacks = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::TXTBSY];
@@ -103,7 +103,7 @@ fn is_of_host(error: &io::Error) -> bool {
 }
 
 fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
-    // A carriage return at its end shows.
+    // Escaped, so that a carriage return at its end is visible.
     let interpreter = interpreter.escape_debug();
     let text = format!(
         "cannot execute {}: its first line names \"{interpreter}\", which does not exist",
@@ -112,9 +112,9 @@ fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
     Failure::new(NOT_FOUND, text)
 }
 
-/// What the first line of a script names to run it, if that is not there.
+/// The interpreter that the first line of a script names, if it does not exist.
 fn missing_interpreter(script: &Path) -> Option<String> {
-    let mut line = [0; LONGEST_FIRST_LINE];
+    let mut line = [0; MAX_FIRST_LINE_BYTES];
     let read = File::open(script).and_then(|mut file| file.read(&mut line)).ok()?;
     let line = line[..read].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let words = line.split(|byte| matches!(byte, b' ' | b'\t'));
@@ -125,8 +125,8 @@ fn missing_interpreter(script: &Path) -> Option<String> {
 }
 
 fn find(name: &OsStr) -> Option<PathBuf> {
-    // The current directory matters only for names with a slash; without one a relative name is looked up as
-    // it is.
+    // The current directory is used only for names with a slash. Without it, a relative name is
+    // looked up as it is.
     let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     which::which_in(name, Some(search_path()), here).ok()
 }
@@ -155,7 +155,7 @@ fn unusable(name: &OsStr) -> Failure {
     }
 }
 
-/// Where a program of that name could be.
+/// Paths at which the program could be.
 fn places(name: &OsStr) -> Vec<PathBuf> {
     if name.is_empty() {
         return Vec::new();
@@ -163,7 +163,7 @@ fn places(name: &OsStr) -> Vec<PathBuf> {
     if is_path(name) {
         return vec![PathBuf::from(name)];
     }
-    // A directory on the PATH of that name is no program to a shell.
+    // A shell skips a directory of that name on the PATH.
     env::split_paths(&search_path())
         .map(|directory| directory.join(name))
         .filter(|path| !path.is_dir())

@@ -1,18 +1,18 @@
-//! How often something starts, as people read it.
+//! Rates as people read them.
 
 use indicatif::{HumanCount, HumanFloatCount};
 use interval_queue::contract::{Micros, Rates};
 
 use crate::duration::show;
 
-/// How many starts there are at this interval, in the unit that makes it at least one.
+/// Formats the starts per unit at this interval, in the smallest unit with at least one start.
 pub(crate) fn rate(interval: Micros) -> String {
     let (per_unit, unit) = starts(interval);
     let number = HumanFloatCount((per_unit * 100.0).round() / 100.0);
     format!("{number} per {unit}")
 }
 
-/// All rates in words.
+/// Formats all rates.
 pub(crate) fn pace(rates: &Rates) -> String {
     let words = rates.iter().map(|of| {
         let every = format!("every {} ({})", show(of.interval), rate(of.interval));
@@ -21,7 +21,7 @@ pub(crate) fn pace(rates: &Rates) -> String {
     format!("one start {}", words.collect::<Vec<_>>().join("; and "))
 }
 
-/// A part of the starts at this interval, in the unit of [`rate`].
+/// Formats a part of the starts at this interval, in the unit of [`rate`].
 pub(crate) fn in_unit(interval: Micros, part: f64) -> String {
     let number = format!("{:.1}", starts(interval).0 * part);
     let (whole, tenths) = number.split_once('.').unwrap_or((&number, "0"));

@@ -1,4 +1,4 @@
-//! `run`: waits for a slot, then becomes CMD, or starts it and stays with it.
+//! `run`: waits for a slot, then becomes CMD, or starts it as a child.
 
 use std::{cell::OnceCell, time::Duration};
 
@@ -8,19 +8,18 @@ use tokio::time::timeout;
 use crate::{
     args::Run,
     child,
-    contact::{Contact, Stage},
+    connection_state::{ConnectionState, Stage},
     exit::{Ending, Failure, SOFTWARE, TEMPFAIL},
     program::Program,
-    shard::{FirstContact, expired, leave, tick_through_pauses, too_late},
+    shard::{FirstConnection, expired, leave, tick_through_pauses, too_late},
     signals::Signals,
     target::close_stores,
 };
 
-/// How long the store may take to hear that this process has left, while CMD waits for it. There is nothing
-/// to tell then, as a rule.
-const BECOME_PATIENCE: Duration = Duration::from_millis(100);
+/// Maximum time to leave the queue while CMD waits for it. Usually there is nothing to send.
+const EXEC_LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What the wait for a slot comes to.
+/// The end of the wait for a slot.
 enum Waited {
     Slot(Turn),
     Signal(i32),
@@ -30,21 +29,21 @@ enum Waited {
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     let program = Program::find(&run.command)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new(&run.shard.target.store.url);
+    let connection = ConnectionState::new(&run.shard.target.store.url);
     let opened = OnceCell::new();
 
     let waited = tokio::select! {
         biased;
         signal = signals.next() => Ok(Waited::Signal(signal.number)),
-        slot = wait(&run, &program, &contact, &opened) => slot.map(Waited::Slot),
-        limit = expired(patience(&run)) => Ok(Waited::TooLong(too_late(limit, &contact))),
+        slot = wait(&run, &program, &connection, &opened) => slot.map(Waited::Slot),
+        limit = expired(time_limit(&run)) => Ok(Waited::TooLong(too_late(limit, &connection))),
     };
     match (waited, opened.get()) {
         (Ok(Waited::Slot(turn)), Some(queue)) => {
-            start(program, run.timeout, queue, turn, &contact, signals).await
+            start(program, run.timeout, queue, turn, &connection, signals).await
         }
         (waited, queue) => {
-            contact.enter(Stage::Leaving);
+            connection.enter(Stage::Leaving);
             if let Some(queue) = queue {
                 tokio::select! {
                     () = leave(queue) => {}
@@ -60,20 +59,25 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     }
 }
 
-/// How long it may wait; none if that is as long as it takes, or not at all.
-fn patience(run: &Run) -> Option<Duration> {
+/// How long to wait. `None`: without limit, or not at all.
+fn time_limit(run: &Run) -> Option<Duration> {
     run.start_within.filter(|limit| !limit.is_zero())
 }
 
-/// Opens the queue and waits for the slot. Dropped, the place is given up.
+/// Opens the queue and waits for the slot.
+///
+/// # Cancel safety
+///
+/// Dropping it returns the ticket.
 async fn wait(
     run: &Run,
     program: &Program,
-    contact: &Contact,
+    connection: &ConnectionState,
     opened: &OnceCell<IntervalQueue>,
 ) -> Result<Turn, Failure> {
-    let first = if patience(run).is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
-    let queue = run.shard.open(&program.base_name(), first, contact).await?;
+    let first =
+        if time_limit(run).is_some() { FirstConnection::MayFail } else { FirstConnection::MustSucceed };
+    let queue = run.shard.open(&program.base_name(), first, connection).await?;
     let queue = opened.get_or_init(|| queue);
     let mut turn = queue.turn().weight(run.shard.weight);
     if run.start_within == Some(Duration::ZERO) {
@@ -85,35 +89,35 @@ async fn wait(
             ErrorKind::TooLate => Failure::new(TEMPFAIL, format!("not started now: {error}")),
             _ => error.into(),
         }),
-        never = tick_through_pauses(queue, contact) => never,
+        never = tick_through_pauses(queue, connection) => never,
     }
 }
 
-/// Hands over to CMD. From the slot to here and on, every microsecond is lateness.
+/// Starts CMD. Time spent from the slot to the start is lateness.
 async fn start(
     program: Program,
     limit: Option<Duration>,
     queue: &IntervalQueue,
     turn: Turn,
-    contact: &Contact,
+    connection: &ConnectionState,
     mut signals: Signals,
 ) -> Result<Ending, Failure> {
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
-        // Without a running limit the record knows nothing of a job that runs, and this returns at once.
+        // Without a running limit the record has no running jobs, and leaving returns at once.
         let left = async {
             queue.close().await;
-            close_stores(BECOME_PATIENCE).await;
+            close_stores(EXEC_LEAVE_TIMEOUT).await;
         };
-        let _ = timeout(BECOME_PATIENCE, left).await;
+        let _ = timeout(EXEC_LEAVE_TIMEOUT, left).await;
         return match signals.latest() {
             Some(signal) => Ok(Ending::Signal(signal)),
-            None => Err(program.become_it()),
+            None => Err(program.exec()),
         };
     }
-    contact.enter(Stage::Running);
+    connection.enter(Stage::Running);
     let ending = child::run(program, limit, &mut signals).await;
-    contact.enter(Stage::Leaving);
+    connection.enter(Stage::Leaving);
     drop(turn);
     leave(queue).await;
     ending

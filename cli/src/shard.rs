@@ -1,4 +1,4 @@
-//! This process as a shard of the queue: opened, kept going through pauses, left.
+//! This process as a shard of the queue: opening it, waiting through pauses, leaving it.
 
 use std::{future::pending, time::Duration};
 
@@ -10,65 +10,66 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     args::Shard,
-    contact::Contact,
+    connection_state::ConnectionState,
     duration::show,
-    exit::{Failure, NOINPUT, TEMPFAIL, say},
+    exit::{Failure, NOINPUT, TEMPFAIL, report},
     rate::pace,
-    target::{bounded, look},
+    target::{bounded, read_queue},
 };
 
-/// How long the store may take to hear that this process has left. If it does not, the lease ends by itself.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
-/// About how often a paused queue, or a state that did not answer at first, is asked again.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// Places are held for the slots of this time: enough for the round trips to any state, and little for others
-/// to wait behind.
-const AHEAD: Micros = Micros::from_millis(500);
-/// And no more than this many.
-const MOST_PLACES: u64 = 256;
+/// Maximum time to leave the queue. If it is exceeded, the lease ends by itself.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Approximate delay before a paused queue is read again, or opening a store that did not answer is
+/// retried.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Tickets are held for the slots of this time: enough for the round trips to any store, and few
+/// enough not to delay other shards.
+const TICKET_HORIZON: Micros = Micros::from_millis(500);
+/// Maximum tickets that are held.
+const MAX_TICKETS_AHEAD: u64 = 256;
 
-/// What becomes of a state that cannot be reached at first.
+/// Whether to retry if the store cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FirstContact {
+pub(crate) enum FirstConnection {
     MustSucceed,
-    /// It is tried again.
+    /// Opening is retried.
     MayFail,
 }
 
 impl Shard {
-    /// Opens the queue, and sets what the command line says for all. `name` and the process id are its label
-    /// unless another one is given.
+    /// Opens the queue, and applies the settings of the command line. The default label is `name`
+    /// and the process id.
     pub(crate) async fn open(
         &self,
         name: &str,
-        first: FirstContact,
-        contact: &Contact,
+        first: FirstConnection,
+        connection: &ConnectionState,
     ) -> Result<IntervalQueue, Failure> {
         let label = self.label.clone().unwrap_or_else(|| label(name));
         loop {
-            match self.try_open(label.clone(), contact).await {
-                Err(failure) if failure.passes && first == FirstContact::MayFail => {
-                    contact.failed(&failure);
-                    sleep(about(ASK_AGAIN)).await;
+            match self.try_open(label.clone(), connection).await {
+                Err(failure) if failure.passes && first == FirstConnection::MayFail => {
+                    connection.failed(&failure);
+                    sleep(about(POLL_INTERVAL)).await;
                 }
                 opened => return opened,
             }
         }
     }
 
-    async fn try_open(&self, label: String, contact: &Contact) -> Result<IntervalQueue, Failure> {
+    async fn try_open(&self, label: String, connection: &ConnectionState) -> Result<IntervalQueue, Failure> {
         let target = &self.target;
         let state = target.store.shared_state().await?;
         let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
-        let before = if may_change { look(&*state, &target.queue).await? } else { None };
+        let before = if may_change { read_queue(&*state, &target.queue).await? } else { None };
 
-        let failing = contact.clone();
+        let failing = connection.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())
             .label(label)
-            // It asks by itself, see `tick_through_pauses`.
+            // `tick_through_pauses` does that instead.
             .wake_ups(WakeUps::Off)
             .on_error(move |error| {
-                // One that is refused for its time says so itself.
+                // A rejected request returns its error to the caller.
                 if error.state().is_some() {
                     failing.failed(&Failure::from(error));
                 }
@@ -86,7 +87,7 @@ impl Shard {
             _ => builder,
         };
         let queue =
-            bounded(async { Ok(builder.open(contact.watch(state)).await?) }).await.map_err(|failure| {
+            bounded(async { Ok(builder.open(connection.watch(state)).await?) }).await.map_err(|failure| {
                 let missing = failure.code == NOINPUT && self.pace.pace().is_none();
                 if missing { self.no_interval() } else { failure }
             })?;
@@ -109,25 +110,27 @@ fn warn_of_new_settings(queue: &IntervalQueue, before: Settings) {
     let name = queue.name().as_str();
     if queue.rates() != rates {
         let (before, now) = (pace(&rates), pace(&queue.rates()));
-        say(&format!("rate of queue {name:?} changed from {before} to {now}, for all processes"));
+        report(&format!("rate of queue {name:?} changed from {before} to {now}, for all processes"));
     }
     if queue.max_running() != max_running {
         let (before, now) = (limit(max_running), limit(queue.max_running()));
-        say(&format!("running limit of queue {name:?} changed from {before} to {now}, for all processes"));
+        report(&format!("running limit of queue {name:?} changed from {before} to {now}, for all processes"));
     }
 }
 
 fn warn_of_kept_settings(queue: &IntervalQueue) {
-    let Some(asked) = queue.overruled_settings() else { return };
+    let Some(requested) = queue.overruled_settings() else { return };
     let (name, kept) = (queue.name().as_str(), queue.settings());
-    if asked.rates != kept.rates {
-        let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
-        say(&format!("queue {name:?} keeps its rate, {kept}, not {asked}: --override changes it for all"));
+    if requested.rates != kept.rates {
+        let (kept, requested) = (pace(&kept.rates), pace(&requested.rates));
+        report(&format!(
+            "queue {name:?} keeps its rate, {kept}, not {requested}: --override changes it for all"
+        ));
     }
-    if asked.max_running != kept.max_running {
-        let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));
-        say(&format!(
-            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all"
+    if requested.max_running != kept.max_running {
+        let (kept, requested) = (limit(kept.max_running), limit(requested.max_running));
+        report(&format!(
+            "queue {name:?} keeps its running limit, {kept}, not {requested}: --override changes it for all"
         ));
     }
 }
@@ -136,25 +139,25 @@ fn limit(limit: Option<u32>) -> String {
     limit.map_or("none".into(), |limit| limit.to_string())
 }
 
-/// A shard goes idle in a pause. This process has nobody else to restart it, so it asks now and then.
-pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Contact) -> T {
+/// Polls a paused queue now and then: an idle shard does not notice the end of a pause by itself.
+pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, connection: &ConnectionState) -> T {
     loop {
-        contact.paused().await;
-        sleep(about(ASK_AGAIN)).await;
+        connection.paused().await;
+        sleep(about(POLL_INTERVAL)).await;
         queue.tick().await;
     }
 }
 
-/// How many places a process that has more to start than it can start soon holds in the line: those of the
-/// slots that pass soon, or one. A burst counts as far as it is there.
-pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
-    let Some(memory) = contact.memory() else { return 1 };
-    let last = memory.slot_behind(0, weight) + AHEAD;
-    let soon = |places: &u64| memory.slot_behind(places * u64::from(weight), weight) <= last;
-    1 + (1..MOST_PLACES).take_while(soon).count()
+/// The number of tickets to hold if more starts are waiting than slots are near: one for each slot
+/// within [`TICKET_HORIZON`], at least one. An available burst counts.
+pub(crate) fn tickets_ahead(connection: &ConnectionState, weight: u32) -> usize {
+    let Some(memory) = connection.memory() else { return 1 };
+    let last = memory.slot_behind(0, weight) + TICKET_HORIZON;
+    let soon = |tickets: &u64| memory.slot_behind(tickets * u64::from(weight), weight) <= last;
+    1 + (1..MAX_TICKETS_AHEAD).take_while(soon).count()
 }
 
-/// How a process goes on whose requests for a place the store refuses, one after the other.
+/// Delays between requests for a ticket that the store refuses.
 #[derive(Debug)]
 pub(crate) struct Refusals(ExponentialBackoff);
 
@@ -170,11 +173,15 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// How long to wait before a place is asked for again. A failure if nobody can put it right meanwhile.
+    /// The delay before the next request.
+    ///
+    /// # Errors
+    ///
+    /// A cause that cannot be fixed while this process waits.
     pub(crate) fn wait_after(
         &mut self,
         error: Error,
-        contact: &Contact,
+        connection: &ConnectionState,
     ) -> Result<Option<Duration>, Failure> {
         let can_be_put_right = error.state().is_some_and(|error| {
             use StateErrorKind::{Damaged, Denied, Foreign, Full};
@@ -184,17 +191,17 @@ impl Refusals {
         if !can_be_put_right {
             return Err(failure);
         }
-        contact.failed(&failure);
+        connection.failed(&failure);
         Ok(self.0.next())
     }
 }
 
-/// Tells the store that this process has left, if it can be told soon.
+/// Leaves the queue, within [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
-    let _ = timeout(LEAVE_PATIENCE, queue.close()).await;
+    let _ = timeout(LEAVE_TIMEOUT, queue.close()).await;
 }
 
-/// The time is over; for ever pending without a limit.
+/// Returns after `limit`, or never without a limit.
 pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
     match limit {
         Some(limit) => sleep(limit).await,
@@ -203,21 +210,21 @@ pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
     limit.unwrap_or_default()
 }
 
-/// Nothing was started in time.
-pub(crate) fn too_late(limit: Duration, contact: &Contact) -> Failure {
-    Failure::new(TEMPFAIL, format!("not started within {}: {contact}", show(limit)))
+/// The failure if nothing was started in time.
+pub(crate) fn too_late(limit: Duration, connection: &ConnectionState) -> Failure {
+    Failure::new(TEMPFAIL, format!("not started within {}: {connection}", show(limit)))
 }
 
-/// Three quarters to five quarters of it, so that processes that wait together do not ask together.
+/// Adds jitter of ±25 %, so that waiting processes do not poll at the same time.
 fn about(duration: Duration) -> Duration {
     duration.mul_f64(rand::random_range(0.75..1.25))
 }
 
-/// What `status` calls this process: `NAME pid N`.
+/// The label of this process in `status`: `NAME pid N`.
 pub(crate) fn label(name: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     let mut name: String = name.chars().map(printable).collect();
-    // A label has at most 128 bytes; " pid " and a number take no more than 28.
+    // A label has at most 128 bytes; " pid " and a number take at most 28.
     while name.len() > 100 {
         name.pop();
     }
@@ -232,27 +239,27 @@ mod tests {
 
     use super::*;
 
-    /// How many places there are before any start, after `starts` of them, and `later`.
-    async fn places(pace: RateLimit, starts: u32, later: Duration) -> [usize; 3] {
-        let contact = Contact::speaking("memory:", |_| {});
-        let state = contact.watch(Arc::new(MemoryState::new()));
+    /// Returns the tickets ahead before any start, after `starts` of them, and after `later`.
+    async fn tickets(pace: RateLimit, starts: u32, later: Duration) -> [usize; 3] {
+        let connection = ConnectionState::with_sink("memory:", |_| {});
+        let state = connection.watch(Arc::new(MemoryState::new()));
         let queue = IntervalQueue::builder("api").rate_limit(pace).open(state).await.unwrap();
-        let at_first = places_ahead(&contact, 1);
+        let at_first = tickets_ahead(&connection, 1);
         for _ in 0..starts {
             drop(queue.turn().await.unwrap());
         }
-        let then = places_ahead(&contact, 1);
+        let then = tickets_ahead(&connection, 1);
         sleep(later).await;
-        [at_first, then, places_ahead(&contact, 1)]
+        [at_first, then, tickets_ahead(&connection, 1)]
     }
 
     #[tokio::test(start_paused = true)]
-    async fn places_are_those_of_half_a_second_and_of_the_burst_that_is_there() {
+    async fn tickets_ahead_cover_half_a_second_and_the_burst() {
         let second = Duration::from_secs(1);
-        assert_eq!(places(RateLimit::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
-        assert_eq!(places(RateLimit::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
-        assert_eq!(places(RateLimit::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
+        assert_eq!(tickets(RateLimit::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
+        assert_eq!(tickets(RateLimit::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
+        assert_eq!(tickets(RateLimit::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
         let exhausted = RateLimit::rate(5).per(SECOND).burst(20).and(100).per(DAY);
-        assert_eq!(places(exhausted, 10, second).await, [10, 1, 1]);
+        assert_eq!(tickets(exhausted, 10, second).await, [10, 1, 1]);
     }
 }

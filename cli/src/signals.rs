@@ -1,5 +1,4 @@
-//! Signals that end a process or speak to it, before CMD has taken this one's place and while CMD is its
-//! child.
+//! Signals to this process, until CMD has replaced it or while CMD is its child.
 
 use std::{
     fs, io,
@@ -19,19 +18,18 @@ use tokio::sync::mpsc;
 
 use crate::exit::{BY_SIGNAL, is_init};
 
-/// Those that would end the process, or that CMD may want to hear. Stop and continue are left to do what they
-/// do.
-const HEARD: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+/// Signals that end a process, or that CMD may handle. Stop and continue keep their default action.
+const HANDLED_SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// A signal that has come.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signal {
     pub(crate) number: i32,
-    /// Whether a process sent it. Otherwise it is the terminal's, which sends it to all of the foreground.
+    /// Whether a process sent it. Otherwise the terminal sent it to all foreground processes.
     pub(crate) sent: bool,
 }
 
-/// The signals that come from now on.
+/// The signals from now on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     queue: mpsc::UnboundedReceiver<Signal>,
@@ -39,22 +37,22 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. Signals that this process was told to ignore, by `nohup` for example, stay ignored,
-    /// by CMD too.
+    /// Starts to listen. Signals that this process was started to ignore, by `nohup` for example,
+    /// stay ignored, also by CMD.
     pub(crate) fn listen() -> io::Result<Self> {
         Self::listen_also(&[])
     }
 
-    /// Listens to more signals than those that end a process.
+    /// Starts to listen to `more` signals, too.
     pub(crate) fn listen_also(more: &[i32]) -> io::Result<Self> {
         let ignored = ignored();
-        let all = HEARD.iter().chain(more).copied();
-        let heard: Vec<i32> = all.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
+        let all = HANDLED_SIGNALS.iter().chain(more).copied();
+        let handled: Vec<i32> = all.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
         let latest = Arc::new(AtomicUsize::new(0));
-        for &signal in &heard {
+        for &signal in &handled {
             flag::register_usize(signal, latest.clone(), usize::try_from(signal).unwrap_or(0))?;
         }
-        let mut signals = SignalsInfo::<WithOrigin>::new(&heard)?;
+        let mut signals = SignalsInfo::<WithOrigin>::new(&handled)?;
         let (sender, queue) = mpsc::unbounded_channel();
         thread::Builder::new().name("signals".into()).spawn(move || {
             for origin in signals.forever() {
@@ -67,7 +65,7 @@ impl Signals {
         Ok(Self { queue, latest })
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         match self.queue.recv().await {
             Some(signal) => signal,
@@ -75,37 +73,38 @@ impl Signals {
         }
     }
 
-    /// The one that came last, at once: the handler itself sets it.
+    /// The last signal. It is set by the signal handler itself, so it is never late.
     pub(crate) fn latest(&self) -> Option<i32> {
         i32::try_from(self.latest.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
     }
 }
 
-/// Lets no signal that a person or a service manager sends end this process. Children do not inherit it, as they would
-/// if the signals were ignored.
+/// Keeps this process alive at signals that a person or a service manager sends. Unlike ignored
+/// signals, handlers are not inherited by children.
 pub(crate) fn outlive() -> io::Result<()> {
     let ignored = ignored();
-    for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
+    for signal in HANDLED_SIGNALS.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())
 }
 
-/// Ends this process at any of these signals with 128 and its number, if it is process 1 of a container: the kernel
-/// drops what process 1 does not handle. For commands that do not listen to signals.
+/// Makes these signals end process 1 of a container with exit code 128 + N: the kernel drops
+/// signals that process 1 does not handle. For commands that do not listen to signals.
 pub(crate) fn end_if_init() -> io::Result<()> {
     if !is_init() {
         return Ok(());
     }
     let ignored = ignored();
-    for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
+    for signal in HANDLED_SIGNALS.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         let code = i32::from(BY_SIGNAL) + signal;
         flag::register_conditional_shutdown(signal, code, Arc::new(AtomicBool::new(true)))?;
     }
     Ok(())
 }
 
-/// The signals that this process ignores since its start, as a mask. Only Linux tells without calls to C.
+/// The signals that this process was started to ignore, as a mask. Linux only: other systems need C
+/// calls.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

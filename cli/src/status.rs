@@ -1,4 +1,4 @@
-//! `status`: how a queue stands and why nothing is starting, for a person or for a program.
+//! `status`: the state of a queue and the reason why nothing starts, for a person or a program.
 
 use interval_queue::{Micros, Presence, QueueName, Record, ShardId, Snapshot, StartStatus};
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use crate::{
     exit::{Failure, print},
     rate::pace,
     table::{named, room, table},
-    tasks::{Brief, Tasks},
+    tasks::{StatusLines, Tasks},
 };
 
-pub(crate) async fn status(status: Status) -> Result<(), Failure> {
+pub(crate) async fn run(status: Status) -> Result<(), Failure> {
     let target = &status.target;
-    let pace = target.look().await?;
+    let pace = target.snapshot().await?;
     let tasks = match Tasks::open_if_kept(target).await? {
-        Some(tasks) => Brief::find(&tasks).await?,
+        Some(tasks) => StatusLines::find(&tasks).await?,
         None => None,
     };
     if pace.is_none() && tasks.is_none() {
@@ -28,11 +28,11 @@ pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     }
     let page = match &pace {
         Some(snapshot) => text(&target.queue, snapshot, room()),
-        // A queue of stored tasks need not have a pace.
+        // A queue of stored tasks need not have a rate.
         None => named("queue", target.queue.as_str(), room()),
     };
     let gap = if pace.is_some() { "\n\n" } else { "\n" };
-    let stored = tasks.map(|brief| format!("{gap}{}", named("tasks", &brief.text(pace.as_ref()), room())));
+    let stored = tasks.map(|stored| format!("{gap}{}", named("tasks", &stored.text(pace.as_ref()), room())));
     print(&format!("{page}{}", stored.unwrap_or_default()))
 }
 
@@ -75,7 +75,7 @@ fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
     format!("{}\n{shards}", lines.join("\n"))
 }
 
-/// The shards in the order in which they are to start; those that only run come last.
+/// The shards in the order of their starts. Shards that only run come last.
 fn in_order(record: &Record) -> Vec<(&ShardId, &Presence)> {
     let mut shards: Vec<_> = record.shards.iter().collect();
     shards.sort_by_key(|(_, presence)| (presence.head.is_none(), presence.head));
@@ -93,14 +93,14 @@ fn lease(snapshot: &Snapshot, presence: &Presence) -> String {
     if presence.expires_at > snapshot.at { about(presence.expires_at - snapshot.at) } else { "ended".into() }
 }
 
-/// The object of a queue that `--json` prints; the README of this crate says what is in it.
-pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&Brief>) -> Value {
+/// The object that `--json` prints. The README of this crate describes its fields.
+pub(crate) fn json(queue: &QueueName, pace: Option<&Snapshot>, tasks: Option<&StatusLines>) -> Value {
     let mut object = match pace {
         Some(snapshot) => of_pace(queue, snapshot),
         None => json!({ "queue": queue.as_str() }),
     };
-    if let Some(brief) = tasks {
-        let of_tasks = brief.json(pace);
+    if let Some(stored) = tasks {
+        let of_tasks = stored.json(pace);
         if pace.is_none() {
             object["standing"] = of_tasks["standing"].clone();
             object["reason"] = of_tasks["reason"].clone();

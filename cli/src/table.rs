@@ -1,4 +1,4 @@
-//! Columns of text, no wider than the terminal.
+//! Tables, no wider than the terminal.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use textwrap::{Options, core::display_width, wrap};
 
 use crate::text::visible;
 
-/// A column is not made narrower than this.
-const LEAST: usize = 8;
-const GAP: &str = "  ";
+/// Minimum width of a column.
+const MIN_COLUMN_WIDTH: usize = 8;
+const COLUMN_GAP: &str = "  ";
 
-/// How wide the output may be: as the terminal, or as it likes if it goes anywhere else.
+/// The width of the terminal. `usize::MAX` if stdout is no terminal.
 pub(crate) fn room() -> usize {
     match tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 => size.ws_col.into(),
@@ -19,8 +19,8 @@ pub(crate) fn room() -> usize {
     }
 }
 
-/// Rows under headings. Columns are as wide as their widest cells; where that is more than there is room for,
-/// the widest become narrower and their cells take several lines.
+/// Formats rows under headings. Columns are as wide as their widest cell. If the table exceeds
+/// `room`, the widest columns shrink and their cells wrap.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], room: usize) -> String {
     let headings = headings.map(str::to_owned);
     let rows: Vec<[String; N]> =
@@ -28,10 +28,10 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], r
     let all: Vec<_> = [&headings].into_iter().chain(&rows).collect();
     let mut widths: [usize; N] =
         std::array::from_fn(|column| all.iter().map(|row| display_width(&row[column])).max().unwrap_or(0));
-    let gaps = GAP.len() * N.saturating_sub(1);
+    let gaps = COLUMN_GAP.len() * N.saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > room {
         match widths.iter_mut().max() {
-            Some(widest) if *widest > LEAST => *widest -= 1,
+            Some(widest) if *widest > MIN_COLUMN_WIDTH => *widest -= 1,
             _ => break,
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], r
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The lines of a row.
+/// Formats a row.
 fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
     let cells: [Vec<_>; N] = std::array::from_fn(|column| wrap(&row[column], widths[column]));
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -48,12 +48,12 @@ fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
             let text = cell.get(n).map_or("", |text| text.as_ref());
             format!("{text}{}", " ".repeat(width.saturating_sub(display_width(text))))
         });
-        padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+        padded.collect::<Vec<_>>().join(COLUMN_GAP).trim_end().to_owned()
     };
     (0..height).map(line).collect()
 }
 
-/// A line that begins with its name, and goes on below what the name names.
+/// Formats a named line. Continuation lines are indented to the text.
 pub(crate) fn named(name: &str, text: &str, room: usize) -> String {
     let indent = " ".repeat(9);
     let first = format!("{name:9}");
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_on_in_the_next_line_and_nothing_is_left_out() {
+    fn cells_that_do_not_fit_wrap() {
         let rows = rows(&[["mail", "waiting for ticket 9 of shard 0123456789abcdef"], ["b", "paused"]]);
         let text = "QUEUE  STANDING\nmail   waiting for\n       ticket 9 of\n       shard\n       0123456789abc\n       def\nb      paused";
         assert_eq!(table(["QUEUE", "STANDING"], &rows, 20), text);

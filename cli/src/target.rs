@@ -1,4 +1,4 @@
-//! The queue that the command line names, looked at and changed without being a shard of it.
+//! The queue that the command line names: reads and changes it without being a shard.
 
 use std::{
     future::Future,
@@ -16,24 +16,24 @@ use tokio::time::{sleep, timeout};
 use crate::{
     args::{StoreArgs, Target},
     clock::now,
-    exit::{Failure, NOINPUT, UNAVAILABLE, say},
+    exit::{Failure, NOINPUT, UNAVAILABLE, report},
     outage::StoreOutages,
 };
 
-/// Longer than any backend takes to give up by itself.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How soon a store that does not answer is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// Longer than any backend retries by itself.
+const STORE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Delay before a command is retried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The stores that this process has opened.
-static OPENED: Mutex<Vec<Store>> = Mutex::new(Vec::new());
+static OPENED_STORES: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
 fn opened() -> MutexGuard<'static, Vec<Store>> {
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+    OPENED_STORES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes all stores, so that an SQLite database is whole in its one file. Gives up after `limit`: what is stored is
-/// safe all the same.
+/// Closes all stores, so that an SQLite database is in a single file. Gives up after `limit`:
+/// stored data is safe.
 pub(crate) async fn close_stores(limit: Duration) {
     let stores = std::mem::take(&mut *opened());
     let close = async {
@@ -55,7 +55,6 @@ impl StoreArgs {
         bounded(async { Ok(self.opened().await?.tasks().await?) }).await
     }
 
-    /// Opens the store.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
         bounded(self.opened()).await
     }
@@ -66,7 +65,7 @@ impl StoreArgs {
         if let Some(warning) = store.warning()
             && !opened.iter().any(|other| other.warning() == Some(warning))
         {
-            say(&format!("warning: {warning}"));
+            report(&format!("warning: {warning}"));
         }
         opened.push(store.clone());
         Ok(store)
@@ -74,20 +73,20 @@ impl StoreArgs {
 }
 
 impl Target {
-    /// Opens the store and looks at the queue; none if it is not there.
-    pub(crate) async fn look(&self) -> Result<Option<Snapshot>, Failure> {
+    /// Opens the store and reads the queue. Returns `None` if it does not exist.
+    pub(crate) async fn snapshot(&self) -> Result<Option<Snapshot>, Failure> {
         let state = self.store.shared_state().await?;
-        look(&*state, &self.queue).await
+        read_queue(&*state, &self.queue).await
     }
 
-    /// The error that there is no such queue.
+    /// The error that the queue does not exist.
     pub(crate) fn missing(&self) -> Failure {
         let queue = self.queue.as_str();
         let way_out = "see `interval-queue list`, or create it with `interval-queue run --every`";
         Failure::new(NOINPUT, format!("there is no queue {queue:?} in this store: {way_out}"))
     }
 
-    /// Changes something for all shards.
+    /// Changes the queue for all shards.
     pub(crate) async fn change(&self, change: Change) -> Result<Changed, Failure> {
         let state = self.store.shared_state().await?;
         match self::change(&*state, &self.queue, change).await {
@@ -97,24 +96,27 @@ impl Target {
     }
 }
 
-/// Looks at a queue; none if it is not there.
-pub(crate) async fn look(state: &dyn SharedState, queue: &QueueName) -> Result<Option<Snapshot>, Failure> {
-    ask(state, queue, Command::Read).await?.read().map_err(Failure::from)
+/// Reads a queue. Returns `None` if it does not exist.
+pub(crate) async fn read_queue(
+    state: &dyn SharedState,
+    queue: &QueueName,
+) -> Result<Option<Snapshot>, Failure> {
+    query(state, queue, Command::Read).await?.read().map_err(Failure::from)
 }
 
-/// Changes something for all shards of a queue.
+/// Changes a queue for all shards.
 pub(crate) async fn change(
     state: &dyn SharedState,
     queue: &QueueName,
     change: Change,
 ) -> Result<Changed, Failure> {
-    let reply = ask(state, queue, Command::Change(change, Memory::default())).await?;
+    let reply = query(state, queue, Command::Change(change, Memory::default())).await?;
     reply.changed().map_err(Failure::from)
 }
 
-/// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is
-/// done twice here is done once.
-async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
+/// Sends a command, with one retry: an idle connection may have died. A retried command has its
+/// effect once.
+async fn query(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
     bounded(async {
         match state.apply(queue, command.clone()).await {
             Err(error) if error.is_retryable() => Ok(state.apply(queue, command).await?),
@@ -124,19 +126,19 @@ async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Re
     .await
 }
 
-/// The result, or a failure after [`PATIENCE`]: a mount that hangs must not hang the program.
+/// Limits `work` to [`STORE_TIMEOUT`]: a mount that hangs must not hang the program.
 pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    timeout(PATIENCE, work).await.unwrap_or_else(|_| {
-        let message = format!("the store did not answer within {PATIENCE:?}");
+    timeout(STORE_TIMEOUT, work).await.unwrap_or_else(|_| {
+        let message = format!("the store did not answer within {STORE_TIMEOUT:?}");
         Err(Failure { passes: true, ..Failure::new(UNAVAILABLE, message) })
     })
 }
 
-/// The result of an attempt, repeated as long as its failure may pass by itself, for this time at most. An outage of the store at this
-/// URL is printed.
-pub(crate) async fn insist<T>(
+/// Retries `attempt` for `limit` while its failure may pass by itself. Prints outages of the store
+/// at `url`.
+pub(crate) async fn retry<T>(
     url: &str,
-    patience: Duration,
+    limit: Duration,
     mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let began = now();
@@ -144,15 +146,15 @@ pub(crate) async fn insist<T>(
     loop {
         let sent = now();
         match attempt().await {
-            Err(failure) if failure.passes && now().saturating_duration_since(began) < patience => {
+            Err(failure) if failure.passes && now().saturating_duration_since(began) < limit => {
                 if let Some(line) = outages.failed(&failure, sent) {
-                    say(&format!("{line}; trying again"));
+                    report(&format!("{line}; trying again"));
                 }
-                sleep(ASK_AGAIN).await;
+                sleep(RETRY_INTERVAL).await;
             }
             done => {
                 if let Some(line) = outages.answered().filter(|_| done.is_ok()) {
-                    say(&line);
+                    report(&line);
                 }
                 return done;
             }

@@ -1,9 +1,9 @@
-//! Text that others wrote, as it may be shown.
+//! Text from others, made safe to print.
 
 use std::borrow::Cow;
 
-/// The text with what a terminal would not show as it is written out as an escape: control characters, invisible
-/// ones, and those that turn the direction of what follows.
+/// Escapes characters that a terminal does not show as they are: control characters, invisible
+/// characters, and characters that change the direction of the text.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -18,7 +18,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character is shown as nothing, or as something else than itself.
+/// Whether a terminal shows the character as nothing or as something else.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_written_out() {
+    fn invisible_characters_are_escaped() {
         assert_eq!(visible("größer, 日本"), "größer, 日本");
         assert_eq!(visible("a\u{202e}b\u{200b}c"), "a\\u{202e}b\\u{200b}c");
         assert_eq!(visible("\u{feff}x\u{2066}"), "\\u{feff}x\\u{2066}");

@@ -57,7 +57,7 @@ Flows:
 ";
 
 /// Options that the document of a flow sets for each task.
-const OF_ONE: [&str; 10] =
+const TASK_OPTIONS: [&str; 10] =
     ["kind", "priority", "key", "ordered", "delay", "deadline", "unique", "max_attempts", "weight", "tags"];
 
 /// Store tasks for workers to run, and print their ids.
@@ -72,7 +72,7 @@ pub(crate) struct AddArgs {
     pub(crate) task: TaskOptions,
     /// Add a flow, tasks that wait for each other, from this JSON file, or from stdin with -; see
     /// below
-    #[arg(long, value_name = "FILE|-", conflicts_with_all = OF_ONE)]
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = TASK_OPTIONS)]
     pub(crate) flow: Option<String>,
     /// Id of the flow: adding the flow again under this id adds nothing. Default: a new id
     #[arg(long, value_name = "ID", requires = "flow", conflicts_with = "payloads")]

@@ -13,32 +13,32 @@ use serde::{
 };
 use serde_json::json;
 
-use super::{AddArgs, PATIENCE};
+use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
     duration,
-    exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, say},
-    target::insist,
+    exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, report},
+    target::retry,
     tasks::open_queue,
 };
 
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let entries = read(file)?;
     let url = &args.target.store.url;
-    let queue = insist(url, PATIENCE, async || open_queue(&args.target).await).await?;
+    let queue = retry(url, RETRY_TIMEOUT, async || open_queue(&args.target).await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
     let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
         let name = entry.name.clone();
         flow.task(name, entry.task())
     });
-    // Whatever is wrong with a flow is wrong with its document.
+    // Errors other than those of the store are errors of the document.
     let added = queue.add_flow(flow).await.map_err(|error| match Failure::from(&error) {
         failure if error.state().is_none() => Failure { code: DATAERR, ..failure },
         failure => failure,
     })?;
-    tell(args, &added)
+    print_added(args, &added)
 }
 
-fn tell(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
+fn print_added(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
     if args.json {
         let tasks: serde_json::Map<_, _> =
             added.iter().map(|(name, added)| (name.to_owned(), json!(added.id()))).collect();
@@ -47,7 +47,7 @@ fn tell(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
     if args.quiet {
         return Ok(());
     }
-    say(&in_words(added));
+    report(&in_words(added));
     let lines: String = added.iter().map(|(name, added)| format!("{} {name}\n", added.id())).collect();
     print_as_it_is(lines.as_bytes())
 }
@@ -127,7 +127,7 @@ fn one() -> u32 {
     1
 }
 
-/// What a task waits for: a name, an object that has one, or a list of these.
+/// The upstreams of a task: a name, an object that has one, or a list of these.
 #[derive(Default)]
 struct Edges(Vec<Edge>);
 
@@ -141,7 +141,7 @@ struct Edge {
     on_failure: OnFailure,
 }
 
-/// A length of time, as on the command line.
+/// A duration, in the syntax of the command line.
 struct Duration(std::time::Duration);
 
 impl<'de> Deserialize<'de> for Duration {
@@ -255,12 +255,13 @@ impl Entry {
     }
 }
 
-/// What looks like an id is one.
+/// A text that parses as an id is an id.
 fn upstream(name: String) -> Upstream {
     name.parse::<TaskId>().map_or(Upstream::Name(name), Upstream::Id)
 }
 
-/// Each behind those that it waits for, else as they stand. A name that is not there is left for the flow to refuse.
+/// Sorts tasks after their upstreams, otherwise in the order of the document. Unknown names are
+/// left: adding the flow rejects them.
 fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
     let mut behind: HashMap<String, Vec<usize>> = HashMap::new();
     let names: HashMap<&str, usize> = entries.iter().map(|entry| entry.name.as_str()).zip(0..).collect();
@@ -294,7 +295,7 @@ fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
     Err(Failure::new(DATAERR, text))
 }
 
-/// One of the cycles among tasks that all wait for another one of these.
+/// Finds a cycle among tasks that all wait for another task of `left`.
 fn cycle(left: &[Entry]) -> String {
     let named: HashMap<&str, &Entry> = left.iter().map(|entry| (entry.name.as_str(), entry)).collect();
     let (mut way, mut places): (Vec<&str>, HashMap<&str, usize>) = Default::default();

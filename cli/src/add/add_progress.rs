@@ -1,4 +1,4 @@
-//! How far `add` is with its input, for a terminal.
+//! The progress of `add`, for a terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -8,7 +8,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// It is shown where nothing else is written.
+    /// Shown if stderr is a terminal and stdout is not: ids go to stdout.
     pub(super) fn of_stdin(quiet: bool) -> Self {
         let target = if !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal() {
             ProgressDrawTarget::stderr()
@@ -26,7 +26,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So many were added, and so much more was read.
+    /// Shows the number of added tasks and the part of the input that was read.
     pub(super) fn post(&self, added: u64, read: u64) {
         self.0.set_message(format!("{} added", HumanCount(added)));
         self.0.inc(read);

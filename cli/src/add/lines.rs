@@ -12,30 +12,30 @@ use tokio::sync::mpsc;
 
 use crate::exit::{DATAERR, Failure, IOERR};
 
-/// The most lines of a batch.
-const MOST: usize = 1_000;
-/// About the most bytes.
-const MOST_BYTES: usize = 1 << 20;
-/// As much is read at once.
-const CHUNK: usize = 256 * 1024;
+/// Maximum lines per batch.
+const MAX_LINES: usize = 1_000;
+/// Bytes after which a batch takes no more lines.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+/// Bytes per read.
+const CHUNK_BYTES: usize = 256 * 1024;
 
-/// One payload, and the line that has it; none: it was on the command line.
+/// A payload and its line number. `None`: it was on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) number: Option<u64>,
     pub(super) payload: Json,
 }
 
-/// What was read at once.
+/// The lines of one batch.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) lines: Vec<Line>,
     pub(super) bytes: u64,
-    /// Why nothing more is read.
+    /// The reason why the input ends here. `None`: it continues, or ended regularly.
     pub(super) failure: Option<Failure>,
 }
 
-/// The batches. One is read ahead.
+/// The batches of the input. One batch is read ahead.
 pub(super) struct Lines(mpsc::Receiver<Batch>);
 
 impl Lines {
@@ -57,13 +57,13 @@ impl Lines {
         Ok(Self(receiver))
     }
 
-    /// The next one; none: that was all.
+    /// Returns the next batch, or `None` at the end of the input.
     pub(super) async fn next(&mut self) -> Option<Batch> {
         self.0.recv().await
     }
 }
 
-/// What the lines come from.
+/// The reader of the input.
 pub(super) struct Source<R> {
     input: BufReader<R>,
     number: u64,
@@ -71,10 +71,10 @@ pub(super) struct Source<R> {
 
 impl<R: Read> Source<R> {
     pub(super) fn of(input: R) -> Self {
-        Self { input: BufReader::with_capacity(CHUNK, input), number: 0 }
+        Self { input: BufReader::with_capacity(CHUNK_BYTES, input), number: 0 }
     }
 
-    /// As many lines as there are without waiting, and one at least; none at the end.
+    /// Reads the lines that are available without waiting, at least one. Returns `None` at the end.
     pub(super) fn batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         let mut line = Vec::new();
@@ -99,7 +99,7 @@ impl<R: Read> Source<R> {
                     return Some(batch);
                 }
             }
-            let is_full = batch.lines.len() >= MOST || batch.bytes >= MOST_BYTES as u64;
+            let is_full = batch.lines.len() >= MAX_LINES || batch.bytes >= MAX_BATCH_BYTES as u64;
             if is_full || !self.input.buffer().contains(&b'\n') {
                 return Some(batch);
             }
@@ -157,14 +157,14 @@ mod tests {
         let many: String = (0..2_500).map(|n| format!("{n}\n")).collect();
         let (batches, _) = read(many.as_bytes());
         assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [1_000, 1_000, 500]);
-        let large = format!("\"{}\"\n", "x".repeat(MOST_BYTES / 2)).repeat(5);
+        let large = format!("\"{}\"\n", "x".repeat(MAX_BATCH_BYTES / 2)).repeat(5);
         let (batches, _) = read(large.as_bytes());
         assert_eq!(batches.concat().len(), 5);
         assert!(batches.iter().all(|batch| batch.len() <= 2));
     }
 
     #[test]
-    fn what_is_no_json_is_named_with_its_line() {
+    fn invalid_json_is_reported_with_its_line() {
         for (line, says) in
             [(&b"hello"[..], "line 3: hello is no JSON"), (b"{\"a\"", "line 3: "), (b"\xff", "not UTF-8")]
         {

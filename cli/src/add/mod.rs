@@ -1,7 +1,7 @@
-//! `add`: stored tasks, from the command line or one for each line of the input.
+//! `add`: stores tasks, from the command line or from the lines of the input.
 //!
-//! `args` is what the command line says, `options` what it says of each task, `lines` the input, `progress` what a
-//! terminal sees of it. `flow` adds tasks that wait for each other.
+//! `add_args` is the command line, `options` the options of a task, `lines` the input and
+//! `add_progress` its progress on a terminal. `add_flow` adds tasks that wait for each other.
 
 mod add_args;
 mod add_flow;
@@ -22,18 +22,18 @@ use self::{
 use crate::{
     args::Target,
     clock::now,
-    exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, say},
-    target::{bounded, insist},
+    exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, report},
+    target::{bounded, retry},
 };
 use interval_queue::{
     Micros,
     task_contract::{Add, Added, Command, Json, MAX_ADD, NewTask, Read, Reply, Settings, TaskStore},
 };
 
-/// How long a store that does not answer is asked again, also at first contact.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long `add` retries if the store does not answer, also when it opens the store.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
+pub(crate) async fn run(add: AddArgs) -> Result<(), Failure> {
     if let Some(file) = &add.flow {
         return add_flow::add(&add, file).await;
     }
@@ -45,7 +45,7 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
     let url = &add.target.store.url;
     let mut adder =
-        insist(url, PATIENCE, async || Adder::new(&add, add.target.store.tasks().await?).await).await?;
+        retry(url, RETRY_TIMEOUT, async || Adder::new(&add, add.target.store.tasks().await?).await).await?;
     if !from_stdin {
         let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
         return adder.add(lines).await;
@@ -70,7 +70,7 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
     })
 }
 
-/// The payloads on the command line.
+/// Parses the payloads on the command line.
 fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
     if texts.iter().any(|text| text == "-") {
         return Err(Failure::new(USAGE, "- is stdin: give it alone, or give payloads"));
@@ -80,13 +80,13 @@ fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
     texts.iter().map(json).collect()
 }
 
-/// What adds tasks, and what has become of them.
+/// Adds tasks and counts them.
 struct Adder<'a> {
     args: &'a AddArgs,
     store: Arc<dyn TaskStore>,
     settings: Settings,
     added: u64,
-    /// How many tasks were sent.
+    /// Number of tasks sent so far.
     sequence: u32,
 }
 
@@ -96,17 +96,17 @@ impl<'a> Adder<'a> {
         let overview = bounded(async { Ok(store.apply(queue, Command::Read(Read::Overview)).await?) }).await;
         let settings = match overview {
             Ok(Reply::Overview(overview)) => overview.settings,
-            // It begins with its first task.
+            // The queue does not exist yet: its first task creates it.
             Err(failure) if failure.code == NOINPUT => Settings::default(),
             Ok(_) => Settings::default(),
             Err(failure) => return Err(failure),
         };
-        // What the options say is wrong for all payloads or for none.
+        // Invalid options are invalid for every payload: check them before the first one.
         args.task.task(Json::default()).check().map_err(interval_queue::Error::from)?;
         Ok(Self { args, store, settings, added: 0, sequence: 0 })
     }
 
-    /// Adds them, all or none, and prints their ids.
+    /// Adds all `lines` or none, and prints their ids.
     async fn add(&mut self, lines: Vec<Line>) -> Result<(), Failure> {
         let mut tasks = Vec::with_capacity(lines.len());
         let mut wrong = Ok(());
@@ -117,7 +117,7 @@ impl<'a> Adder<'a> {
             }
             tasks.push(self.args.task.task(line.payload));
         }
-        // Of the input, what comes before a line that is wrong is added.
+        // From stdin, the lines before an invalid line are added.
         if wrong.is_err() && self.args.payloads != ["-"] {
             return wrong;
         }
@@ -143,7 +143,8 @@ impl<'a> Adder<'a> {
     async fn send(&mut self, tasks: Vec<NewTask>) -> Result<(), Failure> {
         let ours: Vec<_> = tasks.iter().map(|task| task.id).collect();
         let add = Add { sequence: self.sequence, tasks: tasks.into(), ..Add::default() };
-        // Beyond that, order within an instant of the store's clock begins again.
+        // After the maximum, the order of tasks added at one instant of the store's clock starts
+        // again.
         self.sequence = self.sequence.saturating_add(ours.len() as u32);
         if self.sequence > u32::MAX - MAX_ADD as u32 {
             self.sequence = 0;
@@ -151,7 +152,7 @@ impl<'a> Adder<'a> {
         let added = sent(&*self.store, &self.args.target, add).await?;
         for (added, ours) in added.iter().zip(&ours) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
-                say(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
+                report(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
             } else if added.id() == *ours {
                 self.added += 1;
             }
@@ -172,14 +173,14 @@ impl<'a> Adder<'a> {
     }
 }
 
-/// Sends an `add` until it is answered: what is sent twice under the same ids is added once.
+/// Sends an `add` until the store answers. Ids make the retries idempotent.
 async fn sent(store: &dyn TaskStore, target: &Target, add: Add) -> Result<Vec<Added>, Failure> {
     let began = now();
     let mut may_have_happened = false;
-    let reply = insist(&target.store.url, PATIENCE, async || {
+    let reply = retry(&target.store.url, RETRY_TIMEOUT, async || {
         let age = Micros::from_duration(now().saturating_duration_since(began));
         let add = Command::Add(Add { age, ..add.clone() });
-        // Unless its answer comes.
+        // Reset below if an answer arrives.
         let before = std::mem::replace(&mut may_have_happened, true);
         bounded(async {
             let reply = store.apply(&target.queue, add).await;

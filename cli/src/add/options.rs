@@ -70,7 +70,7 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 }
 
 impl TaskOptions {
-    /// A task with this payload and a new id.
+    /// Makes a task with this payload and a new id.
     pub(super) fn task(&self, payload: Json) -> NewTask {
         let after = |duration: Duration| When::After(Micros::from_duration(duration));
         let mut task = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
@@ -91,7 +91,7 @@ impl TaskOptions {
         task
     }
 
-    /// A task with this payload, for the library.
+    /// Makes a task with this payload for the library.
     pub(crate) fn template(&self, payload: Json) -> Task {
         let task = Task::json(self.kind.as_str(), payload).priority(self.priority).weight(self.weight);
         let mut task = self.tags.iter().fold(task, |task, tag| task.tag(tag.as_str()));

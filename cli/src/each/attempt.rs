@@ -1,4 +1,4 @@
-//! One attempt at an item: its command, from the slot to the end.
+//! One attempt at an item: its command, from the slot to its end.
 
 use std::{
     fmt, io,
@@ -26,7 +26,7 @@ use crate::{
     signals::Signal,
 };
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum Why {
     Code(i32),
@@ -35,7 +35,7 @@ pub(crate) enum Why {
     NotStarted(Failure),
     Unknown(io::Error),
     OutputLost(io::Error),
-    /// Its item is no argument for any command.
+    /// The item is too long to be an argument.
     TooLong {
         bytes: u64,
         hint: &'static str,
@@ -43,7 +43,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// What will be wrong with all that come after, too.
+    /// Whether all later attempts will fail for the same reason.
     pub(crate) fn is_for_all(&self) -> bool {
         matches!(self, Why::NotStarted(Failure { code: NOT_EXECUTABLE | NOT_FOUND, passes: false, .. }))
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What an attempt came to.
+/// The result of an attempt and its output.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) result: Result<(), Why>,
@@ -77,14 +77,13 @@ pub(crate) struct Outcome {
     pub(crate) stderr: Captured,
 }
 
-/// A command that was started.
+/// A command that was started, or the reason why it was not.
 pub(crate) struct Attempt {
     started: Result<Child, Why>,
     turn: Turn,
 }
 
 impl Attempt {
-    /// Starts it now.
     pub(crate) fn start(command: std::process::Command, grouping: Grouping, turn: Turn) -> Self {
         let name = command.get_program().to_owned();
         let mut command = Command::from(command);
@@ -94,7 +93,8 @@ impl Attempt {
         }
         let started = command.spawn().map_err(|error| {
             let failure = cannot_execute(&name, &error);
-            // Too long, a NUL inside, no more processes: the next one may have more luck.
+            // An argument is too long or contains a NUL, or the process limit is reached: the next
+            // item may succeed.
             let is_program = matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
@@ -104,7 +104,7 @@ impl Attempt {
         Self { started, turn }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the command.
     pub(crate) async fn finish(
         self,
         timeout: Option<Duration>,
@@ -130,7 +130,7 @@ impl Attempt {
             }
         };
         let ended = child::wait(&mut child, timeout, next_signal).await;
-        // What it left behind does not count as running.
+        // Processes that the command left behind do not count as running.
         drop(self.turn);
         let (stdout, stderr) = tokio::join!(finished(stdout), finished(stderr));
         let mut result = match ended {

@@ -1,4 +1,5 @@
-//! What a command prints, kept until it has ended: a little of it in memory, more of it in an unnamed file.
+//! The output of a command, kept until it has ended: a small output in memory, a larger one in an
+//! unnamed file.
 
 use std::{
     fs::File,
@@ -15,20 +16,20 @@ use tokio::{
 
 use super::spool::Section;
 
-/// As much stays in memory.
-const IN_MEMORY: usize = 64 * 1024;
-/// As much is read at once.
-const CHUNK: usize = 16 * 1024;
-/// How long after the end of a command its output may still be written to by what it left behind.
-const LINGER: Duration = Duration::from_secs(1);
+/// Maximum bytes in memory.
+const MAX_MEMORY_BYTES: usize = 64 * 1024;
+/// Bytes per read.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// How long processes that a command left behind may still write to its output.
+const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// All that was printed.
+/// The output of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
-    /// What came first, once it was too much for the memory.
+    /// The first part, once the output exceeds the memory limit.
     file: Option<File>,
     bytes: Vec<u8>,
-    /// Why the rest is lost.
+    /// The error by which the rest was lost.
     pub(crate) lost: Option<io::Error>,
 }
 
@@ -37,7 +38,7 @@ impl Captured {
         self.file.is_none() && self.bytes.is_empty()
     }
 
-    /// All of it, from the beginning.
+    /// Reads the output from its beginning.
     pub(crate) fn into_reader(self) -> impl Read {
         let file: Box<dyn Read> = match self.file {
             Some(file) => Box::new(Section::new(Arc::new(file), 0, u64::MAX)),
@@ -47,10 +48,10 @@ impl Captured {
     }
 
     fn fits(&self, more: &[u8]) -> bool {
-        self.bytes.len() + more.len() <= IN_MEMORY
+        self.bytes.len() + more.len() <= MAX_MEMORY_BYTES
     }
 
-    /// Waits for the disk.
+    /// Moves the output to the file. Blocks on the disk.
     fn put_into_file(&mut self, more: &[u8]) {
         if self.lost.is_some() {
             return;
@@ -68,8 +69,8 @@ impl Captured {
     }
 }
 
-/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE
-/// for it.
+/// Captures one pipe of a command. Later output is read and dropped, so that no process gets
+/// SIGPIPE.
 #[derive(Debug)]
 pub(crate) struct Capture {
     kept: Arc<Mutex<Option<Captured>>>,
@@ -79,13 +80,13 @@ pub(crate) struct Capture {
 impl Capture {
     pub(crate) fn start(pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
         let kept = Arc::new(Mutex::new(Some(Captured::default())));
-        let end = tokio::spawn(listen(pipe, kept.clone()));
+        let end = tokio::spawn(read_pipe(pipe, kept.clone()));
         Self { kept, end }
     }
 
-    /// All of it, when the command has ended.
+    /// Returns the output after the command has ended.
     pub(crate) async fn finish(self) -> Captured {
-        let _ = timeout(LINGER, self.end).await;
+        let _ = timeout(LINGER_TIME, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
     }
 }
@@ -94,8 +95,8 @@ fn lock(kept: &Mutex<Option<Captured>>) -> MutexGuard<'_, Option<Captured>> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<Option<Captured>>>) {
-    let mut chunk = Vec::with_capacity(CHUNK);
+async fn read_pipe(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<Option<Captured>>>) {
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     while let Ok(1..) = pipe.read_buf(&mut chunk).await {
         let fits = match &mut *lock(&kept) {
             Some(captured) if !captured.fits(&chunk) => false,
@@ -128,12 +129,12 @@ mod tests {
 
     #[tokio::test]
     async fn little_and_much_come_out_as_they_went_in() {
-        for length in [0, 1, IN_MEMORY, IN_MEMORY + 1, IN_MEMORY * 20 + 3] {
+        for length in [0, 1, MAX_MEMORY_BYTES, MAX_MEMORY_BYTES + 1, MAX_MEMORY_BYTES * 20 + 3] {
             let input: Vec<u8> = (0..length).map(|n| u8::try_from(n % 251).unwrap()).collect();
             let captured = Capture::start(io::Cursor::new(input.clone())).finish().await;
             assert_eq!(captured.is_empty(), length == 0);
-            assert_eq!(captured.file.is_some(), length > IN_MEMORY);
-            assert!(captured.bytes.len() <= IN_MEMORY);
+            assert_eq!(captured.file.is_some(), length > MAX_MEMORY_BYTES);
+            assert!(captured.bytes.len() <= MAX_MEMORY_BYTES);
             let mut output = Vec::new();
             captured.into_reader().read_to_end(&mut output).unwrap();
             assert!(output == input, "{length}");
@@ -141,14 +142,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_keeps_the_pipe_open_is_not_waited_for() {
+    async fn a_process_that_keeps_the_pipe_open_delays_no_end() {
         let (mut theirs, ours) = tokio::io::duplex(10);
         let capture = Capture::start(ours);
         tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();
         let mut output = Vec::new();
         capture.finish().await.into_reader().read_to_end(&mut output).unwrap();
         assert_eq!(output, b"said in time");
-        // Nobody listens, but it can be said.
+        // The output is dropped, but writing succeeds.
         tokio::io::AsyncWriteExt::write_all(&mut theirs, &[b'x'; 100]).await.unwrap();
     }
 }

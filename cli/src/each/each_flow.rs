@@ -1,4 +1,4 @@
-//! The way of the items: read, waiting, in their turn, running, resting before another attempt.
+//! The stages of an item: read, upcoming, running, waiting for a retry.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -27,26 +27,26 @@ use super::{
     item::Item,
     items::{Items, Next},
     jobs::most_at_once,
-    output::{Fate, Grouping, News, Output, Printout},
+    output::{Fate, Grouping, Output, OutputEvent, Printout},
     tally::Tally,
     template::Template,
 };
 use crate::{
     clock::now,
-    contact::Contact,
-    shard::{Refusals, places_ahead, tick_through_pauses, too_late},
+    connection_state::ConnectionState,
+    shard::{Refusals, tick_through_pauses, tickets_ahead, too_late},
     signals::{Signal, Signals},
 };
 
-/// Nothing is read while as many items rest before another attempt.
-const MOST_RESTING: usize = 1000;
-/// Nothing is read while as many outputs wait for those of earlier items.
-const MOST_HELD: usize = 100_000;
+/// No item is read while this number of items wait for a retry.
+const MAX_RESTING: usize = 1000;
+/// No item is read while this number of outputs wait for the outputs of earlier items.
+const MAX_HELD: usize = 100_000;
 
-/// Some who interrupt send a signal twice, to the process and to its group.
-const ONE_SIGNAL: Duration = Duration::from_millis(100);
+/// Two signals within this time count once: some programs signal the process and its group.
+const SIGNAL_WINDOW: Duration = Duration::from_millis(100);
 
-/// All items on their way.
+/// All items that are not done.
 pub(crate) struct Flow<'a> {
     options: &'a Each,
     queue: &'a IntervalQueue,
@@ -55,25 +55,25 @@ pub(crate) struct Flow<'a> {
     tally: &'a mut Tally,
     output: &'a mut Output,
     board: &'a Board,
-    /// How many may run at once.
+    /// Maximum commands that run at once.
     jobs: usize,
-    /// Those that wait for their turns, each turn for the first of them.
-    line: VecDeque<Item>,
+    /// Items that wait for a turn. Each turn starts the first of them.
+    upcoming: VecDeque<Item>,
     turns: FuturesUnordered<BoxFuture<'a, Result<Turn, Error>>>,
     running: FuturesUnordered<LocalBoxFuture<'a, (u64, Outcome)>>,
-    /// The items that run, by their numbers.
+    /// Running items, by number.
     started: BTreeMap<u64, Item>,
-    /// Outputs that are handed over and still take memory.
+    /// Outputs in the printing thread that still take memory.
     printing: FuturesUnordered<oneshot::Receiver<()>>,
-    /// The items that are done if all of their output gets out.
+    /// Items that are done if all of their output is written.
     unprinted: BTreeMap<u64, Item>,
-    /// Those that rest before another attempt, by when that ends.
+    /// Items that wait for a retry, by its time and by number.
     resting: BTreeMap<(Instant, u64), Item>,
     signals: broadcast::Sender<Signal>,
     taken: u64,
-    /// Since when nothing was started although an item was next.
+    /// Start of the time in which an item was upcoming and nothing started.
     idle_since: Instant,
-    /// Until when no place is asked for, as the store refused one.
+    /// No turn is requested before this time, since the store refused one.
     refused_until: Option<Instant>,
     refusals: Refusals,
     stop: Option<Stop>,
@@ -86,8 +86,8 @@ enum Event {
     Printed,
     Rested,
     Read,
-    Output(News),
-    AskAgain,
+    Output(OutputEvent),
+    Retry,
     TooLate(Duration),
 }
 
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
             output,
             board,
             jobs: most_at_once(options),
-            line: VecDeque::new(),
+            upcoming: VecDeque::new(),
             turns: FuturesUnordered::new(),
             running: FuturesUnordered::new(),
             started: BTreeMap::new(),
@@ -126,17 +126,17 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input, and the items
-    /// of which it is not known yet whether their output gets out.
+    /// Runs all items, or as many as possible. Returns why it stopped before the end of the input,
+    /// and the items whose output may not be written yet.
     pub(crate) async fn run(
         mut self,
-        contact: &Contact,
+        connection: &ConnectionState,
         signals: &mut Signals,
     ) -> (Option<Stop>, BTreeMap<u64, Item>) {
-        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
-        let mut telling = pin!(contact.tell_pauses::<()>());
+        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
+        let mut reporting = pin!(connection.report_pauses::<()>());
         loop {
-            self.line_up(contact);
+            self.request_turns(connection);
             self.post();
             if self.is_over() {
                 break;
@@ -145,32 +145,32 @@ impl<'a> Flow<'a> {
                 biased;
                 event = self.next(signals) => event,
                 () = &mut ticking => continue,
-                () = &mut telling => continue,
+                () = &mut reporting => continue,
             };
             match event {
                 Event::Signal(signal) => self.signal(signal),
                 Event::Turn(Ok(turn)) => self.start(turn),
-                Event::Turn(Err(error)) => self.refused(error, contact),
+                Event::Turn(Err(error)) => self.refused(error, connection),
                 Event::Ended(number, outcome) => self.ended(number, outcome),
                 Event::Printed | Event::Read => {}
-                Event::Rested => self.line.extend(self.resting.pop_first().map(|(_, item)| item)),
-                Event::AskAgain => self.refused_until = None,
-                Event::Output(News::Fate(fate)) => self.printed(fate),
-                Event::Output(News::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Event::Rested => self.upcoming.extend(self.resting.pop_first().map(|(_, item)| item)),
+                Event::Retry => self.refused_until = None,
+                Event::Output(OutputEvent::Fate(fate)) => self.printed(fate),
+                Event::Output(OutputEvent::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     self.stop(Stop::OutputClosed);
                 }
-                Event::Output(News::Broken(error)) => self.stop(Stop::OutputFailed(error)),
-                Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, contact))),
+                Event::Output(OutputEvent::Broken(error)) => self.stop(Stop::OutputFailed(error)),
+                Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, connection))),
             }
-            if matches!(self.stop, Some(Stop::Signal { insisted: true, .. })) {
-                // Running commands hear of it before they are left.
+            if matches!(self.stop, Some(Stop::Signal { repeated: true, .. })) {
+                // Record the commands that have ended before the rest is left running.
                 while let Some(Some((number, outcome))) = self.running.next().now_or_never() {
                     self.ended(number, outcome);
                 }
                 break;
             }
         }
-        self.lay_down().await;
+        self.record_undone().await;
         (self.stop, self.unprinted)
     }
 
@@ -193,7 +193,7 @@ impl<'a> Flow<'a> {
             }
         };
         let refused_until = self.refused_until.filter(|_| self.stop.is_none());
-        let ask_again = async {
+        let retry = async {
             match refused_until {
                 Some(end) => sleep_until(end).await,
                 None => std::future::pending().await,
@@ -207,26 +207,26 @@ impl<'a> Flow<'a> {
             Some((number, outcome)) = self.running.next() => Event::Ended(number, outcome),
             Some(_) = self.printing.next() => Event::Printed,
             () = rested => Event::Rested,
-            () = ask_again => Event::AskAgain,
-            news = self.output.news() => Event::Output(news),
+            () = retry => Event::Retry,
+            event = self.output.next_event() => Event::Output(event),
             () = self.items.read(), if reads => Event::Read,
             limit = too_late => Event::TooLate(limit),
         }
     }
 
-    /// Puts items into the line, and takes as many places as slots may be used soon.
-    fn line_up(&mut self, contact: &Contact) {
+    /// Moves items to `upcoming`, and requests a turn for each slot of the near future.
+    fn request_turns(&mut self, connection: &ConnectionState) {
         if self.stop.is_some() {
             return;
         }
-        let ahead = places_ahead(contact, self.options.shard.weight);
-        let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
-        while has_room && self.line.len() < ahead {
+        let ahead = tickets_ahead(connection, self.options.shard.weight);
+        let has_room = self.resting.len() < MAX_RESTING && self.output.held() < MAX_HELD;
+        while has_room && self.upcoming.len() < ahead {
             let Some(next) = self.items.take() else { break };
             let number = self.taken;
             self.taken += 1;
             match next {
-                Next::Item(value) => self.line.push_back(Item::new(number, value, self.options.retry)),
+                Next::Item(value) => self.upcoming.push_back(Item::new(number, value, self.options.retry)),
                 Next::Overlong(item) => {
                     let (stdout, stderr) = Default::default();
                     self.print(Printout { item: Some(number), stdout, stderr });
@@ -238,7 +238,7 @@ impl<'a> Flow<'a> {
             }
         }
         let busy = self.running.len() + self.printing.len();
-        let room = self.jobs.saturating_sub(busy).min(ahead).min(self.line.len());
+        let room = self.jobs.saturating_sub(busy).min(ahead).min(self.upcoming.len());
         if !self.waits() {
             self.idle_since = now();
         }
@@ -247,14 +247,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether an item is next.
+    /// Whether an item is upcoming.
     fn waits(&self) -> bool {
         !self.turns.is_empty() || self.refused_until.is_some()
     }
 
-    /// A place was not to be had. If a person can put that right, the items wait for it.
-    fn refused(&mut self, error: Error, contact: &Contact) {
-        match self.refusals.wait_after(error, contact) {
+    /// Handles a refused turn. If a person can fix the cause, the items wait.
+    fn refused(&mut self, error: Error, connection: &ConnectionState) {
+        match self.refusals.wait_after(error, connection) {
             Err(failure) => self.stop(Stop::Failure(failure)),
             Ok(delay) => {
                 if self.refused_until.is_none() {
@@ -265,8 +265,8 @@ impl<'a> Flow<'a> {
     }
 
     fn start(&mut self, turn: Turn) {
-        // There are never more turns than items in the line.
-        let Some(item) = self.line.pop_front() else { return };
+        // There are never more turns than upcoming items.
+        let Some(item) = self.upcoming.pop_front() else { return };
         self.refusals = Refusals::default();
         let command = self.template.command(&item.value);
         let attempt = Attempt::start(command, self.options.grouping(), turn);
@@ -308,7 +308,7 @@ impl<'a> Flow<'a> {
         self.tally.failed(&item.value, &why);
         match why {
             Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
-            // Only the commands can notice it.
+            // Without grouping only the commands see a closed stdout.
             Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
                 self.stop(Stop::OutputClosed)
             }
@@ -328,26 +328,26 @@ impl<'a> Flow<'a> {
     }
 
     fn signal(&mut self, signal: Signal) {
-        // Nobody listens if nothing runs.
+        // Fails if no command runs.
         let _ = self.signals.send(signal);
         let number = signal.number;
         if ![SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&number) {
             return;
         }
         match &mut self.stop {
-            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + ONE_SIGNAL,
-            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
+            Some(Stop::Signal { since, repeated, .. }) => *repeated |= now() > *since + SIGNAL_WINDOW,
+            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), repeated: true }),
             None => {
                 if !self.running.is_empty() && !self.options.quiet {
                     let waits = "waiting for the running commands; a second signal ends `each` at once";
-                    self.output.voice()(&format!("starting nothing more; {waits}"));
+                    self.output.line_writer()(&format!("starting nothing more; {waits}"));
                 }
-                self.stop(Stop::Signal { number, since: now(), insisted: false });
+                self.stop(Stop::Signal { number, since: now(), repeated: false });
             }
         }
     }
 
-    /// Starts nothing more. The first reason holds.
+    /// Starts nothing more. The first reason is kept.
     fn stop(&mut self, stop: Stop) {
         self.stop.get_or_insert(stop);
         self.turns.clear();
@@ -356,7 +356,7 @@ impl<'a> Flow<'a> {
     fn is_over(&self) -> bool {
         let at_rest = self.running.is_empty() && self.printing.is_empty();
         let done = self.items.is_read() && self.items.ready() == 0;
-        let nothing_waits = self.line.is_empty() && self.resting.is_empty();
+        let nothing_waits = self.upcoming.is_empty() && self.resting.is_empty();
         at_rest && (self.stop.is_some() || done && nothing_waits)
     }
 
@@ -367,18 +367,18 @@ impl<'a> Flow<'a> {
         self.board.post(*counts);
     }
 
-    /// Accounts for all that was not done.
-    async fn lay_down(&mut self) {
+    /// Records all items that were not done.
+    async fn record_undone(&mut self) {
         while let Some(fate) = self.output.fate() {
             self.printed(fate);
         }
-        // In the order of the input.
+        // Sorted by number: the order of the input.
         let mut undone = BTreeMap::new();
         undone.extend(
             std::mem::take(&mut self.started).into_iter().map(|(number, item)| (number, (true, item))),
         );
         let resting = std::mem::take(&mut self.resting).into_values();
-        let waiting = resting.chain(std::mem::take(&mut self.line));
+        let waiting = resting.chain(std::mem::take(&mut self.upcoming));
         undone.extend(waiting.map(|item| (item.number, (false, item))));
         for (is_running, item) in undone.into_values() {
             match item.why {

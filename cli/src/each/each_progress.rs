@@ -1,4 +1,4 @@
-//! How far it is: for the terminal, and for the summary.
+//! The progress of `each`, for the terminal and for the summary.
 
 use std::{
     io,
@@ -11,38 +11,38 @@ use interval_queue::Micros;
 use rustix::termios::tcgetwinsize;
 
 use crate::{
-    contact::{Contact, Expectation},
+    connection_state::{ConnectionState, Expectation},
     duration::show,
     rate::rate,
 };
 
-/// From this width on there is room for a bar.
-const ROOM_FOR_BAR: u16 = 72;
+/// Minimum width in columns for a progress bar.
+const MIN_BAR_COLUMNS: u16 = 72;
 
-/// What has become of the items so far.
+/// Counts of the items so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// How many there are, once it is known.
+    /// Number of items. `None`: the input has not ended.
     pub(crate) total: Option<u64>,
     pub(crate) done: u64,
     pub(crate) failed: u64,
-    /// Attempts after the first of an item.
+    /// Attempts after the first attempt of an item.
     pub(crate) retried: u64,
     pub(crate) running: u64,
-    /// The mean time between the latest starts.
+    /// Mean time between the latest starts.
     pub(crate) gap: Option<Duration>,
 }
 
-/// Where the counts can be seen.
+/// Shared counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
     counts: Arc<Mutex<Counts>>,
-    contact: Contact,
+    connection: ConnectionState,
 }
 
 impl Board {
-    pub(crate) fn new(contact: Contact) -> Self {
-        Self { counts: Arc::default(), contact }
+    pub(crate) fn new(connection: ConnectionState) -> Self {
+        Self { counts: Arc::default(), connection }
     }
 
     pub(crate) fn post(&self, counts: Counts) {
@@ -69,17 +69,17 @@ impl Progress {
         Self { board, bar, drawn: None }
     }
 
-    /// Draws it if it has changed.
+    /// Redraws the line if it has changed.
     pub(crate) fn refresh(&mut self) {
         let counts = self.board.counts();
-        let text = text(counts, self.board.contact.outlook());
+        let text = text(counts, self.board.connection.expectation());
         let columns = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
         let drawn = Some((text.clone(), columns));
         if self.drawn == drawn {
             return;
         }
         self.drawn = drawn;
-        let with_bar = counts.total.is_some() && columns >= ROOM_FOR_BAR;
+        let with_bar = counts.total.is_some() && columns >= MIN_BAR_COLUMNS;
         self.bar.set_style(style(if with_bar { "[{bar:16}] {wide_msg}" } else { "{wide_msg}" }));
         self.bar.update(|state| {
             state.set_len(counts.total.unwrap_or_default());
@@ -88,12 +88,12 @@ impl Progress {
         self.bar.set_message(text);
     }
 
-    /// Does something to the terminal while it is not there.
+    /// Runs `act` while the line is hidden.
     pub(crate) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }
 
-    /// Takes it away.
+    /// Removes the line.
     pub(crate) fn clear(self) {
         self.bar.finish_and_clear();
     }
@@ -105,8 +105,8 @@ fn style(template: &str) -> ProgressStyle {
         .progress_chars("=> ")
 }
 
-/// The most important comes first: what does not fit into the terminal is cut off.
-fn text(counts: Counts, outlook: Option<Expectation>) -> String {
+/// The most important part comes first: the terminal cuts off the rest.
+fn text(counts: Counts, expectation: Option<Expectation>) -> String {
     let done = HumanCount(counts.done + counts.failed);
     let mut parts = vec![match counts.total {
         Some(total) => format!("{done}/{}", HumanCount(total)),
@@ -116,7 +116,7 @@ fn text(counts: Counts, outlook: Option<Expectation>) -> String {
         parts.push(format!("{} failed", HumanCount(counts.failed)));
     }
     parts.push(format!("{} running", HumanCount(counts.running)));
-    match outlook {
+    match expectation {
         Some(Expectation::Paused) => parts.push("paused".into()),
         Some(Expectation::StateLost) => parts.push("store unreachable".into()),
         Some(Expectation::AtMaxRunning) => parts.push("running limit reached".into()),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_most_comes_first() {
+    fn the_progress_begins_with_its_most_important_part() {
         let counts = Counts { done: 1200, failed: 4, running: 3, ..Counts::default() };
         let soon = Some(Expectation::In(Duration::from_millis(10)));
         assert_eq!(text(counts, soon), "1,204, 4 failed, 3 running");

@@ -1,4 +1,4 @@
-//! Why `each` ends before the end of its input.
+//! The reasons why `each` ends before the end of its input.
 
 use std::io;
 
@@ -6,16 +6,16 @@ use tokio::time::Instant;
 
 use crate::exit::Failure;
 
-/// Why nothing more is started before the input is done.
+/// The reason why nothing more is started.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Signal {
         number: i32,
         since: Instant,
-        /// Whether a second one came.
-        insisted: bool,
+        /// Whether a second signal arrived.
+        repeated: bool,
     },
-    /// Nobody reads stdout any more.
+    /// The reader of stdout is gone.
     OutputClosed,
     OutputFailed(io::Error),
     /// A command failed, and `--fail-fast` was given.

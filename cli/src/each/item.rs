@@ -6,26 +6,26 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use super::attempt::Why;
 
-/// An item on its way.
+/// An item that was read and is not done.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// Counted from 0, as they came in.
+    /// Position in the input, counted from 0.
     pub(crate) number: u64,
     pub(crate) value: OsString,
-    /// How long it rests before each further attempt.
+    /// Delays before the next attempts.
     pub(crate) delays: ExponentialBackoff,
     /// Why the last attempt failed.
     pub(crate) why: Option<Why>,
 }
 
 impl Item {
-    /// One that is tried again at most so many times.
+    /// Creates an item with at most `retry` retries.
     pub(crate) fn new(number: u64, value: OsString, retry: u32) -> Self {
         Self { number, value, delays: delays(retry), why: None }
     }
 }
 
-/// As those of the library's own retries.
+/// The delays of the library's own retries.
 fn delays(times: u32) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_max_times(usize::try_from(times).unwrap_or(usize::MAX))

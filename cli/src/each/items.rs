@@ -1,4 +1,4 @@
-//! The items: the standard input, cut into lines or at NULs, read a little ahead.
+//! The items: stdin, split into lines or at NULs, read ahead.
 
 use std::{
     collections::VecDeque,
@@ -22,17 +22,17 @@ use tokio::task::JoinHandle;
 use super::overlong::{Keeping, Overlong, longest_argument};
 use crate::exit::{Failure, IOERR};
 
-/// As much is read at once.
-const CHUNK: usize = 64 * 1024;
-/// Nothing is read while as much waits.
-const READ_AHEAD: usize = 256 * 1024;
-/// How soon an input that does not wait is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// Bytes per read.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// No input is read while this number of bytes is buffered.
+const READ_AHEAD_BYTES: usize = 256 * 1024;
+/// Delay before a non-blocking input is read again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What ends an item.
+/// The end of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
-    /// A newline, also one with a carriage return before it. Empty lines are no items.
+    /// A newline, optionally after a carriage return. Empty lines are skipped.
     Newline,
     Nul,
 }
@@ -52,7 +52,7 @@ impl Separator {
         }
     }
 
-    /// The item in what was between two separators; none if there is none.
+    /// Makes an item of the bytes between two separators. Returns `None` for an empty line.
     fn item(self, mut bytes: Vec<u8>) -> Option<OsString> {
         if self == Separator::Newline {
             if bytes.last() == Some(&b'\r') {
@@ -66,7 +66,7 @@ impl Separator {
     }
 }
 
-/// What the input has next.
+/// The next part of the input.
 #[derive(Debug)]
 pub(crate) enum Next {
     Item(OsString),
@@ -74,11 +74,11 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// About the memory it takes. What waits in files takes none, but there are not to be many of them.
+    /// Approximate memory in bytes. An item in a file counts as well, to bound the number of files.
     fn size(&self) -> usize {
         match self {
             Next::Item(item) => item.len() + size_of::<Self>(),
-            Next::Overlong(_) => READ_AHEAD / 4,
+            Next::Overlong(_) => READ_AHEAD_BYTES / 4,
         }
     }
 }
@@ -89,12 +89,12 @@ pub(crate) struct Items {
     separator: Separator,
     keeping: Keeping,
     source: Source,
-    /// An item that has not ended yet.
+    /// The beginning of an item.
     begun: Vec<u8>,
-    /// One that has not ended yet and is too long; `begun` is empty then.
+    /// The beginning of an item that is too long. `begun` is empty then.
     overlong: Option<Overlong>,
     ready: VecDeque<Next>,
-    /// About the memory that `ready` takes.
+    /// Approximate memory of `ready` in bytes.
     size: usize,
     failure: Option<Failure>,
 }
@@ -102,13 +102,13 @@ pub(crate) struct Items {
 #[derive(Debug)]
 enum Source {
     Idle(File),
-    /// Another thread waits for the input, and gives the source back with what it read.
+    /// A thread reads, and returns the source with the bytes.
     Reading(JoinHandle<(File, io::Result<Vec<u8>>)>),
     Ended,
 }
 
 impl Items {
-    /// Those of the standard input.
+    /// Reads items from stdin.
     pub(crate) fn of_stdin(separator: Separator, keeping: Keeping) -> Result<Self, Failure> {
         let stdin = io::stdin().as_fd().try_clone_to_owned();
         let stdin = stdin.map_err(|error| Failure::os("cannot read the standard input", &error))?;
@@ -128,14 +128,14 @@ impl Items {
         }
     }
 
-    /// The next one, if it has been read.
+    /// Returns the next item if it has been read.
     pub(crate) fn take(&mut self) -> Option<Next> {
         let item = self.ready.pop_front()?;
         self.size -= item.size();
         Some(item)
     }
 
-    /// How many have been read and not taken.
+    /// Number of items that were read and not taken.
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -145,17 +145,21 @@ impl Items {
         matches!(self.source, Source::Ended)
     }
 
-    /// Whether more should be read now.
+    /// Whether to read more now.
     pub(crate) fn has_room(&self) -> bool {
-        !self.is_read() && self.size < READ_AHEAD
+        !self.is_read() && self.size < READ_AHEAD_BYTES
     }
 
-    /// Why the input ended before its end.
+    /// The error that ended the input early.
     pub(crate) fn failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
 
-    /// Reads on; returns when something has come. Cancel safe.
+    /// Reads until an item may be ready.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no input is lost.
     pub(crate) async fn read(&mut self) {
         if let Source::Idle(_) = self.source
             && let Source::Idle(file) = std::mem::replace(&mut self.source, Source::Ended)
@@ -194,7 +198,7 @@ impl Items {
                 self.end_item();
             }
         }
-        // A carriage return at its end would not count.
+        // The limit does not count a carriage return at the end.
         if self.begun.len() > longest_argument() + 1 {
             let begun = std::mem::take(&mut self.begun);
             self.overlong = Some(self.too_long(&begun));
@@ -228,13 +232,13 @@ impl Items {
         self.failure = Some(failure);
     }
 
-    /// Whether the rest of the input can be read without waiting for anybody.
+    /// Whether stdin is a file, which can be read without waiting.
     pub(crate) fn is_file() -> bool {
         metadata().is_some_and(|metadata| metadata.is_file())
     }
 }
 
-/// Whether the standard input is that file.
+/// Whether stdin is the file at `path`.
 pub(crate) fn input_is(path: &Path) -> bool {
     let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let regular = |metadata: &std::fs::Metadata| metadata.is_file();
@@ -247,7 +251,7 @@ fn metadata() -> Option<std::fs::Metadata> {
 }
 
 fn read(mut file: File) -> (File, io::Result<Vec<u8>>) {
-    let mut bytes = vec![0; CHUNK];
+    let mut bytes = vec![0; CHUNK_BYTES];
     loop {
         match file.read(&mut bytes) {
             Ok(count) => {
@@ -255,8 +259,8 @@ fn read(mut file: File) -> (File, io::Result<Vec<u8>>) {
                 return (file, Ok(bytes));
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Somebody else who has the same terminal or pipe made it so.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(ASK_AGAIN),
+            // Another process that shares the terminal or pipe made it non-blocking.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_INTERVAL),
             Err(error) => return (file, Err(error)),
         }
     }
@@ -276,7 +280,7 @@ mod tests {
         let mut taken = Vec::new();
         while !items.is_read() {
             items.read().await;
-            assert!(items.size <= READ_AHEAD + 32 * CHUNK);
+            assert!(items.size <= READ_AHEAD_BYTES + 32 * CHUNK_BYTES);
             assert!(items.begun.len() <= longest_argument() + 1);
             while let Some(next) = items.take() {
                 match next {
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_for_any_command_does_not_fill_the_memory() {
+    async fn overlong_items_take_little_memory() {
         for length in [longest_argument() + 1, longest_argument() * 9] {
             let input = [b"a\n".as_slice(), &vec![b'x'; length], b"\nb\n"].concat();
             let (items, failure) = all(&input, Separator::Newline).await;

@@ -1,22 +1,22 @@
-//! How many commands may run at once.
+//! The number of commands that may run at once.
 
 use rustix::process::{Resource, getrlimit};
 
 use super::{each_args::Each, output::Grouping};
-use crate::exit::say;
+use crate::exit::report;
 
-/// Unless told otherwise.
-const DEFAULT: usize = 64;
-/// Open files for everything else: the store, the streams, what a start needs for a moment.
-const RESERVED: u64 = 40;
+/// Default of `--jobs`.
+const DEFAULT_JOBS: usize = 64;
+/// Open files reserved for the store, the standard streams and starting commands.
+const RESERVED_FILES: u64 = 40;
 
-/// As many as the command line says, and the limit of open files allows.
+/// Maximum commands at once, by `--jobs` and the limit of open files.
 pub(crate) fn most_at_once(each: &Each) -> usize {
-    let wanted = each.jobs.map_or(DEFAULT, usize::from);
+    let wanted = each.jobs.map_or(DEFAULT_JOBS, usize::from);
     let Some(files) = getrlimit(Resource::Nofile).current else { return wanted };
     let allowed = allowed(files, each.grouping());
     if each.jobs.is_some() && allowed < wanted {
-        say(&format!(
+        report(&format!(
             "--jobs {wanted} is more than {files} open files allow: {allowed} at once; `ulimit -n` raises it"
         ));
     }
@@ -24,9 +24,10 @@ pub(crate) fn most_at_once(each: &Each) -> usize {
 }
 
 fn allowed(files: u64, grouping: Grouping) -> usize {
-    // A pipe and a file for each of stdout and stderr, a handle on the process, one to spare.
+    // Per command: a pipe and a file for each of stdout and stderr, a process handle, and one
+    // spare.
     let each = if grouping == Grouping::None { 2 } else { 6 };
-    usize::try_from(files.saturating_sub(RESERVED) / each).unwrap_or(usize::MAX).max(1)
+    usize::try_from(files.saturating_sub(RESERVED_FILES) / each).unwrap_or(usize::MAX).max(1)
 }
 
 #[cfg(test)]
@@ -35,8 +36,8 @@ mod tests {
 
     #[test]
     fn usual_limits_allow_the_default() {
-        assert!(allowed(1024, Grouping::AsTheyEnd) >= DEFAULT);
-        assert!(allowed(256, Grouping::None) >= DEFAULT);
+        assert!(allowed(1024, Grouping::AsTheyEnd) >= DEFAULT_JOBS);
+        assert!(allowed(256, Grouping::None) >= DEFAULT_JOBS);
         assert_eq!(allowed(3, Grouping::AsTheyEnd), 1);
     }
 }

@@ -1,9 +1,9 @@
-//! `each`: a command for each item of the input, at the pace of the queue.
+//! `each`: runs a command for each item of the input, at the rate of the queue.
 //!
-//! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`,
-//! and become commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by
-//! `capture` and printed by `output`, in order with the help of `spool`. `overlong` items fit no command.
-//! `tally` knows what has become of all, `progress` shows it.
+//! `items` reads the input. `each_flow` gives the items their turns, at most `jobs` at once, until
+//! there is an `each_stop`. `template` makes the command for an `item`, and `attempt` runs it.
+//! `capture` keeps its output, `output` prints it, and `spool` holds it until earlier items are
+//! printed. `overlong` items fit no command. `tally` counts results, `each_progress` shows them.
 
 mod attempt;
 mod capture;
@@ -42,16 +42,16 @@ use self::{
 use crate::{
     child,
     clock::now,
-    contact::{Contact, Stage},
-    exit::{Ending, Failure, IOERR, SOME_FAILED, say},
-    shard::{FirstContact, expired, leave, too_late},
+    connection_state::{ConnectionState, Stage},
+    exit::{Ending, Failure, IOERR, SOME_FAILED, report},
+    shard::{FirstConnection, expired, leave, too_late},
     signals::Signals,
 };
 
 /// How long a second signal waits for the terminal to be cleared.
-const AT_ONCE: Duration = Duration::from_millis(200);
+const CLEAR_TIMEOUT: Duration = Duration::from_millis(200);
 
-pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
+pub(crate) async fn run(each: Each) -> Result<Ending, Failure> {
     let template = Template::find(&each.command, &each.replace)?;
     let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
     let keeping = if tally.has_file() { Keeping::Whole } else { Keeping::Beginning };
@@ -59,29 +59,30 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     child::expect_children()?;
     let mut output = Output::start(each.grouping())?;
-    let contact = Contact::speaking(&each.shard.target.store.url, output.voice());
+    let connection = ConnectionState::with_sink(&each.shard.target.store.url, output.line_writer());
 
-    let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
+    let first =
+        if each.start_within.is_some() { FirstConnection::MayFail } else { FirstConnection::MustSucceed };
     let name = template.program().base_name();
     let queue = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
-        queue = each.shard.open(&name, first, &contact) => queue?,
-        limit = expired(each.start_within) => return Err(too_late(limit, &contact)),
+        queue = each.shard.open(&name, first, &connection) => queue?,
+        limit = expired(each.start_within) => return Err(too_late(limit, &connection)),
     };
-    let board = Board::new(contact.clone());
+    let board = Board::new(connection.clone());
     if !each.quiet && each.grouping() != Grouping::None && io::stderr().is_terminal() {
         output.show(board.clone());
     }
     let (stop, mut unprinted) = {
         let flow = Flow::new(&each, &queue, &template, &mut items, &mut tally, &mut output, &board);
-        flow.run(&contact, &mut signals).await
+        flow.run(&connection, &mut signals).await
     };
-    contact.enter(Stage::Leaving);
+    connection.enter(Stage::Leaving);
     tally.flush();
-    let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
-    if insisted {
-        let _ = timeout(AT_ONCE, output.end()).await;
+    let repeated = matches!(stop, Some(Stop::Signal { repeated: true, .. }));
+    if repeated {
+        let _ = timeout(CLEAR_TIMEOUT, output.end()).await;
     } else {
         tokio::select! {
             ((), ()) = async { tokio::join!(leave(&queue), output.end()) } => {}
@@ -99,16 +100,16 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let undone = tally.close();
     let quiet = matches!(stop, Some(Stop::OutputClosed)) || each.quiet && tally.is_complete();
     let ending = ending(stop, &mut items, &tally, undone.clone());
-    // What it is due to comes first.
+    // The cause comes before its effects.
     let (cause, undone) = (ending.as_ref().err(), undone.err());
     let causes = cause
         .into_iter()
         .chain(undone.iter().filter(|undone| cause.is_none_or(|cause| cause.message != undone.message)));
-    causes.for_each(|failure| say(&failure.message));
+    causes.for_each(|failure| report(&failure.message));
     if !quiet {
-        tally.lines(now()).iter().for_each(|line| say(line));
+        tally.lines(now()).iter().for_each(|line| report(line));
         if !items.is_read() {
-            say("the input was not read to its end");
+            report("the input was not read to its end");
         }
     }
     Ok(ending.unwrap_or_else(|failure| Ending::Code(failure.code)))

@@ -1,4 +1,4 @@
-//! What is printed: by one thread, so that neither a slow reader nor a terminal holds a start up.
+//! Printing in a thread of its own, so that neither a slow reader nor a terminal delays a start.
 
 use std::{
     io::{self, IsTerminal, Read, Write},
@@ -19,44 +19,44 @@ use super::{
     each_progress::{Board, Progress},
     spool::Spool,
 };
-use crate::exit::{Failure, Stdout, say};
+use crate::exit::{Failure, Stdout, report};
 
-/// How often the progress is drawn.
-const REDRAW: Duration = Duration::from_millis(150);
+/// Interval between redraws of the progress.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(150);
 
-/// How the outputs of commands are kept apart.
+/// How the outputs of commands are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
-    /// Each is printed whole, when its command has ended.
+    /// Each output is printed as a whole when its command has ended.
     AsTheyEnd,
-    /// The same, and none before that of the item before it.
+    /// Each output is printed as a whole, after the output of the item before it.
     InOrderOfItems,
-    /// Not at all.
+    /// Commands write directly to stdout and stderr.
     None,
 }
 
 /// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Printout {
-    /// The number of its item, counted from 0. None: there will be more of that item, and it is printed at
-    /// once.
+    /// Number of its item, counted from 0. `None`: the item will print more, so this part is
+    /// printed at once.
     pub(crate) item: Option<u64>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
 }
 
-/// What became of the stdout of an item.
+/// Whether the stdout of an item was written.
 #[derive(Debug)]
 pub(crate) struct Fate {
     pub(crate) item: u64,
     pub(crate) written: io::Result<()>,
 }
 
-/// What is heard of the output.
+/// Reports of the printing thread.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum OutputEvent {
     Fate(Fate),
-    /// Stdout cannot be written any more. Told once.
+    /// Stdout cannot be written any more. Reported once.
     Broken(io::Error),
 }
 
@@ -67,7 +67,7 @@ enum Message {
     End,
 }
 
-/// The thread that prints.
+/// The printing thread.
 #[derive(Debug)]
 pub(crate) struct Output {
     messages: mpsc::Sender<Message>,
@@ -80,11 +80,11 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn start(grouping: Grouping) -> Result<Self, Failure> {
         let (messages, received) = mpsc::channel();
-        let (tell_broken, broken) = oneshot::channel();
+        let (notify_broken, broken) = oneshot::channel();
         let (tell_end, ended) = oneshot::channel();
         let (tell_fate, fates) = channel::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
-        let screen = Screen { tell_broken: Some(tell_broken), failure: None, progress: None };
+        let screen = Screen { notify_broken: Some(notify_broken), failure: None, progress: None };
         let spool = Spool::default();
         let mut printer = Printer { grouping, spool, held: held.clone(), fates: tell_fate, screen };
         let thread = thread::Builder::new().name("output".into()).spawn(move || {
@@ -95,52 +95,56 @@ impl Output {
         Ok(Self { messages, broken: broken.fuse(), fates, ended, held })
     }
 
-    /// Prints the output of a command. The receiver hears when it takes no more memory.
+    /// Prints the output of a command. The receiver resolves when the output takes no more memory.
     pub(crate) fn print(&self, printout: Printout) -> oneshot::Receiver<()> {
         let (done, printed) = oneshot::channel();
-        // Without the thread the sender is dropped, which is heard as well.
+        // If the thread has ended, the sender is dropped, which resolves the receiver as well.
         let _ = self.messages.send(Message::Print(printout, done));
         printed
     }
 
-    /// Something that says lines on stderr without harm to what else is printed.
-    pub(crate) fn voice(&self) -> impl Fn(&str) + Send + Sync + 'static {
+    /// Returns a writer of lines to stderr that does not break the progress or other output.
+    pub(crate) fn line_writer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let messages = self.messages.clone();
         move |line| {
             if messages.send(Message::Line(line.to_owned())).is_err() {
-                say(line);
+                report(line);
             }
         }
     }
 
-    /// How many outputs wait for those of earlier items.
+    /// Number of outputs that wait for the outputs of earlier items.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Waits for what is heard of it. Cancel safe.
-    pub(crate) async fn news(&mut self) -> News {
+    /// Waits for the next report.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no report is lost.
+    pub(crate) async fn next_event(&mut self) -> OutputEvent {
         let Self { broken, fates, .. } = self;
         tokio::select! {
             biased;
-            Ok(error) = broken => News::Broken(error),
-            Some(fate) = fates.recv() => News::Fate(fate),
+            Ok(error) = broken => OutputEvent::Broken(error),
+            Some(fate) = fates.recv() => OutputEvent::Fate(fate),
             else => std::future::pending().await,
         }
     }
 
-    /// A fate that is known by now.
+    /// Returns a fate that is already known.
     pub(crate) fn fate(&mut self) -> Option<Fate> {
         self.fates.try_recv().ok()
     }
 
-    /// Prints what is left and ends the drawing.
+    /// Prints the remaining output and removes the progress.
     pub(crate) async fn end(&mut self) {
         let _ = self.messages.send(Message::End);
         let _ = (&mut self.ended).await;
     }
 
-    /// Shows how far it is from now on.
+    /// Shows the progress from now on.
     pub(crate) fn show(&self, board: Board) {
         let _ = self.messages.send(Message::Show(board));
     }
@@ -158,16 +162,16 @@ impl Printer {
     fn print_all(&mut self, messages: &mpsc::Receiver<Message>) {
         loop {
             let received = match &self.screen.progress {
-                Some(_) => messages.recv_timeout(REDRAW),
+                Some(_) => messages.recv_timeout(REDRAW_INTERVAL),
                 None => messages.recv().map_err(RecvTimeoutError::from),
             };
             match received {
                 Ok(Message::Print(printout, done)) => {
                     self.take_in(printout);
-                    // A process that ends does not wait for it.
+                    // The receiver is gone if the process ends.
                     let _ = done.send(());
                 }
-                Ok(Message::Line(line)) => self.screen.aside(|| say(&line)),
+                Ok(Message::Line(line)) => self.screen.aside(|| report(&line)),
                 Ok(Message::Show(board)) => self.screen.progress = Some(Progress::new(board)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
@@ -189,7 +193,7 @@ impl Printer {
         match place {
             Some(number) if !self.spool.is_next(number) => {
                 if let Err(error) = self.spool.put(number, stdout, stderr) {
-                    self.tell(number, Err(again(&error)));
+                    self.send_fate(number, Err(again(&error)));
                     self.screen.fail(error);
                 }
             }
@@ -209,26 +213,26 @@ impl Printer {
     fn print(&mut self, item: Option<u64>, stdout: impl Read, stderr: impl Read) {
         let written = self.screen.print(stdout, stderr);
         if let Some(item) = item {
-            self.tell(item, written);
+            self.send_fate(item, written);
         }
     }
 
-    fn tell(&self, item: u64, written: io::Result<()>) {
-        // A process that ends does not wait for it.
+    fn send_fate(&self, item: u64, written: io::Result<()>) {
+        // The receiver is gone if the process ends.
         let _ = self.fates.send(Fate { item, written });
     }
 }
 
 struct Screen {
-    /// Told once, at the first error.
-    tell_broken: Option<oneshot::Sender<io::Error>>,
-    /// Why nothing more goes to stdout.
+    /// Notified once, at the first error.
+    notify_broken: Option<oneshot::Sender<io::Error>>,
+    /// The reason why nothing more goes to stdout.
     failure: Option<io::Error>,
     progress: Option<Progress>,
 }
 
 impl Screen {
-    /// Whether all of stdout was taken.
+    /// Prints an output. Returns whether all of stdout was written.
     fn print(&mut self, mut stdout: impl Read, mut stderr: impl Read) -> io::Result<()> {
         let (mut first, follows) = ([0], self.progress.is_some());
         let written = match &self.failure {
@@ -236,7 +240,7 @@ impl Screen {
             Some(_) => Ok(()),
             None => {
                 let mut write = || copy(&mut stdout, &mut Stdout, follows && io::stdout().is_terminal());
-                // If it goes elsewhere it may take its time, and the progress is not in its way.
+                // A stdout that is no terminal may be slow, and does not disturb the progress.
                 if io::stdout().is_terminal() { self.aside(write) } else { write() }
             }
         };
@@ -245,14 +249,14 @@ impl Screen {
         }
         if let Ok(1) = stderr.read(&mut first) {
             let mut stderr = first.chain(stderr);
-            // Nobody is left to hear that stderr is closed.
+            // A closed stderr cannot be reported.
             let _ = self
                 .aside(|| copy(&mut stderr, &mut io::stderr().lock(), follows && io::stderr().is_terminal()));
         }
         written
     }
 
-    /// Does something to the terminal with the progress out of its way.
+    /// Runs `act` while the progress is hidden.
     fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.progress {
             Some(progress) => progress.aside(act),
@@ -261,14 +265,14 @@ impl Screen {
     }
 
     fn fail(&mut self, error: io::Error) {
-        if let Some(broken) = self.tell_broken.take() {
+        if let Some(broken) = self.notify_broken.take() {
             let _ = broken.send(again(&error));
         }
         self.failure.get_or_insert(error);
     }
 }
 
-/// The same error for somebody else.
+/// Copies an I/O error.
 fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -276,8 +280,8 @@ fn again(error: &io::Error) -> io::Error {
     }
 }
 
-/// Where a progress bar follows on the same terminal, a last line without an end gets one, or it would be
-/// drawn over.
+/// Copies `source` to `target`. If `ends_lines` is set, an unterminated last line gets a newline,
+/// or the progress bar would overwrite it.
 fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io::Result<()> {
     let mut target = LineEnd { ends_lines, target, last: b'\n' };
     io::copy(source, &mut target)?;
@@ -287,7 +291,7 @@ fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io
     target.flush()
 }
 
-/// Knows the last byte that was written.
+/// A writer that remembers its last byte.
 struct LineEnd<'a, W> {
     target: &'a mut W,
     last: u8,

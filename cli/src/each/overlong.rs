@@ -1,5 +1,5 @@
-//! An item that is too long for any command: its length is known, and it is kept on the disk if it is to be
-//! written down.
+//! An item that is too long for any command. Its length is known, and its text is kept on disk if
+//! it is to be written to a file.
 
 use std::{
     fs::File,
@@ -8,36 +8,37 @@ use std::{
 
 use super::items::Separator;
 
-/// As much of it is kept to be shown.
-const BEGINNING: usize = 256;
+/// Bytes that are kept to be printed.
+const BEGINNING_BYTES: usize = 256;
 
-/// The longest argument that the system takes.
+/// Maximum bytes of an argument.
 #[cfg(target_os = "linux")]
 pub(crate) fn longest_argument() -> usize {
     // `MAX_ARG_STRLEN`, which counts the NUL at the end.
     32 * rustix::param::page_size() - 1
 }
 
-/// The longest argument that the system may take; a shorter one may be refused when its command starts.
+/// Maximum bytes of an argument on this system. A shorter one may still be rejected when its
+/// command starts.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn longest_argument() -> usize {
     1024 * 1024
 }
 
-/// Whether overlong items are needed whole.
+/// Whether the text of overlong items is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
     Whole,
     Beginning,
 }
 
-/// An item that no command can be given.
+/// An item that is too long to be an argument.
 #[derive(Debug)]
 pub(crate) struct Overlong {
     pub(crate) beginning: Vec<u8>,
     pub(crate) length: u64,
     separator: Separator,
-    /// Whether the other separator is in it.
+    /// Whether the item contains the other separator.
     seems_wrongly_cut: bool,
     kept: Option<io::Result<File>>,
 }
@@ -48,9 +49,9 @@ impl Overlong {
         Self { beginning: Vec::new(), length: 0, separator, seems_wrongly_cut: false, kept }
     }
 
-    /// It goes on. Waits for the disk.
+    /// Appends bytes. Blocks on the disk.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        let room = (BEGINNING - self.beginning.len()).min(bytes.len());
+        let room = (BEGINNING_BYTES - self.beginning.len()).min(bytes.len());
         self.beginning.extend_from_slice(&bytes[..room]);
         self.length += bytes.len() as u64;
         self.seems_wrongly_cut |= bytes.contains(&self.separator.other().byte());
@@ -61,7 +62,7 @@ impl Overlong {
         }
     }
 
-    /// What may help.
+    /// A hint to the user.
     pub(crate) fn hint(&self) -> &'static str {
         match self.separator {
             _ if !self.seems_wrongly_cut => "",
@@ -70,7 +71,7 @@ impl Overlong {
         }
     }
 
-    /// Writes it whole.
+    /// Writes the whole item.
     pub(crate) fn write_to(self, target: &mut impl Write) -> io::Result<()> {
         match self.kept {
             Some(kept) => {

@@ -1,4 +1,4 @@
-//! Outputs that wait for those of earlier items: one after the other in one unnamed file.
+//! Outputs that wait for the outputs of earlier items, in one unnamed file.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 
 use super::capture::Captured;
 
-/// What waits, by the numbers of the items.
+/// Waiting outputs, by item number.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     file: Option<Arc<File>>,
@@ -19,7 +19,7 @@ pub(crate) struct Spool {
     next: u64,
 }
 
-/// Where an output is: its stdout, then its stderr.
+/// The position of an output in the file: its stdout, then its stderr.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     at: u64,
@@ -28,26 +28,26 @@ struct Held {
 }
 
 impl Spool {
-    /// Whether nothing has to be printed before the output of that item.
+    /// Whether the output of this item is due.
     pub(crate) fn is_next(&self, number: u64) -> bool {
         number == self.next
     }
 
-    /// The output of the next item is printed.
+    /// Marks the output of the next item as printed.
     pub(crate) fn advance(&mut self) {
         self.next += 1;
     }
 
-    /// How many wait.
+    /// Number of waiting outputs.
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Keeps an output.
+    /// Stores an output.
     ///
     /// # Errors
     ///
-    /// Those of the disk; the output is lost then.
+    /// The disk failed. The output is lost.
     pub(crate) fn put(&mut self, number: u64, stdout: Captured, stderr: Captured) -> io::Result<()> {
         let at = self.end;
         self.held.insert(number, Held { at, stdout: 0, stderr: 0 });
@@ -66,7 +66,7 @@ impl Spool {
         Ok(())
     }
 
-    /// The next item with its stdout and stderr, if they are here.
+    /// Returns the next item with its stdout and stderr if they are stored.
     pub(crate) fn next(&mut self) -> Option<(u64, Text, Text)> {
         let number = self.next;
         let held = self.held.remove(&number)?;
@@ -75,7 +75,7 @@ impl Spool {
         Some((number, stdout, stderr))
     }
 
-    /// The first item that is here with its stdout and stderr, whatever is missing before it.
+    /// Returns the first stored item with its stdout and stderr, even if earlier items are missing.
     pub(crate) fn first(&mut self) -> Option<(u64, Text, Text)> {
         let (number, held) = self.held.pop_first()?;
         let (stdout, stderr) = self.sections(held);
@@ -84,7 +84,7 @@ impl Spool {
 
     fn sections(&mut self, Held { at, stdout, stderr }: Held) -> (Text, Text) {
         let file = if self.held.is_empty() {
-            // Nobody else needs it; it goes with its readers.
+            // The readers keep the file open until they are dropped.
             self.end = 0;
             self.file.take()
         } else {
@@ -95,7 +95,7 @@ impl Spool {
     }
 }
 
-/// What was kept of an output.
+/// One stream of a stored output.
 #[derive(Debug)]
 pub(crate) struct Text(Option<Section>);
 

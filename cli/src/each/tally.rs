@@ -1,4 +1,4 @@
-//! What has become of the items: counted, the undone ones told and written down.
+//! The results of the items: counts, and the list of items that are not done.
 
 use std::{
     collections::VecDeque,
@@ -25,14 +25,14 @@ use crate::{
     rate::rate,
 };
 
-/// As many failed items are told.
-const TOLD: usize = 10;
-/// From as many starts the pace is seen.
-const LATEST: usize = 30;
-/// Of an item as many characters.
-const LONGEST: usize = 80;
+/// Maximum failed items in the summary.
+const MAX_LISTED_ITEMS: usize = 10;
+/// Number of starts from which the rate is measured.
+const MEASURED_STARTS: usize = 30;
+/// Maximum characters of an item in the summary.
+const MAX_ITEM_CHARS: usize = 80;
 
-/// The count of everything, and the file of what is undone.
+/// The counts, and the file of items that are not done.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
@@ -40,18 +40,19 @@ pub(crate) struct Tally {
     starts: u64,
     first_and_last_start: Option<(Instant, Instant)>,
     latest_starts: VecDeque<Instant>,
-    /// The first that failed, and why.
+    /// The first failed items, with reasons.
     failed: Vec<String>,
-    /// The first that were not started or are left running, told if they cannot be written down.
+    /// The first items that were not started or are left running. Printed if the file cannot be
+    /// written.
     unstarted: Vec<String>,
-    /// Read, but not started.
+    /// Items that were read and not started.
     left: u64,
-    /// Started, and running when this process ended.
+    /// Items that ran when this process ended.
     cut_off: u64,
     undone: Option<Undone>,
 }
 
-/// The file of what is undone.
+/// The file of items that are not done.
 #[derive(Debug)]
 struct Undone {
     path: PathBuf,
@@ -61,7 +62,7 @@ struct Undone {
 }
 
 impl Tally {
-    /// Makes the file, if there is to be one.
+    /// Creates the file if `path` is given.
     pub(crate) fn new(path: Option<&Path>, separator: Separator, now: Instant) -> Result<Self, Failure> {
         let undone = path.map(|path| Undone::create(path, separator)).transpose()?;
         Ok(Self {
@@ -81,7 +82,7 @@ impl Tally {
     pub(crate) fn started(&mut self, now: Instant) {
         self.starts += 1;
         self.first_and_last_start.get_or_insert((now, now)).1 = now;
-        if self.latest_starts.len() == LATEST {
+        if self.latest_starts.len() == MEASURED_STARTS {
             self.latest_starts.pop_front();
         }
         self.latest_starts.push_back(now);
@@ -90,14 +91,14 @@ impl Tally {
         self.counts.gap = (now - first).checked_div(gaps);
     }
 
-    /// An item failed for good.
+    /// Records an item that failed for good.
     pub(crate) fn failed(&mut self, item: &OsStr, why: &Why) {
         self.count_failed(item, why);
         self.write_down(item);
         self.flush();
     }
 
-    /// An item cannot be given to any command.
+    /// Records an item that is too long for any command.
     pub(crate) fn overlong(&mut self, item: Overlong) {
         let why = Why::TooLong { bytes: item.length, hint: item.hint() };
         self.count_failed(OsStr::from_bytes(&item.beginning), &why);
@@ -111,25 +112,25 @@ impl Tally {
 
     fn count_failed(&mut self, item: &OsStr, why: &Why) {
         self.counts.failed += 1;
-        if self.failed.len() < TOLD {
+        if self.failed.len() < MAX_LISTED_ITEMS {
             self.failed.push(format!("failed: {}: {why}", shown(item)));
         }
     }
 
-    /// The command of an item was done, but not all that it printed got out.
+    /// Records an item whose command succeeded, but whose output was not written completely.
     pub(crate) fn output_lost(&mut self, item: &OsStr, error: io::Error) {
         self.counts.done -= 1;
         self.failed(item, &Why::OutputLost(error));
     }
 
-    /// An item was read, but not started.
+    /// Records an item that was read, but not started.
     pub(crate) fn left(&mut self, item: &OsStr) {
         self.left += 1;
         self.remember("not started", item);
         self.write_down(item);
     }
 
-    /// An item's command is left running.
+    /// Records an item whose command is left running.
     pub(crate) fn cut_off(&mut self, item: &OsStr) {
         self.cut_off += 1;
         self.remember("left running", item);
@@ -137,28 +138,28 @@ impl Tally {
     }
 
     fn remember(&mut self, what: &str, item: &OsStr) {
-        if self.unstarted.len() < TOLD {
+        if self.unstarted.len() < MAX_LISTED_ITEMS {
             self.unstarted.push(format!("{what}: {}", shown(item)));
         }
     }
 
-    /// Whether items are written down.
+    /// Whether items are written to a file.
     pub(crate) fn has_file(&self) -> bool {
         self.undone.is_some()
     }
 
-    /// Whether anything is left undone.
+    /// Whether all items are done.
     pub(crate) fn is_complete(&self) -> bool {
         self.counts.failed + self.left + self.cut_off == 0
     }
 
-    /// The file is complete now.
+    /// Completes the file.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         self.flush();
         self.undone.as_ref().and_then(|undone| undone.failure.clone()).map_or(Ok(()), Err)
     }
 
-    /// What is to be told in the end.
+    /// The lines of the summary.
     pub(crate) fn lines(&self, now: Instant) -> Vec<String> {
         let Counts { done, failed, retried, .. } = self.counts;
         let items = done + failed + self.left + self.cut_off;
@@ -180,17 +181,17 @@ impl Tally {
         }
         let mut lines = vec![format!("{} {noun}: {}; {times}", HumanCount(items), counted.join(", "))];
         lines.extend(self.failed.iter().cloned());
-        let untold = failed.saturating_sub(self.failed.len() as u64);
-        if untold > 0 {
-            lines.push(format!("and {} more", HumanCount(untold)));
+        let unlisted = failed.saturating_sub(self.failed.len() as u64);
+        if unlisted > 0 {
+            lines.push(format!("and {} more", HumanCount(unlisted)));
         }
         match &self.undone {
             Some(undone) if undone.failure.is_some() => {
                 let lost = failed + self.left + self.cut_off;
                 lines.extend(self.unstarted.iter().cloned());
-                let untold = (self.left + self.cut_off).saturating_sub(self.unstarted.len() as u64);
-                if untold > 0 {
-                    lines.push(format!("and {} more", HumanCount(untold)));
+                let unlisted = (self.left + self.cut_off).saturating_sub(self.unstarted.len() as u64);
+                if unlisted > 0 {
+                    lines.push(format!("and {} more", HumanCount(unlisted)));
                 }
                 let path = undone.path.display();
                 lines.push(format!(
@@ -210,7 +211,7 @@ impl Tally {
         lines
     }
 
-    /// The mean time between two starts.
+    /// Mean time between two starts.
     fn mean_gap(&self) -> Option<Micros> {
         let (first, last) = self.first_and_last_start?;
         let gaps = u32::try_from(self.starts.checked_sub(1)?).ok()?;
@@ -256,10 +257,10 @@ impl Undone {
     }
 }
 
-/// The item as it may be shown on a terminal.
+/// Formats an item for a terminal.
 fn shown(item: &OsStr) -> String {
     let text = format!("{item:?}");
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_ITEM_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -291,8 +292,8 @@ mod tests {
             "1,215 items: 1,200 done, 14 failed, 1 not started, 3 retried; 20m 4s, 30 per minute"
         );
         assert_eq!(lines[1], "failed: \"\\u{1b}\\xFF0\": exit code 3");
-        assert_eq!(lines[TOLD + 1], "and 4 more");
-        assert_eq!(lines.len(), TOLD + 3);
-        assert!(shown(OsStr::new(&"x".repeat(1000))).chars().count() <= LONGEST + 1);
+        assert_eq!(lines[MAX_LISTED_ITEMS + 1], "and 4 more");
+        assert_eq!(lines.len(), MAX_LISTED_ITEMS + 3);
+        assert!(shown(OsStr::new(&"x".repeat(1000))).chars().count() <= MAX_ITEM_CHARS + 1);
     }
 }

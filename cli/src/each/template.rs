@@ -1,4 +1,4 @@
-//! CMD with its places for the item.
+//! CMD with placeholders for the item.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,7 +11,7 @@ use crate::{
     program::Program,
 };
 
-/// A program and its arguments, some of which hold the item.
+/// A program and its arguments, some of which contain the placeholder.
 #[derive(Debug)]
 pub(crate) struct Template {
     program: Program,
@@ -39,7 +39,7 @@ impl Template {
         &self.program
     }
 
-    /// The command for an item.
+    /// Makes the command for an item.
     pub(crate) fn command(&self, item: &OsStr) -> Command {
         self.program.command(self.program.args().iter().map(|arg| filled(arg, &self.placeholder, item)))
     }
@@ -49,7 +49,7 @@ fn contains(word: &OsStr, placeholder: &str) -> bool {
     word.as_bytes().windows(placeholder.len()).any(|window| window == placeholder.as_bytes())
 }
 
-/// The word with the item in every place for it. What the item contains is no place.
+/// Replaces each placeholder in the word by the item. A placeholder within the item is kept.
 fn filled(word: &OsStr, placeholder: &str, item: &OsStr) -> OsString {
     let (mut rest, mut filled) = (word.as_bytes(), Vec::new());
     while let Some(first) = rest.first() {

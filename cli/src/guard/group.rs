@@ -1,4 +1,4 @@
-//! The process group of CMD: CMD, and what it has started without leaving the group.
+//! The process group of CMD: CMD and the processes that it started in its group.
 
 pub(crate) use rustix::process::Signal;
 use rustix::process::{Pid, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
@@ -9,22 +9,23 @@ use tokio::process::Child;
 pub(crate) struct Group(Pid);
 
 impl Group {
-    /// That of a child which was started as its leader.
+    /// The group of a child that was started as its leader.
     pub(crate) fn led_by(child: &Child) -> Option<Self> {
         Self::of(child.id()?)
     }
 
-    /// That with this id.
+    /// The group with this id.
     pub(crate) fn of(id: u32) -> Option<Self> {
         i32::try_from(id).ok().and_then(Pid::from_raw).map(Self)
     }
 
-    /// Those of a session but for that of its leader, which is a guard. Only Linux tells of sessions.
+    /// The groups of a session, without the group of its leader, which is a guard. Linux only.
     pub(crate) fn of_session(leader: u32) -> Vec<Self> {
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let groups = processes.filter_map(|process| {
             let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
-            // The name, in parentheses, may have any signs; behind it are state, parent, group and session.
+            // The name in parentheses may contain any characters. After it follow state, parent,
+            // group and session.
             let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(2).map(str::parse::<u32>);
             let (group, session) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
             (session == leader && group != leader).then_some(group)
@@ -32,7 +33,6 @@ impl Group {
         groups.filter_map(Self::of).collect()
     }
 
-    /// Whether this is its id.
     pub(crate) fn has_id(self, id: Pid) -> bool {
         self.0 == id
     }
@@ -41,21 +41,22 @@ impl Group {
         self.0.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Makes orphans below this process its children, which it can wait for.
+    /// Makes orphans among the descendants of this process its children, so that it can wait for
+    /// them.
     pub(crate) fn adopt_orphans() {
-        // Without, whoever adopts them waits for them.
+        // On other systems the init process waits for them.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
 
-    /// Sends a signal to all of it.
+    /// Sends a signal to all processes of the group.
     pub(crate) fn signal(self, signal: Signal) {
-        // It fails if all have just ended, or have become another user's.
+        // Fails if all have just ended, or run as another user now.
         let _ = kill_process_group(self.0, signal);
     }
 
-    /// Whether all of it has ended. Reaps those that are children of this process; its leader must have been waited
-    /// for.
+    /// Whether all processes of the group have ended. Reaps children of this process. The leader
+    /// must have been waited for.
     pub(crate) fn is_gone(self) -> bool {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
         test_kill_process_group(self.0).is_err_and(|error| error == rustix::io::Errno::SRCH)

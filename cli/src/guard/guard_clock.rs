@@ -1,4 +1,5 @@
-//! The clock of leases on this host: one for all its processes, and it goes on while the host sleeps.
+//! The clock of leases on this host: shared by all processes, and it advances while the host
+//! sleeps.
 
 use std::{
     ops::{Add, Sub},
@@ -16,7 +17,7 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// The instant it is.
+/// The current instant.
 pub(crate) fn now() -> Instant {
     let time = clock_gettime(CLOCK);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -30,7 +31,7 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// Zero if it has passed.
+/// Zero if the other instant is later.
 impl Sub for Instant {
     type Output = Duration;
     fn sub(self, other: Self) -> Duration {

@@ -1,14 +1,15 @@
-//! The guard of one run: a process between a worker and CMD that outlives a worker which is killed, and ends CMD before
-//! somebody else may run the task.
+//! The guard of one run: a process between the worker and CMD. It outlives a killed worker, and
+//! ends CMD before another worker may run the task.
 //!
-//! It is this program under a word that the parser of the command line never sees. Its standard input is a socket to
-//! the worker: `orders` come in, `news` go out. The end of that socket, or the end of the lease by the clock of the
-//! host, means SIGTERM to the process group of CMD, and then SIGKILL. It has no threads of its own, keeps nothing but
-//! the payload, and ends when all that CMD has started is gone.
+//! The guard is this program with a first argument that the command line parser never sees. Its
+//! standard input is a socket to the worker: it reads `orders` and writes reports. If the socket
+//! closes, or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and
+//! then SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends
+//! when all processes that CMD has started have ended.
 //!
-//! CMD is not bound to the guard by `PR_SET_PDEATHSIG`: that needs code between fork and exec, and ends no
-//! grandchildren. A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has
-//! such: orphans of the group are waited for, and daemons are ended, too.
+//! The guard does not use `PR_SET_PDEATHSIG`: that needs code between fork and exec, and does not
+//! end grandchildren. If the guard is killed, the worker ends the group. On Linux the guard is a
+//! subreaper, so it waits for orphans of the group, and ends daemons, too.
 
 mod group;
 mod guard_clock;
@@ -27,7 +28,7 @@ use tokio::{
 pub(crate) use self::{
     group::Group,
     guard_clock::{Instant, now},
-    orders::{INPUTS, News, Order},
+    orders::{GuardReport, INPUTS_VARIABLE, Order},
 };
 use self::{group::Signal, orders::read_order, orphans::Orphans};
 use crate::{
@@ -38,59 +39,62 @@ use crate::{
 };
 
 /// The first argument of a guard.
-pub(crate) const WORD: &str = "guard";
-/// What `ps` and `pkill` call it: not as the worker, which may be killed by its name.
-pub(crate) const NAME: &str = "task-guard";
-/// From SIGTERM to SIGKILL, when the worker is gone, and for what CMD leaves behind.
+pub(crate) const GUARD_ARGUMENT: &str = "guard";
+/// The name in `ps` and for `pkill`. It differs from the worker's, which may be killed by name.
+pub(crate) const PROCESS_NAME: &str = "task-guard";
+/// Time from SIGTERM to SIGKILL if the worker is gone, and for processes that CMD leaves behind.
 const GRACE: Duration = Duration::from_secs(2);
-/// The clock of leases goes on while the host sleeps, and timers do not.
-const LOOK: Duration = Duration::from_secs(1);
+/// Maximum sleep: the clock of leases advances while the host sleeps, but timers do not.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// Whether these arguments, without the name of the program, start a guard.
-pub(crate) fn is_meant(args: &[OsString]) -> bool {
-    args.first().is_some_and(|word| word == WORD)
+/// Whether the arguments, without the name of the program, start a guard.
+pub(crate) fn is_guard(args: &[OsString]) -> bool {
+    args.first().is_some_and(|word| word == GUARD_ARGUMENT)
 }
 
-/// Starts CMD when the worker says so, and stays until all that it has started has ended.
-pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
+/// Starts CMD when the worker orders it, and waits until all processes that CMD started have ended.
+pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
     let Ok(stream) = worker() else {
         let text = "`task-guard` is not for direct use: `interval-queue work` runs one with each CMD";
         return Err(Failure::new(USAGE, text));
     };
-    // A Ctrl-C of the terminal is for the worker, which finds what belongs to a guard by its session.
+    // Ctrl-C in the terminal is for the worker. The worker finds the processes of a guard by its
+    // session.
     let _ = rustix::process::setsid();
     expect_children()?;
-    // What ends all processes of a service at once ends CMD; the guard stays to wait for it.
+    // A signal to all processes of a service ends CMD. The guard stays to wait for CMD.
     signals::outlive().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let (read, mut write) = stream.into_split();
     let mut orders = BufReader::new(read);
-    let news = match start(&mut orders, words).await {
+    let guard_report = match start(&mut orders, words).await {
         Ok(Some(mut run)) => {
-            let _ = write.write_all(News::Started(run.group.id()).line().as_bytes()).await;
+            let _ = write.write_all(GuardReport::Started(run.group.id()).line().as_bytes()).await;
             run.watch(orders).await
         }
-        // The worker was gone before anything was started.
+        // The worker was gone before CMD was started.
         Ok(None) => return Ok(()),
-        Err(failure) => News::Unable(failure),
+        Err(failure) => GuardReport::Unable(failure),
     };
-    if let Some(path) = std::env::var_os(INPUTS) {
-        // The worker removes it as well.
+    if let Some(path) = std::env::var_os(INPUTS_VARIABLE) {
+        // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
-    // A worker that is gone does not hear it.
-    let _ = write.write_all(news.line().as_bytes()).await;
+    // Fails if the worker is gone.
+    let _ = write.write_all(guard_report.line().as_bytes()).await;
     Ok(())
 }
 
-/// Reports to the worker that nothing was started. False: the standard input is no socket. It needs no further file.
+/// Reports to the worker that CMD was not started. Returns false if stdin is no socket. Opens no
+/// file: the limit of open files may be the cause.
 pub(crate) fn report(failure: &Failure) -> bool {
     let stat = rustix::fs::fstat(io::stdin());
     let is_socket = stat
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket);
-    is_socket && rustix::io::write(io::stdin(), News::Unable(failure.clone()).line().as_bytes()).is_ok()
+    is_socket
+        && rustix::io::write(io::stdin(), GuardReport::Unable(failure.clone()).line().as_bytes()).is_ok()
 }
 
-/// The socket that is the standard input.
+/// The socket on stdin.
 fn worker() -> io::Result<UnixStream> {
     use std::os::fd::AsFd;
     let stream = std::os::unix::net::UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -103,26 +107,26 @@ fn worker() -> io::Result<UnixStream> {
 struct Run {
     child: tokio::process::Child,
     group: Group,
-    /// When SIGTERM and SIGKILL are due; each is sent once.
+    /// When SIGTERM and SIGKILL are due. Each is sent once.
     end: End,
 }
 
-/// When CMD is ended, and how far that has come.
+/// When CMD is ended, and which signals were sent.
 #[derive(Clone, Copy, Debug)]
 struct End {
     term: Instant,
     kill: Instant,
     termed: bool,
     killed: bool,
-    /// Whether the lease did it.
+    /// Whether the end of the lease was the cause.
     by_lease: bool,
-    /// Whether somebody said so, or nobody is there any more: a new lease changes nothing then.
+    /// Whether CMD was ordered to stop, or the worker is gone. A new lease has no effect then.
     stops: bool,
-    /// Whether nobody is there who could say anything.
+    /// Whether the worker is gone.
     alone: bool,
 }
 
-/// Reads the lease and the payload, and starts CMD. None: the worker is gone.
+/// Reads the lease and the payload, and starts CMD. Returns `None` if the worker is gone.
 async fn start(
     orders: &mut (impl AsyncBufReadExt + Unpin),
     words: &[OsString],
@@ -152,7 +156,7 @@ async fn start(
     let group = Group::led_by(&child).ok_or_else(|| Failure::new(SOFTWARE, "CMD has no process id"))?;
     if let Some(mut stdin) = child.stdin.take() {
         tokio::spawn(async move {
-            // A CMD that does not want its payload closes its input.
+            // CMD may close its input without reading the payload.
             let _ = stdin.write_all(&payload).await;
         });
     }
@@ -161,12 +165,12 @@ async fn start(
 }
 
 impl Run {
-    /// Waits for the end of all that CMD has started, and brings it about when it is due.
-    async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> News {
-        let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    /// Waits until all processes that CMD started have ended, and ends them when that is due.
+    async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> GuardReport {
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
             while let Some(order) = read_order(&mut orders).await {
-                if tell.send(order).await.is_err() {
+                if sender.send(order).await.is_err() {
                     return;
                 }
             }
@@ -174,28 +178,28 @@ impl Run {
         let status = loop {
             tokio::select! {
                 biased;
-                order = told.recv(), if !self.end.alone => self.end.hear(order),
+                order = receiver.recv(), if !self.end.alone => self.end.apply(order),
                 status = self.child.wait() => break status,
                 () = sleep(self.end.next()) => {}
             }
             self.act();
         };
-        // What CMD left behind would run beside the next attempt.
+        // Processes that CMD left behind would run concurrently with the next attempt.
         self.end.stop(GRACE);
         let mut orphans = Orphans::default();
-        // Both are asked each time.
+        // Not short-circuited: both calls reap processes.
         while !(self.group.is_gone() & orphans.are_gone(self.group, self.end.killed)) {
             self.act();
             sleep(Duration::from_millis(10)).await;
         }
         let by_lease = self.end.by_lease;
         match status {
-            Ok(_) if by_lease => News::LeaseOver,
+            Ok(_) if by_lease => GuardReport::LeaseOver,
             Ok(status) => match status.signal() {
-                Some(signal) => News::Signal(signal),
-                None => News::Code(status.code().unwrap_or(-1)),
+                Some(signal) => GuardReport::Signal(signal),
+                None => GuardReport::Code(status.code().unwrap_or(-1)),
             },
-            Err(error) => News::Unable(Failure::os("cannot wait for the command", &error)),
+            Err(error) => GuardReport::Unable(Failure::os("cannot wait for the command", &error)),
         }
     }
 
@@ -208,7 +212,7 @@ impl Run {
             end.by_lease = !end.stops;
             end.stops = true;
             self.group.signal(Signal::TERM);
-            // A stopped process dies of SIGTERM only once it continues.
+            // A stopped process handles SIGTERM only after SIGCONT.
             self.group.signal(Signal::CONT);
         }
         if now >= end.kill && !end.killed {
@@ -219,7 +223,7 @@ impl Run {
 }
 
 impl End {
-    fn hear(&mut self, order: Option<Order>) {
+    fn apply(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Lease { term, kill }) if !self.stops => (self.term, self.kill) = (term, kill),
             Some(Order::Stop(grace)) => self.stop(grace),
@@ -231,7 +235,7 @@ impl End {
         }
     }
 
-    /// CMD has to end now, and no later than the lease says.
+    /// Ends CMD now, with SIGKILL after `grace` or when the lease requires it.
     fn stop(&mut self, grace: Duration) {
         let now = now();
         self.stops = true;
@@ -239,13 +243,13 @@ impl End {
         self.kill = self.kill.min(now + grace);
     }
 
-    /// Until when to sleep.
+    /// How long to sleep, at most [`MAX_SLEEP`].
     fn next(&self) -> Duration {
         let next = match (self.termed, self.killed) {
             (false, _) => self.term,
             (true, false) => self.kill,
-            (true, true) => return LOOK,
+            (true, true) => return MAX_SLEEP,
         };
-        (next - now()).min(LOOK)
+        (next - now()).min(MAX_SLEEP)
     }
 }

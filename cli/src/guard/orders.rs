@@ -1,4 +1,4 @@
-//! What a worker and a guard say to one another: lines, and a payload behind its length.
+//! The protocol between a worker and a guard: lines, and a payload after its length.
 
 use std::time::Duration;
 
@@ -7,37 +7,39 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use super::guard_clock::Instant;
 use crate::exit::Failure;
 
-/// Names the file with the inputs, which the guard removes when the worker cannot.
-pub(crate) const INPUTS: &str = "INTERVAL_QUEUE_TASK_INPUTS";
+/// The environment variable with the path of the inputs file. The guard removes the file if the
+/// worker cannot.
+pub(crate) const INPUTS_VARIABLE: &str = "INTERVAL_QUEUE_TASK_INPUTS";
 
-/// What a worker says.
+/// A message of the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// When CMD gets SIGTERM and SIGKILL if nothing else is said: both are before the end of the lease.
+    /// When CMD gets SIGTERM and SIGKILL without a further order. Both are before the end of the
+    /// lease.
     Lease { term: Instant, kill: Instant },
-    /// The input of CMD, which is started then.
+    /// The input of CMD. Starts CMD.
     Payload(Vec<u8>),
-    /// SIGTERM now, and SIGKILL after this time.
+    /// Sends SIGTERM now, and SIGKILL after this time.
     Stop(Duration),
 }
 
-/// What a guard says.
+/// A message of the guard.
 #[derive(Clone, Debug)]
-pub(crate) enum News {
-    /// CMD runs, and leads the process group with this id.
+pub(crate) enum GuardReport {
+    /// CMD runs, as the leader of the process group with this id.
     Started(u32),
-    /// All of it has ended, CMD with this code,
+    /// All processes have ended. CMD ended with this code.
     Code(i32),
-    /// or by this signal.
+    /// All processes have ended. CMD was killed by this signal.
     Signal(i32),
-    /// The guard ended it, since the lease came to its end.
+    /// The guard ended CMD, since the lease was about to end.
     LeaseOver,
-    /// CMD could not be started, or not be waited for.
+    /// CMD could not be started or waited for.
     Unable(Failure),
 }
 
 impl Order {
-    /// All but the bytes of a payload.
+    /// Encodes the order without the bytes of a payload.
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Lease { term, kill } => format!("lease {} {}\n", term.0, kill.0),
@@ -47,7 +49,7 @@ impl Order {
     }
 }
 
-/// The next one; none if the other end is gone, or is no worker.
+/// Reads the next order. Returns `None` if the other end is gone, or sends no valid order.
 pub(super) async fn read_order(orders: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Order> {
     let mut line = String::new();
     orders.read_line(&mut line).await.ok()?;
@@ -68,7 +70,7 @@ pub(super) async fn read_order(orders: &mut (impl AsyncBufReadExt + Unpin)) -> O
     }
 }
 
-impl News {
+impl GuardReport {
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Started(group) => format!("started {group}\n"),
@@ -82,7 +84,7 @@ impl News {
         }
     }
 
-    /// Reads a line, without its end.
+    /// Parses a line without its newline.
     pub(crate) fn of_line(line: &str) -> Option<Self> {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         match what {
@@ -125,12 +127,18 @@ mod tests {
     #[test]
     fn news_come_out_as_they_went_in() {
         let failure = Failure { passes: true, ..Failure::new(127, "not found:\nthere is none") };
-        let all = [News::Started(17), News::Code(3), News::Signal(9), News::LeaseOver, News::Unable(failure)];
-        for news in all {
-            let line = news.line();
-            let read = News::of_line(line.strip_suffix('\n').unwrap()).unwrap();
+        let all = [
+            GuardReport::Started(17),
+            GuardReport::Code(3),
+            GuardReport::Signal(9),
+            GuardReport::LeaseOver,
+            GuardReport::Unable(failure),
+        ];
+        for guard_report in all {
+            let line = guard_report.line();
+            let read = GuardReport::of_line(line.strip_suffix('\n').unwrap()).unwrap();
             assert_eq!(read.line(), line);
         }
-        assert!(News::of_line("hello").is_none() && News::of_line("code x").is_none());
+        assert!(GuardReport::of_line("hello").is_none() && GuardReport::of_line("code x").is_none());
     }
 }

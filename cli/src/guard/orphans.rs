@@ -1,5 +1,5 @@
-//! What CMD has started and what has left its process group, as daemons do. When the parent of such a process ends, the
-//! guard becomes its parent, where the system has subreapers: on Linux.
+//! Processes that CMD started and that have left its process group, as daemons do. On Linux the
+//! guard is a subreaper: it becomes the parent of such a process when the process's parent ends.
 
 use std::{collections::BTreeSet, fs};
 
@@ -10,18 +10,18 @@ use rustix::{
 
 use super::group::Group;
 
-/// The children of the guard that are not in the group of CMD. Nobody else waits for them, so that none of their ids
-/// can mean another process.
+/// The children of the guard outside the group of CMD. Only the guard waits for them, so no id of
+/// theirs can be reused.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
-    told: BTreeSet<i32>,
-    /// They belong to another user, and cannot be ended.
+    signalled: BTreeSet<i32>,
+    /// Processes of another user, which cannot be ended.
     refused: BTreeSet<i32>,
 }
 
 impl Orphans {
-    /// Ends those that there are, and reaps those that have ended: each gets SIGTERM once, and SIGKILL when
-    /// that is due. CMD must have been waited for. Whether none is left.
+    /// Signals all orphans, and reaps those that have ended. Each gets SIGTERM once, and SIGKILL
+    /// when that is due. CMD must have been waited for. Returns whether no orphan is left.
     pub(super) fn are_gone(&mut self, group: Group, is_kill_due: bool) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -30,9 +30,9 @@ impl Orphans {
                 Err(_) => return true,
             }
         }
-        // Where the system does not tell its children, they are out of reach.
+        // If the system does not list children, they cannot be ended.
         let Some(children) = children() else { return true };
-        // A list that is read while children end may lack some. They are in the next one.
+        // A list read while children end may be incomplete. The next call reads it again.
         let mut are_gone = !children.is_empty();
         for child in children {
             let id = child.as_raw_nonzero().get();
@@ -40,7 +40,7 @@ impl Orphans {
                 continue;
             }
             are_gone = false;
-            let is_new = self.told.insert(id);
+            let is_new = self.signalled.insert(id);
             let signal = if is_kill_due { Signal::KILL } else { Signal::TERM };
             if !is_new && !is_kill_due {
                 continue;
@@ -48,7 +48,7 @@ impl Orphans {
             if kill_process(child, signal) == Err(Errno::PERM) {
                 self.refused.insert(id);
             }
-            // A stopped process dies of SIGTERM only once it continues.
+            // A stopped process handles SIGTERM only after SIGCONT.
             let _ = kill_process(child, Signal::CONT);
         }
         are_gone

@@ -1,6 +1,7 @@
 //! `schedule`: tasks that are added again and again.
 //!
-//! `schedule_args` is the command line, `schedule_list` prints schedules, `schedule_words` formats rules and times.
+//! `schedule_args` is the command line, `schedule_list` prints schedules, `schedule_words` formats
+//! rules and times.
 
 mod schedule_args;
 mod schedule_list;
@@ -13,11 +14,11 @@ use self::schedule_args::{Action, Add, One};
 use crate::{
     args::Target,
     clock::time_of_day,
-    exit::{Failure, USAGE, print, print_as_it_is, say},
+    exit::{Failure, USAGE, print, print_as_it_is, report},
     tasks::{Tasks, open_queue},
 };
 
-pub(crate) async fn schedule(schedule: ScheduleArgs) -> Result<(), Failure> {
+pub(crate) async fn run(schedule: ScheduleArgs) -> Result<(), Failure> {
     match &schedule.action {
         Action::Add(new) => add(new).await,
         Action::List(list) => schedule_list::list(list).await,
@@ -47,10 +48,10 @@ async fn add(add: &Add) -> Result<(), Failure> {
     } else {
         let queue = open_queue(&add.target).await?;
         queue.set_schedule(schedule).await?;
-        // By the clock of the store.
+        // Next runs by the clock of the store.
         let stored = queue.schedules().await?.into_iter().find(|stored| stored.name == add.name);
         if stored.as_ref().is_some_and(|stored| stored.paused) {
-            say(&format!("{} is paused: `interval-queue schedule resume` ends it", add.name));
+            report(&format!("{} is paused: `interval-queue schedule resume` ends it", add.name));
         }
         stored.map_or(Vec::new(), |stored| stored.next_runs(most))
     };
@@ -59,7 +60,7 @@ async fn add(add: &Add) -> Result<(), Failure> {
     print_as_it_is(lines.as_bytes())
 }
 
-/// Opens a queue that is there.
+/// Opens a queue only if it exists.
 async fn existing(target: &Target) -> Result<TaskQueue, Failure> {
     let tasks = Tasks::open(target).await?;
     tasks.now().await?;

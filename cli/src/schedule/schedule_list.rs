@@ -1,4 +1,4 @@
-//! `schedule list`: when each runs next, and what became of its last task.
+//! `schedule list`: the next run and the last task of each schedule.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{existing, schedule_args::List, schedule_words};
 use crate::{
-    exit::{Failure, print, print_as_it_is, say},
+    exit::{Failure, print, print_as_it_is, report},
     object::Object,
     table::{room, table},
 };
@@ -25,7 +25,7 @@ pub(super) async fn list(list: &List) -> Result<(), Failure> {
         return print_as_it_is(all.iter().map(object).collect::<String>().as_bytes());
     }
     if all.is_empty() {
-        say(&format!(
+        report(&format!(
             "queue {:?} has no schedules: `interval-queue schedule add` adds one",
             queue.name().as_str()
         ));
@@ -35,7 +35,7 @@ pub(super) async fn list(list: &List) -> Result<(), Failure> {
     print(&table(["SCHEDULE", "WHEN", "NEXT", "LAST TASK", "STATE"], &rows, room()))
 }
 
-/// How the last tasks stand that are still stored.
+/// The states of the last tasks that are still stored.
 async fn states(queue: &TaskQueue, all: &[StoredSchedule]) -> Result<HashMap<TaskId, State>, Failure> {
     let last: Vec<_> = all.iter().filter_map(|schedule| schedule.last).collect();
     let mut states = HashMap::new();
@@ -75,7 +75,7 @@ fn micros(at: SystemTime) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A schedule for programs, as `tasks.schema.json` describes it.
+/// A schedule as a JSON object, see `tasks.schema.json`.
 fn object(schedule: &StoredSchedule, states: &HashMap<TaskId, State>, most: usize) -> Object {
     let last =
         schedule.last.map(|id| json!({ "id": id, "state": states.get(&id).map(|state| state.as_str()) }));

@@ -1,4 +1,4 @@
-//! When a schedule makes tasks, for people.
+//! Rules and times of schedules, for people.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use crate::duration::show;
 
-/// An instant, on the clock of this zone, or in UTC.
+/// Formats an instant in this zone, or in UTC.
 pub(super) fn time(at: SystemTime, zone: Option<&str>) -> String {
     let Ok(at) = Timestamp::try_from(at) else { return "far away".into() };
     match zone.map(TimeZone::get) {
@@ -16,7 +16,7 @@ pub(super) fn time(at: SystemTime, zone: Option<&str>) -> String {
     }
 }
 
-/// The rule in a few words.
+/// Formats a rule.
 pub(super) fn rule(rule: &Rule) -> String {
     match rule {
         Rule::Every { every_us, offset_us } if offset_us.get() > 0 => {
@@ -29,7 +29,7 @@ pub(super) fn rule(rule: &Rule) -> String {
     }
 }
 
-/// The zone that the rule goes by.
+/// The time zone of a rule.
 pub(super) fn zone(rule: &Rule) -> Option<&str> {
     match rule {
         Rule::Cron { zone, .. } => Some(zone),

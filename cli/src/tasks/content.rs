@@ -1,21 +1,22 @@
-//! The stored tasks, schedules and settings of a queue: `list` shows them, and `delete` deletes them.
+//! The stored tasks, schedules and settings of a queue: `list` shows them, and `delete` deletes
+//! them.
 
 use interval_queue::task_contract::{Overview, Settings};
 use interval_queue_tasks::TaskQueue;
 
-use super::{ask::Tasks, summary::Summary};
+use super::{queue_tasks::Tasks, summary::Summary};
 use crate::exit::Failure;
 
-/// A queue of which something is stored besides ids of purged tasks.
+/// The content of a queue, without ids of purged tasks.
 pub(crate) struct Content {
     pub(crate) overview: Overview,
     schedules: usize,
 }
 
 impl Content {
-    /// Returns `None` if nothing is stored of the queue but ids of purged tasks.
+    /// Returns `None` if only ids of purged tasks are stored, or nothing.
     pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
-        let Some(overview) = tasks.look().await? else { return Ok(None) };
+        let Some(overview) = tasks.overview().await? else { return Ok(None) };
         let stored = Self { schedules: tasks.schedules().await?.len(), overview };
         Ok((!stored.is_blank()).then_some(stored))
     }
@@ -31,12 +32,12 @@ impl Content {
         Summary::of(&self.overview, None)
     }
 
-    /// Why it cannot be deleted now.
+    /// The reason why the queue cannot be deleted now.
     pub(crate) fn in_use(&self) -> Option<String> {
         TaskQueue::in_use(&self.overview)
     }
 
-    /// The parts that would be deleted.
+    /// Formats the parts that would be deleted.
     pub(crate) fn in_words(&self) -> String {
         let summary = self.summary();
         let tasks = summary.is_stored().then(|| format!("its tasks, {}", summary.in_words()));

@@ -1,4 +1,4 @@
-//! Counts of the tasks of a queue, in words and for programs, and how fast they change.
+//! Counts of the tasks of a queue, for people and programs, and their rate of change.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::duration::about;
 
-/// What is counted, of one kind or of all.
+/// Counts of one kind or of all kinds.
 pub(crate) type Counts = BTreeMap<Counted, u64>;
 
 pub(super) fn total(overview: &Overview) -> Counts {
@@ -30,12 +30,12 @@ pub(super) fn ever(counts: &Counts, counted: Counted) -> u64 {
     counts.get(&counted).copied().unwrap_or(0)
 }
 
-/// How many have not ended.
+/// Number of tasks that have not ended.
 pub(super) fn left(counts: &Counts) -> u64 {
     State::ALL.into_iter().filter(|state| !state.is_ended()).map(|state| in_state(counts, state)).sum()
 }
 
-/// The states in which there are some.
+/// Formats the states that have tasks.
 pub(super) fn states(counts: &Counts) -> String {
     let some =
         State::ALL.into_iter().map(|state| (state, in_state(counts, state))).filter(|(_, count)| *count > 0);
@@ -43,12 +43,12 @@ pub(super) fn states(counts: &Counts) -> String {
     if some.is_empty() { "none".into() } else { some.join(", ") }
 }
 
-/// What can be said of the rate after two looks.
+/// The rate between two reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rate {
-    /// How much time was between the looks, by the store's clock.
+    /// Time between the reads, by the store's clock.
     pub(super) over: Duration,
-    /// How many ended in it, and how many were added.
+    /// Tasks that ended, and tasks that were added, in that time.
     pub(super) ended: u64,
     pub(super) added: u64,
 }
@@ -65,7 +65,7 @@ impl Rate {
         self.ended as f64 / self.over.as_secs_f64()
     }
 
-    /// How long it takes to the end at this rate, if nothing more is added.
+    /// Estimated time until all tasks have ended, if no more are added.
     fn to_end(self, left: u64) -> Option<Duration> {
         let seconds = left as f64 / self.per_second();
         Duration::try_from_secs_f64(seconds.round()).ok().filter(|_| self.ended > 0 && left > 0)

@@ -1,4 +1,4 @@
-//! `tasks failures`: what failed, for good or until a retry, by what the errors say.
+//! `tasks failures`: failed and retrying tasks, grouped by error text.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use interval_queue_tasks::{Failure as Group, Failures};
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Tasks, open_queue},
+    queue_tasks::{Tasks, open_queue},
     task_args::{self, SelectorArgs},
     task_words::{self, quoted},
 };
@@ -19,8 +19,8 @@ use crate::{
     place::without_secrets,
 };
 
-/// As many characters of an error are shown.
-const SHOWN: usize = 300;
+/// Maximum characters of an error.
+const MAX_ERROR_CHARS: usize = 300;
 
 pub(super) async fn failures(
     target: &Target,
@@ -44,8 +44,8 @@ pub(super) async fn failures(
     print_as_it_is(text(&failures, target, &args.selector).as_bytes())
 }
 
-/// The same of a whole queue, to read; none: nothing failed.
-pub(crate) async fn what_failed(target: &Target) -> Result<Option<String>, Failure> {
+/// Formats the failures of a whole queue. Returns `None` if nothing failed.
+pub(crate) async fn failures_text(target: &Target) -> Result<Option<String>, Failure> {
     let failures = open_queue(target).await?.failures(&Selector::states([State::Failed])).await?;
     Ok((!failures.groups.is_empty()).then(|| text(&failures, target, &SelectorArgs::default())))
 }
@@ -80,7 +80,7 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
         let (first, last) = (task_words::time(group.first), task_words::time(group.last));
         let when = if first == last { format!("at {last}") } else { format!("from {first} to {last}") };
         let error = task_words::line(&group.text);
-        let error = match error.char_indices().nth(SHOWN) {
+        let error = match error.char_indices().nth(MAX_ERROR_CHARS) {
             Some((end, _)) => format!("{}…", &error[..end]),
             None if error.is_empty() => "(no text)".to_owned(),
             None => error,
@@ -104,7 +104,7 @@ fn how_many(group: &Group) -> String {
     failed.into_iter().chain(retrying).collect::<Vec<_>>().join(", ")
 }
 
-/// How those of a group that failed for good are run again, wherever the command is pasted.
+/// The command that retries the failed tasks of a group. It works wherever it is pasted.
 fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     if group.count == 0 {
         return "all of them wait for a retry".into();
@@ -129,7 +129,7 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     command
 }
 
-/// What else selects.
+/// The other options of the selector.
 fn options(selector: &SelectorArgs) -> Vec<(&'static str, String)> {
     let mut options: Vec<_> = selector.kinds.iter().map(|kind| ("kind", kind.to_string())).collect();
     let one = [

@@ -4,11 +4,11 @@ use clap::Args;
 use interval_queue::task_contract::{Event, Kind, State, TaskId};
 use serde_json::{Value, json};
 
-use super::{ask::Tasks, open_queue};
+use super::{open_queue, queue_tasks::Tasks};
 use crate::{
     add::kind,
     args::Target,
-    exit::{Failure, print_on, say},
+    exit::{Failure, print_on, report},
 };
 
 /// Print a line of JSON for each change of state of a task, until it is stopped.
@@ -34,7 +34,7 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    fn is_meant(&self, event: &Event) -> bool {
+    fn selects(&self, event: &Event) -> bool {
         (self.ids.is_empty() || self.ids.contains(&event.task))
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && (self.states.is_empty() || self.states.contains(&event.to.unwrap_or(State::Purged)))
@@ -42,14 +42,14 @@ impl Follow {
 }
 
 pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Result<(), Failure> {
-    // Opening a queue creates it.
+    // Opening a queue would create it.
     tasks.now().await?;
     let mut follower = open_queue(target).await?.follow().await?;
-    say(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));
+    report(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));
     loop {
-        let told = follower.next().await?;
-        let missed = told.missed.then(|| json!({ "at_us": told.mark.at.get(), "missed": true }));
-        let events = told.events.iter().filter(|event| args.is_meant(event)).map(object);
+        let batch = follower.next().await?;
+        let missed = batch.missed.then(|| json!({ "at_us": batch.mark.at.get(), "missed": true }));
+        let events = batch.events.iter().filter(|event| args.selects(event)).map(object);
         let lines: String = missed.into_iter().chain(events).map(|line| format!("{line}\n")).collect();
         if !print_on(lines.as_bytes())? {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Tasks for programs, as `tasks.schema.json` describes them.
+//! Tasks as JSON, see `tasks.schema.json`.
 
 use interval_queue::{
     Micros,
@@ -36,12 +36,12 @@ fn edge(other: TaskId, edge: &Edge) -> Value {
     })
 }
 
-/// A task as in lists, without its payload.
+/// A task in a list, without its payload.
 pub(super) fn row(task: &Task) -> Value {
     Value::Object(fields(task))
 }
 
-/// A task as in lists, with its payload and its result if they were asked for.
+/// A task in a list, with its payload and result if they were read.
 pub(super) fn task(stored: &Stored) -> Object {
     let mut object = Object::from(fields(&stored.task));
     if let Some(payload) = &stored.payload {
@@ -53,7 +53,7 @@ pub(super) fn task(stored: &Stored) -> Object {
     object
 }
 
-/// A task with all that was asked for by its id, in a queue with this policy.
+/// A task with all its fields, in a queue with this policy.
 pub(super) fn whole(stored: &Stored, queue: &Policy) -> Object {
     let mut object = task(stored);
     object.value("policy", dump(&stored.task.policy.over(queue)));
@@ -66,35 +66,34 @@ pub(super) fn whole(stored: &Stored, queue: &Policy) -> Object {
 
 fn fields(task: &Task) -> Map<String, Value> {
     let mut object: Map<String, Value> = Map::new();
-    let mut say = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    say("id", json!(task.id));
-    say("state", json!(task.state.as_str()));
-    say("kind", json!(task.kind));
-    say("priority", json!(task.priority));
-    say("key", json!(task.key));
-    say("ordered", json!(task.ordered));
-    say("unique", json!(task.unique.as_ref().map(|unique| &unique.name)));
-    say("weight", json!(task.weight));
-    say("tags", json!(task.tags));
-    say("added_us", json!(task.added.get()));
-    say("not_before_us", json!(micros(Some(task.not_before).filter(|at| *at > task.added))));
-    say("deadline_us", json!(micros(task.deadline)));
-    say("leased_us", json!(micros(task.leased)));
-    say("ended_us", json!(micros(task.ended)));
-    say("own_policy", json!(Some(&task.policy).filter(|own| !own.is_empty()).map(dump)));
-    say("failures", json!(task.failures));
-    say("retries", json!(task.retries));
-    say("token", json!(task.leased.map(|_| task.token.to_string())));
-    say("worker", json!(task.worker));
-    say("stop", json!(task.stop.map(interval_queue::task_contract::Stop::as_str)));
+    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    set("id", json!(task.id));
+    set("state", json!(task.state.as_str()));
+    set("kind", json!(task.kind));
+    set("priority", json!(task.priority));
+    set("key", json!(task.key));
+    set("ordered", json!(task.ordered));
+    set("unique", json!(task.unique.as_ref().map(|unique| &unique.name)));
+    set("weight", json!(task.weight));
+    set("tags", json!(task.tags));
+    set("added_us", json!(task.added.get()));
+    set("not_before_us", json!(micros(Some(task.not_before).filter(|at| *at > task.added))));
+    set("deadline_us", json!(micros(task.deadline)));
+    set("leased_us", json!(micros(task.leased)));
+    set("ended_us", json!(micros(task.ended)));
+    set("own_policy", json!(Some(&task.policy).filter(|own| !own.is_empty()).map(dump)));
+    set("failures", json!(task.failures));
+    set("retries", json!(task.retries));
+    set("token", json!(task.leased.map(|_| task.token.to_string())));
+    set("worker", json!(task.worker));
+    set("stop", json!(task.stop.map(interval_queue::task_contract::Stop::as_str)));
     let progress = task.progress.as_ref();
-    say("progress", json!(progress.map(|at| json!({ "done": at.done, "total": at.total, "text": at.text }))));
-    say("schedule", json!(task.schedule.as_ref().map(|nominal| &nominal.schedule)));
-    say("error", json!(task.error));
+    set("progress", json!(progress.map(|at| json!({ "done": at.done, "total": at.total, "text": at.text }))));
+    set("schedule", json!(task.schedule.as_ref().map(|nominal| &nominal.schedule)));
+    set("error", json!(task.error));
     object
 }
 
-/// A worker.
 pub(super) fn worker(worker: &Worker) -> Value {
     let presence = &worker.presence;
     json!({

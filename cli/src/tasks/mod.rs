@@ -1,26 +1,27 @@
-//! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
+//! `tasks`: shows and changes the stored tasks of a queue.
 //!
-//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `status_text` has the words for what is in force,
-//! which the library decides, and `counts` those for what is counted; `outlook` is the page of a queue, `brief` what
-//! `status` and `list` say of it, `summary` what `watch` does, and `content` what is stored. `workers` tells who
-//! works, `tags` which tags there are, `times` how long tasks took, `failures` what went wrong, `why` what one task
-//! waits for, `follow` what becomes of tasks as it happens. `recount` counts again, `set` changes what holds for all, `settings` is that as a
-//! file. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which `json` tells for programs,
-//! `words` and `tree` for people.
+//! `task_args` and `verb_args` are the command line, and `queue_tasks` reads and changes the store.
+//! `status_text` formats the conditions in force, which the library determines, and `counts`
+//! formats counts. `queue_status` is the page of a queue, `status_lines` its part of `status` and
+//! `list`, `summary` its part of `watch`, and `content` the stored parts that `delete` deletes.
+//! `workers`, `tags`, `times` and `failures` print the workers, the tags, the waiting and running
+//! times, and the errors. `why` explains a waiting task, and `follow` prints changes of state.
+//! `recount` corrects counts, `set` changes settings, and `settings` reads and writes them as a
+//! file. `task_list`, `show`, `wait`, `verbs` and `transfer` are about single tasks and flows.
+//! `json` formats them for programs, `task_words` and `tree` for people.
 
-mod ask;
-mod brief;
-mod carry;
 mod content;
 mod counts;
 mod failures;
 mod follow;
 mod json;
-mod outlook;
+mod queue_status;
+mod queue_tasks;
 mod recount;
 mod set;
 mod settings;
 mod show;
+mod status_lines;
 mod status_text;
 mod summary;
 mod tags;
@@ -28,6 +29,7 @@ mod task_args;
 mod task_list;
 mod task_words;
 mod times;
+mod transfer;
 mod tree;
 mod verb_args;
 mod verbs;
@@ -37,15 +39,15 @@ mod workers;
 
 use self::task_args::Action;
 pub(crate) use self::{
-    ask::{Tasks, open_queue, pause_or_resume},
-    brief::Brief,
     content::Content,
     counts::Counts,
-    failures::what_failed,
+    failures::failures_text,
+    queue_tasks::{Tasks, open_queue, pause_or_resume},
     show::TextPage,
+    status_lines::StatusLines,
     summary::Summary,
     task_args::TasksArgs,
-    workers::{run, waiting},
+    workers::{run_line, upcoming_line},
 };
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};
@@ -72,14 +74,14 @@ impl From<&Error> for Failure {
     }
 }
 
-pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
+pub(crate) async fn run(tasks: TasksArgs) -> Result<(), Failure> {
     if let Some(failure) = tasks.action.as_ref().and_then(Action::elsewhere) {
         return Err(failure);
     }
     let target = tasks.target()?;
     let store = Tasks::open(&target).await?;
     let Some(action) = &tasks.action else {
-        return outlook::tell(&target, &store, tasks.over, tasks.json).await;
+        return queue_status::print_status(&target, &store, tasks.over, tasks.json).await;
     };
     match action {
         Action::List(list) => task_list::list(&target, &store, list).await,
@@ -93,8 +95,8 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Recount(args) => recount::recount(&target, &store, args).await,
         Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
-        Action::Copy(copy) => carry::copy(&target, &store, copy).await,
-        Action::Move(args) => carry::move_tasks(&target, &store, args).await,
+        Action::Copy(copy) => transfer::copy(&target, &store, copy).await,
+        Action::Move(args) => transfer::move_tasks(&target, &store, args).await,
         action => match action.verb() {
             Some((verb, change)) => verbs::change(&target, &store, verb, change, action.is_rerun()).await,
             None => Ok(()),

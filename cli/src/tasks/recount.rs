@@ -5,12 +5,12 @@ use interval_queue::task_contract::{Corrected, Kind};
 use serde_json::json;
 
 use super::{
-    ask::open_queue,
+    queue_tasks::open_queue,
     task_words::{self, number, quoted},
 };
 use crate::{
     args::Target,
-    exit::{Failure, print, say},
+    exit::{Failure, print, report},
     place::without_secrets,
 };
 
@@ -41,10 +41,10 @@ pub(super) async fn recount(target: &Target, tasks: &super::Tasks, args: &Recoun
         }
     }
     if recounted.dropped > 0 {
-        say(&format!("{} index entries of removed tasks were removed", number(recounted.dropped)));
+        report(&format!("{} index entries of removed tasks were removed", number(recounted.dropped)));
     }
     if recounted.corrected.is_empty() {
-        say("all counts are right");
+        report("all counts are right");
     }
     Ok(())
 }

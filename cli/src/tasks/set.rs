@@ -9,7 +9,7 @@ use interval_queue::{
 };
 
 use super::{
-    ask::{Tasks, unexpected},
+    queue_tasks::{Tasks, unexpected},
     settings::{dump, load},
 };
 use crate::{
@@ -109,7 +109,7 @@ impl Set {
 
 pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
     // A setting creates the queue.
-    let stored = tasks.look().await?.map(|overview| overview.settings);
+    let stored = tasks.overview().await?.map(|overview| overview.settings);
     let is_there = stored.is_some();
     let mut settings = stored.unwrap_or_default();
     let change = match &set.from {
@@ -120,7 +120,7 @@ pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
         return Err(tasks.missing());
     }
     if !is_there || change.on(&settings) != settings {
-        settings = match tasks.ask(Command::Change(Change::Set(change))).await {
+        settings = match tasks.query(Command::Change(Change::Set(change))).await {
             Ok(Reply::Changed(settings)) => settings,
             other => return Err(unexpected(other)),
         };

@@ -1,4 +1,4 @@
-//! The settings of a queue of tasks as a file: what `tasks set --json` prints and `--from` reads.
+//! The settings of a queue of tasks as a file: printed by `tasks set --json` and read by `--from`.
 
 use std::{fs, io, path::Path};
 
@@ -11,20 +11,22 @@ use serde_json::{Map, Value};
 
 use crate::exit::{DATAERR, Failure, NOINPUT};
 
-/// What is a span of time is named so for programs, as everywhere: in microseconds.
-const SPANS: [&str; 7] = ["ageing", "done", "failed", "cancelled", "backoff", "max_backoff", "timeout"];
-const UNIT: &str = "_us";
+/// Fields that are durations. Their printed names end with the unit, microseconds.
+const DURATION_FIELDS: [&str; 7] =
+    ["ageing", "done", "failed", "cancelled", "backoff", "max_backoff", "timeout"];
+const UNIT_SUFFIX: &str = "_us";
 
-/// Settings, or a part of them, as they are printed.
+/// Formats settings, or a part of them.
 pub(super) fn dump<T: Serialize>(settings: &T) -> Value {
-    // These are numbers and names, of which JSON can always be made.
-    renamed(serde_json::to_value(settings).unwrap_or_default(), &|name| match SPANS.contains(&name) {
-        true => format!("{name}{UNIT}"),
+    // Settings are numbers and names, which are always valid JSON.
+    renamed(serde_json::to_value(settings).unwrap_or_default(), &|name| match DURATION_FIELDS.contains(&name)
+    {
+        true => format!("{name}{UNIT_SUFFIX}"),
         false => name.to_owned(),
     })
 }
 
-/// What is to be changed, by a file that has some of the settings or all: what it does not name stays.
+/// Reads a change from a file with some or all settings. Settings that the file does not name stay.
 pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failure> {
     let shown = path.display();
     let text = match path.to_str() {
@@ -39,9 +41,9 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
         serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
     let mut all = dump(now);
     merge(&mut all, given, "").map_err(&wrong)?;
-    let plain = renamed(all, &|name| name.strip_suffix(UNIT).unwrap_or(name).to_owned());
+    let plain = renamed(all, &|name| name.strip_suffix(UNIT_SUFFIX).unwrap_or(name).to_owned());
     let settings: Settings = serde_json::from_value(plain).map_err(|error| wrong(error.to_string()))?;
-    // What is the same is not said again: somebody else may change it meanwhile.
+    // Unchanged settings are left out: another process may change them meanwhile.
     let max_running = settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
     Ok(SettingsChange {
         max_running: if settings.max_running == now.max_running { MaxRunning::Keep } else { max_running },
@@ -53,7 +55,7 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
     })
 }
 
-/// The same with other names of its fields.
+/// Renames all fields.
 fn renamed(value: Value, name: &dyn Fn(&str) -> String) -> Value {
     match value {
         Value::Object(fields) => {
@@ -64,7 +66,7 @@ fn renamed(value: Value, name: &dyn Fn(&str) -> String) -> Value {
     }
 }
 
-/// Puts what is given over what is there; what is not there cannot be given.
+/// Replaces values of `all` by given ones. Unknown fields are an error.
 fn merge(all: &mut Value, given: Value, at: &str) -> Result<(), String> {
     match (all, given) {
         (Value::Object(all), Value::Object(given)) => {

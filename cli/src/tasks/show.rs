@@ -1,4 +1,4 @@
-//! `tasks show`: one task, whole, and the graph around it.
+//! `tasks show`: one task with all its fields, and the graph around it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use interval_queue::{
     task_contract::{Json, Policy, PolicyOverride, Stored, Task, TaskId},
 };
 
-use super::{ask::Tasks, json, task_args::One, task_words, tree, why, workers};
+use super::{json, queue_tasks::Tasks, task_args::One, task_words, tree, why, workers};
 use crate::{
     args::Target,
     duration,
@@ -15,8 +15,8 @@ use crate::{
 };
 
 pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
-    let stored = tasks.known(show.id).await?;
-    let policy = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings.policy;
+    let stored = tasks.existing(show.id).await?;
+    let policy = tasks.overview().await?.ok_or_else(|| tasks.missing())?.settings.policy;
     if show.json {
         return print(&format!("{:#}", json::whole(&stored, &policy)));
     }
@@ -24,7 +24,7 @@ pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     print_as_it_is(format!("{}{around}", text(&stored, &policy)).as_bytes())
 }
 
-/// A text to read: all that is said of a task, and apart from it its payload and result.
+/// A page about a task. Its payload and result are separate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextPage {
     pub(crate) about: String,
@@ -32,71 +32,71 @@ pub(crate) struct TextPage {
 }
 
 impl TextPage {
-    /// What is said of a task.
+    /// Reads a task and formats its page.
     pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
-        let mut stored = tasks.known(id).await?;
+        let mut stored = tasks.existing(id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
         let body = |(name, body): (&str, Option<Json>)| {
             Some(format!("{name:11} {}\n", task_words::line(body?.as_str())))
         };
         let bodies: String = bodies.into_iter().filter_map(body).collect();
-        let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
-        let goes_on = why::goes_on(target, tasks, &overview, &stored).await?;
-        let about = format!("{}\n{goes_on}\n", text(&stored, &overview.settings.policy));
+        let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
+        let explanation_text = why::explanation_text(target, tasks, &overview, &stored).await?;
+        let about = format!("{}\n{explanation_text}\n", text(&stored, &overview.settings.policy));
         Ok(Self { about, bodies })
     }
 }
 
-/// All about a task in a queue with this policy.
+/// Formats a task, in a queue with this policy.
 fn text(stored: &Stored, queue: &Policy) -> String {
     let task = &stored.task;
     let mut page = String::new();
-    let mut say = |name: &str, text: &str| {
+    let mut add_line = |name: &str, text: &str| {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:11} {}", task_words::line(text));
     };
-    say("task", &task.id.to_string());
-    say("state", task.state.as_str());
+    add_line("task", &task.id.to_string());
+    add_line("state", task.state.as_str());
     if let Some(reason) = &stored.why {
-        say("why", &task_words::why(task, reason));
+        add_line("why", &task_words::why(task, reason));
     }
     if let Some(stop) = task.stop {
-        say("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
+        add_line("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
     }
-    say("kind", task.kind.as_str());
+    add_line("kind", task.kind.as_str());
     for (name, text) in options(task) {
-        say(name, &text);
+        add_line(name, &text);
     }
     for (name, at) in times(task) {
-        say(name, &task_words::time(at));
+        add_line(name, &task_words::time(at));
     }
-    say("attempts", &attempts(task));
-    say("policy", &policy(&task.policy, queue));
+    add_line("attempts", &attempts(task));
+    add_line("policy", &policy(&task.policy, queue));
     if let Some(worker) = task.worker {
-        say("worker", &worker.to_string());
+        add_line("worker", &worker.to_string());
     }
     if let Some(at) = &task.progress {
-        say("progress", &workers::progress(at));
+        add_line("progress", &workers::progress(at));
     }
     for run in &task.history {
         let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
         let began = run.leased.map_or("?".into(), task_words::time);
         let worker = run.worker.map(|worker| format!(", worker {worker}")).unwrap_or_default();
         let (number, end) = (run.token.attempt, task_words::end(run.end));
-        say("", &format!("{number}. {began} to {}{worker}, {end}{error}", task_words::time(run.ended)));
+        add_line("", &format!("{number}. {began} to {}{worker}, {end}{error}", task_words::time(run.ended)));
     }
     if let Some(error) = &task.error {
-        say("error", error);
+        add_line("error", error);
     }
     for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
         if let Some(body) = body {
-            say(name, body.as_str());
+            add_line(name, body.as_str());
         }
     }
     page
 }
 
-/// Those that are not as they are by default.
+/// The options that differ from their defaults.
 fn options(task: &Task) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
     if task.priority != 0 {
@@ -135,7 +135,7 @@ fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
     .filter_map(|(name, at)| Some((name, at?)))
 }
 
-/// The policy in force, and which parts of it the task sets itself.
+/// Formats the policy in force, and the fields that the task sets itself.
 fn policy(own: &PolicyOverride, queue: &Policy) -> String {
     let policy = own.over(queue);
     let part = |text: String, is_own: bool| if is_own { format!("{text} (set by the task)") } else { text };

@@ -1,4 +1,5 @@
-//! The conditions in force on a queue of tasks, in words and for programs: every view of the program prints these.
+//! The conditions in force on a queue of tasks, for people and programs. Every view of the program
+//! prints these texts.
 
 use interval_queue::{
     Micros, Snapshot,
@@ -10,15 +11,15 @@ use serde_json::{Value, json};
 use super::task_words::{self, quoted};
 use crate::{duration::about, text::visible};
 
-/// How many conditions one line names.
-const NAMED: usize = 4;
+/// Maximum conditions on one line.
+const MAX_NAMED_CONDITIONS: usize = 4;
 
-/// What is in force in one line: the first condition with what to do about it, and others.
+/// Formats the conditions on one line: the first one with advice, then others.
 pub(crate) fn reason<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> String {
     line(conditions, text)
 }
 
-/// The same without what to do about it, for a row of many.
+/// As [`reason`], without advice, for a row of a table.
 pub(crate) fn facts<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> String {
     line(conditions, fact)
 }
@@ -30,15 +31,15 @@ fn line<'c>(
     let mut conditions = conditions.into_iter();
     let first = conditions.next().map(of_first);
     let mut all: Vec<_> = first.into_iter().chain(conditions.map(fact)).collect();
-    let more = all.len().saturating_sub(NAMED);
-    all.truncate(NAMED);
+    let more = all.len().saturating_sub(MAX_NAMED_CONDITIONS);
+    all.truncate(MAX_NAMED_CONDITIONS);
     if more > 0 {
         all.push(format!("and {more} more"));
     }
     all.join("; ")
 }
 
-/// A condition in words, with what to do about it.
+/// Formats a condition with advice.
 pub(crate) fn text(condition: &Condition) -> String {
     let fact = fact(condition);
     hint(condition).map_or(fact.clone(), |hint| format!("{fact}: {hint}"))
@@ -83,7 +84,7 @@ fn fact(condition: &Condition) -> String {
     }
 }
 
-/// What to do about a condition.
+/// The advice about a condition.
 fn hint(condition: &Condition) -> Option<String> {
     Some(match condition {
         Condition::Paused { .. } | Condition::PacePaused => "`interval-queue resume` ends it".into(),
@@ -117,7 +118,7 @@ fn since_when(since: Option<Micros>) -> String {
     since.map_or(String::new(), |at| format!(", since {}", task_words::time(at)))
 }
 
-/// What is in force for programs: the fields that every object about a queue of tasks has.
+/// The JSON fields of the conditions in force, which every object about a queue of tasks has.
 pub(crate) fn fields(overview: &Overview, pace: Option<&Snapshot>) -> Value {
     let status = QueueStatus::of(overview, pace);
     let one = |condition: &Condition| json!({ "standing": condition.as_str(), "reason": text(condition) });

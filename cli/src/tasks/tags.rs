@@ -5,8 +5,8 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use super::{
-    ask::Tasks,
     open_queue,
+    queue_tasks::Tasks,
     task_args::{SELECTOR, SelectorArgs},
     task_words,
 };
@@ -16,8 +16,8 @@ use crate::{
     table::{room, table},
 };
 
-/// Tags that are printed by default, without `--json`.
-const SHOWN: u32 = 20;
+/// Default of `--top` without `--json`.
+const DEFAULT_TOP: u32 = 20;
 
 /// Show the tags of tasks and how many have them, the most used first.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<
     if tags.is_empty() {
         return Err(Failure::new(NOINPUT, "no selected task has a tag"));
     }
-    let top = args.top.unwrap_or(if args.json { u32::MAX } else { SHOWN });
+    let top = args.top.unwrap_or(if args.json { u32::MAX } else { DEFAULT_TOP });
     let shown = tags.iter().take(top as usize);
     if args.json {
         let lines: String =

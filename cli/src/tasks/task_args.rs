@@ -10,12 +10,12 @@ use interval_queue::{
 use interval_queue_tasks::FlowId;
 
 use super::{
-    carry::{Copy, Move},
     follow::Follow,
     recount::Recount,
     set::Set,
     tags::Tags,
     times::Times,
+    transfer::{Copy, Move},
     verb_args::{ChangeTag, Delay, Link, Priority, Retry, Unlink},
 };
 use crate::{

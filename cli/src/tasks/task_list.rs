@@ -1,22 +1,22 @@
 //! `tasks list`: selected tasks, a page at a time.
 
-use super::{ask::Tasks, json, recount, task_args::List, task_words};
+use super::{json, queue_tasks::Tasks, recount, task_args::List, task_words};
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, print_as_it_is, say},
+    exit::{Failure, NOINPUT, print_as_it_is, report},
 };
 
-/// So many are asked for at once.
-const PAGE: u32 = 500;
-/// As many characters of an error stand in its line.
-const SHOWN: usize = 100;
+/// Tasks per read.
+const PAGE_SIZE: u32 = 500;
+/// Maximum characters of an error on a line.
+const MAX_ERROR_CHARS: usize = 100;
 
 pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&list.selector).await?;
     let mut after = None;
     let mut is_first = true;
     loop {
-        let page = tasks.page(&selector, after, PAGE, list.payloads).await?;
+        let page = tasks.page(&selector, after, PAGE_SIZE, list.payloads).await?;
         let mut text = String::new();
         if is_first && !list.json && !page.tasks.is_empty() {
             text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", "KEY", "ERROR"].map(str::to_owned));
@@ -27,8 +27,14 @@ pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<
                 continue;
             }
             let task = &stored.task;
-            let error: String =
-                task.error.as_deref().map(task_words::line).unwrap_or_default().chars().take(SHOWN).collect();
+            let error: String = task
+                .error
+                .as_deref()
+                .map(task_words::line)
+                .unwrap_or_default()
+                .chars()
+                .take(MAX_ERROR_CHARS)
+                .collect();
             text += &line([
                 task.id.to_string(),
                 task.state.to_string(),
@@ -47,7 +53,7 @@ pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<
         is_first &= page.tasks.is_empty();
         print_as_it_is(text.as_bytes())?;
         if page.miscounted {
-            say(&recount::advice(target));
+            report(&recount::advice(target));
         }
         match page.next {
             Some(next) => after = Some(next),

@@ -1,4 +1,4 @@
-//! What is said of tasks, for people.
+//! Tasks in words, for people.
 
 use std::time::UNIX_EPOCH;
 
@@ -11,7 +11,7 @@ use interval_queue::{
 use super::status_text::{resume_key, resume_kind};
 use crate::{duration::about, text::visible};
 
-/// Why a task does not run.
+/// The reason why a task does not run.
 pub(super) fn why(task: &Task, why: &Why) -> String {
     match why {
         Why::NoStep => "it was added, and no worker has checked its gates yet".into(),
@@ -40,7 +40,7 @@ pub(super) fn why(task: &Task, why: &Why) -> String {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 pub(super) fn end(end: AttemptEnd) -> &'static str {
     match end {
         AttemptEnd::Done => "done",
@@ -70,17 +70,17 @@ pub(super) fn time(at: Micros) -> String {
         .map_or_else(|| "far away".into(), |at| humantime::format_rfc3339_seconds(at).to_string())
 }
 
-/// A number of something.
+/// Formats a number with separators.
 pub(super) fn number(of: u64) -> String {
     HumanCount(of).to_string()
 }
 
-/// A text that others stored, in one line, of which a terminal shows everything.
+/// Formats a stored text on one line, so that a terminal shows every character.
 pub(super) fn line(text: &str) -> String {
     visible(&text.trim().replace(char::is_control, " ")).into_owned()
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

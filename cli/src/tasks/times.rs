@@ -10,7 +10,7 @@ use interval_queue::{
 };
 use serde_json::{Value, json};
 
-use super::{ask::Tasks, task_words};
+use super::{queue_tasks::Tasks, task_words};
 use crate::{
     add::kind,
     duration::{positive, show},
@@ -47,7 +47,7 @@ pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
         let text = format!("--since {}: times are kept for a week: give at most 7days", show(args.since));
         return Err(Failure::new(USAGE, text));
     }
-    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
     let run = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::EverLeased);
     let mut kinds: BTreeSet<_> = run.map(|(kind, ..)| kind.clone()).collect();
     kinds.retain(|kind| args.kinds.is_empty() || args.kinds.contains(kind));
@@ -92,7 +92,7 @@ fn row(kind: &Kind, hour: Option<Micros>, times: &Hour) -> [String; 9] {
     [format!("{}{hour}", task_words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
 }
 
-/// How many there were, and how long most of them took at most.
+/// The number of waits or runs, and upper bounds of their durations.
 fn cells(of: &Histogram) -> [String; 4] {
     let within = |share| of.quantile(share).map_or("–".into(), |most| format!("< {}", show(most)));
     [HumanCount(of.number()).to_string(), within(0.5), within(0.9), within(0.99)]

@@ -1,22 +1,22 @@
-//! The graph around a task, for people: what it waits for and what waits for it, as far as fits.
+//! The graph around a task, for people: its upstreams and downstreams, as many as fit.
 
 use std::collections::{HashMap, HashSet};
 
 use interval_queue::task_contract::{Edge, Stored, TaskId};
 use interval_queue_tasks::name_in_flow;
 
-use super::{ask::Tasks, task_words};
+use super::{queue_tasks::Tasks, task_words};
 use crate::exit::Failure;
 
-/// So far the graph is followed.
-const DEPTH: usize = 4;
-/// So many neighbours of a task are shown, and so many tasks in all on one side.
-const BREADTH: usize = 10;
-const MOST: usize = 60;
-/// So many neighbours of a task are known.
-const LISTED: usize = 100;
+/// Maximum distance from the task.
+const MAX_DEPTH: usize = 4;
+/// Maximum neighbours of a task, and maximum tasks on one side.
+const MAX_NEIGHBOURS: usize = 10;
+const MAX_TASKS: usize = 60;
+/// Maximum neighbours that a read returns.
+const MAX_LISTED_NEIGHBOURS: usize = 100;
 
-/// Which neighbours.
+/// The upstreams or the downstreams.
 #[derive(Clone, Copy)]
 enum Side {
     Up,
@@ -32,7 +32,7 @@ impl Side {
     }
 }
 
-/// Both sides of it; nothing if it waits for nothing and nothing for it.
+/// Formats both sides. Returns an empty string if the task has no edges.
 pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failure> {
     let mut page = String::new();
     for (side, title) in [(Side::Up, "waits for"), (Side::Down, "waited for by")] {
@@ -45,22 +45,22 @@ pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failur
             drawn: HashSet::from([top.task.id]),
             lines: vec![],
         };
-        tree.draw(top, "", DEPTH);
+        tree.draw(top, "", MAX_DEPTH);
         page += &format!("\n{title}\n{}\n", tree.lines.join("\n"));
     }
     Ok(page)
 }
 
-/// What is near on one side, a level with each question.
+/// Reads the tasks of one side, one level per read.
 async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
     let mut found: HashMap<TaskId, Stored> = HashMap::new();
     let mut front = vec![top.clone()];
-    for _ in 0..DEPTH {
-        let near = front.iter().flat_map(|stored| side.of(stored).into_iter().take(BREADTH));
+    for _ in 0..MAX_DEPTH {
+        let near = front.iter().flat_map(|stored| side.of(stored).into_iter().take(MAX_NEIGHBOURS));
         let mut ids: Vec<TaskId> = near.map(|(id, _)| id).filter(|id| !found.contains_key(id)).collect();
         ids.sort();
         ids.dedup();
-        ids.truncate(MOST.saturating_sub(found.len()));
+        ids.truncate(MAX_TASKS.saturating_sub(found.len()));
         if ids.is_empty() {
             break;
         }
@@ -73,7 +73,7 @@ async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId,
 struct Tree {
     side: Side,
     found: HashMap<TaskId, Stored>,
-    /// What has its lines already.
+    /// Tasks that already have a line.
     drawn: HashSet<TaskId>,
     lines: Vec<String>,
 }
@@ -81,9 +81,9 @@ struct Tree {
 impl Tree {
     fn draw(&mut self, of: &Stored, indent: &str, depth: usize) {
         let near = self.side.of(of);
-        let more = near.len().saturating_sub(BREADTH);
+        let more = near.len().saturating_sub(MAX_NEIGHBOURS);
         let shown = near.len() - more;
-        for (at, (id, edge)) in near.into_iter().take(BREADTH).enumerate() {
+        for (at, (id, edge)) in near.into_iter().take(MAX_NEIGHBOURS).enumerate() {
             let is_last = at + 1 == shown && more == 0;
             let (branch, below) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
             let found = self.found.get(&id).cloned();
@@ -100,13 +100,13 @@ impl Tree {
             }
         }
         if more > 0 {
-            let at_least = if more + BREADTH == LISTED { "at least " } else { "" };
+            let at_least = if more + MAX_NEIGHBOURS == MAX_LISTED_NEIGHBOURS { "at least " } else { "" };
             self.lines.push(format!("{indent}└─ and {at_least}{more} more"));
         }
     }
 }
 
-/// A task by its name in its flow, or by its kind; where it stands, and what its edge says.
+/// Formats a task by its name in its flow, or by its kind, with its state and its edge.
 fn line(id: TaskId, found: Option<&Stored>, edge: &Edge) -> String {
     let Some(Stored { task, .. }) = found else { return format!("{id}") };
     let name = task_words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));

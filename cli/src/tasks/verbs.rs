@@ -1,5 +1,5 @@
-//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`: done with selected
-//! tasks in bounded commands, or with graphs of tasks in the order of these.
+//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`:
+//! change selected tasks in bounded commands, or graphs of tasks in their order.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use interval_queue_tasks::{FlowId, Touched};
 use serde_json::json;
 
 use super::{
-    ask::{Tasks, open_queue, unexpected},
+    queue_tasks::{Tasks, open_queue, unexpected},
     task_args,
 };
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, say},
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, report},
 };
 
 pub(super) async fn change(
@@ -64,7 +64,7 @@ pub(super) async fn change(
             true => would_be_done(&verb, touched),
             false => done_in_words(&verb, touched, asked),
         };
-        say(&line);
+        report(&line);
     }
     if let Some((id, holder)) = taken.first() {
         let text = match taken.len() {
@@ -97,7 +97,8 @@ pub(super) async fn change(
     }
 }
 
-/// How many were touched, and how many could not be. Of many that are printed as they come, not which.
+/// Changed and unchanged tasks. Without `--json`, ids of changed tasks are printed at once and not
+/// kept.
 #[derive(Default)]
 struct Done {
     touched: usize,
@@ -106,7 +107,7 @@ struct Done {
     ids: Vec<TaskId>,
     kept: Vec<TaskId>,
     running: Vec<TaskId>,
-    /// Not retried: another task has their unique name.
+    /// Tasks that are not retried, since another task holds their unique name.
     taken: Vec<(TaskId, TaskId)>,
 }
 
@@ -129,7 +130,7 @@ async fn page_by_page(
     loop {
         let left = most - done.touched as u64;
         command.limit = u32::try_from(left).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
-        let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
+        let reply = tasks.query(Command::Change(Change::Tasks(command.clone()))).await;
         let Ok(Reply::Touched(page)) = reply else {
             let failure = unexpected(reply);
             let before = match done.touched {
@@ -156,7 +157,7 @@ async fn page_by_page(
     }
 }
 
-/// A whole flow, or tasks with all below them.
+/// Changes a whole flow, or tasks with all their downstreams.
 async fn in_order(
     target: &Target,
     flow: Option<&FlowId>,
@@ -166,10 +167,10 @@ async fn in_order(
 ) -> Result<Done, Failure> {
     let queue = open_queue(target).await?;
     let mut done = Done::default();
-    // What is below two of them is told once.
-    let mut told = HashSet::new();
+    // A task downstream of two named ones is counted once.
+    let mut counted = HashSet::new();
     let mut add = |touched: Touched| {
-        done.ids.extend(touched.ids.into_iter().filter(|id| told.insert(*id)));
+        done.ids.extend(touched.ids.into_iter().filter(|id| counted.insert(*id)));
         done.kept.extend(touched.kept);
         done.running.extend(touched.asked);
         done.taken.extend(touched.taken);
@@ -202,7 +203,7 @@ fn would_be_done(verb: &Verb, count: usize) -> String {
     format!("dry run: {count} {tasks} would {}", infinitive(verb))
 }
 
-/// What happens to a task, as in "a task would be cancelled".
+/// The passive form for a dry run, as in "a task would be cancelled".
 fn infinitive(verb: &Verb) -> &'static str {
     match verb {
         Verb::Cancel => "be cancelled",

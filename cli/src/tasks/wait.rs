@@ -1,4 +1,4 @@
-//! `tasks wait`: until tasks, or a flow, have ended.
+//! `tasks wait`: waits until tasks, or a flow, have ended.
 
 use std::{
     io::{self, IsTerminal},
@@ -11,16 +11,16 @@ use interval_queue_tasks::{FlowId, FlowProgress, TaskQueue, name_in_flow};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{ask::Tasks, open_queue, task_args::Wait, task_words};
+use super::{open_queue, queue_tasks::Tasks, task_args::Wait, task_words};
 use crate::{
     args::Target,
     duration::show,
-    exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, say},
+    exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, report},
     object::one_line,
 };
 
 pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<(), Failure> {
-    // Opening a queue creates it.
+    // Opening a queue would create it.
     tasks.now().await?;
     let queue = open_queue(target).await?;
     let bar = bar(wait.quiet);
@@ -41,13 +41,13 @@ pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<
 
 async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) -> Result<(), Failure> {
     let mut last = FlowProgress::default();
-    let tell = |standing: &FlowProgress| {
-        bar.set_length(standing.tasks);
-        bar.set_position(standing.tasks - standing.left());
-        bar.set_message(standing.to_string());
-        last = standing.clone();
+    let show_progress = |progress: &FlowProgress| {
+        bar.set_length(progress.tasks);
+        bar.set_position(progress.tasks - progress.left());
+        bar.set_message(progress.to_string());
+        last = progress.clone();
     };
-    let ended = queue.wait_flow(flow, tell).await;
+    let ended = queue.wait_flow(flow, show_progress).await;
     if json && last.tasks > 0 {
         let wrong = last.wrong.as_ref().map(|task| {
             json!({ "id": task.id, "name": name_in_flow(task), "state": task.state.as_str(), "error": task.error })
@@ -65,7 +65,7 @@ async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) 
     ended.map(drop).map_err(|error| Failure::from(&error))
 }
 
-/// Prints the result of each, in their order.
+/// Prints the result of each task, in the order of the ids.
 async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), Failure> {
     bar.set_length(wait.ids.len() as u64);
     let mut failed = 0;
@@ -90,7 +90,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         failed += 1;
         let what = if stored.task.state == State::Failed { "failed" } else { "was cancelled" };
         let why = stored.task.error.as_deref().map_or("no error text".into(), task_words::line);
-        bar.suspend(|| say(&format!("task {id} {what}: {why}")));
+        bar.suspend(|| report(&format!("task {id} {what}: {why}")));
     }
     match failed {
         0 => Ok(()),
@@ -101,7 +101,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
     }
 }
 
-/// What a terminal sees.
+/// The progress bar on a terminal.
 pub(super) fn bar(quiet: bool) -> ProgressBar {
     let is_seen = !quiet && io::stderr().is_terminal();
     let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

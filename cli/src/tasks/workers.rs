@@ -1,4 +1,4 @@
-//! `tasks workers`: who works on a queue, and on what.
+//! `tasks workers`: the workers of a queue, and their runs.
 
 use std::collections::HashMap;
 
@@ -8,27 +8,27 @@ use interval_queue::{
 };
 use serde_json::json;
 
-use super::{ask::Tasks, json, task_args, task_words};
+use super::{json, queue_tasks::Tasks, task_args, task_words};
 use crate::{
     duration::about,
     exit::{Failure, NOINPUT, print, print_as_it_is},
 };
 
-/// So many tasks of a worker are shown.
-const SHOWN: usize = 10;
-/// So many of them are known.
-const KNOWN: usize = 100;
+/// Maximum runs that are printed per worker.
+const MAX_RUNS_PRINTED: usize = 10;
+/// Maximum runs that are read per worker.
+const MAX_RUNS_READ: usize = 100;
 
-/// Whether the lease of a worker lasts, by the lease clock of the store.
+/// Whether the lease of a worker is in force, by the lease clock of the store.
 pub(super) fn is_alive(worker: &Worker) -> bool {
     worker.alive_for.is_some()
 }
 
-/// What workers run, those that began first before others: of each at most a hundred.
+/// The runs of workers, the earliest first, at most a hundred per worker.
 pub(super) async fn runs(tasks: &Tasks, workers: &[Worker]) -> Result<Vec<Task>, Failure> {
     let held: HashMap<TaskId, _> = workers.iter().flat_map(|worker| worker.holds.iter().copied()).collect();
     let mut runs = tasks.rows(held.keys().copied().collect()).await?;
-    // What has ended meanwhile is no run of theirs.
+    // Tasks that have ended meanwhile are not running.
     runs.retain(|task| {
         task.leased.is_some() && held.get(&task.id) == Some(&task.token) && !task.state.is_ended()
     });
@@ -65,19 +65,19 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
     let presence = &worker.presence;
     let mut block = format!("{}\n", described(worker, now));
     let own: Vec<_> = runs.iter().filter(|task| task.worker == Some(presence.worker)).collect();
-    for task in own.iter().take(SHOWN) {
-        block += &format!("  {}\n", run(task, now));
+    for task in own.iter().take(MAX_RUNS_PRINTED) {
+        block += &format!("  {}\n", run_line(task, now));
     }
-    match own.len().saturating_sub(SHOWN) {
+    match own.len().saturating_sub(MAX_RUNS_PRINTED) {
         0 if own.is_empty() => block += "  runs nothing\n",
         0 => {}
-        more if own.len() >= KNOWN => block += &format!("  and at least {more} more\n"),
+        more if own.len() >= MAX_RUNS_READ => block += &format!("  and at least {more} more\n"),
         more => block += &format!("  and {more} more\n"),
     }
     block
 }
 
-/// A worker in a line: its kinds, its last poll and its lease.
+/// Formats a worker on one line: its kinds, its last poll and its lease.
 pub(super) fn described(worker: &Worker, now: Micros) -> String {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
@@ -101,15 +101,15 @@ pub(super) fn described(worker: &Worker, now: Micros) -> String {
     )
 }
 
-/// A run in a line.
-pub(crate) fn run(task: &Task, now: Micros) -> String {
+/// Formats a run on one line.
+pub(crate) fn run_line(task: &Task, now: Micros) -> String {
     let long = task.leased.map_or(String::new(), |leased| format!("  for {}", about(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
 
-/// A task of the line in a line.
-pub(crate) fn waiting(task: &Task, now: Micros) -> String {
+/// Formats an upcoming task on one line.
+pub(crate) fn upcoming_line(task: &Task, now: Micros) -> String {
     let priority = match task.priority {
         0 => String::new(),
         priority => format!("  priority {priority}"),
@@ -117,7 +117,7 @@ pub(crate) fn waiting(task: &Task, now: Micros) -> String {
     format!("{}  {}  added {} ago{priority}", task.id, task.kind, about(now - task.added))
 }
 
-/// How far a run is.
+/// Formats the progress of a run.
 pub(super) fn progress(at: &Progress) -> String {
     let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
     task_words::line(&format!("{}{of} {}", at.done, at.text))

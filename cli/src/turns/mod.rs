@@ -1,5 +1,5 @@
-//! `turns`: a line for each turn that is asked for, at its slot, for programs that pace what they do
-//! themselves. `requests` is what they ask.
+//! `turns`: prints a line for each requested turn, at its slot, for programs that start their work
+//! themselves. `requests` parses their requests.
 
 mod requests;
 mod turns_args;
@@ -28,31 +28,31 @@ use self::requests::{Request, Requests};
 pub(crate) use self::turns_args::Turns;
 use crate::{
     clock::now,
-    contact::{Contact, Stage},
+    connection_state::{ConnectionState, Stage},
     exit::{Ending, Failure, IOERR, Stdout},
-    shard::{FirstContact, Refusals, leave, places_ahead, tick_through_pauses},
+    shard::{FirstConnection, Refusals, leave, tick_through_pauses, tickets_ahead},
     signals::Signals,
 };
 
-/// No more is read while as many requests wait.
-const MOST_WAITING: usize = 10_000;
-/// How soon it is noticed, after the last request, that nobody reads the answers.
-const LOOK: Duration = Duration::from_millis(200);
+/// No input is read while this number of requests wait.
+const MAX_WAITING: usize = 10_000;
+/// Interval at which a closed stdout is noticed after the last request.
+const READER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
+pub(crate) async fn run(turns: Turns) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    let contact = Contact::new(&turns.shard.target.store.url);
+    let connection = ConnectionState::new(&turns.shard.target.store.url);
     let queue = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
-        queue = turns.shard.open("turns", FirstContact::MustSucceed, &contact) => queue?,
+        queue = turns.shard.open("turns", FirstConnection::MustSucceed, &connection) => queue?,
     };
     let ending = tokio::select! {
         biased;
         signal = signals.next() => Ok(Ending::Signal(signal.number)),
-        ending = Desk::new(&queue, turns.shard.weight).serve(&contact) => ending,
+        ending = TurnServer::new(&queue, turns.shard.weight).serve(&connection) => ending,
     };
-    contact.enter(Stage::Leaving);
+    connection.enter(Stage::Leaving);
     tokio::select! {
         () = leave(&queue) => {}
         _ = signals.next() => {}
@@ -60,40 +60,40 @@ pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
     ending
 }
 
-/// Where requests are made and answered.
-struct Desk<'a> {
+/// Requests turns and prints answers.
+struct TurnServer<'a> {
     queue: &'a IntervalQueue,
     weight: u32,
     requests: Requests<Stdin>,
     is_read: bool,
-    /// The weights of the requests that hold no place yet, oldest first.
+    /// Weights of requests that hold no ticket yet, oldest first.
     waiting: VecDeque<u32>,
-    /// Those that do, by their numbers: how they are given up.
-    in_line: BTreeMap<u64, AbortHandle>,
+    /// Requests that hold a ticket, by number, with their abort handles.
+    requested: BTreeMap<u64, AbortHandle>,
     turns: FuturesUnordered<BoxFuture<'a, Answer>>,
-    /// Answers that came together, in the order of their requests.
+    /// Answers that arrived together, in the order of their requests.
     answers: VecDeque<Answer>,
-    asked: u64,
-    /// Turns that count as running until the program is done with them.
+    request_count: u64,
+    /// Turns that count as running until the program reports their end.
     taken: Vec<Turn>,
-    /// Until when no place is asked for, as the store refused one.
+    /// No turn is requested before this time, since the store refused one.
     refused_until: Option<Instant>,
     refusals: Refusals,
 }
 
-/// What becomes of a request that holds a place: its number, its weight, and its turn unless it was taken
-/// back.
+/// The end of a request that holds a ticket: its number, its weight, and its turn. `None`: it was
+/// taken back.
 type Answer = (u64, u32, Option<Result<Turn, Error>>);
 
 enum Event {
     Request(Option<Request>),
     Answer(Answer),
-    AskAgain,
-    /// Somebody may have stopped reading.
-    Look,
+    Retry,
+    /// The reader may be gone.
+    CheckReader,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> TurnServer<'a> {
     fn new(queue: &'a IntervalQueue, weight: u32) -> Self {
         Self {
             queue,
@@ -101,22 +101,26 @@ impl<'a> Desk<'a> {
             requests: Requests::of(stdin()),
             is_read: false,
             waiting: VecDeque::new(),
-            in_line: BTreeMap::new(),
+            requested: BTreeMap::new(),
             turns: FuturesUnordered::new(),
             answers: VecDeque::new(),
-            asked: 0,
+            request_count: 0,
             taken: Vec::new(),
             refused_until: None,
             refusals: Refusals::default(),
         }
     }
 
-    /// Answers all requests. Dropped, those that wait are given up.
-    async fn serve(mut self, contact: &Contact) -> Result<Ending, Failure> {
-        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
+    /// Answers all requests.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it gives up the waiting requests.
+    async fn serve(mut self, connection: &ConnectionState) -> Result<Ending, Failure> {
+        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
         loop {
-            self.line_up(contact);
-            if self.is_read && (self.waiting.is_empty() && self.in_line.is_empty() || nobody_reads()) {
+            self.request_turns(connection);
+            if self.is_read && (self.waiting.is_empty() && self.requested.is_empty() || is_reader_gone()) {
                 return Ok(Ending::Code(0));
             }
             let event = tokio::select! {
@@ -125,13 +129,13 @@ impl<'a> Desk<'a> {
                 () = &mut ticking => continue,
             };
             let answered = match event {
-                Event::AskAgain => {
+                Event::Retry => {
                     self.refused_until = None;
                     Ok(())
                 }
-                Event::Look => Ok(()),
+                Event::CheckReader => Ok(()),
                 Event::Request(request) => self.take(request).await,
-                Event::Answer(answer) => self.answer(answer, contact).await?,
+                Event::Answer(answer) => self.answer(answer, connection).await?,
             };
             match answered {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -144,7 +148,7 @@ impl<'a> Desk<'a> {
     }
 
     async fn next(&mut self) -> Result<Event, Failure> {
-        // A process that was held up finds several answers, in any order.
+        // After a delay of this process several answers are ready, in any order.
         while let Some(Some(answer)) = self.turns.next().now_or_never() {
             self.answers.push_back(answer);
         }
@@ -152,9 +156,9 @@ impl<'a> Desk<'a> {
         if let Some(answer) = self.answers.pop_front() {
             return Ok(Event::Answer(answer));
         }
-        let reads = !self.is_read && self.waiting.len() < MOST_WAITING;
+        let reads = !self.is_read && self.waiting.len() < MAX_WAITING;
         let refused_until = self.refused_until;
-        let ask_again = async {
+        let retry = async {
             match refused_until {
                 Some(end) => sleep_until(end).await,
                 None => std::future::pending().await,
@@ -164,28 +168,28 @@ impl<'a> Desk<'a> {
             biased;
             Some(answer) = self.turns.next() => {
                 self.answers.push_back(answer);
-                Ok(Event::Look)
+                Ok(Event::CheckReader)
             }
-            () = ask_again => Ok(Event::AskAgain),
+            () = retry => Ok(Event::Retry),
             request = self.requests.next(), if reads => Ok(Event::Request(request?)),
-            () = sleep(LOOK), if self.is_read => Ok(Event::Look),
+            () = sleep(READER_CHECK_INTERVAL), if self.is_read => Ok(Event::CheckReader),
         }
     }
 
-    /// Takes as many places as slots may be used soon.
-    fn line_up(&mut self, contact: &Contact) {
-        let ahead = places_ahead(contact, self.weight);
-        while self.in_line.len() < ahead
+    /// Requests a turn for each slot of the near future.
+    fn request_turns(&mut self, connection: &ConnectionState) {
+        let ahead = tickets_ahead(connection, self.weight);
+        while self.requested.len() < ahead
             && self.refused_until.is_none()
             && let Some(weight) = self.waiting.pop_front()
         {
-            let number = self.asked;
-            self.asked += 1;
+            let number = self.request_count;
+            self.request_count += 1;
             let (handle, registration) = AbortHandle::new_pair();
             let turn = self.queue.turn().weight(weight).into_future();
             let turn = Abortable::new(turn, registration);
             self.turns.push(async move { (number, weight, turn.await.ok()) }.boxed());
-            self.in_line.insert(number, handle);
+            self.requested.insert(number, handle);
         }
     }
 
@@ -196,12 +200,12 @@ impl<'a> Desk<'a> {
             Some(Request::Done) => drop(self.taken.pop()),
             Some(Request::Back) => {
                 if self.waiting.pop_back().is_some() {
-                    return say("back").await;
+                    return write_line("back").await;
                 }
-                match self.in_line.values().rev().find(|request| !request.is_aborted()) {
-                    // It is answered when its place is given up.
+                match self.requested.values().rev().find(|request| !request.is_aborted()) {
+                    // Answered when its ticket is returned.
                     Some(request) => request.abort(),
-                    // Its turn has come meanwhile, and is not used.
+                    // The turn of the request has come meanwhile, and is not used.
                     None => drop(self.taken.pop()),
                 }
             }
@@ -209,50 +213,54 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    async fn answer(&mut self, answer: Answer, contact: &Contact) -> Result<io::Result<()>, Failure> {
+    async fn answer(
+        &mut self,
+        answer: Answer,
+        connection: &ConnectionState,
+    ) -> Result<io::Result<()>, Failure> {
         let (number, weight, turn) = answer;
-        self.in_line.remove(&number);
+        self.requested.remove(&number);
         match turn {
             Some(Ok(turn)) => {
                 self.refusals = Refusals::default();
-                let said = say(&format!("turn {}", turn.ticket())).await;
+                let written = write_line(&format!("turn {}", turn.ticket())).await;
                 if self.queue.max_running().is_some() {
                     self.taken.push(turn);
                 }
-                Ok(said)
+                Ok(written)
             }
             Some(Err(error)) => {
                 self.waiting.push_front(weight);
-                if let Some(delay) = self.refusals.wait_after(error, contact)? {
+                if let Some(delay) = self.refusals.wait_after(error, connection)? {
                     self.refused_until.get_or_insert(now() + delay);
                 }
                 Ok(Ok(()))
             }
-            None => Ok(say("back").await),
+            None => Ok(write_line("back").await),
         }
     }
 }
 
-/// Writes a line. A reader that does not read keeps nothing else waiting.
-async fn say(line: &str) -> io::Result<()> {
+/// Writes a line. A slow reader blocks only answers.
+async fn write_line(line: &str) -> io::Result<()> {
     let line = format!("{line}\n");
-    if asked(PollFlags::OUT).contains(PollFlags::OUT) {
+    if stdout_events(PollFlags::OUT).contains(PollFlags::OUT) {
         return Stdout.write_all(line.as_bytes());
     }
     tokio::task::spawn_blocking(move || Stdout.write_all(line.as_bytes())).await?
 }
 
 /// Whether the reader of stdout is gone.
-fn nobody_reads() -> bool {
-    asked(PollFlags::empty()).intersects(PollFlags::ERR | PollFlags::HUP)
+fn is_reader_gone() -> bool {
+    stdout_events(PollFlags::empty()).intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// What stdout is ready for, of this and of what is always told.
-fn asked(flags: PollFlags) -> PollFlags {
+/// The events of stdout: `flags`, and errors, which are always reported.
+fn stdout_events(flags: PollFlags) -> PollFlags {
     let stdout = io::stdout();
     let mut ready = [PollFd::new(&stdout, flags)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // What cannot be asked is written to, which tells.
+    // If stdout cannot be polled, the next write returns the error.
     let _ = poll(&mut ready, Some(&at_once));
     ready[0].revents()
 }

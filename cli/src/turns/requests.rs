@@ -1,4 +1,4 @@
-//! The requests: the standard input, a line for each.
+//! The requests: lines of stdin.
 
 use std::{
     io::{self, ErrorKind},
@@ -13,25 +13,25 @@ use tokio::{
 
 use crate::exit::{Failure, IOERR, USAGE};
 
-/// No request is longer.
-const LONGEST: usize = 64;
-/// How soon an input that does not wait is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// Maximum bytes of a request.
+const MAX_REQUEST_BYTES: usize = 64;
+/// Delay before a non-blocking input is read again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a line says.
+/// A parsed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// With this weight, or that of the command line.
+    /// With this weight. `None`: the weight of the command line.
     Turn(Option<u32>),
     Back,
     Done,
 }
 
-/// The lines of an input, one after the other.
+/// Reads requests.
 #[derive(Debug)]
 pub(super) struct Requests<R> {
     input: BufReader<R>,
-    /// The line that was begun.
+    /// The beginning of a line.
     begun: Vec<u8>,
 }
 
@@ -40,14 +40,18 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Self { input: BufReader::new(input), begun: Vec::new() }
     }
 
-    /// The next one; none at the end. Dropped, nothing is lost.
+    /// Reads the next request. Returns `None` at the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no input is lost.
     pub(super) async fn next(&mut self) -> Result<Option<Request>, Failure> {
         loop {
             let bytes = match self.input.fill_buf().await {
                 Ok(bytes) => bytes,
-                // Somebody else who has the same terminal or pipe made it so.
+                // Another process that shares the terminal or pipe made it non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    sleep(ASK_AGAIN).await;
+                    sleep(RETRY_INTERVAL).await;
                     continue;
                 }
                 Err(error) => return Err(unreadable(&error)),
@@ -63,7 +67,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             if is_end {
                 return Ok(None);
             }
-            if self.begun.len() > LONGEST {
+            if self.begun.len() > MAX_REQUEST_BYTES {
                 return Err(no_request(&self.begun));
             }
         }
@@ -92,7 +96,7 @@ fn unreadable(error: &io::Error) -> Failure {
 }
 
 fn no_request(line: &[u8]) -> Failure {
-    let shown = String::from_utf8_lossy(&line[..line.len().min(LONGEST)]);
+    let shown = String::from_utf8_lossy(&line[..line.len().min(MAX_REQUEST_BYTES)]);
     let shown = shown.escape_debug();
     let right = format!("write turn, turn WEIGHT with 1 to {MAX_WEIGHT}, back or done");
     Failure::new(USAGE, format!("\"{shown}\" is no request: {right}"))
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_request_is_named() {
+    async fn invalid_requests_are_reported() {
         let long = vec![b'x'; 1 << 20];
         for (line, says) in [
             (&b"go\n"[..], "\"go\" is no request: write turn"),

@@ -1,22 +1,23 @@
-//! Who starts next, as far as the record tells: the tickets that are known, and when their slots come.
+//! Upcoming starts, as far as the record shows: the known tickets and their slots.
 
 use interval_queue::{Label, Micros, ShardId, Snapshot, Ticket};
 
 use super::history::Waiting;
 
-/// A ticket that is to start.
+/// An upcoming ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) ticket: Ticket,
     pub(crate) shard: ShardId,
     pub(crate) label: Label,
-    /// Its slot on the store's clock if nothing comes between; none while nobody can say.
+    /// Its slot on the store's clock if no other ticket intervenes. `None`: unknown.
     pub(crate) slot: Option<Micros>,
     /// Whether it missed its own slot and takes the next free one.
     pub(crate) late: bool,
 }
 
-/// The next `most` tickets. Of the jobs behind a shard's head only those that it took last are known.
+/// The next tickets, at most `most`. After a shard's head, only the tickets of its last take are
+/// known.
 pub(crate) fn forecast(snapshot: &Snapshot, now: Micros, most: usize) -> Vec<Next> {
     let record = &snapshot.record;
     let mut tickets: Vec<(Ticket, &ShardId, &Label)> = Vec::new();
@@ -47,7 +48,8 @@ pub(crate) fn forecast(snapshot: &Snapshot, now: Micros, most: usize) -> Vec<Nex
             let distance = ticket.behind(record.current).saturating_sub(1);
             let slot = match before {
                 None => first,
-                // Late ones follow each other, and so do those with tickets of nobody between them.
+                // Late tickets follow each other without gaps. So do tickets with unowned tickets
+                // between them.
                 Some(_) if late || gaps => behind(n),
                 Some(before) => behind(distance.max(n)).max(before),
             };
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
     use crate::watch::scene::Scene;
 
-    fn told(snapshot: &Snapshot, most: usize) -> Vec<(u64, String, Option<u64>)> {
+    fn tickets_and_slots(snapshot: &Snapshot, most: usize) -> Vec<(u64, String, Option<u64>)> {
         let next = forecast(snapshot, snapshot.at, most).into_iter();
         next.map(|next| (next.ticket.get(), next.label.to_string(), next.slot.map(Micros::get))).collect()
     }
@@ -72,23 +74,29 @@ mod tests {
         let scene = Scene::new(100).at(1000).ticket(9).current(4).free_at(1050);
         let scene = scene.shard("b", 7).shard("a", 5).took("a", 2).lease(0).shard("dead", 6);
         let all = [(5, "a".into(), Some(1050)), (6, "a".into(), Some(1150)), (7, "b".into(), Some(1250))];
-        assert_eq!(told(&scene.build(), 9), all);
-        assert_eq!(told(&scene.build(), 2), all[..2]);
-        assert_eq!(told(&Scene::new(100).build(), 2), []);
+        assert_eq!(tickets_and_slots(&scene.build(), 9), all);
+        assert_eq!(tickets_and_slots(&scene.build(), 2), all[..2]);
+        assert_eq!(tickets_and_slots(&Scene::new(100).build(), 2), []);
     }
 
     #[test]
-    fn a_slot_that_has_been_free_is_now_and_late_tickets_come_first() {
+    fn free_slots_are_now_and_late_tickets_come_first() {
         let scene = Scene::new(100).at(1000).ticket(9).current(6).free_at(400).shard("late", 2).shard("a", 7);
-        assert_eq!(told(&scene.build(), 9), [(2, "late".into(), Some(1000)), (7, "a".into(), Some(1100))]);
+        assert_eq!(
+            tickets_and_slots(&scene.build(), 9),
+            [(2, "late".into(), Some(1000)), (7, "a".into(), Some(1100))]
+        );
         assert!(forecast(&scene.build(), Micros::new(1000), 9)[0].late);
     }
 
     #[test]
     fn a_hold_delays_and_nobody_knows_when_a_pause_or_a_job_ends() {
         let scene = Scene::new(100).at(1000).ticket(9).current(6).free_at(400).shard("a", 7);
-        assert_eq!(told(&scene.clone().held_until(7000).build(), 9), [(7, "a".into(), Some(7000))]);
-        assert_eq!(told(&scene.clone().paused().build(), 9), [(7, "a".into(), None)]);
-        assert_eq!(told(&scene.max_running(2).runs("b", 2).build(), 9), [(7, "a".into(), None)]);
+        assert_eq!(
+            tickets_and_slots(&scene.clone().held_until(7000).build(), 9),
+            [(7, "a".into(), Some(7000))]
+        );
+        assert_eq!(tickets_and_slots(&scene.clone().paused().build(), 9), [(7, "a".into(), None)]);
+        assert_eq!(tickets_and_slots(&scene.max_running(2).runs("b", 2).build(), 9), [(7, "a".into(), None)]);
     }
 }

@@ -1,4 +1,4 @@
-//! What has been seen of a queue so far: its last record, and the starts that moved it there.
+//! The reads of a queue so far: its last record, and the starts derived from the records.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -7,49 +7,49 @@ use interval_queue::{Micros, Snapshot, Ticket};
 
 use super::start::{Start, starts_between};
 
-/// Starts are remembered for this long, or for twelve intervals.
-const KEPT: Micros = Micros::from_millis(240_000);
-/// And at most so many of them.
-const MOST: usize = 20_000;
-/// The rate is that of about this time, or of ten intervals.
-const RATED: u64 = 10_000_000;
-/// A clock that goes back by more has been stepped.
-const STEP: Micros = Micros::from_millis(1000);
+/// Starts are kept for this time, or for twelve intervals if that is longer.
+const KEEP_TIME: Micros = Micros::from_millis(240_000);
+/// Maximum starts that are kept.
+const MAX_STARTS: usize = 20_000;
+/// The rate is measured over this time in microseconds, or over ten intervals if that is longer.
+const RATE_WINDOW_MICROS: u64 = 10_000_000;
+/// If the store's clock goes back by more than this, it was stepped.
+const MIN_CLOCK_STEP: Micros = Micros::from_millis(1000);
 
-/// A queue that has been looked at.
+/// The history of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     snapshot: Snapshot,
-    /// When, on the clock of the host, the snapshot came.
+    /// When the snapshot arrived, on the clock of the host.
     seen_at: Duration,
-    /// Since when starts have been seen, on the store's clock.
+    /// Start of the observation, on the store's clock.
     since: Micros,
     starts: VecDeque<Start>,
-    /// The ticket that is next, and since when it has been so.
+    /// The next ticket, and since when it is the next.
     next: Option<(Ticket, Micros)>,
 }
 
-/// How fast a queue starts.
+/// The rate of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     /// Starts in `over`.
     pub(crate) starts: u64,
-    /// How long that was: a whole number of intervals, so that a queue that wastes no slot has exactly its
-    /// rate.
+    /// The measured time: a whole number of intervals, so that a queue without unused slots has
+    /// exactly its rate.
     pub(crate) over: Micros,
     /// The time between two starts.
     pub(crate) interval: Micros,
 }
 
 impl Rate {
-    /// The achieved rate as a part of the nominal one.
+    /// The achieved rate as a fraction of the nominal one.
     pub(crate) fn share(&self) -> f64 {
         self.starts as f64 * self.interval.get() as f64 / self.over.get().max(1) as f64
     }
 }
 
 impl History {
-    /// The first look, at `now` on the clock of the host.
+    /// Begins with a first read, at `now` on the clock of the host.
     pub(crate) fn new(snapshot: Snapshot, now: Duration) -> Self {
         let since = snapshot.at;
         let mut history = Self { snapshot, seen_at: now, since, starts: VecDeque::new(), next: None };
@@ -57,25 +57,25 @@ impl History {
         history
     }
 
-    /// Another look.
+    /// Adds a read.
     pub(crate) fn feed(&mut self, snapshot: Snapshot, now: Duration) {
         let before = &self.snapshot;
-        if snapshot.at + STEP < before.at {
+        if snapshot.at + MIN_CLOCK_STEP < before.at {
             let back = before.at - snapshot.at;
             self.since = self.since - back;
             self.next = None;
             self.starts.iter_mut().for_each(|start| start.slot = start.slot - back);
         } else if snapshot.at < before.at {
-            // Looks that came in another order than they were made.
+            // The replies arrived in another order than they were made.
             return;
         }
         self.starts.extend(starts_between(before, &snapshot));
         self.snapshot = snapshot;
         self.seen_at = now;
         self.note_next();
-        let kept = KEPT.max(self.snapshot.record.interval() * 12);
+        let kept = KEEP_TIME.max(self.snapshot.record.interval() * 12);
         let oldest = self.snapshot.at - kept;
-        while self.starts.len() > MOST || self.starts.front().is_some_and(|start| start.slot < oldest) {
+        while self.starts.len() > MAX_STARTS || self.starts.front().is_some_and(|start| start.slot < oldest) {
             if let Some(gone) = self.starts.pop_front() {
                 self.since = self.since.max(gone.slot + Micros::new(1));
             }
@@ -94,7 +94,7 @@ impl History {
         &self.snapshot
     }
 
-    /// How long ago the last look was.
+    /// Time since the last read.
     pub(crate) fn age(&self, now: Duration) -> Duration {
         now.saturating_sub(self.seen_at)
     }
@@ -104,22 +104,22 @@ impl History {
         self.snapshot.at + Micros::from_duration(self.age(now))
     }
 
-    /// Since when starts have been seen, on the store's clock.
+    /// Start of the observation, on the store's clock.
     pub(crate) fn since(&self) -> Micros {
         self.since
     }
 
-    /// The starts that have been seen, oldest first but for late ones.
+    /// The observed starts, oldest first except for late ones.
     pub(crate) fn starts(&self) -> &VecDeque<Start> {
         &self.starts
     }
 
-    /// How fast it started up to the last look; none before an interval has passed.
+    /// The rate up to the last read. `None` before an interval has passed.
     pub(crate) fn rate(&self) -> Option<Rate> {
         let interval = self.snapshot.record.meters.longest();
         let end = self.snapshot.at;
         let seen = (end - self.since).get() / interval.get().max(1);
-        let intervals = (RATED / interval.get().max(1)).max(10).min(seen);
+        let intervals = (RATE_WINDOW_MICROS / interval.get().max(1)).max(10).min(seen);
         if intervals == 0 {
             return None;
         }
@@ -129,14 +129,14 @@ impl History {
         Some(Rate { starts: within.map(|start| start.count).sum(), over, interval })
     }
 
-    /// How long ago the last start was that has been seen.
+    /// Time since the last observed start.
     pub(crate) fn last_start(&self, now: Duration) -> Option<Duration> {
         let last = self.starts.iter().rev().take(64).map(|start| start.slot).max()?;
         Some((self.state_now(now) - last).to_duration())
     }
 
-    /// For how long, at the last look, the next ticket could have started and nothing had; none if nothing
-    /// could.
+    /// How long, at the last read, the next ticket could have started and nothing did. `None`:
+    /// nothing could start.
     pub(crate) fn overdue(&self) -> Option<Duration> {
         let (_, next_since) = self.next?;
         let record = &self.snapshot.record;
@@ -147,13 +147,13 @@ impl History {
     }
 }
 
-/// What a look tells of those who wait.
+/// The waiting tickets of a snapshot.
 pub(crate) trait Waiting {
-    /// The heads of the living shards, lowest first.
+    /// The heads of the live shards, lowest first.
     fn waiting(&self) -> Vec<(Ticket, &interval_queue::ShardId, &interval_queue::Presence)>;
-    /// How many tickets are outstanding at most.
+    /// Maximum number of outstanding tickets.
     fn outstanding(&self) -> u64;
-    /// The same in words: `4`, or `at most 4 tickets` if some of them may belong to nobody.
+    /// Formats the number: `4`, or `at most 4 tickets` if some may be unowned.
     fn tickets(&self) -> String;
 }
 
@@ -189,22 +189,23 @@ mod tests {
 
     const NEVER: Duration = Duration::ZERO;
 
-    /// A queue that is looked at five times a second and starts one job each 100 ms, from the first look on.
-    fn steady(looks: u64) -> History {
-        let look = |n: u64| {
+    /// A queue that is read five times a second and starts one job each 100 ms, from the first read
+    /// on.
+    fn steady(reads: u64) -> History {
+        let snapshot_at = |n: u64| {
             let at = 100_000_000 + n * 200_000;
             Scene::new(100_000).at(at).ticket(2 * n).current(2 * n).free_at(at + 50_000).build()
         };
-        let mut history = History::new(look(0), NEVER);
-        (1..=looks).for_each(|n| history.feed(look(n), NEVER));
+        let mut history = History::new(snapshot_at(0), NEVER);
+        (1..=reads).for_each(|n| history.feed(snapshot_at(n), NEVER));
         history
     }
 
     #[test]
     fn a_queue_that_wastes_no_slot_has_exactly_its_rate() {
-        for looks in [1, 2, 7, 50, 200] {
-            let rate = steady(looks).rate().unwrap();
-            assert_eq!(rate.share(), 1.0, "{looks}: {rate:?}");
+        for reads in [1, 2, 7, 50, 200] {
+            let rate = steady(reads).rate().unwrap();
+            assert_eq!(rate.share(), 1.0, "{reads}: {rate:?}");
         }
         assert_eq!(steady(0).rate(), None, "nothing has been seen yet");
     }
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_history_is_bounded() {
         let mut history = steady(5_000);
         assert!(history.starts().len() <= 2_500, "{}", history.starts().len());
         let mut scene = Scene::new(1).at(0).ticket(0).current(0).free_at(0);
@@ -232,7 +233,7 @@ mod tests {
             scene = scene.at(n * 200_000).ticket(n * 200_000).current(n * 200_000).free_at(n * 200_000);
             history.feed(scene.build(), NEVER);
         }
-        assert!(history.starts().len() <= MOST, "{}", history.starts().len());
+        assert!(history.starts().len() <= MAX_STARTS, "{}", history.starts().len());
         let share = history.rate().unwrap().share();
         assert!((share - 1.0).abs() < 0.01, "nothing is lost that counts: {share}");
     }

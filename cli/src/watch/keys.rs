@@ -1,34 +1,34 @@
-//! What keys mean.
+//! The meaning of keys.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Go(Move),
     /// Pause the queue, or resume it.
     Pause,
-    /// From the queues to the tasks, and back.
+    /// Move the focus from the queues to the tasks, or back.
     Focus,
-    /// Open the task.
+    /// Open the marked task.
     Open,
-    /// Open what failed.
+    /// Open the failures.
     Failures,
-    /// Show the payload and the result of the task, or hide them.
+    /// Show or hide the payload and the result of the task.
     Bodies,
-    /// Yes, do it.
+    /// Confirm the change.
     Yes,
     Help,
-    /// Away from here: from the help, from a question, or from all.
+    /// Close the help, a question, a page or the program.
     Back,
     Quit,
     /// Ctrl-Z.
     Suspend,
-    /// Nothing, but for a question: no.
+    /// No action. Rejects a question.
     Other,
 }
 
-/// A way through the list.
+/// A movement in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Up,
@@ -39,7 +39,7 @@ pub(crate) enum Move {
     Last,
 }
 
-/// What this key asks for; none if it is not pressed but released.
+/// The action of a key. `None`: the key was released, not pressed.
 pub(crate) fn action(key: KeyEvent) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;

@@ -1,16 +1,17 @@
-//! `watch`: queues as they are, on a terminal.
+//! `watch`: shows queues live on a terminal.
 //!
-//! `reader` talks to the store when `rounds` says so. What it finds is `news` to the `model`: a `history` of
-//! each queue, in which two looks tell a `start`, and from which `forecast` and `reason` follow. `stored` is the same
-//! of its stored tasks. `keys` act on the model. `draw` draws it and knows nothing else; `screen` is the terminal,
-//! `plain` what is left of it on one that is dumb.
+//! `reader` reads the store when `rounds` requires it, and sends `messages` to the `model`. The
+//! model has a `history` of each queue: two reads show each `start`, and `forecast` and `reason`
+//! derive from them. `stored` is the history of the stored tasks. `keys` act on the model. `draw`
+//! depends on nothing but the model. `screen` is the terminal, and `plain` the output for a dumb
+//! terminal.
 
 mod draw;
 mod forecast;
 mod history;
 mod keys;
+mod messages;
 mod model;
-mod news;
 mod options;
 mod plain;
 mod reader;
@@ -40,12 +41,12 @@ use signal_hook::{
 };
 use tokio::{sync::mpsc, time::sleep};
 
-pub(crate) use self::options::{CHOSEN, Watch};
+pub(crate) use self::options::{CHOSEN_VARIABLE, Watch};
 use self::{
     draw::theme::Theme,
     keys::action,
+    messages::{Effect, Message},
     model::Model,
-    news::{Effect, News},
     plain::Lines,
     reader::Reader,
     rounds::{Rounds, Scope, Task},
@@ -58,15 +59,15 @@ use crate::{
     signals::Signals,
 };
 
-/// How often the screen is drawn if nothing else asks for it: what is left counts down.
-const SLOWEST: Duration = Duration::from_millis(500);
-const FASTEST: Duration = Duration::from_millis(100);
-/// A read that takes longer is told.
-const SILENCE: Duration = Duration::from_secs(2);
+/// Interval of redraws without an event: remaining times count down.
+const MAX_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
+const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// A read that takes longer is reported.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Work<T> = Pin<Box<dyn Future<Output = T>>>;
 
-pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
+pub(crate) async fn run(watch: Watch) -> Result<Ending, Failure> {
     if !io::stdout().is_terminal() {
         let way_out = "use `interval-queue status`, or `status --json`";
         return Err(Failure::new(USAGE, format!("watch needs a terminal as stdout: {way_out}")));
@@ -80,7 +81,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
         reader: Reader::new(watch.store),
         clock: Clock::start(),
         first: if scope == Scope::All {
-            env::var(CHOSEN).ok().and_then(|name| QueueName::new(name).ok())
+            env::var(CHOSEN_VARIABLE).ok().and_then(|name| QueueName::new(name).ok())
         } else {
             None
         },
@@ -91,16 +92,16 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
     if dumb {
         watching.write_lines(signals).await
     } else {
-        let frame = watch.refresh.clamp(FASTEST, SLOWEST);
+        let frame = watch.refresh.clamp(MIN_REDRAW_INTERVAL, MAX_REDRAW_INTERVAL);
         watching.draw(signals, frame).await
     }
 }
 
-/// A read that is under way: what, and since when.
+/// A read in progress.
 struct Reading {
     task: Task,
     since: Duration,
-    news: Work<Result<News, Failure>>,
+    message: Work<Result<Message, Failure>>,
 }
 
 struct LiveView {
@@ -108,14 +109,14 @@ struct LiveView {
     rounds: Rounds,
     reader: Reader,
     clock: Clock,
-    /// The queue to begin with, once it is there and unless another one was chosen.
+    /// The queue to choose first, once it exists, unless another one was chosen.
     first: Option<QueueName>,
     reading: Option<Reading>,
-    changing: Option<Work<News>>,
+    changing: Option<Work<Message>>,
 }
 
 impl LiveView {
-    /// On a real terminal.
+    /// Draws on a terminal with a screen.
     async fn draw(&mut self, mut signals: Signals, frame: Duration) -> Result<Ending, Failure> {
         let gone = |error: io::Error| Failure::new(IOERR, format!("cannot draw on the terminal: {error}"));
         let theme = if env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
@@ -132,7 +133,7 @@ impl LiveView {
             let effect = tokio::select! {
                 signal = signals.next() => match signal.number {
                     SIGTSTP => Effect::Suspend,
-                    // The shell that let it continue may have changed the terminal.
+                    // The shell that continued the process may have changed the terminal.
                     SIGCONT => {
                         screen.without(|| ()).map_err(gone)?;
                         Effect::None
@@ -143,17 +144,17 @@ impl LiveView {
                     Event::Key(key) => action(key).map_or(Effect::None, |action| self.model.act(action)),
                     _ => Effect::None,
                 },
-                news = self.news() => {
-                    news?;
+                updated = self.update() => {
+                    updated?;
                     Effect::None
                 }
                 () = sleep(frame) => Effect::None,
             };
             match effect {
                 Effect::None => {}
-                Effect::Look => {
+                Effect::Read => {
                     self.first = None;
-                    self.rounds.soon();
+                    self.rounds.read_soon();
                 }
                 Effect::Change(queue, wanted) => {
                     self.changing = Some(Box::pin(self.reader.clone().change(queue, wanted)));
@@ -166,7 +167,7 @@ impl LiveView {
                 }
                 Effect::Quit => return Ok(Ending::Code(0)),
                 Effect::Suspend => {
-                    // It returns when the process continues.
+                    // Returns when the process continues.
                     let stopped = screen.without(|| emulate_default_handler(SIGTSTP)).map_err(gone)?;
                     stopped.map_err(|error| Failure::os("cannot stop", &error))?;
                 }
@@ -174,7 +175,7 @@ impl LiveView {
         }
     }
 
-    /// On a terminal that has no screen.
+    /// Writes lines to a dumb terminal.
     async fn write_lines(&mut self, mut signals: Signals) -> Result<Ending, Failure> {
         let mut lines = Lines::default();
         loop {
@@ -184,62 +185,66 @@ impl LiveView {
                     SIGCONT => {}
                     ends => return Ok(Ending::Signal(ends)),
                 },
-                news = self.news() => news?,
-                () = sleep(SLOWEST) => {}
+                updated = self.update() => updated?,
+                () = sleep(MAX_REDRAW_INTERVAL) => {}
             }
             self.model.now = self.clock.now();
-            // The first answer is not waited for by anybody who would read of it.
-            let answered = self.model.history().is_some() || self.model.now > SILENCE;
+            // Nothing is printed while the first answer may still arrive.
+            let answered = self.model.history().is_some() || self.model.now > SILENCE_TIMEOUT;
             if let Some(line) = answered.then(|| lines.next(&self.model)).flatten() {
                 print(&line)?;
             }
         }
     }
 
-    /// Waits until something has been read or changed, and takes it in. Dropped, what is under way stays so.
-    async fn news(&mut self) -> Result<(), Failure> {
+    /// Waits until something has been read or changed, and applies it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: operations in progress are kept.
+    async fn update(&mut self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
             if self.reading.is_none() {
                 self.reading = self.rounds.next(&self.model, now).map(|task| {
-                    let news = Box::pin(self.reader.clone().read(task.clone()));
-                    Reading { task, since: now, news }
+                    let message = Box::pin(self.reader.clone().read(task.clone()));
+                    Reading { task, since: now, message }
                 });
             }
             let silent = self.reading.as_ref().map(|reading| reading.since);
-            self.model.asking_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE);
+            self.model.read_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE_TIMEOUT);
             let idle = self.rounds.wake_at().saturating_sub(now);
             let changed = tokio::select! {
-                news = under_way(&mut self.changing) => Some(news),
-                news = read(&mut self.reading) => {
-                    return self.reading.take().map_or(Ok(()), |reading| self.hear(&reading, news));
+                message = under_way(&mut self.changing) => Some(message),
+                message = read(&mut self.reading) => {
+                    return self.reading.take().map_or(Ok(()), |reading| self.apply_read(&reading, message));
                 }
                 () = sleep(idle), if self.reading.is_none() => None,
             };
-            if let Some(news) = changed {
+            if let Some(message) = changed {
                 self.changing = None;
-                self.rounds.soon();
-                self.model.hear(news, self.clock.now());
+                self.rounds.read_soon();
+                self.model.apply(message, self.clock.now());
                 return Ok(());
             }
         }
     }
 
-    /// What a read brought.
-    fn hear(&mut self, reading: &Reading, news: Result<News, Failure>) -> Result<(), Failure> {
+    /// Applies the result of a read.
+    fn apply_read(&mut self, reading: &Reading, message: Result<Message, Failure>) -> Result<(), Failure> {
         let now = self.clock.now();
-        self.model.asking_since = None;
-        let news = match news {
-            Ok(news) => news,
-            // What will not pass ends it at the first contact. Later it may be somebody's mishap, and be
-            // mended.
-            Err(failure) if self.model.has_answered() => News::Outage(failure.message),
+        self.model.read_since = None;
+        let message = match message {
+            Ok(message) => message,
+            // A permanent failure ends the program if nothing was read before. Later, another
+            // person may fix the cause.
+            Err(failure) if self.model.has_answered() => Message::Outage(failure.message),
             Err(failure) => return Err(failure),
         };
-        if matches!(news, News::Outage(_)) {
+        if matches!(message, Message::Outage(_)) {
             self.rounds.failed(&self.model, now);
         }
-        self.model.hear(news, now);
+        self.model.apply(message, now);
         if reading.task == Task::List && self.model.outage.is_none() {
             if self.first.as_ref().is_some_and(|first| self.model.choose(first)) {
                 self.first = None;
@@ -257,18 +262,18 @@ async fn under_way<T>(work: &mut Option<Work<T>>) -> T {
     }
 }
 
-async fn read(reading: &mut Option<Reading>) -> Result<News, Failure> {
+async fn read(reading: &mut Option<Reading>) -> Result<Message, Failure> {
     match reading {
-        Some(reading) => (&mut reading.news).await,
+        Some(reading) => (&mut reading.message).await,
         None => pending().await,
     }
 }
 
-/// The keys and sizes that the terminal tells of, read on a thread of their own.
+/// Keys and sizes from the terminal, read on a thread of their own.
 fn events() -> io::Result<mpsc::UnboundedReceiver<Event>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     thread::Builder::new().name("keys".into()).spawn(move || {
-        // It ends if there is no keyboard: then signals end the program.
+        // Ends if there is no keyboard: then signals end the program.
         while let Ok(event) = event::read() {
             if sender.send(event).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! All that is on the screen: made of looks and keys, drawn by `draw`, and knowing nothing of either.
+//! The model of the screen: updated by reads and keys, drawn by `draw`, independent of both.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,65 +8,66 @@ use interval_queue_tasks::Condition;
 use super::{
     history::History,
     keys::{Action, Move},
-    news::{Effect, Known, News, Outage, Wanted},
+    messages::{Effect, Known, Message, Outage, Wanted},
     reason::{Reason, Tone},
     stored::Stored,
 };
 use crate::tasks::{Summary, TextPage};
 
-/// So many queues are remembered beside the one that is chosen.
-const REMEMBERED: usize = 256;
-/// So many lines are a page of a text.
-const PAGE: usize = 10;
+/// Maximum queues that are kept besides the queues in view.
+const MAX_QUEUES: usize = 256;
+/// Lines per page of a text.
+const PAGE_LINES: usize = 10;
 /// How long a note stays.
-const NOTED: Duration = Duration::from_secs(6);
+const NOTE_TIME: Duration = Duration::from_secs(6);
 
-/// A text that is open.
+/// An open text.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) page: TextPage,
     pub(crate) shows_bodies: bool,
-    /// So many lines of it were scrolled away.
+    /// Lines that are scrolled out of view at the top.
     pub(crate) first_line: usize,
 }
 
-/// What is on the screen.
+/// The content of the screen.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// Where the queues are, as a person may see it: without secrets.
+    /// The URL of the store without secrets.
     pub(crate) place: String,
-    /// Since the beginning, on the clock of the host.
+    /// Time since the start of the program, on the clock of the host.
     pub(crate) now: Duration,
-    /// The names of the queues; one if only that was wanted.
+    /// The names of the queues; a single one with `--queue`.
     pub(crate) names: Vec<QueueName>,
-    /// Which of them is shown.
+    /// The index of the shown queue.
     pub(crate) chosen: usize,
-    /// How many rows of the list the last drawing had room for, and the first of them.
+    /// Rows of the list in the last drawing, and the first of them.
     pub(crate) page: usize,
     pub(crate) first_row: usize,
     known: HashMap<QueueName, Known>,
-    /// What has been seen of the stored tasks of the chosen queue.
+    /// The stored tasks of the chosen queue.
     stored: Option<Stored>,
-    /// How the tasks of the queues stood that were looked at; or what the store said that cannot read them.
+    /// The last status of the tasks of each queue; or the error of the store if they cannot be
+    /// read.
     summaries: HashMap<QueueName, Result<Box<Summary>, String>>,
-    /// The task that is marked, while keys are about tasks.
+    /// The marked task. `Some` while keys move between tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
-    /// What the store said since it stopped answering.
+    /// The outage, if the store does not answer.
     pub(crate) outage: Option<Outage>,
-    /// Since when a read has been under way that takes long.
-    pub(crate) asking_since: Option<Duration>,
-    /// A change that waits for a yes.
-    pub(crate) asked: Option<(QueueName, Wanted)>,
+    /// Start of the read in progress, if it takes long.
+    pub(crate) read_since: Option<Duration>,
+    /// A change that needs a confirmation.
+    pub(crate) to_confirm: Option<(QueueName, Wanted)>,
     pub(crate) help: bool,
     note: Option<(Duration, String)>,
-    /// Whether the names have been read, and anything at all.
+    /// Whether the names have been read, and whether anything has.
     listed: bool,
     answered: bool,
 }
 
 impl Model {
-    /// Nothing is known yet. With a name only that queue is shown.
+    /// Creates an empty model. With `only`, only that queue is shown.
     pub(crate) fn new(place: impl Into<String>, only: Option<QueueName>) -> Self {
         Self {
             place: place.into(),
@@ -82,25 +83,25 @@ impl Model {
             marked: None,
             opened: None,
             outage: None,
-            asking_since: None,
-            asked: None,
+            read_since: None,
+            to_confirm: None,
             help: false,
             note: None,
             answered: false,
         }
     }
 
-    /// The queue that is shown.
+    /// The shown queue.
     pub(crate) fn queue(&self) -> Option<&QueueName> {
         self.names.get(self.chosen)
     }
 
-    /// What is known of a queue.
+    /// The last read of a queue.
     pub(crate) fn known(&self, queue: &QueueName) -> Option<&Known> {
         self.known.get(queue)
     }
 
-    /// What has been seen of the queue that is shown.
+    /// The history of the shown queue.
     pub(crate) fn history(&self) -> Option<&History> {
         match self.known.get(self.queue()?)? {
             Known::Queue(history) => Some(history),
@@ -108,18 +109,18 @@ impl Model {
         }
     }
 
-    /// What has been seen of the stored tasks of the queue that is shown; none: it has none.
+    /// The stored tasks of the shown queue. `None`: it has none.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         self.stored.as_ref().filter(|stored| Some(&stored.queue) == self.queue())
     }
 
-    /// Why nothing starts in the queue that is shown.
+    /// The reason why nothing starts in the shown queue.
     pub(crate) fn reason(&self) -> Reason {
         let known = self.queue().and_then(|queue| self.known.get(queue));
         if self.listed && self.names.is_empty() && self.outage.is_none() {
             return Reason::none();
         }
-        let silent = self.asking_since.filter(|_| self.outage.is_none());
+        let silent = self.read_since.filter(|_| self.outage.is_none());
         let mut reason = match silent {
             Some(since) => Reason::silence(self.now.saturating_sub(since)),
             None => Reason::of(known, self.outage.as_ref(), self.now),
@@ -136,21 +137,21 @@ impl Model {
         reason
     }
 
-    /// What is in force in a queue that is listed, as far as is known.
+    /// The conditions in force on a listed queue, as far as is known.
     pub(crate) fn reason_of(&self, queue: &QueueName) -> Reason {
         self.with_tasks(queue, Reason::of(self.known.get(queue), None, self.now))
     }
 
-    /// How the tasks of a queue stood; none: it has none, or they cannot be read.
+    /// The status of the tasks of a queue. `None`: it has none, or they cannot be read.
     pub(crate) fn summary(&self, queue: &QueueName) -> Option<&Summary> {
         self.summaries.get(queue)?.as_deref().ok()
     }
 
-    /// What is in force for its tasks, unless it has none that waits, or something is wrong with the pace.
+    /// The reason of the stored tasks, unless none of them waits or the rate has a problem.
     fn with_tasks(&self, queue: &QueueName, of_pace: Reason) -> Reason {
         let has_pace = matches!(self.known.get(queue), Some(Known::Queue(_)));
         match self.summaries.get(queue) {
-            Some(Err(said)) => Reason::tasks_unreadable(said),
+            Some(Err(error)) => Reason::tasks_unreadable(error),
             Some(Ok(summary)) if !has_pace || summary.left() > 0 && of_pace.tone != Tone::Bad => {
                 Reason::of_tasks(summary)
             }
@@ -163,40 +164,40 @@ impl Model {
         self.answered
     }
 
-    /// A line for some seconds.
+    /// A note that is shown for some seconds.
     pub(crate) fn note(&self) -> Option<&str> {
         let (until, note) = self.note.as_ref()?;
         (self.now < *until).then_some(note)
     }
 
-    fn say(&mut self, note: impl Into<String>) {
-        self.note = Some((self.now + NOTED, note.into()));
+    fn set_note(&mut self, note: impl Into<String>) {
+        self.note = Some((self.now + NOTE_TIME, note.into()));
     }
 
-    /// Chooses a queue by its name. Returns whether it is there.
+    /// Chooses a queue by its name. Returns whether it exists.
     pub(crate) fn choose(&mut self, queue: &QueueName) -> bool {
         let place = self.names.iter().position(|name| name == queue);
         self.chosen = place.unwrap_or(self.chosen);
         place.is_some()
     }
 
-    /// The queues in the part of the list that is in view, but for the chosen one.
+    /// The queues in view, without the chosen one.
     pub(crate) fn in_view(&self) -> impl Iterator<Item = &QueueName> {
         let chosen = self.queue();
         let rows = self.names.iter().skip(self.first_row).take(self.page);
         rows.filter(move |name| Some(*name) != chosen)
     }
 
-    /// Takes in what came of talking to the store, at `now` on the clock of the host.
-    pub(crate) fn hear(&mut self, news: News, now: Duration) {
+    /// Applies a result from the store, at `now` on the clock of the host.
+    pub(crate) fn apply(&mut self, message: Message, now: Duration) {
         self.now = now;
-        match news {
-            News::Outage(said) => {
+        match message {
+            Message::Outage(error) => {
                 let since = self.outage.as_ref().map_or(now, |outage| outage.since);
-                self.outage = Some(Outage { since, said });
+                self.outage = Some(Outage { since, error });
                 return;
             }
-            News::Names(names) => {
+            Message::Names(names) => {
                 let chosen = self.queue().cloned();
                 self.names = names;
                 self.listed = true;
@@ -205,8 +206,8 @@ impl Model {
                     self.choose(&chosen);
                 }
             }
-            News::Look(queue, found) => self.look(queue, found),
-            News::WithTasks(queue, tasks, look) => {
+            Message::Read(queue, found) => self.apply_snapshot(queue, found),
+            Message::WithTasks(queue, tasks, read) => {
                 let found = match tasks {
                     Ok(Some(summary)) => {
                         self.summaries.insert(queue.clone(), Ok(summary.clone()));
@@ -216,55 +217,55 @@ impl Model {
                         self.summaries.remove(&queue);
                         None
                     }
-                    Err(said) => {
-                        self.summaries.insert(queue.clone(), Err(said));
+                    Err(error) => {
+                        self.summaries.insert(queue.clone(), Err(error));
                         None
                     }
                 };
                 if Some(&queue) == self.queue() {
                     let before = self.stored.take().filter(|stored| stored.queue == queue);
-                    self.stored = found.map(|look| match before {
+                    self.stored = found.map(|read| match before {
                         Some(mut stored) => {
-                            stored.feed(*look, now);
+                            stored.feed(*read, now);
                             stored
                         }
-                        None => Stored::new(queue, *look, now),
+                        None => Stored::new(queue, *read, now),
                     });
-                    // What has ended is not there any more.
+                    // The marked task has ended.
                     if self.marked.is_some_and(|marked| self.tasks().all(|id| id != marked)) {
                         let first = self.tasks().next();
                         self.marked = first;
                     }
                 }
-                return self.hear(*look, now);
+                return self.apply(*read, now);
             }
-            News::Unreadable(queue, said) => {
-                self.known.insert(queue, Known::Unreadable(said));
+            Message::Unreadable(queue, error) => {
+                self.known.insert(queue, Known::Unreadable(error));
             }
-            News::Opened(Ok(page)) => {
+            Message::Opened(Ok(page)) => {
                 self.opened = Some(Opened { page, shows_bodies: false, first_line: 0 });
             }
-            News::Opened(Err(said)) => {
-                self.say(said);
+            Message::Opened(Err(error)) => {
+                self.set_note(error);
                 return;
             }
-            News::Done(queue, Wanted::Pause) => self.say(format!("{queue} is paused")),
-            News::Done(queue, Wanted::Resume) => {
-                self.say(format!("{queue} is resumed: waiting processes start within about a second"));
+            Message::Done(queue, Wanted::Pause) => self.set_note(format!("{queue} is paused")),
+            Message::Done(queue, Wanted::Resume) => {
+                self.set_note(format!("{queue} is resumed: waiting processes start within about a second"));
             }
-            News::NotDone(queue, said) => {
-                self.say(format!("{queue} is unchanged: {said}"));
+            Message::NotDone(queue, error) => {
+                self.set_note(format!("{queue} is unchanged: {error}"));
                 return;
             }
         }
         self.answered = true;
         if let Some(outage) = self.outage.take() {
             let gone = super::reason::span(now.saturating_sub(outage.since));
-            self.say(format!("the store answers again, after {gone}"));
+            self.set_note(format!("the store answers again, after {gone}"));
         }
     }
 
-    fn look(&mut self, queue: QueueName, found: Option<Snapshot>) {
+    fn apply_snapshot(&mut self, queue: QueueName, found: Option<Snapshot>) {
         let Some(snapshot) = found else {
             self.known.insert(queue, Known::Missing);
             return;
@@ -275,16 +276,16 @@ impl Model {
                 self.known.insert(queue, Known::Queue(Box::new(History::new(snapshot, self.now))));
             }
         }
-        if self.known.len() > REMEMBERED {
+        if self.known.len() > MAX_QUEUES {
             let keep: Vec<_> = self.in_view().chain(self.queue()).cloned().collect();
             self.known.retain(|name, _| keep.contains(name));
             self.summaries.retain(|name, _| keep.contains(name));
         }
     }
 
-    /// Does what a key asks for.
+    /// Applies a key.
     pub(crate) fn act(&mut self, action: Action) -> Effect {
-        if let Some((queue, wanted)) = self.asked.take() {
+        if let Some((queue, wanted)) = self.to_confirm.take() {
             return match action {
                 Action::Yes => Effect::Change(queue, wanted),
                 Action::Quit => Effect::Quit,
@@ -316,7 +317,7 @@ impl Model {
             }
             Action::Back => return Effect::Quit,
             Action::Help => self.help = !self.help,
-            Action::Pause => self.ask(),
+            Action::Pause => self.request_confirmation(),
             Action::Go(to) => {
                 let before = self.chosen;
                 let last = self.names.len().saturating_sub(1);
@@ -329,7 +330,7 @@ impl Model {
                     Move::Last => last,
                 };
                 if self.chosen != before {
-                    return Effect::Look;
+                    return Effect::Read;
                 }
             }
             Action::Yes | Action::Bodies | Action::Other => {}
@@ -337,11 +338,11 @@ impl Model {
         Effect::None
     }
 
-    /// The tasks that run, and those that are next.
+    /// The running and the upcoming tasks.
     fn tasks(&self) -> impl Iterator<Item = TaskId> {
         let last = self.stored().map(|stored| &stored.last);
         let runs = last.into_iter().flat_map(|last| last.runs.iter().map(|(task, _)| task.id));
-        runs.chain(last.into_iter().flat_map(|last| last.line.iter().map(|task| task.id)))
+        runs.chain(last.into_iter().flat_map(|last| last.upcoming.iter().map(|task| task.id)))
     }
 
     pub(crate) fn has_tasks(&self) -> bool {
@@ -362,21 +363,21 @@ impl Model {
         self.marked = all.get(next.min(last)).copied();
     }
 
-    /// Scrolls the text that is open, or shows more of it.
+    /// Scrolls the open text, or shows more of it.
     fn read_on(&mut self, action: Action) {
         let Some(opened) = &mut self.opened else { return };
         match action {
             Action::Bodies => opened.shows_bodies = !opened.shows_bodies,
             Action::Go(Move::Up) => opened.first_line = opened.first_line.saturating_sub(1),
             Action::Go(Move::Down) => opened.first_line += 1,
-            Action::Go(Move::PageUp) => opened.first_line = opened.first_line.saturating_sub(PAGE),
-            Action::Go(Move::PageDown) => opened.first_line += PAGE,
+            Action::Go(Move::PageUp) => opened.first_line = opened.first_line.saturating_sub(PAGE_LINES),
+            Action::Go(Move::PageDown) => opened.first_line += PAGE_LINES,
             Action::Go(Move::First) => opened.first_line = 0,
             _ => {}
         }
     }
 
-    fn ask(&mut self) {
+    fn request_confirmation(&mut self) {
         let Some(queue) = self.queue().cloned() else { return };
         match (&self.outage, self.history()) {
             (None, found) if found.is_some() || self.stored().is_some() => {
@@ -385,9 +386,9 @@ impl Model {
                     || self.stored().is_some_and(|stored| stored.last.conditions.iter().any(is_pause));
                 let paused = found.map_or_else(of_tasks, |history| history.snapshot().record.paused);
                 let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
-                self.asked = Some((queue, wanted));
+                self.to_confirm = Some((queue, wanted));
             }
-            _ => self.say(format!("{queue} cannot be paused now: it cannot be read")),
+            _ => self.set_note(format!("{queue} cannot be paused now: it cannot be read")),
         }
     }
 }
@@ -403,11 +404,11 @@ mod tests {
 
     fn two_queues() -> Model {
         let mut model = Model::new("file:queues.json", None);
-        model.hear(News::Names(vec![name("a"), name("b")]), Duration::ZERO);
+        model.apply(Message::Names(vec![name("a"), name("b")]), Duration::ZERO);
         for queue in ["a", "b"] {
             let paused = Scene::new(1000).paused().build();
-            let look = if queue == "a" { Scene::new(1000).build() } else { paused };
-            model.hear(News::Look(name(queue), Some(look)), Duration::ZERO);
+            let read = if queue == "a" { Scene::new(1000).build() } else { paused };
+            model.apply(Message::Read(name(queue), Some(read)), Duration::ZERO);
         }
         model
     }
@@ -416,39 +417,39 @@ mod tests {
     fn a_change_needs_a_yes_and_is_the_one_that_was_asked_about() {
         let mut model = two_queues();
         assert_eq!(model.act(Action::Pause), Effect::None);
-        assert_eq!(model.asked, Some((name("a"), Wanted::Pause)));
-        // It is paused by somebody else meanwhile.
-        model.hear(News::Look(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
+        assert_eq!(model.to_confirm, Some((name("a"), Wanted::Pause)));
+        // Another process pauses the queue meanwhile.
+        model.apply(Message::Read(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("a"), Wanted::Pause));
         for other in [Action::Pause, Action::Back, Action::Other, Action::Go(Move::Down), Action::Help] {
             model.act(Action::Pause);
             assert_eq!(model.act(other), Effect::None, "{other:?}");
-            assert_eq!(model.asked, None);
+            assert_eq!(model.to_confirm, None);
         }
-        assert_eq!(model.act(Action::Go(Move::Down)), Effect::Look);
+        assert_eq!(model.act(Action::Go(Move::Down)), Effect::Read);
         model.act(Action::Pause);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("b"), Wanted::Resume));
         assert_eq!(model.act(Action::Yes), Effect::None, "nothing is asked");
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_paused() {
+    fn an_unreadable_queue_is_not_paused() {
         let mut model = two_queues();
-        model.hear(News::Outage("gone".into()), Duration::from_secs(1));
+        model.apply(Message::Outage("gone".into()), Duration::from_secs(1));
         model.act(Action::Pause);
-        assert_eq!(model.asked, None);
+        assert_eq!(model.to_confirm, None);
         assert!(model.note().is_some_and(|note| note.contains("cannot be read")));
     }
 
     #[test]
     fn an_outage_begins_once_and_ends_with_an_answer() {
         let mut model = two_queues();
-        for (second, said) in [(1, "refused"), (2, "timed out")] {
-            model.hear(News::Outage(said.into()), Duration::from_secs(second));
+        for (second, error) in [(1, "refused"), (2, "timed out")] {
+            model.apply(Message::Outage(error.into()), Duration::from_secs(second));
         }
-        let outage = Outage { since: Duration::from_secs(1), said: "timed out".into() };
+        let outage = Outage { since: Duration::from_secs(1), error: "timed out".into() };
         assert_eq!(model.outage, Some(outage));
-        model.hear(News::Look(name("a"), None), Duration::from_secs(5));
+        model.apply(Message::Read(name("a"), None), Duration::from_secs(5));
         assert_eq!(model.outage, None);
         assert_eq!(model.note(), Some("the store answers again, after 4.00s"));
         assert_eq!(model.reason().word, "NOT THERE");
@@ -460,11 +461,11 @@ mod tests {
     fn the_chosen_queue_stays_chosen_when_others_come_and_go() {
         let mut model = two_queues();
         model.act(Action::Go(Move::Last));
-        model.hear(News::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
+        model.apply(Message::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
         assert_eq!(model.queue(), Some(&name("b")));
-        model.hear(News::Names(vec![name("a")]), Duration::ZERO);
+        model.apply(Message::Names(vec![name("a")]), Duration::ZERO);
         assert_eq!(model.queue(), Some(&name("a")));
-        model.hear(News::Names(Vec::new()), Duration::ZERO);
+        model.apply(Message::Names(Vec::new()), Duration::ZERO);
         assert_eq!(model.queue(), None);
         assert_eq!(model.reason().word, "NOT THERE");
         for action in [Action::Go(Move::Down), Action::Go(Move::PageUp), Action::Pause, Action::Yes] {
@@ -476,12 +477,12 @@ mod tests {
     fn ten_thousand_queues_are_not_all_remembered() {
         let mut model = Model::new("redis://localhost", None);
         let names: Vec<_> = (0..10_000).map(|n| name(&format!("q{n:05}"))).collect();
-        model.hear(News::Names(names.clone()), Duration::ZERO);
+        model.apply(Message::Names(names.clone()), Duration::ZERO);
         model.page = 10;
         for name in &names {
-            model.hear(News::Look(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
+            model.apply(Message::Read(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
         }
-        assert!(model.known.len() <= REMEMBERED + 1, "{}", model.known.len());
+        assert!(model.known.len() <= MAX_QUEUES + 1, "{}", model.known.len());
         assert_eq!(model.in_view().count(), 9);
     }
 }

@@ -46,8 +46,8 @@ pub(crate) struct Watch {
     pub(crate) refresh: Duration,
 }
 
-/// The variable that names the queue chosen at first.
-pub(crate) const CHOSEN: &str = "INTERVAL_QUEUE_NAME";
+/// The environment variable that names the queue chosen at first.
+pub(crate) const CHOSEN_VARIABLE: &str = "INTERVAL_QUEUE_NAME";
 
 fn refresh(text: &str) -> Result<Duration, String> {
     let refresh = positive(text)?;

@@ -1,4 +1,4 @@
-//! The one line that explains what the next start waits for.
+//! The line that explains what the next start waits for.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use interval_queue_tasks::Condition;
 
 use super::{
     history::{History, Waiting},
-    news::{Known, Outage},
+    messages::{Known, Outage},
 };
 use crate::tasks::Summary;
 
-/// A free slot that nobody takes is worth a word after this long, or after two intervals.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// An unused free slot is reported after this time, or after two intervals if that is longer.
+const UNUSED_SLOT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// How serious it is.
+/// The severity of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// Jobs start, or will at their slots.
     Good,
-    /// Nobody wants to start.
+    /// No process waits for a start.
     Idle,
-    /// Somebody or something keeps starts back, as it should.
+    /// Starts are held back as intended.
     Waiting,
-    /// Something is not as it should be.
+    /// Something is wrong.
     Bad,
 }
 
-/// Why nothing starts, or who starts next.
+/// The reason why nothing starts, or the next start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) tone: Tone,
-    /// In a word or two.
+    /// One or two words.
     pub(crate) word: &'static str,
     pub(crate) text: String,
 }
 
 impl Reason {
-    /// What `now` is known of a queue.
+    /// The reason that follows from the last read of a queue, at `now`.
     pub(crate) fn of(known: Option<&Known>, outage: Option<&Outage>, now: Duration) -> Self {
         if let Some(outage) = outage {
             let since = span(now.saturating_sub(outage.since));
-            let text = format!("for {since}: {} (retrying)", outage.said);
+            let text = format!("for {since}: {} (retrying)", outage.error);
             return Self::new(Tone::Bad, "UNREACHABLE", text);
         }
         match known {
@@ -49,12 +49,12 @@ impl Reason {
             Some(Known::Missing) => {
                 Self::new(Tone::Idle, "NOT THERE", "this queue does not exist yet: `run --every` creates it")
             }
-            Some(Known::Unreadable(said)) => Self::new(Tone::Bad, "UNREADABLE", said),
+            Some(Known::Unreadable(error)) => Self::new(Tone::Bad, "UNREADABLE", error),
             Some(Known::Queue(history)) => Self::of_queue(history, now),
         }
     }
 
-    /// What is in force for stored tasks.
+    /// The reason that follows from the stored tasks.
     pub(crate) fn of_tasks(summary: &Summary) -> Self {
         let (tone, word) = match summary.conditions.first() {
             Some(Condition::Running { .. }) => (Tone::Good, "RUNNING"),
@@ -70,8 +70,8 @@ impl Reason {
     }
 
     /// The stored tasks of a queue cannot be read.
-    pub(crate) fn tasks_unreadable(said: &str) -> Self {
-        Self::new(Tone::Bad, "UNREADABLE", format!("its stored tasks cannot be read: {said}"))
+    pub(crate) fn tasks_unreadable(error: &str) -> Self {
+        Self::new(Tone::Bad, "UNREADABLE", format!("its stored tasks cannot be read: {error}"))
     }
 
     /// No queue is stored.
@@ -83,7 +83,7 @@ impl Reason {
         )
     }
 
-    /// The store is asked and says nothing.
+    /// The store has not answered a read.
     pub(crate) fn silence(silent: Duration) -> Self {
         Self::new(Tone::Bad, "NO ANSWER", format!("no reply of the store for {}", span(silent)))
     }
@@ -98,7 +98,7 @@ impl Reason {
             1 => "1 job waits".to_owned(),
             _ => format!("{tickets} jobs wait"),
         };
-        let patience = PATIENCE.max(snapshot.record.interval().to_duration() * 2);
+        let timeout = UNUSED_SLOT_TIMEOUT.max(snapshot.record.interval().to_duration() * 2);
         match snapshot.start_status() {
             StartStatus::Paused => Self::new(
                 Tone::Waiting,
@@ -110,7 +110,7 @@ impl Reason {
                 "HELD",
                 format!("nothing starts for another {}; {waiting}", since(ends_in)),
             ),
-            StartStatus::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
+            StartStatus::Empty => match history.last_start(now).filter(|ago| *ago < timeout) {
                 Some(ago) => {
                     let text = format!("no job waits; the last job started {} ago", span(ago));
                     Self::new(Tone::Good, "STARTING", text)
@@ -124,7 +124,7 @@ impl Reason {
             ),
             StartStatus::Next { ticket, label, lease_ends_in, slot_in, .. } => {
                 let overdue = history.overdue().unwrap_or_default();
-                if overdue > patience {
+                if overdue > timeout {
                     let lease = since(lease_ends_in);
                     let overdue = span(overdue);
                     let text = format!(
@@ -149,7 +149,7 @@ impl Reason {
     }
 }
 
-/// A length of time as short as it stays useful: `0.25s`, `12.3s`, `4m 05s`, `2h 10m`, `3d 04h`.
+/// Formats a duration briefly: `0.25s`, `12.3s`, `4m 05s`, `2h 10m`, `3d 04h`.
 pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -188,7 +188,7 @@ mod tests {
         assert!(full.word == "AT ITS LIMIT" && full.text.contains("2 run, 2 at most"), "{full:?}");
         let empty = reason(&Scene::new(SECOND), Duration::ZERO);
         assert_eq!((empty.word, empty.text.as_str()), ("EMPTY", "no job waits"));
-        // Tickets of nobody who is known.
+        // Tickets of unknown shards.
         let scene = Scene::new(SECOND).ticket(7).current(3);
         assert_eq!(reason(&scene, Duration::ZERO).text, "at most 4 tickets waiting");
         assert!(reason(&scene.paused(), Duration::ZERO).text.ends_with("; at most 4 tickets waiting"));
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_nobody_takes_is_told_once_it_is_odd() {
-        // The record is old: how long the slot has been free is not the fault of who has just come.
+        // The record is old: a shard that has just arrived did not leave the slot unused.
         let scene = Scene::new(1000).at(SECOND * 9).ticket(7).current(5).free_at(SECOND).shard("dead", 6);
         let mut history = History::new(scene.build(), Duration::ZERO);
         let mut reason_at = |second: u64| {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_outage_says_since_when_and_what_was_said() {
-        let outage = Outage { since: Duration::from_secs(5), said: "connection refused".into() };
+        let outage = Outage { since: Duration::from_secs(5), error: "connection refused".into() };
         let reason = Reason::of(None, Some(&outage), Duration::from_secs(80));
         assert_eq!((reason.tone, reason.word), (Tone::Bad, "UNREACHABLE"));
         assert!(reason.text.starts_with("for 1m 15s") && reason.text.contains("connection refused"));

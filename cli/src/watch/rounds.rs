@@ -1,5 +1,5 @@
-//! What is read next. One read is under way at a time, so their number follows from the time, never from the
-//! queues.
+//! Chooses the next read. One read is in progress at a time, so the load depends on time and not on
+//! the number of queues.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use interval_queue::QueueName;
 
 use super::model::Model;
 
-/// How often the queues are listed, and while there is none.
-const LIST: Duration = Duration::from_secs(10);
-const LIST_NONE: Duration = Duration::from_secs(2);
-/// A listing that takes long is followed by this many times as long a pause.
-const LIST_PAUSE: u32 = 20;
-/// A queue that has just been chosen is looked at this long after the last look, whatever the refresh.
-const SOON: Duration = Duration::from_millis(200);
-/// A state that does not answer is asked again after this long.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Interval of listing the queues, and the interval while there is none.
+const LIST_INTERVAL: Duration = Duration::from_secs(10);
+const EMPTY_LIST_INTERVAL: Duration = Duration::from_secs(2);
+/// Minimum pause after a listing, as a multiple of its duration.
+const LIST_PAUSE_FACTOR: u32 = 20;
+/// Minimum time between two reads of the chosen queue if it changes, independent of `--refresh`.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
+/// Delay before a store that does not answer is read again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Something to read.
+/// A read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The names of all queues.
     List,
-    /// The queue that is shown, with its stored tasks.
-    Look(QueueName),
-    /// One of the others in view: its pace, and how many tasks it has.
-    Glance(QueueName),
+    /// The shown queue, with its stored tasks.
+    Read(QueueName),
+    /// Another queue in view: its rate, and the counts of its tasks.
+    ReadCounts(QueueName),
 }
 
-/// When what is read.
+/// When each read is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     refresh: Duration,
-    looked: Option<Duration>,
-    look_at: Duration,
-    /// None: only one queue is wanted.
+    last_read: Option<Duration>,
+    read_at: Duration,
+    /// `None`: only one queue is shown.
     list_at: Option<Duration>,
-    /// Whether one of the others is to be looked at after the chosen one, and how many were.
+    /// Whether another queue is read after the chosen one, and the number of such reads.
     other: bool,
     turn: usize,
 }
 
-/// What the list is for.
+/// Whether all queues are listed or one is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     All,
@@ -51,56 +51,56 @@ pub(crate) enum Scope {
 impl Rounds {
     pub(crate) fn new(refresh: Duration, scope: Scope) -> Self {
         let list_at = (scope == Scope::All).then_some(Duration::ZERO);
-        Self { refresh, looked: None, look_at: Duration::ZERO, list_at, other: false, turn: 0 }
+        Self { refresh, last_read: None, read_at: Duration::ZERO, list_at, other: false, turn: 0 }
     }
 
-    /// What to read now; none before [`Rounds::wake_at`].
+    /// The read that is due. `None` before [`Rounds::wake_at`].
     pub(crate) fn next(&mut self, model: &Model, now: Duration) -> Option<Task> {
         if self.list_at.is_some_and(|at| at <= now) {
-            // Until it is known how long it takes.
-            self.list_at = Some(now + LIST);
+            // Replaced when the duration of the listing is known.
+            self.list_at = Some(now + LIST_INTERVAL);
             return Some(Task::List);
         }
-        if self.look_at <= now {
-            self.look_at = now + self.refresh;
-            self.looked = Some(now);
+        if self.read_at <= now {
+            self.read_at = now + self.refresh;
+            self.last_read = Some(now);
             self.other = true;
             if let Some(queue) = model.queue() {
-                return Some(Task::Look(queue.clone()));
+                return Some(Task::Read(queue.clone()));
             }
         }
         if std::mem::take(&mut self.other) {
             self.turn = self.turn.wrapping_add(1);
             let others = model.in_view().count().max(1);
-            return model.in_view().nth(self.turn % others).cloned().map(Task::Glance);
+            return model.in_view().nth(self.turn % others).cloned().map(Task::ReadCounts);
         }
         None
     }
 
-    /// When there will be something to read.
+    /// When the next read is due.
     pub(crate) fn wake_at(&self) -> Duration {
-        self.list_at.map_or(self.look_at, |list| list.min(self.look_at))
+        self.list_at.map_or(self.read_at, |list| list.min(self.read_at))
     }
 
-    /// The queues were listed, in this time.
+    /// Records that the queues were listed, in the time `took`.
     pub(crate) fn listed(&mut self, model: &Model, now: Duration, took: Duration) {
-        let pause = if model.names.is_empty() { LIST_NONE } else { LIST };
-        self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE));
-        self.soon();
+        let pause = if model.names.is_empty() { EMPTY_LIST_INTERVAL } else { LIST_INTERVAL };
+        self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE_FACTOR));
+        self.read_soon();
     }
 
-    /// Another queue was chosen, or the chosen one was changed.
-    pub(crate) fn soon(&mut self) {
-        let soon = self.looked.map_or(Duration::ZERO, |looked| looked + SOON);
-        self.look_at = self.look_at.min(soon);
+    /// Makes a read due soon: another queue was chosen, or the chosen one was changed.
+    pub(crate) fn read_soon(&mut self) {
+        let earliest = self.last_read.map_or(Duration::ZERO, |last_read| last_read + MIN_READ_INTERVAL);
+        self.read_at = self.read_at.min(earliest);
     }
 
-    /// The store did not answer.
+    /// Records that the store did not answer.
     pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
         self.other = false;
-        self.look_at = self.look_at.max(now + AGAIN);
+        self.read_at = self.read_at.max(now + RETRY_INTERVAL);
         if model.names.is_empty() {
-            self.list_at = self.list_at.map(|_| now + AGAIN);
+            self.list_at = self.list_at.map(|_| now + RETRY_INTERVAL);
         }
     }
 }
@@ -110,10 +110,10 @@ mod tests {
     use super::*;
     use crate::watch::{
         keys::{Action, Move},
-        news::News,
+        messages::Message,
     };
 
-    /// Reads for so long; a read takes a millisecond. Returns what was read.
+    /// Reads for `seconds`. A read takes a millisecond. Returns the reads.
     fn read_for(
         model: &mut Model,
         rounds: &mut Rounds,
@@ -141,7 +141,7 @@ mod tests {
     fn many(count: usize) -> Model {
         let mut model = Model::new("redis://localhost", None);
         let names = (0..count).map(|n| QueueName::new(format!("q{n:05}")).unwrap()).collect();
-        model.hear(News::Names(names), Duration::ZERO);
+        model.apply(Message::Names(names), Duration::ZERO);
         model.page = 20;
         model
     }
@@ -153,13 +153,13 @@ mod tests {
         let tasks = read_for(&mut model, &mut rounds, 60, |_, _| {});
         let lists = tasks.iter().filter(|task| **task == Task::List).count();
         assert!((6..=7).contains(&lists), "{lists}");
-        let chosen = tasks.iter().filter(|task| **task == Task::Look(model.names[0].clone())).count();
+        let chosen = tasks.iter().filter(|task| **task == Task::Read(model.names[0].clone())).count();
         assert!((290..=320).contains(&chosen), "{chosen}");
         assert!(tasks.len() <= lists + 2 * chosen, "{}", tasks.len());
         for name in &model.names[1..20] {
-            assert!(tasks.contains(&Task::Glance(name.clone())), "{name} is in view");
+            assert!(tasks.contains(&Task::ReadCounts(name.clone())), "{name} is in view");
         }
-        assert!(!tasks.contains(&Task::Glance(model.names[20].clone())), "it is not in view");
+        assert!(!tasks.contains(&Task::ReadCounts(model.names[20].clone())), "it is not in view");
     }
 
     #[test]
@@ -167,21 +167,21 @@ mod tests {
         let mut rounds = Rounds::new(Duration::from_millis(200), Scope::All);
         let tasks = read_for(&mut many(10_000), &mut rounds, 60, |model, rounds| {
             model.act(Action::Go(Move::Down));
-            rounds.soon();
+            rounds.read_soon();
         });
         assert!(tasks.len() <= 650, "{}", tasks.len());
     }
 
     #[test]
-    fn a_queue_that_is_chosen_is_read_soon_however_slow_the_refresh() {
+    fn a_chosen_queue_is_read_soon_at_any_refresh() {
         let mut rounds = Rounds::new(Duration::from_secs(3600), Scope::One);
         let model = many(1);
         let now = Duration::from_secs(5);
         assert!(rounds.next(&model, now).is_some());
         assert_eq!(rounds.next(&model, now), None);
         assert_eq!(rounds.wake_at(), now + Duration::from_secs(3600));
-        rounds.soon();
-        assert_eq!(rounds.wake_at(), now + SOON);
+        rounds.read_soon();
+        assert_eq!(rounds.wake_at(), now + MIN_READ_INTERVAL);
     }
 
     #[test]

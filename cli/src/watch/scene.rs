@@ -10,7 +10,7 @@ use interval_queue_tasks::Condition;
 
 use crate::tasks::Summary;
 
-/// A queue as a look finds it. Shards have the label that is also their id, and a lease of 5 s.
+/// A queue as a read returns it. The label of a shard is also its id. Leases are 5 s.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     snapshot: Snapshot,
@@ -61,23 +61,23 @@ impl Scene {
         self.with(|snapshot| snapshot.record.max_running = Some(limit))
     }
 
-    /// The lease of the shards that are added from now on, from `at` as it is then.
+    /// The lease of shards that are added later, from the current `at`.
     pub(crate) fn lease(mut self, lease: u64) -> Self {
         self.lease = Micros::new(lease);
         self
     }
 
-    /// A shard that waits for this ticket.
+    /// Adds a shard that waits for this ticket.
     pub(crate) fn shard(self, label: &str, head: u64) -> Self {
         self.presence(label, Some(head), 0)
     }
 
-    /// A shard that waits for nothing and runs so many jobs.
+    /// Adds a shard that waits for nothing and runs `running` jobs.
     pub(crate) fn runs(self, label: &str, running: u32) -> Self {
         self.presence(label, None, running)
     }
 
-    /// The shard that was added last has taken so many tickets from its head on.
+    /// The last added shard has taken `count` tickets from its head on.
     pub(crate) fn took(self, label: &str, count: u32) -> Self {
         let id = id(label);
         self.with(|snapshot| {
@@ -108,7 +108,7 @@ impl Scene {
     }
 }
 
-/// Stored tasks of which so many are counted.
+/// Stored tasks with these counts.
 pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Summary {
     Summary {
         at: Micros::ZERO,
@@ -118,7 +118,7 @@ pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Summary {
         oldest: None,
         workers: 1,
         runs: Vec::new(),
-        line: Vec::new(),
+        upcoming: Vec::new(),
     }
 }
 

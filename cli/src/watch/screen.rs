@@ -1,4 +1,4 @@
-//! The terminal: taken for the drawing, and given back as it was, whatever ends the program.
+//! The terminal: taken for drawing, and restored whenever the program ends.
 
 use std::{
     io::{self, Stdout},
@@ -27,7 +27,7 @@ use super::{
     model::Model,
 };
 
-/// The terminal on the standard output. Dropped, it is given back.
+/// The terminal on stdout. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -36,7 +36,7 @@ pub(crate) struct Screen {
 impl Screen {
     pub(crate) fn take() -> io::Result<Self> {
         static HOOK: Once = Once::new();
-        // What a panic says belongs on the terminal as it was before.
+        // The message of a panic is printed on the restored terminal.
         HOOK.call_once(|| {
             let before = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
@@ -51,15 +51,16 @@ impl Screen {
     }
 
     fn enter(&mut self) -> io::Result<()> {
-        TAKEN.store(true, Ordering::SeqCst);
+        TERMINAL_TAKEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
-        // `Terminal::clear` would ask the terminal where its cursor is, and some never answer.
+        // `Terminal::clear` asks the terminal for its cursor position, and some terminals never
+        // answer.
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
     }
 
-    /// Gives it back for a while, and takes it again after.
+    /// Restores the terminal, runs `meanwhile`, and takes the terminal again.
     pub(crate) fn without<T>(&mut self, meanwhile: impl FnOnce() -> T) -> io::Result<T> {
         give_back();
         let result = meanwhile();
@@ -69,7 +70,7 @@ impl Screen {
 
     pub(crate) fn draw(&mut self, model: &Model, theme: Theme) -> io::Result<Drawn> {
         let mut drawn = Drawn { page: 1, first_row: 0 };
-        // A terminal that knows it shows all at once; others do not mind.
+        // A terminal that supports it shows the whole frame at once. Others ignore it.
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
         let result = self.terminal.draw(|frame| drawn = draw(frame, model, theme)).map(|_| drawn);
         execute!(io::stdout(), EndSynchronizedUpdate)?;
@@ -83,13 +84,12 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the terminal is taken. Given back twice it would put its cursor where it was before all that was
-/// said since.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal is taken. Restoring it twice would move the cursor back over later output.
+static TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// As it was before. It fails only if the terminal has gone.
+/// Restores the terminal. Fails only if the terminal is gone.
 fn give_back() {
-    if !TAKEN.swap(false, Ordering::SeqCst) {
+    if !TERMINAL_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let _ = disable_raw_mode();

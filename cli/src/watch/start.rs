@@ -1,22 +1,23 @@
-//! What started between two looks at a queue, read off how the record moved.
+//! The starts between two reads of a queue, derived from the changes of the record.
 
 use std::collections::{BTreeMap, HashMap};
 
 use interval_queue::{Label, Micros, Presence, ShardId, Snapshot, Ticket, contract::Meter};
 
-/// More starts than this between two looks are told as so many groups of neighbours.
-const MOST: u64 = 64;
-/// More tickets than this between two looks are not told apart by shard.
-const TOLD_APART: u64 = 4096;
+/// If more jobs start between two reads, neighbours are grouped into this number of starts.
+const MAX_STARTS: u64 = 64;
+/// If more tickets pass between two reads, they are not assigned to shards.
+const MAX_ASSIGNED_TICKETS: u64 = 4096;
 
-/// A start, or several that are told as one.
+/// A start, or a group of starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
-    /// Its slot, on the store's clock. That of the last one is exact, those before it keep the interval.
+    /// Its slot, on the store's clock. The slot of the last start is exact. Earlier ones are spaced
+    /// by the interval.
     pub(crate) slot: Micros,
-    /// Whose job it was; none: of a shard that came and went between the looks.
+    /// The shard that started. `None`: a shard that came and went between the reads.
     pub(crate) who: Option<Who>,
-    /// How many starts this stands for.
+    /// Number of starts in the group.
     pub(crate) count: u64,
 }
 
@@ -27,20 +28,21 @@ pub(crate) struct Who {
     pub(crate) label: Label,
 }
 
-/// What started after `before` and until `after`, or was granted by then, in the order of the slots.
+/// The starts after `before` and up to `after`, including granted ones, in the order of their
+/// slots.
 ///
-/// A ticket has started when `current` passed it and its shard no longer holds it. Tickets of shards that
-/// were never seen are starts as far as there was a slot for them: the rest belonged to nobody.
+/// A ticket has started if `current` has passed it and its shard no longer holds it. Tickets of
+/// unseen shards count as starts as far as there were slots for them. The rest was unowned.
 pub(crate) fn starts_between(before: &Snapshot, after: &Snapshot) -> Vec<Start> {
     let (old, new) = (&before.record, &after.record);
     if new.current < old.current || new.ticket < old.ticket || after.at < before.at {
-        // The record was lost or the clock stepped: nothing can be said.
+        // The record was lost or the clock was stepped: starts are unknown.
         return Vec::new();
     }
     let mut started: Vec<Option<Who>> = late_starts(before, after);
     let passed = new.current.behind(old.current);
     let mut unknown = passed;
-    if passed <= TOLD_APART {
+    if passed <= MAX_ASSIGNED_TICKETS {
         let owners = Owners::of(before, after);
         for ticket in (1..=passed).map(|n| old.current.after(n)) {
             match owners.of_ticket(ticket) {
@@ -53,7 +55,7 @@ pub(crate) fn starts_between(before: &Snapshot, after: &Snapshot) -> Vec<Start> 
             }
         }
     }
-    // Every start took a slot behind the last one that was reserved, and behind the time of the first look.
+    // Every start took a slot after the last reserved one, and after the time of the first read.
     let [tat_before, tat] = [old, new].map(|record| record.meters.first().tat);
     let earliest = tat_before.max(before.at);
     let interval = old.interval().min(new.interval()).get().max(1);
@@ -63,7 +65,8 @@ pub(crate) fn starts_between(before: &Snapshot, after: &Snapshot) -> Vec<Start> 
     spread(started, unseen, earliest, after)
 }
 
-/// Tickets that `current` had passed before, and that their shards have given away since.
+/// Starts of tickets that `current` had passed at the first read, and that their shards no longer
+/// hold.
 fn late_starts(before: &Snapshot, after: &Snapshot) -> Vec<Option<Who>> {
     let late = before.record.shards.iter().filter_map(|(id, presence)| {
         let head = presence.head.filter(|head| *head <= before.record.current)?;
@@ -73,12 +76,12 @@ fn late_starts(before: &Snapshot, after: &Snapshot) -> Vec<Option<Who>> {
     late.collect()
 }
 
-/// A shard holds its head and perhaps tickets behind it, none before it.
+/// A shard holds its head, perhaps later tickets, but no earlier ones.
 fn still_holds(after: &Snapshot, id: &ShardId, ticket: Ticket) -> bool {
     after.record.shards.get(id).and_then(|presence| presence.head).is_some_and(|head| head <= ticket)
 }
 
-/// Whether its lease ended, so that what it held was dropped.
+/// Whether the lease of a shard ended, which drops its tickets.
 fn died(before: &Snapshot, after: &Snapshot, id: &ShardId) -> bool {
     let lease = |snapshot: &Snapshot| snapshot.record.shards.get(id).map(|presence| presence.expires_at);
     match (lease(after), lease(before)) {
@@ -87,7 +90,7 @@ fn died(before: &Snapshot, after: &Snapshot, id: &ShardId) -> bool {
     }
 }
 
-/// Gives the starts their slots: the last one is known, the others stand before it.
+/// Assigns slots to the starts: the last slot is known, and the others are before it.
 fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &Snapshot) -> Vec<Start> {
     let known = started.len() as u64;
     let total = known + unseen;
@@ -96,7 +99,7 @@ fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &
     let last = after.record.last_slot;
     let last = if last < earliest { earliest.min(after.at) } else { last };
     let between = total.saturating_sub(1);
-    // What is left over is a start that came a little late, or a time in which nobody wanted to start.
+    // Spare time is due to a start that was a little late, or to a time without waiting jobs.
     let spare = (last - earliest) - interval * between;
     let even = Micros::new((last - earliest).get() / between.max(1));
     let step = if burst > 1 {
@@ -107,8 +110,8 @@ fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &
         even
     };
     let slot = |n: u64| last - step * (between - n);
-    if total <= MOST {
-        // Those that came and went were as a rule among the others; where nobody knows.
+    if total <= MAX_STARTS {
+        // The order of unseen starts among the others is unknown: they come last.
         started.extend((0..unseen).map(|_| None));
         let starts = started.into_iter().zip(0..);
         return starts.map(|(who, n)| Start { slot: slot(n), who, count: 1 }).collect();
@@ -120,7 +123,7 @@ fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &
     if unseen > 0 {
         counts.insert(None, (None, unseen));
     }
-    let groups = (MOST / counts.len() as u64).max(1);
+    let groups = (MAX_STARTS / counts.len() as u64).max(1);
     let mut starts: Vec<_> = counts
         .into_values()
         .flat_map(|(who, count)| {
@@ -139,10 +142,10 @@ fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &
     starts
 }
 
-/// Which shard holds or held a ticket, as far as the two looks tell.
+/// The owners of tickets, as far as the two reads show.
 struct Owners<'a> {
     heads: HashMap<Ticket, (&'a ShardId, &'a Presence)>,
-    /// By the first ticket of a take; takes do not overlap.
+    /// By the first ticket of a take. Takes do not overlap.
     takes: BTreeMap<Ticket, (Ticket, &'a ShardId, &'a Presence)>,
 }
 
@@ -174,7 +177,7 @@ mod tests {
     use super::*;
     use crate::watch::scene::Scene;
 
-    fn told(starts: &[Start]) -> Vec<(u64, Option<&str>, u64)> {
+    fn slots_and_labels(starts: &[Start]) -> Vec<(u64, Option<&str>, u64)> {
         starts
             .iter()
             .map(|start| (start.slot.get(), start.who.as_ref().map(|who| who.label.as_str()), start.count))
@@ -184,10 +187,10 @@ mod tests {
     #[test]
     fn heads_that_move_are_starts_at_the_slots_before_free_at() {
         let before = Scene::new(100).at(1000).ticket(6).current(2).free_at(1040).shard("a", 3).shard("b", 4);
-        // The shard a went on to its next ticket, b has nothing left.
+        // Shard a has moved on to its next ticket, and b has nothing left.
         let after = Scene::new(100).at(1200).ticket(6).current(4).free_at(1240).shard("a", 5);
         let starts = starts_between(&before.build(), &after.build());
-        assert_eq!(told(&starts), [(1040, Some("a"), 1), (1140, Some("b"), 1)]);
+        assert_eq!(slots_and_labels(&starts), [(1040, Some("a"), 1), (1140, Some("b"), 1)]);
     }
 
     #[test]
@@ -198,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn those_who_came_and_went_are_starts_as_far_as_there_were_slots() {
+    fn tickets_of_unseen_shards_are_starts_within_the_slots() {
         let before = Scene::new(100).at(1000).ticket(2).current(2).free_at(900);
         let all = Scene::new(100).at(1500).ticket(5).current(5).free_at(1500).build();
         assert_eq!(starts_between(&before.build(), &all).len(), 3);
-        // A thousand tickets of the dead were passed in one step.
+        // A thousand tickets of dead shards were passed in one step.
         let gaps = Scene::new(100).at(1200).ticket(1002).current(1002).free_at(1250).build();
         assert_eq!(starts_between(&before.build(), &gaps).len(), 2);
     }
@@ -212,7 +215,10 @@ mod tests {
         let before =
             Scene::new(100).at(1000).ticket(9).current(8).free_at(1050).shard("late", 3).shard("b", 9);
         let after = Scene::new(100).at(1100).ticket(9).current(8).free_at(1150).shard("b", 9);
-        assert_eq!(told(&starts_between(&before.build(), &after.build())), [(1050, Some("late"), 1)]);
+        assert_eq!(
+            slots_and_labels(&starts_between(&before.build(), &after.build())),
+            [(1050, Some("late"), 1)]
+        );
     }
 
     #[test]
@@ -220,7 +226,10 @@ mod tests {
         let before = Scene::new(100).at(1000).ticket(9).current(2).free_at(1050).lease(80).shard("dead", 3);
         let before = before.lease(5000).shard("b", 4);
         let after = Scene::new(100).at(1200).ticket(9).current(4).free_at(1150);
-        assert_eq!(told(&starts_between(&before.build(), &after.build())), [(1050, Some("b"), 1)]);
+        assert_eq!(
+            slots_and_labels(&starts_between(&before.build(), &after.build())),
+            [(1050, Some("b"), 1)]
+        );
     }
 
     #[test]
@@ -228,11 +237,14 @@ mod tests {
         let before =
             Scene::new(100).at(1000).ticket(9).current(2).free_at(1050).shard("slow", 3).shard("b", 4);
         let after = Scene::new(100).at(1200).ticket(9).current(4).free_at(1250).shard("slow", 3);
-        assert_eq!(told(&starts_between(&before.build(), &after.build())), [(1150, Some("b"), 1)]);
+        assert_eq!(
+            slots_and_labels(&starts_between(&before.build(), &after.build())),
+            [(1150, Some("b"), 1)]
+        );
     }
 
     #[test]
-    fn a_record_that_forgot_or_a_clock_that_went_back_tells_nothing() {
+    fn a_lost_record_or_a_stepped_clock_shows_no_starts() {
         let before = Scene::new(100).at(1000).ticket(9).current(8).free_at(1050);
         let forgot = Scene::new(100).at(1200).ticket(3).current(3).free_at(1250);
         assert_eq!(starts_between(&before.build(), &forgot.build()), []);

@@ -1,4 +1,4 @@
-//! What has been seen of the stored tasks of the queue that is shown.
+//! The history of the stored tasks of the shown queue.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -6,41 +6,42 @@ use interval_queue::{Micros, QueueName};
 
 use crate::tasks::{Counts, Summary};
 
-/// The rate is that of about this time.
-const RATED: Micros = Micros::from_millis(10_000);
-/// At most so many looks are remembered.
-const MOST: usize = 128;
+/// The rate is measured over about this time.
+const RATE_WINDOW: Micros = Micros::from_millis(10_000);
+/// Maximum reads that are kept.
+const MAX_READS: usize = 128;
 
-/// Stored tasks that have been looked at.
+/// The history of the stored tasks of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) queue: QueueName,
-    /// The last look, and when it came, on the clock of the host.
+    /// The last read, and when it arrived, on the clock of the host.
     pub(crate) last: Summary,
     seen_at: Duration,
-    /// What was counted before it.
+    /// The counts of earlier reads.
     before: VecDeque<(Micros, Counts)>,
 }
 
 impl Stored {
-    /// The first look, at `now` on the clock of the host.
-    pub(crate) fn new(queue: QueueName, look: Summary, now: Duration) -> Self {
-        Self { queue, last: look, seen_at: now, before: VecDeque::new() }
+    /// Begins with a first read, at `now` on the clock of the host.
+    pub(crate) fn new(queue: QueueName, read: Summary, now: Duration) -> Self {
+        Self { queue, last: read, seen_at: now, before: VecDeque::new() }
     }
 
-    /// Another look.
-    pub(crate) fn feed(&mut self, look: Summary, now: Duration) {
-        if look.at < self.last.at {
-            // The clock of the store was stepped back, or the looks came in another order than they were made.
+    /// Adds a read.
+    pub(crate) fn feed(&mut self, read: Summary, now: Duration) {
+        if read.at < self.last.at {
+            // The clock of the store was stepped back, or replies arrived in another order than
+            // they were made.
             self.before.clear();
         } else {
             self.before.push_back((self.last.at, self.last.counts.clone()));
         }
-        let oldest = look.at - RATED;
-        while self.before.len() > MOST || self.before.get(1).is_some_and(|(at, _)| *at <= oldest) {
+        let oldest = read.at - RATE_WINDOW;
+        while self.before.len() > MAX_READS || self.before.get(1).is_some_and(|(at, _)| *at <= oldest) {
             self.before.pop_front();
         }
-        (self.last, self.seen_at) = (look, now);
+        (self.last, self.seen_at) = (read, now);
     }
 
     /// The time on the store's clock.
@@ -48,7 +49,7 @@ impl Stored {
         self.last.at + Micros::from_duration(now.saturating_sub(self.seen_at))
     }
 
-    /// How fast tasks end; none: that is not known yet.
+    /// The rate of ended tasks. `None`: not known yet.
     pub(crate) fn rate(&self) -> Option<String> {
         let (at, counts) = self.before.front()?;
         self.last.pace_since((*at, counts))
@@ -65,17 +66,17 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_ten_seconds_and_little_is_remembered() {
         let queue = QueueName::new("mail").unwrap();
-        let look = |second: u64| Summary {
+        let read = |second: u64| Summary {
             at: Micros::from_millis(second * 1_000),
             ..tasks(&[(Counted::EverDone, second * second), (Counted::EverAdded, 9_000)])
         };
-        let mut stored = Stored::new(queue, look(100), Duration::ZERO);
+        let mut stored = Stored::new(queue, read(100), Duration::ZERO);
         assert_eq!(stored.rate(), None);
-        (101..=400).for_each(|second| stored.feed(look(second), Duration::ZERO));
+        (101..=400).for_each(|second| stored.feed(read(second), Duration::ZERO));
         // 400² - 390² in ten seconds.
         assert_eq!(stored.rate().unwrap(), "790 ended per second, in the last 10s");
         assert!(stored.before.len() <= 12, "{}", stored.before.len());
-        stored.feed(look(50), Duration::ZERO);
+        stored.feed(read(50), Duration::ZERO);
         assert_eq!(stored.rate(), None, "the clock was stepped back");
     }
 }

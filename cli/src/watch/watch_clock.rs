@@ -1,8 +1,8 @@
-//! The clock of this host, for how long ago something was seen. Instants of the queue are the store's own.
+//! The clock of this host, for ages of reads. Instants of the queue are on the store's clock.
 
 use std::time::{Duration, Instant};
 
-/// How long it has been watched.
+/// Time since the start of `watch`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 

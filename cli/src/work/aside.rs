@@ -1,4 +1,5 @@
-//! Tasks that this worker cannot run for now: kinds whose programs are unusable, and all while the host lacks something.
+//! Tasks that this worker cannot run for now: kinds with unusable programs, and all kinds while the
+//! host lacks a resource.
 
 use std::{
     collections::BTreeMap,
@@ -19,16 +20,16 @@ use tokio::time::sleep;
 
 use crate::{
     clock::now,
-    exit::{Failure, say},
+    exit::{Failure, report},
     program::Program,
 };
 
-/// How often it is looked whether an unusable program has changed.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long no task is taken once the host could run none: the first time, and at most.
-const REST: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// Interval at which unusable programs are checked for changes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The first and the maximum time without leases after the host could run nothing.
+const REST_TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
-/// What is set aside.
+/// Kinds that are set aside, and missing resources of the host.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     workers: OnceLock<Vec<WorkerHandle>>,
@@ -44,7 +45,7 @@ struct Unusable {
     failure: Failure,
 }
 
-/// What a host lacked.
+/// A missing resource of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lack {
     /// A file with the inputs of a task.
@@ -55,12 +56,12 @@ pub(super) enum Lack {
 
 #[derive(Debug, Default)]
 struct Host {
-    /// How often in a row nothing could be run.
+    /// Number of failures in a row.
     failures: u32,
     outages: BTreeMap<Lack, Outages>,
 }
 
-/// What changes of a file when it is replaced, written, or made executable.
+/// Metadata that changes when a file is replaced, written or made executable.
 type File = (u64, u64, u64, u32, [i64; 4]);
 
 fn file(path: &OsStr) -> Option<File> {
@@ -74,7 +75,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Aside {
-    /// These workers take no tasks of what is set aside.
+    /// Registers the workers, which lease no tasks of kinds that are set aside.
     pub(super) fn watch(&self, workers: Vec<WorkerHandle>) {
         for kind in locked(&self.kinds).keys() {
             workers.iter().for_each(|worker| worker.set_aside(kind));
@@ -86,13 +87,14 @@ impl Aside {
         self.workers.get().into_iter().flatten()
     }
 
-    /// The program of a kind is unusable: tasks of the kind are not taken until its file changes.
+    /// Sets a kind aside because its program is unusable. No tasks of the kind are leased until the
+    /// program's file changes.
     pub(super) fn set_aside(&self, kind: &Kind, words: &[OsString], failure: &Failure) {
         let program = words.first().map_or(OsStr::new(""), OsString::as_os_str);
         let unusable = Unusable { words: words.to_vec(), file: file(program), failure: failure.clone() };
         if locked(&self.kinds).insert(kind.clone(), unusable).is_none() {
             let (kind, path) = (kind.as_str(), Path::new(program).display());
-            say(&format!(
+            report(&format!(
                 "kind {kind:?} is set aside: {}; its tasks are taken again when {path} changes",
                 failure.message
             ));
@@ -100,14 +102,15 @@ impl Aside {
         self.workers().for_each(|worker| worker.set_aside(kind));
     }
 
-    /// The host lacked something: no task is taken for a moment, and longer each time.
+    /// Records a missing resource. No task is leased for some time, which doubles with each
+    /// failure.
     pub(super) fn host_lacks(&self, what: Lack, failure: &Failure) {
         let mut host = locked(&self.host);
-        let rest = REST.0.saturating_mul(1 << host.failures.min(16)).min(REST.1);
+        let rest = REST_TIMES.0.saturating_mul(1 << host.failures.min(16)).min(REST_TIMES.1);
         host.failures = host.failures.saturating_add(1);
         let now = now().into_std();
         if host.outages.entry(what).or_default().failed(false, now, now) {
-            say(&format!(
+            report(&format!(
                 "this host cannot run tasks: {}; they are given back, trying again",
                 failure.message
             ));
@@ -115,28 +118,28 @@ impl Aside {
         self.workers().for_each(|worker| worker.rest(rest));
     }
 
-    /// The host had what it lacked.
+    /// Records that the host had the resource.
     pub(super) fn host_has(&self, what: Lack) {
         let mut host = locked(&self.host);
         host.failures = 0;
         let over = host.outages.get_mut(&what).and_then(|outages| outages.answered(now().into_std()));
         if over.is_some() {
-            say("this host runs tasks again");
+            report("this host runs tasks again");
         }
     }
 
-    /// Takes kinds up again whose programs have changed and can be used.
+    /// Takes up kinds again whose programs have changed and are usable.
     pub(super) async fn take_up<T>(&self) -> T {
         loop {
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
             for kind in self.usable() {
-                say(&format!("kind {:?} is taken up again: its program has changed", kind.as_str()));
+                report(&format!("kind {:?} is taken up again: its program has changed", kind.as_str()));
                 self.workers().for_each(|worker| worker.take_up(&kind));
             }
         }
     }
 
-    /// Takes out the kinds whose programs can be used by now.
+    /// Removes and returns the kinds whose programs are usable now.
     fn usable(&self) -> Vec<Kind> {
         let mut usable = Vec::new();
         locked(&self.kinds).retain(|kind, unusable| {
@@ -154,7 +157,7 @@ impl Aside {
         usable
     }
 
-    /// The failure of a worker that was to end when nothing is left, and tasks that it could not run are.
+    /// The failure of `--until-empty` if tasks of kinds that are set aside are left.
     pub(super) async fn left(&self, queues: &[TaskQueue]) -> Option<Failure> {
         if locked(&self.kinds).is_empty() {
             return None;

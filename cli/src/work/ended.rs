@@ -1,37 +1,37 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::io;
 
-use super::ends::Ends;
+use super::output_tail::OutputTail;
 use crate::exit::Failure;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
-pub(crate) enum How {
+pub(crate) enum RunEnd {
     Code(i32),
     Signal(i32),
     TimedOut,
-    /// It was stopped as it was asked to.
+    /// Stopped on request.
     Stopped,
-    /// The guard ended it, since the lease was nearly over.
+    /// The guard ended it, since the lease was about to end.
     LeaseOver,
-    /// It was not started, or nobody knows how it ended.
+    /// It was not started, or its end is unknown.
     Unable(Failure),
     /// The guard ended, and CMD was killed.
     GuardGone(String),
 }
 
-/// What a run came to. Nothing that its guard can end is left.
+/// The result of a run. All processes that its guard can end have ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    pub(crate) how: How,
-    pub(crate) stdout: Ends,
-    pub(crate) stderr: Ends,
+    pub(crate) how: RunEnd,
+    pub(crate) stdout: OutputTail,
+    pub(crate) stderr: OutputTail,
 }
 
 impl Ended {
     pub(super) fn unable(what: &str, error: &io::Error) -> Self {
-        let how = How::Unable(Failure { passes: true, ..Failure::os(what, error) });
-        Self { how, stdout: Ends::default(), stderr: Ends::default() }
+        let how = RunEnd::Unable(Failure { passes: true, ..Failure::os(what, error) });
+        Self { how, stdout: OutputTail::default(), stderr: OutputTail::default() }
     }
 }

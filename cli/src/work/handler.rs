@@ -1,4 +1,4 @@
-//! What is done with a task: CMD runs with its payload, and the end of CMD becomes the end of the task.
+//! Runs tasks: CMD gets the payload, and its end becomes the end of the task.
 
 use std::{
     collections::BTreeMap,
@@ -19,19 +19,19 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     aside::{Aside, Lack},
-    ended::How,
+    ended::RunEnd,
+    exit_mapping::TaskOutcome,
     lease::Lease,
     programs::Programs,
-    verdict::Verdict,
-    voice::Speaker,
-    work_run::{Given, run},
+    stderr_writer::StderrHandle,
+    work_run::{RunRequest, run},
 };
 use crate::{
     exit::{Failure, SOFTWARE},
-    guard::INPUTS,
+    guard::INPUTS_VARIABLE,
 };
 
-/// What the file of the inputs has of an upstream.
+/// The entry of an upstream in the inputs file.
 #[derive(Serialize)]
 struct Input {
     result: Option<Json>,
@@ -39,21 +39,21 @@ struct Input {
     task: TaskId,
 }
 
-/// What runs CMD.
+/// Runs CMD for tasks.
 #[derive(Debug)]
 pub(super) struct Handler {
     programs: Programs,
     timeout: Option<Duration>,
-    speaker: Speaker,
+    writer: StderrHandle,
     aside: Aside,
-    /// Why nothing can be run here any more.
+    /// The reason why this worker cannot run anything any more.
     broken: watch::Sender<Option<Failure>>,
-    /// Whether this process was told to end.
+    /// Whether this process received a signal to end.
     stopping: AtomicBool,
 }
 
 impl Handler {
-    pub(super) fn new(programs: Programs, timeout: Option<Duration>, speaker: Speaker) -> Self {
+    pub(super) fn new(programs: Programs, timeout: Option<Duration>, writer: StderrHandle) -> Self {
         let aside = Aside::default();
         for (kind, failure) in &programs.unusable {
             aside.set_aside(kind, &programs.words(kind), failure);
@@ -61,34 +61,34 @@ impl Handler {
         Self {
             programs,
             timeout,
-            speaker,
+            writer,
             aside,
             broken: watch::Sender::new(None),
             stopping: AtomicBool::new(false),
         }
     }
 
-    /// Whether it has a program for tasks of this kind, usable or not.
+    /// Whether there is a program for this kind, usable or not.
     pub(super) fn serves(&self, kind: &Kind) -> bool {
         self.programs.kinds().any(|own| own == kind.as_str())
     }
 
-    /// These workers take no tasks that cannot be run.
+    /// Registers the workers, which lease no tasks that cannot be run.
     pub(super) fn watch(&self, workers: Vec<WorkerHandle>) {
         self.aside.watch(workers);
     }
 
-    /// Takes kinds up again that can be run again.
+    /// Takes up kinds again that can be run again.
     pub(super) async fn take_up<T>(&self) -> T {
         self.aside.take_up().await
     }
 
-    /// The failure of a worker that was to end when nothing is left, and tasks that it could not run are.
+    /// The failure of `--until-empty` if tasks are left that this worker could not run.
     pub(super) async fn left(&self, queues: &[TaskQueue]) -> Option<Failure> {
         self.aside.left(queues).await
     }
 
-    /// Waits until nothing can be run here any more.
+    /// Waits until this worker cannot run anything any more.
     pub(super) async fn broken(&self) -> Failure {
         let mut broken = self.broken.subscribe();
         // The sender is in `self`.
@@ -99,7 +99,7 @@ impl Handler {
         }
     }
 
-    /// From now on a command that is ended by a signal is not to blame for it.
+    /// From now on, a command that a signal ends is not at fault.
     pub(super) fn stops(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -112,37 +112,37 @@ impl Handler {
     ) -> Result<Json, TaskError> {
         let inputs = self.inputs(&context).await?;
         let words = self.programs.words(context.kind());
-        let given = Given {
+        let request = RunRequest {
             words: words.clone(),
             environment: environment(&context, inputs.as_ref()),
             payload: context.payload().as_str().as_bytes().to_vec(),
             timeout: self.timeout,
         };
-        let ended = run(given, lease, context.cancelled(), self.speaker.clone()).await;
+        let ended = run(request, lease, context.cancelled(), self.writer.clone()).await;
         drop(inputs);
-        if let How::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
+        if let RunEnd::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
             && self.stopping.load(Ordering::Relaxed)
         {
-            // Whoever stops a service may send the signal to all of its processes.
+            // A service manager may send the signal to all processes of the service.
             return Err(unfinished(&context));
         }
-        let verdict = Verdict::of(&ended);
-        if !matches!(verdict, Verdict::Unable(_)) {
+        let outcome = TaskOutcome::of(&ended);
+        if !matches!(outcome, TaskOutcome::Unable(_)) {
             self.aside.host_has(Lack::Process);
         }
-        match verdict {
-            Verdict::Done(result) => Ok(result),
-            Verdict::Failed(why) => Err(TaskError::failed(why)),
-            Verdict::Permanent(why) => Err(TaskError::permanent(why)),
-            Verdict::Ended => Err(unfinished(&context)),
-            Verdict::Unable(failure) => {
-                // A lease that was over before the start is no lack.
+        match outcome {
+            TaskOutcome::Done(result) => Ok(result),
+            TaskOutcome::Failed(why) => Err(TaskError::failed(why)),
+            TaskOutcome::Permanent(why) => Err(TaskError::permanent(why)),
+            TaskOutcome::Ended => Err(unfinished(&context)),
+            TaskOutcome::Unable(failure) => {
+                // A lease that was over before the start is no missing resource.
                 if failure.code != SOFTWARE {
                     self.aside.host_lacks(Lack::Process, &failure);
                 }
                 Err(TaskError::released().because(failure.message))
             }
-            Verdict::Broken(failure) => {
+            TaskOutcome::Broken(failure) => {
                 let released = TaskError::released().because(&failure.message);
                 if self.programs.is_directory {
                     self.aside.set_aside(context.kind(), &words, &failure);
@@ -154,7 +154,7 @@ impl Handler {
         }
     }
 
-    /// A file with the results of the tasks that it waited for, if it did.
+    /// Writes a file with the results of the upstreams, if the task has any.
     async fn inputs(&self, context: &Context) -> Result<Option<TempPath>, TaskError> {
         if !context.task().has_edges {
             return Ok(None);
@@ -183,9 +183,9 @@ impl Handler {
     }
 }
 
-/// A file with this object, written by a thread of its own: the file system may hang.
+/// Writes the object to a file, on a thread of its own: the file system may hang.
 async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let write = move || {
         let mut file =
             tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
@@ -193,8 +193,8 @@ async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
         file.flush()?;
         Ok(file.into_temp_path())
     };
-    thread::Builder::new().name("inputs".into()).spawn(move || tell.send(write()).ok())?;
-    told.await.unwrap_or_else(|_| Err(io::Error::other("the thread that writes them has panicked")))
+    thread::Builder::new().name("inputs".into()).spawn(move || sender.send(write()).ok())?;
+    receiver.await.unwrap_or_else(|_| Err(io::Error::other("the thread that writes them has panicked")))
 }
 
 fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {
@@ -217,12 +217,12 @@ fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static st
         }
     }
     if let Some(path) = inputs {
-        environment.push((INPUTS, PathBuf::from(&**path).into()));
+        environment.push((INPUTS_VARIABLE, PathBuf::from(&**path).into()));
     }
     environment
 }
 
-/// CMD was ended before it was done, which is not its fault.
+/// The error for a CMD that was ended early without being at fault.
 fn unfinished(context: &Context) -> TaskError {
     if context.policy().max_attempts == 1 {
         TaskError::failed("it was ended before it was done, and it has a single attempt")

@@ -1,5 +1,5 @@
-//! Until when this worker has its tasks: seen in every step that the store answers, and sent to the guards. What the
-//! store fails of is printed.
+//! The lease of this worker: read from every answered poll, and sent to the guards. Outages of the
+//! store are printed.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,37 +16,37 @@ use tokio::sync::watch;
 
 use crate::{
     clock,
-    exit::{Failure, say},
+    exit::{Failure, report},
     guard::{Instant, Order, now},
     outage::StoreOutages,
 };
 
-/// A lease, which counts from when it was asked for.
+/// A lease, counted from the time of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
-    asked: Instant,
+    requested_at: Instant,
     length: Duration,
 }
 
 impl Lease {
     pub(crate) fn new(length: Duration) -> Self {
-        Self { asked: now(), length }
+        Self { requested_at: now(), length }
     }
 
-    /// What it says to a guard: a quarter of it is left at SIGTERM and an eighth at SIGKILL, so that CMD has ended
-    /// before the store can give its task to somebody else.
+    /// The order to a guard. SIGTERM is sent with a quarter of the lease left, SIGKILL with an
+    /// eighth, so that CMD ends before another worker can get its task.
     pub(crate) fn order(self) -> Order {
-        let Self { asked, length } = self;
-        Order::Lease { term: asked + length / 4 * 3, kill: asked + length / 8 * 7 }
+        let Self { requested_at, length } = self;
+        Order::Lease { term: requested_at + length / 4 * 3, kill: requested_at + length / 8 * 7 }
     }
 }
 
-/// A store of tasks whose answers are seen.
+/// A store of tasks whose replies are observed.
 #[derive(Debug)]
 pub(crate) struct Watched {
     store: Arc<dyn TaskStore>,
     lease: watch::Sender<Lease>,
-    /// Those of the store, whichever queue they are seen by.
+    /// The outages of the store, shared by all queues.
     outages: Arc<Mutex<StoreOutages>>,
 }
 
@@ -59,8 +59,8 @@ impl Watched {
         Self { store, lease, outages }
     }
 
-    /// Prints that the store fails, or answers again, as far as a line is due. Steps alone count: what only reads may be
-    /// answered by a store whose disk is full.
+    /// Prints the beginning and the end of an outage, if a line is due. Only polls count: a store
+    /// with a full disk may still answer reads.
     fn report(&self, sent: tokio::time::Instant, error: Option<&StateError>) {
         let mut outages = self.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let line = match error {
@@ -68,14 +68,14 @@ impl Watched {
             None => outages.answered(),
         };
         match (line, error) {
-            (Some(line), Some(_)) => say(&format!("{line}; trying again")),
-            (Some(line), None) => say(&line),
+            (Some(line), Some(_)) => report(&format!("{line}; trying again")),
+            (Some(line), None) => report(&line),
             (None, _) => {}
         }
     }
 }
 
-/// A step that was sent. The worker drops one that gets no answer in time.
+/// A poll in progress. The worker drops it if it gets no answer in time.
 struct UnderWay<'a> {
     watched: &'a Watched,
     sent: tokio::time::Instant,

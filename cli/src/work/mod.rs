@@ -1,19 +1,22 @@
-//! `work`: CMD for each stored task.
+//! `work`: runs CMD for each stored task.
 //!
-//! `programs` is what CMD is for which kind, `aside` what cannot be run for now, `unserved` what no worker runs. `lease` sees in the answers of the store how long this worker has its
-//! tasks. `handler` makes a `run` of CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see
-//! `crate::guard`. What the libraries only log is printed by `reports`, what CMD prints is kept by `ends` and its stderr passed on by the `voice`.
+//! `programs` finds the command of each kind, `aside` knows the kinds that cannot be run for now,
+//! and `unserved` those that no worker runs. `lease` reads the lease of this worker from the
+//! answers of the store. `handler` runs a task: `work_run` starts CMD under a guard, see
+//! `crate::guard`, `ended` is the result of the run, and `exit_mapping` maps it to the end of the
+//! task. `reports` prints events that the libraries only log. `output_tail` keeps the output of
+//! CMD, and `stderr_writer` forwards its stderr.
 
 mod aside;
 mod ended;
-mod ends;
+mod exit_mapping;
 mod handler;
 mod lease;
+mod output_tail;
 mod programs;
 mod reports;
+mod stderr_writer;
 mod unserved;
-mod verdict;
-mod voice;
 mod work_args;
 mod work_run;
 
@@ -36,13 +39,13 @@ use self::{
     handler::Handler,
     lease::{Lease, Watched},
     programs::Programs,
+    stderr_writer::StderrWriter,
     unserved::Unserved,
-    voice::Voice,
 };
 use crate::{
     child::expect_children,
     duration::show,
-    exit::{Ending, Failure, say},
+    exit::{Ending, Failure, report},
     outage::StoreOutages,
     rate::pace as shown,
     shard::label,
@@ -50,10 +53,10 @@ use crate::{
     target::bounded,
 };
 
-/// How long a worker that was told to stop at once may take for it: a run that is ended has five seconds.
-const AT_ONCE: Duration = Duration::from_secs(8);
+/// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
-pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
+pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let programs = Programs::find(&work)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     expect_children()?;
@@ -64,10 +67,10 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
         queues = open(&work) => queues?,
     };
     reports::print();
-    let voice = Voice::start()?;
+    let stderr = StderrWriter::start()?;
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
-    let handler = Arc::new(Handler::new(programs, work.timeout, voice.speaker()));
+    let handler = Arc::new(Handler::new(programs, work.timeout, stderr.handle()));
     let permits = (queues.len() > 1).then(|| Permits::new(work.jobs, work.queue_order.into()));
     let mut workers = Vec::new();
     for (queue, lease) in &queues {
@@ -80,7 +83,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let run = async |worker: Worker| {
         let ended = if work.until_empty { worker.run_until_empty().await } else { worker.run().await };
         if ended.is_err() {
-            // One that cannot go on ends all.
+            // A worker that fails stops all workers.
             handles.iter().for_each(WorkerHandle::stop);
         }
         ended.map(drop)
@@ -89,25 +92,26 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let mut running = pin!(running.map(|ended| ended.into_iter().collect::<Result<(), Error>>()));
     let mut first: Option<i32> = None;
     let mut broken = None;
-    let mut looks = Box::pin(unserved.watch::<()>(&queues, &handler));
+    let mut checks = Box::pin(unserved.watch::<()>(&queues, &handler));
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut running => break ended,
             () = handler.take_up() => {}
-            () = &mut looks => {}
+            () = &mut checks => {}
             signal = signals.next() => {
                 if [SIGUSR1, SIGUSR2].contains(&signal.number) {
-                    // They end nothing that listens to signals.
+                    // Signals without a meaning for `work`, which would end a process that does not
+                    // handle them.
                     continue;
                 }
                 handler.stops();
                 if first.replace(first.unwrap_or(signal.number)).is_some() {
                     handles.iter().for_each(|handle| handle.stop_within(Duration::ZERO));
-                    break timeout(AT_ONCE, &mut running).await.unwrap_or(Ok(()));
+                    break timeout(STOP_TIMEOUT, &mut running).await.unwrap_or(Ok(()));
                 }
                 let grace = show(work.grace);
-                say(&format!("stopping: commands have {grace} to end; a second signal ends them now"));
+                report(&format!("stopping: commands have {grace} to end; a second signal ends them now"));
                 handles.iter().for_each(WorkerHandle::stop);
             }
             failure = handler.broken(), if broken.is_none() => {
@@ -116,13 +120,13 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
             }
         }
     };
-    drop(looks);
+    drop(checks);
     if work.until_empty && first.is_none() && broken.is_none() && ended.is_ok() {
         unserved.check_once(&queues, &handler).await;
         broken = handler.left(&queues).await;
     }
     drop(handler);
-    voice.end().await;
+    stderr.end().await;
     if let Some(failure) = broken {
         return Err(failure);
     }
@@ -130,7 +134,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     Ok(first.map_or(Ending::Code(0), Ending::Signal))
 }
 
-/// Opens all queues. The answers of each tell of the lease of its worker.
+/// Opens all queues. Each has a receiver of the lease of its worker.
 async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
     let names = work.queues()?;
     let store = work.target.store.store().await?;
@@ -146,10 +150,10 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
         let opened = builder.open_parts(tasks, state.clone());
         let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
         let pace = bounded(async { queue.rate_limit().await.map_err(|error| Failure::from(&error)) }).await?;
-        if let Some((pace, asked)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
-            let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
-            say(&format!(
-                "queue {name:?} keeps its rate, {kept}, not {asked}: `interval-queue set` changes it for all"
+        if let Some((pace, requested)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
+            let (name, kept, requested) = (pace.name().as_str(), shown(&pace.rates()), shown(&requested.rates));
+            report(&format!(
+                "queue {name:?} keeps its rate, {kept}, not {requested}: `interval-queue set` changes it for all"
             ));
         }
         Ok((queue, lease))
@@ -173,7 +177,7 @@ fn worker(
     };
     let mut worker = Worker::builder(queue)
         .jobs(work.jobs)
-        // A command takes far longer than a round trip to the store, and others may be idle.
+        // A command takes far longer than a round trip to the store, and other workers may be idle.
         .prefetch(0)
         .lease(work.lease)
         .grace(work.grace)

@@ -1,4 +1,4 @@
-//! What runs the tasks of which kind: CMD, or the programs of a directory.
+//! The programs of each kind: CMD, or the programs of a directory.
 
 use std::{
     collections::BTreeMap,
@@ -16,20 +16,20 @@ use crate::{
     program::Program,
 };
 
-/// The words of a command for each kind.
+/// The command of each kind.
 #[derive(Debug)]
 pub(super) struct Programs {
     of: BTreeMap<Kind, Vec<OsString>>,
-    /// Those of them that cannot be executed, and why. One at least can be.
+    /// Commands that cannot be executed, with reasons. At least one command can be executed.
     pub(super) unusable: Vec<(Kind, Failure)>,
     /// Whether each kind has a program of its own.
     pub(super) is_directory: bool,
-    /// What people call them all.
+    /// The name of all programs together, for the label of the worker.
     pub(super) name: String,
 }
 
 impl Programs {
-    /// Those that the command line names. One at least is there and can be executed.
+    /// The programs of the command line. At least one exists and can be executed.
     pub(super) fn find(work: &WorkArgs) -> Result<Self, Failure> {
         let mut others = work.kinds.iter().enumerate();
         if let Some((_, twice)) = others.find(|(at, kind)| work.kinds[..*at].contains(kind)) {
@@ -47,7 +47,7 @@ impl Programs {
         }
     }
 
-    /// The programs of these kinds in a directory; without kinds, of all kinds that have one.
+    /// The programs of these kinds in a directory. Without kinds, all programs in it.
     fn of_directory(dir: &Path, kinds: &[Kind]) -> Result<Self, Failure> {
         let unread =
             |error| Failure::new(NOINPUT, format!("cannot read the directory {}: {error}", dir.display()));
@@ -100,7 +100,7 @@ impl Programs {
         self.of.keys().map(Kind::as_str)
     }
 
-    /// What runs a task of this kind.
+    /// The command of a kind.
     pub(super) fn words(&self, kind: &Kind) -> Vec<OsString> {
         self.of.get(kind).cloned().unwrap_or_default()
     }

@@ -10,12 +10,12 @@ use tracing::{
     subscriber::Interest,
 };
 
-use crate::exit::say;
+use crate::exit::report;
 
-/// The events. What is left out is printed elsewhere, or seen in the task.
-const PRINTED: [&str; 2] = ["schedule.failed", "pace.failed"];
+/// Events to print. Others are printed elsewhere, or are visible in the task.
+const PRINTED_EVENTS: [&str; 2] = ["schedule.failed", "pace.failed"];
 
-/// Prints them from now on.
+/// Prints events from now on.
 pub(super) fn print() {
     // A process has one subscriber, which is this one.
     let _ = tracing::subscriber::set_global_default(Reports);
@@ -24,10 +24,10 @@ pub(super) fn print() {
 struct Reports;
 
 fn is_printed(metadata: &Metadata<'_>) -> bool {
-    metadata.is_event() && *metadata.level() == Level::WARN && PRINTED.contains(&metadata.name())
+    metadata.is_event() && *metadata.level() == Level::WARN && PRINTED_EVENTS.contains(&metadata.name())
 }
 
-/// The fields of an event that a line has.
+/// The printed fields of an event.
 #[derive(Default)]
 struct Line {
     queue: String,
@@ -68,7 +68,7 @@ impl Subscriber for Reports {
         event.record(&mut line);
         let Line { queue, schedule, message, error } = line;
         let schedule = if schedule.is_empty() { schedule } else { format!(", schedule {schedule:?}") };
-        say(&format!("queue {queue:?}{schedule}: {message}: {error}").replace(char::is_control, " "));
+        report(&format!("queue {queue:?}{schedule}: {message}: {error}").replace(char::is_control, " "));
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

@@ -1,4 +1,4 @@
-//! Kinds of which tasks wait and that no worker serves. Each is printed once.
+//! Kinds with waiting tasks that no worker serves. Each is printed once.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,13 +7,13 @@ use interval_queue_tasks::TaskQueue;
 use tokio::time::sleep;
 
 use super::handler::Handler;
-use crate::exit::say;
+use crate::exit::report;
 
-/// The workers of other kinds may have been started together with this one.
-const FIRST: Duration = Duration::from_secs(2);
-const AGAIN: Duration = Duration::from_secs(60);
+/// Delay before the first check: workers of other kinds may be starting together with this one.
+const FIRST_CHECK_DELAY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What was printed.
+/// Kinds that were printed.
 #[derive(Debug, Default)]
 pub(super) struct Unserved {
     printed: BTreeSet<(QueueName, Kind)>,
@@ -21,16 +21,16 @@ pub(super) struct Unserved {
 }
 
 impl Unserved {
-    /// Looks now and then.
+    /// Checks at regular intervals.
     pub(super) async fn watch<T>(&mut self, queues: &[TaskQueue], handler: &Handler) -> T {
-        sleep(FIRST).await;
+        sleep(FIRST_CHECK_DELAY).await;
         loop {
             self.check(queues, handler).await;
-            sleep(AGAIN).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// Looks at the end of a worker that was too quick to look before.
+    /// Checks when the worker ends, if it has not checked before.
     pub(super) async fn check_once(&mut self, queues: &[TaskQueue], handler: &Handler) {
         if !self.is_checked {
             self.check(queues, handler).await;
@@ -39,14 +39,14 @@ impl Unserved {
 
     async fn check(&mut self, queues: &[TaskQueue], handler: &Handler) {
         for queue in queues {
-            // That the store fails is printed by others.
+            // Outages of the store are printed elsewhere.
             let Ok(overview) = queue.overview().await else { return };
             let unserved = overview.unserved.into_iter().filter(|kind| !handler.serves(kind));
             for kind in unserved {
                 let (name, shown) = (queue.name(), kind.as_str().to_owned());
                 if self.printed.insert((name.clone(), kind)) {
                     let name = name.as_str();
-                    say(&format!(
+                    report(&format!(
                         "queue {name:?}: tasks of kind {shown:?} wait, and no worker serves them: start one with --kind"
                     ));
                 }

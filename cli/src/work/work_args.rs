@@ -186,7 +186,7 @@ impl WorkArgs {
         (!self.at_load.is_empty()).then(|| self.at_load.iter().fold(Load::system(), with))
     }
 
-    /// The queues, the first one first.
+    /// The queues, `--queue` first.
     pub(crate) fn queues(&self) -> Result<Vec<&QueueName>, Failure> {
         if !self.also.is_empty() && self.pace.pace().is_some() {
             let text = "a rate belongs to one queue: with --also, run `interval-queue set` for each queue";

@@ -1,4 +1,4 @@
-//! One run of CMD under its guard, seen from the worker.
+//! One run of CMD under its guard, as the worker handles it.
 
 use std::{
     ffi::OsString,
@@ -22,31 +22,32 @@ use tokio::{
 };
 
 use super::{
-    ended::{Ended, How},
-    ends::{Ends, Listener},
+    ended::{Ended, RunEnd},
     lease::Lease,
-    voice::Speaker,
+    output_tail::{OutputTail, PipeReader},
+    stderr_writer::StderrHandle,
 };
 use crate::{
     exit::{Failure, OSERR},
-    guard::{self, Group, News, Order},
+    guard::{self, Group, GuardReport, Order},
     shard::expired,
 };
 
-/// From SIGTERM to SIGKILL when a run is stopped or takes too long. A handler that is to end has five seconds.
+/// Time from SIGTERM to SIGKILL if a run is stopped or exceeds its timeout. A stopped handler has
+/// five seconds.
 const GRACE: Duration = Duration::from_secs(3);
-/// So long after that a guard that has not answered is taken for broken.
+/// Time after that for the guard to answer, before it counts as broken.
 const GUARD_GRACE: Duration = Duration::from_millis(500);
-/// So long is waited for a group that was killed without its guard.
-const KILLED: Duration = Duration::from_secs(5);
-/// What is kept of stdout, of its beginning and of its end.
-const OUTPUT: usize = 64 * 1024;
-/// What is kept of the end of stderr: a store keeps 4 KiB of an error.
-const ERRORS: usize = 3 * 1024;
+/// Time limit for a killed group to end, without its guard.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of stdout that are kept, of its beginning and of its end.
+const OUTPUT_BYTES: usize = 64 * 1024;
+/// Bytes of stderr that are kept, of its end. A store keeps 4 KiB of an error.
+const ERROR_BYTES: usize = 3 * 1024;
 
-/// What is run.
+/// The command to run and its input.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct RunRequest {
     /// CMD and its arguments.
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(&'static str, OsString)>,
@@ -54,73 +55,81 @@ pub(crate) struct Given {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Runs CMD to its end. Dropped, it leaves that to the guard.
+/// Runs CMD to its end.
+///
+/// # Cancel safety
+///
+/// Dropping it leaves the end to the guard.
 pub(crate) async fn run(
-    given: Given,
+    request: RunRequest,
     lease: watch::Receiver<Lease>,
     stop: impl Future<Output = ()>,
-    speaker: Speaker,
+    writer: StderrHandle,
 ) -> Ended {
-    let (mut guard, socket) = match start(&given) {
+    let (mut guard, socket) = match start(&request) {
         Ok(started) => started,
         Err(error) => return Ended::unable("cannot start a guard", &error),
     };
-    let errors = guard.stderr.take().map(|pipe| Listener::start(pipe, Ends::of(0, ERRORS), Some(speaker)));
-    let output = guard.stdout.take().map(|pipe| Listener::start(pipe, Ends::of(OUTPUT, OUTPUT), None));
+    let errors =
+        guard.stderr.take().map(|pipe| PipeReader::start(pipe, OutputTail::of(0, ERROR_BYTES), Some(writer)));
+    let output = guard
+        .stdout
+        .take()
+        .map(|pipe| PipeReader::start(pipe, OutputTail::of(OUTPUT_BYTES, OUTPUT_BYTES), None));
     let (read, write) = socket.into_split();
     let session = guard.id();
-    let mut link = Link { news: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
-    link.begin(given.payload).await;
-    let how = link.follow(given.timeout, stop).await;
+    let mut link = Link { reports: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
+    link.begin(request.payload).await;
+    let how = link.follow(request.timeout, stop).await;
     let how = match how {
         Some(how) => how,
         None => link.give_up(&mut guard, session).await,
     };
-    // It ends as soon as it has told the end.
+    // The guard ends as soon as it has reported the end.
     let _ = guard.wait().await;
-    if matches!(how, How::Stopped) {
-        // Nobody asks what it has said.
-        return Ended { how, stdout: Ends::default(), stderr: Ends::default() };
+    if matches!(how, RunEnd::Stopped) {
+        // The output of a stopped run is not needed.
+        return Ended { how, stdout: OutputTail::default(), stderr: OutputTail::default() };
     }
     let (stdout, stderr) = tokio::join!(finished(output), finished(errors));
     Ended { how, stdout, stderr }
 }
 
-async fn finished(listener: Option<Listener>) -> Ends {
-    match listener {
-        Some(listener) => listener.finish().await,
-        None => Ends::default(),
+async fn finished(reader: Option<PipeReader>) -> OutputTail {
+    match reader {
+        Some(reader) => reader.finish().await,
+        None => OutputTail::default(),
     }
 }
 
-/// This program as it was started, also after it was replaced on the disk.
+/// The executable of this process, also after the file was replaced.
 fn this_program() -> io::Result<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { Ok(own) } else { std::env::current_exe() }
 }
 
-fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
+fn start(request: &RunRequest) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = Socket::pair()?;
     ours.set_nonblocking(true)?;
     let mut command = Command::new(this_program()?);
     command
-        .arg0(guard::NAME)
-        .arg(guard::WORD)
-        .args(&given.words)
-        .envs(given.environment.iter().map(|(name, value)| (name, value)))
+        .arg0(guard::PROCESS_NAME)
+        .arg(guard::GUARD_ARGUMENT)
+        .args(&request.words)
+        .envs(request.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     Ok((command.spawn()?, UnixStream::from_std(ours)?))
 }
 
-/// The socket to the guard, and what is known through it.
+/// The socket to the guard, and the state of the run.
 struct Link {
-    news: Lines<BufReader<OwnedReadHalf>>,
+    reports: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
     lease: watch::Receiver<Lease>,
     group: Option<Group>,
-    /// Why it was stopped.
+    /// Why the run was stopped.
     stopped: Option<Stopped>,
 }
 
@@ -134,39 +143,39 @@ impl Link {
     async fn begin(&mut self, payload: Vec<u8>) {
         let lease = self.lease.borrow_and_update().order();
         let payload = Order::Payload(payload);
-        // A guard that is gone says nothing any more, which is heard.
+        // If the guard is gone, the next read returns the end of the stream.
         let _ = self.write.write_all((lease.line() + &payload.line()).as_bytes()).await;
         if let Order::Payload(payload) = payload {
             let _ = self.write.write_all(&payload).await;
         }
     }
 
-    /// Until the guard says how it ended. None: it does not.
-    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
+    /// Waits until the guard reports the end. Returns `None` if it does not answer.
+    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<RunEnd> {
         let mut stop = std::pin::pin!(stop);
         let mut too_long = std::pin::pin!(expired(limit));
-        let mut patience = std::pin::pin!(expired(None));
+        let mut guard_timeout = std::pin::pin!(expired(None));
         loop {
             tokio::select! {
                 biased;
-                line = self.news.next_line() => {
-                    let news = line.ok().flatten().as_deref().and_then(News::of_line)?;
-                    if let Some(how) = self.hear(news) {
+                line = self.reports.next_line() => {
+                    let guard_report = line.ok().flatten().as_deref().and_then(GuardReport::of_line)?;
+                    if let Some(how) = self.apply(guard_report) {
                         return Some(how);
                     }
                 }
                 () = stop.as_mut(), if self.stopped.is_none() => {
                     self.stop(Stopped::Asked);
-                    patience.set(expired(Some(GRACE + GUARD_GRACE)));
+                    guard_timeout.set(expired(Some(GRACE + GUARD_GRACE)));
                 }
                 _ = too_long.as_mut(), if self.stopped.is_none() => {
                     self.stop(Stopped::TooLong);
-                    patience.set(expired(Some(GRACE + GUARD_GRACE)));
+                    guard_timeout.set(expired(Some(GRACE + GUARD_GRACE)));
                 }
-                _ = patience.as_mut() => return None,
+                _ = guard_timeout.as_mut() => return None,
                 Ok(()) = self.lease.changed() => {
                     let order = self.lease.borrow_and_update().order();
-                    self.say(&order);
+                    self.send(&order);
                 }
             }
         }
@@ -174,41 +183,41 @@ impl Link {
 
     fn stop(&mut self, why: Stopped) {
         self.stopped = Some(why);
-        self.say(&Order::Stop(GRACE));
+        self.send(&Order::Stop(GRACE));
     }
 
-    /// A guard that does not listen is not waited for.
-    fn say(&self, order: &Order) {
+    /// Sends an order. A guard that does not read is not waited for.
+    fn send(&self, order: &Order) {
         let _ = self.write.try_write(order.line().as_bytes());
     }
 
-    fn hear(&mut self, news: News) -> Option<How> {
-        Some(match (news, self.stopped) {
-            (News::Started(group), _) => {
+    fn apply(&mut self, guard_report: GuardReport) -> Option<RunEnd> {
+        Some(match (guard_report, self.stopped) {
+            (GuardReport::Started(group), _) => {
                 self.group = Group::of(group);
                 return None;
             }
-            (News::Unable(failure), _) => How::Unable(failure),
-            (News::LeaseOver, _) => How::LeaseOver,
-            // It may have been done when it was told to stop.
-            (News::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
-                How::Code(code)
+            (GuardReport::Unable(failure), _) => RunEnd::Unable(failure),
+            (GuardReport::LeaseOver, _) => RunEnd::LeaseOver,
+            // CMD may have succeeded before the stop.
+            (GuardReport::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
+                RunEnd::Code(code)
             }
-            (News::Signal(signal), None) => How::Signal(signal),
-            (News::Code(_) | News::Signal(_), Some(Stopped::TooLong)) => How::TimedOut,
-            (News::Code(_) | News::Signal(_), _) => How::Stopped,
+            (GuardReport::Signal(signal), None) => RunEnd::Signal(signal),
+            (GuardReport::Code(_) | GuardReport::Signal(_), Some(Stopped::TooLong)) => RunEnd::TimedOut,
+            (GuardReport::Code(_) | GuardReport::Signal(_), _) => RunEnd::Stopped,
         })
     }
 
-    /// Does the guard's work, which it has left undone.
-    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> How {
+    /// Kills the group in place of a guard that does not.
+    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> RunEnd {
         let (why, is_started) = match timeout(GUARD_GRACE, guard.wait()).await {
-            // One that ended by itself would have reported that it had started CMD.
+            // A guard that ended by itself has reported before that CMD was started.
             Ok(Ok(status)) => (gone(status), self.group.is_some() || status.code().is_none()),
             _ => ("its guard did not answer".into(), true),
         };
         let _ = guard.start_kill();
-        // It may have been killed before it could say that it has started CMD.
+        // The guard may have been killed before it could report the start of CMD.
         let groups: Vec<_> = match self.group {
             Some(group) => vec![group],
             None => session.map(Group::of_session).unwrap_or_default(),
@@ -216,18 +225,18 @@ impl Link {
         for group in &groups {
             group.signal(Signal::KILL);
         }
-        // Where nobody reaps orphans, dead ones stay for ever.
+        // Without a process that reaps orphans, dead ones stay forever.
         let gone = async {
             while !groups.iter().all(|group| group.is_gone()) {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let _ = timeout(KILLED, gone).await;
+        let _ = timeout(KILL_TIMEOUT, gone).await;
         match self.stopped {
-            Some(Stopped::Asked) => How::Stopped,
-            Some(Stopped::TooLong) => How::TimedOut,
-            None if is_started => How::GuardGone(why),
-            None => How::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
+            Some(Stopped::Asked) => RunEnd::Stopped,
+            Some(Stopped::TooLong) => RunEnd::TimedOut,
+            None if is_started => RunEnd::GuardGone(why),
+            None => RunEnd::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
         }
     }
 }

@@ -90,7 +90,7 @@ fn two_of_a_key_at_a_time_are_found() {
 }
 
 #[test]
-fn a_token_that_is_used_twice_is_found_and_a_second_run_of_once() {
+fn a_token_used_twice_and_a_second_run_of_once_are_found() {
     let again = "1 1 begun A 5.1\n2 1 ended A 5.1 failed\n3 2 begun A 5.1\n4 2 ended A 5.1 done\n";
     let found = judged(again, [stored(A, State::Done, 1)]);
     assert!(found.contains("one token, two runs"), "{found}");
@@ -101,7 +101,7 @@ fn a_token_that_is_used_twice_is_found_and_a_second_run_of_once() {
 }
 
 #[test]
-fn an_end_that_counts_under_no_token_is_found_and_one_of_which_nobody_is_told() {
+fn an_unowned_and_an_unreported_end_are_found() {
     let found = judged("1 1 begun A 5.1\n2 1 ended A 5.1 failed\n", [stored(A, State::Done, 1)]);
     assert!(found.contains("no such run was"), "{found}");
     let log = "1 1 begun A 5.1\n2 1 ended A 5.1 done\n3 2 begun A 5.2\n4 2 ended A 5.2 done\n";

@@ -24,7 +24,7 @@ fn args<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_goes_in_and_what_comes_out_is_that_of_the_command() {
+fn input_and_output_are_those_of_the_command() {
     let place = Backend::file();
     for way in WAYS {
         let script = r#"cat; printf '[%s]' "$0" "$@"; printf %s "$COLOUR" >&2; exit 7"#;
@@ -96,7 +96,7 @@ fn an_ignored_signal_does_not_end_the_wait() {
 }
 
 #[test]
-fn what_is_no_program_costs_no_ticket() {
+fn an_unusable_program_costs_no_ticket() {
     let place = Backend::file();
     fs::write(place.path("plain"), "echo hello\n").unwrap();
     for (name, code) in
@@ -160,7 +160,7 @@ fn a_command_needs_no_dashes_before_it_and_keeps_its_own() {
 }
 
 #[test]
-fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
+fn a_program_deleted_during_the_wait_ends_with_127() {
     let place = Backend::file();
     for way in WAYS {
         fs::write(place.path("tool"), "#!/bin/sh\necho hello\n").unwrap();

@@ -8,7 +8,7 @@ use crate::{
     process::{text, wait_until},
 };
 
-on_each_state!(a_queue_is_deleted_once_nobody_uses_it, what_was_not_used_for_so_long_is_pruned);
+on_each_state!(a_queue_is_deleted_once_nobody_uses_it, queues_unused_for_the_given_time_are_pruned);
 
 fn names(place: &Backend) -> Vec<String> {
     let list: Value = serde_json::from_str(&place.ok(&["list", "--json"])).unwrap();
@@ -45,7 +45,7 @@ fn a_queue_is_deleted_once_nobody_uses_it(place: &mut Backend) {
     drop(waiting);
 }
 
-fn what_was_not_used_for_so_long_is_pruned(place: &mut Backend) {
+fn queues_unused_for_the_given_time_are_pruned(place: &mut Backend) {
     for queue in ["a", "b", "mail", "paused"] {
         open(place, queue, "1ms");
     }

@@ -14,7 +14,7 @@ use crate::{
     process::{text, wait_until},
 };
 
-on_each_state!(what_status_and_list_print_is_what_the_schema_says);
+on_each_state!(the_output_of_status_and_list_follows_the_schema);
 
 fn schema(place: &Backend) -> Value {
     serde_json::from_str(&place.ok(&["schema"])).unwrap()
@@ -33,7 +33,7 @@ fn closed(mut schema: Value) -> Value {
     schema
 }
 
-fn what_status_and_list_print_is_what_the_schema_says(place: &mut Backend) {
+fn the_output_of_status_and_list_follows_the_schema(place: &mut Backend) {
     let schema = schema(place);
     jsonschema::meta::validate(&schema).unwrap();
     let validator = jsonschema::draft202012::new(&closed(schema)).unwrap();
@@ -68,7 +68,7 @@ fn what_status_and_list_print_is_what_the_schema_says(place: &mut Backend) {
 }
 
 #[test]
-fn the_schema_describes_every_field_and_refuses_what_is_something_else() {
+fn the_schema_describes_every_field_and_rejects_others() {
     let place = Backend::file();
     let schema = schema(&place);
     for name in ["queue", "unpaced", "tasks", "shard", "unreadable"] {
@@ -173,7 +173,7 @@ fn every_shell_gets_a_script_and_others_are_named() {
 }
 
 #[test]
-fn manual_pages_are_written_and_their_formatter_has_no_complaints() {
+fn manual_pages_are_written_without_format_warnings() {
     let place = Backend::file();
     assert_eq!(place.ok(&["man", "pages/man1"]), "");
     let pages: Vec<_> =

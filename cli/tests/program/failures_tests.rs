@@ -44,7 +44,7 @@ fn add_up(counts: &Value) -> bool {
 }
 
 #[test]
-fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by_one_command() {
+fn two_hundred_of_fifty_thousand_are_retried_by_their_error() {
     let place = Backend::sqlite();
     add(&place, "--kind bill", 100_000..149_700);
     add(&place, "--kind risky --priority 5", 200_000..200_300);

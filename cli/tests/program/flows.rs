@@ -45,7 +45,7 @@ fn work(place: &Backend, fails: &str) {
 }
 
 #[test]
-fn what_is_done_is_run_again() {
+fn done_tasks_run_again() {
     let place = Backend::sqlite();
     let tasks = ids(&add(&place, &pipeline(), &["--json", "--flow-id", "night"]))["tasks"].clone();
     work(&place, "none");
@@ -139,7 +139,7 @@ fn a_flow_with_an_id_is_added_once() {
 }
 
 #[test]
-fn what_cannot_be_a_flow_is_named_and_nothing_is_stored() {
+fn invalid_flows_are_reported_and_not_stored() {
     let place = Backend::sqlite();
     let many: Vec<_> = (0..100_000).map(|n| json!({"name": n.to_string()})).collect();
     let wide: Vec<String> = (0..10_001).map(|n| n.to_string()).collect();

@@ -62,7 +62,7 @@ fn each_change_of_a_state_is_a_line() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_told() {
+fn follow_rejects_a_missing_queue_and_unknown_states() {
     let place = Backend::sqlite();
     let missing = place.run(&["tasks", "follow"]);
     assert_eq!(missing.status.code(), Some(66), "{missing:?}");

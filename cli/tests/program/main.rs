@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
 mod becoming;
-mod carrying;
 mod child_tests;
 mod commands;
 mod delete_tests;
@@ -32,6 +31,7 @@ mod tasks;
 mod tasks_schema;
 mod terminal;
 mod times_tests;
+mod transfer_tests;
 mod turns;
 mod usage;
 mod waiting;

@@ -73,7 +73,7 @@ fn a_schedule_is_stored_and_told() {
 }
 
 #[test]
-fn any_worker_makes_the_tasks_and_the_command_is_told_their_instants() {
+fn any_worker_adds_the_tasks_with_their_instants() {
     let place = Backend::sqlite();
     place.ok(&["schedule", "add", "tick", "--every", "1s", "--kind", "k", "7"]);
     let script = "echo \"$INTERVAL_QUEUE_TASK_SCHEDULED $(cat)\" >> told";
@@ -117,7 +117,7 @@ fn any_worker_makes_the_tasks_and_the_command_is_told_their_instants() {
 }
 
 #[test]
-fn a_schedule_is_paused_run_by_hand_resumed_changed_and_removed() {
+fn a_schedule_is_paused_run_resumed_changed_and_removed() {
     let place = Backend::sqlite();
     place.ok(&["schedule", "add", "s", "--every", "1h", "--kind", "k", "\"hey\""]);
     assert_eq!(place.ok(&["schedule", "pause", "s"]), "");
@@ -159,7 +159,7 @@ fn a_dry_run_stores_nothing() {
 }
 
 #[test]
-fn what_can_be_no_schedule_is_told_with_what_would_be_one() {
+fn invalid_schedules_are_reported_with_a_valid_one() {
     let place = Backend::sqlite();
     let cron = |line| ["--cron", line, "--zone", "UTC"];
     for (args, says) in [
@@ -221,7 +221,7 @@ fn a_schedule_that_a_worker_cannot_read_is_reported_once() {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "instants of true time have to pass")]
-fn a_worker_that_ends_when_empty_runs_what_was_due_when_it_began() {
+fn until_empty_runs_schedules_that_were_due_at_the_start() {
     let place = Backend::sqlite();
     place.ok(&["schedule", "add", "s", "--every", "1s", "--missed", "100", "--kind", "k", "1"]);
     let began = Instant::now();

@@ -108,7 +108,7 @@ fn lines_are_added_as_they_come() {
 }
 
 #[test]
-fn a_line_that_cannot_be_used_is_named_and_those_before_it_are_added() {
+fn an_invalid_line_is_reported_after_earlier_ones_are_added() {
     let place = Backend::sqlite();
     let cases = [
         ("1\\n2\\nhello\\n4\\n", "line 3: hello is no JSON", "the 2 tasks before it were added", 2),
@@ -137,7 +137,7 @@ fn a_line_that_cannot_be_used_is_named_and_those_before_it_are_added() {
 }
 
 #[test]
-fn what_cannot_be_added_is_named_and_nothing_is_stored() {
+fn invalid_tasks_are_reported_and_not_stored() {
     let place = Backend::sqlite();
     for (args, says) in [
         (&["hello"][..], "text needs quotes"),
@@ -406,7 +406,7 @@ fn runs_of_a_worker_that_was_killed_are_lost() {
 }
 
 #[test]
-fn what_is_set_before_the_first_task_creates_the_queue() {
+fn a_setting_before_the_first_task_creates_the_queue() {
     let settings: [(&[&str], &str); 4] = [
         (&["tasks", "set", "--max-running", "3"], "at most 3 running"),
         (&["pause"], "stored tasks paused; the queue is new"),
@@ -479,7 +479,7 @@ fn words_of_other_programs_name_the_right_command() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_written_out() {
+fn invisible_characters_are_escaped() {
     let place = Backend::sqlite();
     add(&place, &["--kind", "a\u{202e}b", "--key", "k\u{200b}", "1"]);
     for args in [&["tasks", "list"][..], &["tasks", "--over", "0s"], &["list"]] {
@@ -491,7 +491,7 @@ fn what_cannot_be_seen_is_written_out() {
 }
 
 #[test]
-fn status_and_pause_know_of_stored_tasks_with_and_without_a_pace() {
+fn status_and_pause_include_tasks_without_a_rate() {
     let place = Backend::sqlite();
     add(&place, &["1"]);
     let status = place.ok(&["status"]);

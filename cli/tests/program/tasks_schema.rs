@@ -40,7 +40,7 @@ pub(crate) fn closed(place: &Backend) -> Validator {
 }
 
 #[test]
-fn what_is_printed_is_what_the_schema_says() {
+fn the_output_of_tasks_follows_the_schema() {
     let place = Backend::sqlite();
     let validator = closed(&place);
     assert!(!validator.is_valid(&json!({})) && !validator.is_valid(&json!([])));

@@ -36,7 +36,7 @@ fn times_are_told_by_kind() {
 }
 
 #[test]
-fn what_holds_for_all_is_set_and_told() {
+fn settings_of_a_queue_are_set_and_printed() {
     let place = Backend::sqlite();
     place.ok(&["add", "1"]);
     let set = |args: &[&str]| place.ok(&[&["tasks", "set"], args].concat());

@@ -16,7 +16,7 @@ use crate::{
     process::{Process, Stopwatch, text, wait_until},
 };
 
-on_each_state!(a_line_asks_for_a_turn_and_its_slot_prints_one, what_is_taken_back_leaves_no_place);
+on_each_state!(a_line_asks_for_a_turn_and_its_slot_prints_one, a_request_taken_back_leaves_no_ticket);
 
 /// `turns` with both pipes open.
 struct Turns {
@@ -71,7 +71,7 @@ fn a_line_asks_for_a_turn_and_its_slot_prints_one(place: &mut Backend) {
     assert_eq!((&status["ticket"], &status["current"]), (&5.into(), &5.into()));
 }
 
-fn what_is_taken_back_leaves_no_place(place: &mut Backend) {
+fn a_request_taken_back_leaves_no_ticket(place: &mut Backend) {
     place.ok(&["run", "--every", "100ms", "--", "true"]);
     place.ok(&["hold", "1h"]);
     let mut turns = Turns::start(place, &[]);
@@ -93,7 +93,7 @@ fn what_is_taken_back_leaves_no_place(place: &mut Backend) {
 }
 
 #[test]
-fn a_turn_counts_as_running_until_it_is_done_if_there_is_a_limit() {
+fn with_a_limit_a_turn_counts_as_running_until_done() {
     let place = Backend::file();
     let mut turns = Turns::start(&place, &["--every", "1ms", "--max-running", "2"]);
     turns.ask("turn\nturn\nturn\nturn\n");
@@ -114,7 +114,7 @@ fn a_turn_counts_as_running_until_it_is_done_if_there_is_a_limit() {
 }
 
 #[test]
-fn whoever_leaves_leaves_no_place() {
+fn an_ended_turns_process_leaves_no_ticket() {
     let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["hold", "1h"]);

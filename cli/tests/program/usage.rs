@@ -71,7 +71,7 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_and_nothing_is_stored() {
+fn invalid_arguments_are_reported_and_nothing_is_stored() {
     let place = Backend::file();
     for (args, says) in refused() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -192,7 +192,7 @@ fn a_queue_that_is_not_there_has_a_code_of_its_own() {
 }
 
 #[test]
-fn what_is_stored_by_others_is_left_alone() {
+fn files_of_other_programs_are_left_unchanged() {
     let place = Backend::file();
     for contents in ["{\"queues\"", "[1, 2]", "{\"interval_queue\": 999, \"queues\": {}}", "hello"] {
         fs::write(place.state_file(), contents).unwrap();
@@ -222,7 +222,7 @@ fn a_state_that_cannot_be_reached_is_told_at_once() {
 }
 
 #[test]
-fn what_others_stored_speaks_to_no_terminal() {
+fn stored_control_characters_reach_no_terminal() {
     let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let stored = fs::read_to_string(place.state_file()).unwrap();
@@ -250,7 +250,7 @@ fn a_queue_that_cannot_be_read_does_not_hide_the_others() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_stdout_that_cannot_be_written_is_an_error_and_a_reader_who_left_is_none() {
+fn only_an_unwritable_stdout_is_an_error() {
     let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     for args in [&["status"][..], &["list"], &["pause"]] {
@@ -266,7 +266,7 @@ fn a_stdout_that_cannot_be_written_is_an_error_and_a_reader_who_left_is_none() {
 }
 
 #[test]
-fn what_is_not_utf8_is_named() {
+fn non_utf8_arguments_are_reported() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
     let odd = OsStr::from_bytes(b"odd\xff");
     let place = Backend::file();

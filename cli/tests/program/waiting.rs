@@ -12,8 +12,8 @@ use crate::{
 on_each_state!(
     a_pause_is_waited_out,
     a_start_that_comes_too_late_is_given_up,
-    who_is_interrupted_gives_the_place_up,
-    who_is_killed_delays_the_others_by_a_lease_at_most,
+    an_interrupted_process_returns_its_ticket,
+    a_killed_process_delays_others_by_at_most_a_lease,
     a_state_that_goes_away_is_told_once_and_waited_for,
 );
 
@@ -62,7 +62,7 @@ fn a_start_that_comes_too_late_is_given_up(place: &mut Backend) {
     });
 }
 
-fn who_is_interrupted_gives_the_place_up(place: &mut Backend) {
+fn an_interrupted_process_returns_its_ticket(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1] {
         let process = place.spawn(&["run", "--", "echo", "started"]);
@@ -78,7 +78,7 @@ fn who_is_interrupted_gives_the_place_up(place: &mut Backend) {
     place.ok(&["run", "--start-within", "3s", "--", "true"]);
 }
 
-fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Backend) {
+fn a_killed_process_delays_others_by_at_most_a_lease(place: &mut Backend) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let killed = place.spawn(&["run", "--", "true"]);

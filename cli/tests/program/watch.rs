@@ -162,7 +162,7 @@ fn signals_end_it_and_the_terminal_is_given_back() {
 }
 
 #[test]
-fn stopped_it_gives_the_terminal_back_and_continued_it_draws_again() {
+fn a_stop_restores_the_terminal_until_continued() {
     let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let mut terminal = Terminal::start(80, 24, &mut watch(&place, &[]));
@@ -205,7 +205,7 @@ fn it_follows_the_size_of_the_terminal() {
 }
 
 #[test]
-fn without_colours_there_are_none_and_a_dumb_terminal_gets_lines() {
+fn no_color_has_no_colours_and_a_dumb_terminal_gets_lines() {
     let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);

@@ -139,7 +139,7 @@ fn a_task_of_a_graph_names_what_it_waits_for() {
 }
 
 #[test]
-fn workers_are_shown_with_what_they_run_and_since_when_they_are_silent() {
+fn workers_are_shown_with_runs_and_last_poll() {
     let asked = Asked::new();
     let id = asked.add(&["--kind", "k", "1"]);
     let none = asked.place.run(&["tasks", "workers"]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     exit::{Failure, NOT_EXECUTABLE, NOT_FOUND},
     lines::stays,
-    of_the_program::{Ended, Ends, How, News, Order, Outcome, orders, spoken},
+    of_the_program::{Ended, GuardReport, Order, Outcome, OutputTail, RunEnd, orders, spoken},
     promise::Verdict,
 };
 
@@ -28,17 +28,17 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     judge(&ended, stdout)
 }
 
-fn how_of(byte: u8, number: usize) -> How {
+fn how_of(byte: u8, number: usize) -> RunEnd {
     match byte {
-        b'c' => How::Code(i32::try_from(number).unwrap_or(i32::MIN)),
-        b's' => How::Signal(i32::try_from(number).unwrap_or(i32::MIN)),
-        b't' => How::TimedOut,
-        b'x' => How::Stopped,
-        b'l' => How::LeaseOver,
-        b'u' => How::Unable(Failure { passes: true, ..Failure::new(NOT_FOUND, "not yet") }),
-        b'n' => How::Unable(Failure::new(NOT_EXECUTABLE, "not executable")),
-        b'g' => How::GuardGone("its guard ended".into()),
-        _ => How::Code(0),
+        b'c' => RunEnd::Code(i32::try_from(number).unwrap_or(i32::MIN)),
+        b's' => RunEnd::Signal(i32::try_from(number).unwrap_or(i32::MIN)),
+        b't' => RunEnd::TimedOut,
+        b'x' => RunEnd::Stopped,
+        b'l' => RunEnd::LeaseOver,
+        b'u' => RunEnd::Unable(Failure { passes: true, ..Failure::new(NOT_FOUND, "not yet") }),
+        b'n' => RunEnd::Unable(Failure::new(NOT_EXECUTABLE, "not executable")),
+        b'g' => RunEnd::GuardGone("its guard ended".into()),
+        _ => RunEnd::Code(0),
     }
 }
 
@@ -48,8 +48,8 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The beginning and the end are kept, and what is missing is counted.
-fn ends(first: usize, last: usize, bytes: &[u8]) -> Ends {
-    let mut ends = Ends::of(first, last);
+fn ends(first: usize, last: usize, bytes: &[u8]) -> OutputTail {
+    let mut ends = OutputTail::of(first, last);
     pieces(bytes).for_each(|piece| ends.push(piece));
     let missing = bytes.len().saturating_sub(first + last);
     assert_eq!(ends.missing, missing as u64);
@@ -70,7 +70,7 @@ fn whole_lines(bytes: &[u8]) -> Vec<u8> {
 
 fn judge(ended: &Ended, stdout: &[u8]) -> Verdict {
     let begins = match (Outcome::of(ended), &ended.how) {
-        (Outcome::Done(result), How::Code(0)) => {
+        (Outcome::Done(result), RunEnd::Code(0)) => {
             assert_eq!(ended.stdout.missing, 0, "half a result is none");
             let text = String::from_utf8_lossy(stdout);
             let text = text.trim();
@@ -78,24 +78,24 @@ fn judge(ended: &Ended, stdout: &[u8]) -> Verdict {
             stays(&result, if text.is_empty() { &Value::Null } else { &read });
             return Verdict::Read;
         }
-        (Outcome::Failed(why), How::Code(0)) => {
+        (Outcome::Failed(why), RunEnd::Code(0)) => {
             assert!(ended.stdout.missing > 0, "{why}");
             return Verdict::Refused;
         }
-        (Outcome::Failed(why), How::Code(code)) => {
+        (Outcome::Failed(why), RunEnd::Code(code)) => {
             assert!(![64, 65, 77, 78].contains(code), "{why}");
             (why, format!("exit code {code}"))
         }
-        (Outcome::Permanent(why), How::Code(code)) => {
+        (Outcome::Permanent(why), RunEnd::Code(code)) => {
             assert!([64, 65, 77, 78].contains(code), "{why}");
             (why, format!("exit code {code}"))
         }
-        (Outcome::Failed(why), How::Signal(_)) => (why, "killed by ".into()),
-        (Outcome::Failed(why), How::TimedOut) => (why, "timed out".into()),
-        (Outcome::Failed(why), How::GuardGone(gone)) => (why, gone.clone()),
-        (Outcome::Ended, How::Stopped | How::LeaseOver) => return Verdict::Refused,
-        (Outcome::Unable(_), How::Unable(_)) => return Verdict::Refused,
-        (Outcome::Broken(_), How::Unable(failure)) if !failure.passes => return Verdict::Refused,
+        (Outcome::Failed(why), RunEnd::Signal(_)) => (why, "killed by ".into()),
+        (Outcome::Failed(why), RunEnd::TimedOut) => (why, "timed out".into()),
+        (Outcome::Failed(why), RunEnd::GuardGone(gone)) => (why, gone.clone()),
+        (Outcome::Ended, RunEnd::Stopped | RunEnd::LeaseOver) => return Verdict::Refused,
+        (Outcome::Unable(_), RunEnd::Unable(_)) => return Verdict::Refused,
+        (Outcome::Broken(_), RunEnd::Unable(failure)) if !failure.passes => return Verdict::Refused,
         (outcome, how) => panic!("{how:?} is taken for {outcome:?}"),
     };
     let (why, reason) = begins;
@@ -117,10 +117,10 @@ fn socket(bytes: &[u8]) {
     assert_eq!(orders(&written), (read, &[][..]));
     for line in bytes.split(|byte| *byte == b'\n') {
         let Ok(line) = std::str::from_utf8(line) else { continue };
-        let Some(news) = News::of_line(line) else { continue };
+        let Some(news) = GuardReport::of_line(line) else { continue };
         let line = news.line();
         let text = line.strip_suffix('\n').unwrap();
         assert!(!text.contains('\n'), "news are one line: {text:?}");
-        assert_eq!(News::of_line(text).unwrap().line(), line);
+        assert_eq!(GuardReport::of_line(text).unwrap().line(), line);
     }
 }

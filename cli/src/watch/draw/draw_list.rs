@@ -1,4 +1,4 @@
-//! The queues of the store, one a row.
+//! The queues of the store, one per row.
 
 use indicatif::HumanCount;
 use ratatui::{
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     duration::show,
-    watch::{history::Waiting, model::Model, news::Known},
+    watch::{history::Waiting, messages::Known, model::Model},
 };
 
-/// The first row that keeps the chosen one in view, and moves no more than it must.
+/// The first row such that the chosen queue is in view. Scrolls no further than necessary.
 pub(crate) fn first_row(model: &Model, rows: usize) -> usize {
     let last = model.names.len().saturating_sub(rows);
     let lowest = (model.chosen + 1).saturating_sub(rows);
@@ -52,7 +52,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             }
             _ => Default::default(),
         };
-        // Of stored tasks all are counted, those that wait for a ticket and others.
+        // Counts all stored tasks, whether they wait for a ticket or not.
         let (waiting, running) = match model.summary(queue) {
             Some(tasks) => {
                 let running = tasks.running();
@@ -65,16 +65,16 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         let cells =
             columns(&format!("{mark}{}", queue.as_str()), &every.replace(' ', ""), &waiting, &running);
         let reason = model.reason_of(queue);
-        let standing = match known {
+        let status = match known {
             None => Span::styled("…", theme.dim()),
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
                 let text = format!("{} {}: {}", sign(reason.tone), reason.word.to_lowercase(), reason.text);
-                // It is as it was when the store last answered.
+                // Without colour during an outage: the row is old.
                 let style = if model.outage.is_some() { theme.dim() } else { theme.tone(reason.tone) };
                 Span::styled(fit(&text, room), style)
             }
         };
-        put(buffer, row(area, y), Line::from(vec![Span::styled(cells, style), standing]));
+        put(buffer, row(area, y), Line::from(vec![Span::styled(cells, style), status]));
     }
 }

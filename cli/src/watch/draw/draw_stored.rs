@@ -1,4 +1,4 @@
-//! The stored tasks of the chosen queue: how many are in which state, how fast they end, what runs, and what is next.
+//! The stored tasks of the chosen queue: counts by state, rate, runs and upcoming tasks.
 
 use indicatif::HumanCount;
 use interval_queue::task_contract::{State, TaskId};
@@ -17,16 +17,16 @@ use super::{
 };
 use crate::{
     duration::about,
-    tasks::{run, waiting},
+    tasks::{run_line, upcoming_line},
     watch::{model::Model, reason::Tone, stored::Stored},
 };
 
-/// Lines that it takes without tasks: the rule, the bar, the legend, the rate, and what has ended.
-pub(crate) const LEAST: u16 = 5;
-/// So many of the line are shown beside any number of runs.
-const NEXT: usize = 3;
+/// Minimum lines, without tasks: the rule, the bar, the legend, the rate and the ended tasks.
+pub(crate) const MIN_LINES: u16 = 5;
+/// Upcoming tasks that are shown below any number of runs.
+const MIN_UPCOMING: usize = 3;
 
-/// How a state is drawn: a letter, so that it is told from others without colours.
+/// The letter of a state, which distinguishes it without colours.
 fn letter(state: State) -> char {
     match state {
         State::Added => 'a',
@@ -52,18 +52,18 @@ fn style(state: State, theme: Theme) -> Style {
     }
 }
 
-/// How many lines there would be.
+/// Number of lines that would show everything.
 pub(crate) fn wanted(stored: &Stored) -> u16 {
-    let tasks = stored.last.runs.len() + stored.last.line.len();
-    LEAST.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
+    let tasks = stored.last.runs.len() + stored.last.upcoming.len();
+    MIN_LINES.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
 }
 
 pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Model, theme: Theme) {
     if area.height == 0 {
         return;
     }
-    let standing = &stored.last;
-    let workers = match standing.workers {
+    let summary = &stored.last;
+    let workers = match summary.workers {
         1 => "1 worker".to_owned(),
         many => format!("{} workers", HumanCount(many)),
     };
@@ -71,7 +71,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     let width = usize::from(area.width);
     let some: Vec<(State, u64)> = State::ALL
         .into_iter()
-        .map(|state| (state, standing.in_state(state)))
+        .map(|state| (state, summary.in_state(state)))
         .filter(|(_, count)| *count > 0)
         .collect();
     let counts: Vec<u64> = some.iter().map(|(_, count)| *count).collect();
@@ -87,26 +87,29 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     let legend = if legend.is_empty() { "no task is stored".into() } else { legend.join("   ") };
     lines.push(Line::from(fit(&legend, width)));
     let rate = stored.rate().unwrap_or_else(|| "rate of ended tasks: not known yet".into());
-    let share = standing.share().map(|share| format!("ended: {share}"));
-    let oldest = standing.oldest.map(|oldest| format!("a task has been ready for {}", about(oldest)));
+    let share = summary.share().map(|share| format!("ended: {share}"));
+    let oldest = summary.oldest.map(|oldest| format!("a task has been ready for {}", about(oldest)));
     let rest: Vec<String> = share.into_iter().chain(oldest).collect();
     for text in [rate, rest.join("; ")] {
         lines.push(Line::from(Span::styled(fit(&text, width), theme.dim())));
     }
     let now = stored.state_now(model.now);
-    let runs: Vec<_> = standing
+    let runs: Vec<_> = summary
         .runs
         .iter()
         .map(|(task, label)| {
             let of = if label.is_empty() { String::new() } else { format!("{label}  ") };
-            (task.id, format!("{of}{}", run(task, now)))
+            (task.id, format!("{of}{}", run_line(task, now)))
         })
         .collect();
-    let next: Vec<_> =
-        standing.line.iter().map(|task| (task.id, format!("next  {}", waiting(task, now)))).collect();
+    let next: Vec<_> = summary
+        .upcoming
+        .iter()
+        .map(|task| (task.id, format!("next  {}", upcoming_line(task, now))))
+        .collect();
     let rest = below(area, 1);
     let room = usize::from(rest.height).saturating_sub(lines.len());
-    let for_next = next.len().min(room.saturating_sub(runs.len()).max(NEXT.min(room / 2)));
+    let for_next = next.len().min(room.saturating_sub(runs.len()).max(MIN_UPCOMING.min(room / 2)));
     let mut for_runs = runs.len().min(room - for_next);
     let hidden = runs.len() - for_runs;
     if hidden > 0 {
@@ -129,14 +132,14 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     }
 }
 
-/// So many of them, the first ones, or those up to that which is marked.
+/// The tasks in view: the first `room` ones, or those up to the marked one.
 fn in_view(tasks: &[(TaskId, String)], room: usize, marked: Option<TaskId>) -> &[(TaskId, String)] {
     let at = tasks.iter().position(|(id, _)| Some(*id) == marked).unwrap_or(0);
     let first = (at + 1).saturating_sub(room).min(tasks.len());
     &tasks[first..tasks.len().min(first + room)]
 }
 
-/// How many cells of a bar each part has: at least one, and all of them together.
+/// Cells of a bar for each part. Each part has at least one cell, and all fill `width`.
 fn shares(counts: &[u64], width: usize) -> Vec<usize> {
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
     let least = counts.len().min(width);

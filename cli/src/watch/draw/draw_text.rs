@@ -1,11 +1,11 @@
-//! Text that fits.
+//! Text that fits into a number of columns.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 use textwrap::{Options, core::display_width, wrap};
 
 use crate::text::visible;
 
-/// As much of the text as fits into so many columns, with `…` for what does not.
+/// Cuts a text to `width` columns, with `…` at the cut.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     let text = &*visible(text);
     if display_width(text) <= width {
@@ -27,22 +27,21 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     fitted
 }
 
-/// The text at the left of exactly so many columns.
+/// Pads a text on the right to exactly `width` columns.
 pub(crate) fn left(text: &str, width: usize) -> String {
     let fitted = fit(text, width);
     let rest = " ".repeat(width.saturating_sub(display_width(&fitted)));
     fitted + &rest
 }
 
-/// The text at the right of exactly so many columns.
+/// Pads a text on the left to exactly `width` columns.
 pub(crate) fn right(text: &str, width: usize) -> String {
     let fitted = fit(text, width);
     let rest = " ".repeat(width.saturating_sub(display_width(&fitted)));
     rest + &fitted
 }
 
-/// The text in lines of so many columns, the first of which has an indent; what does not fit into `most`
-/// lines is cut.
+/// Wraps a text to `width` columns. The first line is indented. The text is cut after `most` lines.
 pub(crate) fn lines(text: &str, width: usize, indent: usize, most: usize) -> Vec<String> {
     if width == 0 || most == 0 {
         return Vec::new();
@@ -71,7 +70,7 @@ pub(crate) fn put<'a>(buffer: &mut Buffer, area: Rect, line: impl Into<Line<'a>>
     }
 }
 
-/// Writes one sign, if it is in the area.
+/// Writes one sign, if it is within the area.
 pub(crate) fn sign(buffer: &mut Buffer, area: Rect, x: u16, y: u16, sign: &str, style: Style) {
     let (x, y) = (area.x.saturating_add(x), area.y.saturating_add(y));
     if x < area.right()
@@ -82,7 +81,7 @@ pub(crate) fn sign(buffer: &mut Buffer, area: Rect, x: u16, y: u16, sign: &str, 
     }
 }
 
-/// The row of an area, of height one; of none below its end.
+/// The row of an area. Its height is one, or zero below the end of the area.
 pub(crate) fn row(area: Rect, row: u16) -> Rect {
     Rect { y: area.y.saturating_add(row), height: u16::from(row < area.height), ..area }
 }
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_cut_with_a_sign() {
+    fn text_that_does_not_fit_is_cut_with_a_sign() {
         assert_eq!(fit("curl pid 7", 20), "curl pid 7");
         assert_eq!(fit("curl pid 7", 6), "curl …");
         assert_eq!(fit("日本語", 4), "日…");

@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// Numbers older than this say so.
-const OLD: Duration = Duration::from_secs(2);
+/// Data older than this is marked with its age.
+const STALE_AGE: Duration = Duration::from_secs(2);
 
-/// What the left and the right of a line say; the left one is cut where both do not fit.
+/// Draws the left and the right text of a line. The left one is cut if both do not fit.
 pub(crate) fn ends(buffer: &mut Buffer, area: Rect, left: (&str, Style), right: (&str, Style)) {
     let width = usize::from(area.width);
     let right_width = display_width(right.0).min(width);
@@ -45,7 +45,7 @@ pub(crate) fn ends(buffer: &mut Buffer, area: Rect, left: (&str, Style), right: 
     );
 }
 
-/// The reason, in at most so many lines. Returns how many it took.
+/// Draws the reason in at most `most` lines. Returns the number of lines.
 pub(crate) fn reason(buffer: &mut Buffer, area: Rect, reason: &Reason, most: u16, theme: Theme) -> u16 {
     let width = usize::from(area.width);
     let chip = fit(&format!(" {} {} ", sign(reason.tone), reason.word), width);
@@ -68,13 +68,13 @@ pub(crate) fn reason(buffer: &mut Buffer, area: Rect, reason: &Reason, most: u16
     (first + u16::try_from(text.len()).unwrap_or(0)).max(1)
 }
 
-/// The same without its time.
+/// As [`rate_text`], without its time.
 fn short_rate_text(rate: Option<Rate>, history: &History) -> String {
     let text = rate_text(rate, history);
     text.split_once(", in ").map_or(text.clone(), |(short, _)| short.to_owned())
 }
 
-/// The achieved rate beside the nominal one.
+/// Formats the achieved rate and the nominal rate.
 pub(crate) fn rate_text(rate: Option<Rate>, history: &History) -> String {
     let interval = history.snapshot().record.meters.longest();
     let Some(rate) = rate else { return "not known yet".into() };
@@ -82,7 +82,7 @@ pub(crate) fn rate_text(rate: Option<Rate>, history: &History) -> String {
     format!("{achieved} of {}, {:.0}%, in {}", self::rate(interval), rate.share() * 100.0, show(rate.over))
 }
 
-/// So many numbers in so many lines: three in a line where there is room.
+/// Draws the numbers, three per line if there is room.
 pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme: Theme) {
     let snapshot = history.snapshot();
     let record = &snapshot.record;
@@ -111,7 +111,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
             vec![key("waiting"), Span::raw(waiting)],
         ];
         let widest = right.iter().map(|line| Line::from(line.clone()).width()).max().unwrap_or(0);
-        // What does not fit is left out as a whole: the bar, then the time.
+        // Parts that do not fit are left out as a whole: first the bar, then the time.
         let (whole, short) = (rate_text(achieved, history), short_rate_text(achieved, history));
         let mut texts = [(10, whole.as_str()), (0, &whole), (0, &short)].into_iter().map(|(cells, text)| {
             let gap = if cells > 0 { " " } else { "" };
@@ -121,7 +121,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
         let achieved = texts.find(fits).unwrap_or_else(|| vec![key("achieved"), Span::raw(short.clone())]);
         let [running, waiting] = right;
         let halves = [(vec![key("rate"), Span::raw(pace)], running), (achieved, waiting)];
-        // The right halves begin behind the longer of the left ones.
+        // The right halves begin after the longest left half.
         let longest = halves.iter().map(|(left, _)| Line::from(left.clone()).width()).max().unwrap_or(0);
         let begin = half.min(width.saturating_sub(widest)).max(longest + 2);
         let begin = u16::try_from(begin).unwrap_or(u16::MAX).min(area.width);
@@ -151,19 +151,19 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
     }
 }
 
-/// How many lines the numbers take.
+/// Number of lines of the numbers.
 pub(crate) fn number_lines(width: u16) -> u16 {
     if width >= 76 { 2 } else { 3 }
 }
 
-/// The first line.
+/// Draws the title.
 pub(crate) fn title(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
     let queue = match (model.queue(), model.names.len()) {
         (None, _) => "no queue".to_owned(),
         (Some(queue), 0 | 1) => queue.as_str().to_owned(),
         (Some(queue), count) => format!("{}  ({} of {count})", queue.as_str(), model.chosen + 1),
     };
-    let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > OLD);
+    let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > STALE_AGE);
     let age = age.map_or(String::new(), |age| format!("read {} ago  ", span(age)));
     let place = fit(&model.place, usize::from(area.width) / 2);
     ends(buffer, area, (&queue, theme.strong()), (&(age + &place), theme.dim()));

@@ -1,4 +1,4 @@
-//! The starts of the timeline by lane: which shards started, and which are to start.
+//! The starts of the timeline by lane: past and upcoming starts of each shard.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,11 +8,10 @@ use ratatui::style::Style;
 use super::theme::Theme;
 use crate::watch::{forecast::Next, history::History};
 
-/// Time as columns: all of the same length, whose borders stay where they are on the store's clock.
+/// Time as columns of equal length. Their borders are fixed on the store's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
-    /// The time of a column: as many intervals, or parts of one, as make it an eighth of a second to a
-    /// second.
+    /// The time of a column: 1/8 s to 1 s, a multiple or a fraction of the interval.
     pub(crate) column: Micros,
     pub(crate) columns: usize,
     /// The column of the present.
@@ -20,16 +19,16 @@ pub(crate) struct Axis {
     first: i64,
 }
 
-const SHORTEST: u64 = 125_000;
-const LONGEST: u64 = 1_000_000;
+const MIN_COLUMN_MICROS: u64 = 125_000;
+const MAX_COLUMN_MICROS: u64 = 1_000_000;
 
 impl Axis {
     pub(crate) fn new(interval: Micros, now: Micros, columns: usize) -> Self {
         let interval = interval.get().max(1);
         let column = match interval {
-            ..SHORTEST => interval * SHORTEST.div_ceil(interval),
-            SHORTEST..=LONGEST => interval,
-            _ => interval / interval.div_ceil(LONGEST),
+            ..MIN_COLUMN_MICROS => interval * MIN_COLUMN_MICROS.div_ceil(interval),
+            MIN_COLUMN_MICROS..=MAX_COLUMN_MICROS => interval,
+            _ => interval / interval.div_ceil(MAX_COLUMN_MICROS),
         };
         let present = columns.saturating_sub(1 + columns / 6);
         let first = i64::try_from(now.get() / column).unwrap_or(0) - i64::try_from(present).unwrap_or(0);
@@ -42,20 +41,20 @@ impl Axis {
         usize::try_from(column).ok().filter(|column| *column < self.columns)
     }
 
-    /// How many starts a column has at the nominal rate; at least one.
+    /// Starts per column at the nominal rate, at least one.
     pub(crate) fn nominal(&self, interval: Micros) -> u64 {
         (self.column.get() / interval.get().max(1)).max(1)
     }
 }
 
-/// The starts of one shard, or of several that are told as one.
+/// The starts of one shard, or of several that share a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) name: String,
     pub(crate) style: Style,
     /// Starts by column.
     pub(crate) started: Vec<u64>,
-    /// Starts to come by column.
+    /// Upcoming starts by column.
     pub(crate) next: Vec<u64>,
 }
 
@@ -63,18 +62,18 @@ pub(crate) struct Lane {
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     pub(crate) lanes: Vec<Lane>,
-    /// Of all lanes, by column.
+    /// Starts of all lanes, by column.
     pub(crate) started: Vec<u64>,
     seen: HashMap<ShardId, u64>,
     styles: HashMap<String, Style>,
 }
 
-/// What starts of shards that nobody has seen are called.
-const UNSEEN: &str = "unseen";
+/// The name of the lane for starts of unseen shards.
+const UNSEEN_LANE: &str = "unseen";
 
 impl Lanes {
-    /// A lane for each shard, at most so many. Shards that start once, such as those of `run`, share one by
-    /// their command.
+    /// Makes a lane for each shard, at most `most`. Shards that start once, such as those of `run`,
+    /// share a lane by their command.
     pub(crate) fn new(history: &History, next: &[Next], axis: &Axis, most: usize, theme: Theme) -> Self {
         let mut seen: HashMap<ShardId, u64> = HashMap::new();
         let in_view = || {
@@ -94,7 +93,8 @@ impl Lanes {
             next: vec![0; axis.columns],
         };
         for (column, start) in in_view() {
-            let name = start.who.as_ref().map_or(UNSEEN.into(), |who| found.name(&who.shard, &who.label));
+            let name =
+                start.who.as_ref().map_or(UNSEEN_LANE.into(), |who| found.name(&who.shard, &who.label));
             lanes.entry(name.clone()).or_insert_with(|| empty(&name)).started[column] += start.count;
             found.started[column] += start.count;
         }
@@ -105,7 +105,7 @@ impl Lanes {
                 lane.next[column] += 1;
             }
         }
-        // Shards that have work and have not started stand in their lanes, too.
+        // Shards that wait and have not started yet have lanes, too.
         for (n, lane) in lanes.values_mut().enumerate() {
             lane.style = theme.lane(n);
             found.styles.insert(lane.name.clone(), lane.style);
@@ -127,13 +127,13 @@ impl Lanes {
         }
     }
 
-    /// The colour of a shard, wherever it is named.
+    /// The colour of a shard, for every mention of it.
     pub(crate) fn style(&self, shard: &ShardId, label: &Label) -> Style {
         self.styles.get(&self.name(shard, label)).copied().unwrap_or_default()
     }
 }
 
-/// The lanes with the most starts; the others become one.
+/// Keeps the lanes with the most starts, and merges the others.
 fn few(lanes: Vec<Lane>, most: usize, empty: impl Fn(&str) -> Lane) -> Vec<Lane> {
     if lanes.len() <= most {
         return lanes;
@@ -213,12 +213,12 @@ mod tests {
         let axis = Axis::new(Micros::new(250 * MS), now, 60);
         let next = forecast(history.snapshot(), now, 10);
         let lanes = Lanes::new(&history, &next, &axis, 5, Theme::Plain);
-        let told: Vec<_> = lanes
+        let summaries: Vec<_> = lanes
             .lanes
             .iter()
             .map(|lane| (lane.name.as_str(), lane.started.iter().sum::<u64>(), lane.next.iter().sum::<u64>()))
             .collect();
-        assert_eq!(told, [("curl", 2, 1), ("web", 0, 1)]);
+        assert_eq!(summaries, [("curl", 2, 1), ("web", 0, 1)]);
         assert_eq!(lanes.started.iter().sum::<u64>(), 2);
         let one = Lanes::new(&history, &next, &axis, 1, Theme::Plain);
         assert_eq!((one.lanes[0].name.as_str(), one.lanes.len()), ("2 others", 1));

@@ -1,4 +1,4 @@
-//! Draws the model. What it draws follows from the model and the size alone.
+//! Draws the model. The drawing depends only on the model and the size.
 
 mod draw_list;
 mod draw_stored;
@@ -31,16 +31,16 @@ use super::{
 };
 
 /// Below this size there is no list, no timeline and no table.
-const LEAST: (u16, u16) = (40, 10);
-/// From this height on the queues are listed, and from that on all sections set apart.
-const ROOMY: u16 = 16;
-const AIRY: u16 = 28;
-/// From this width on the tables stand beside each other.
-const WIDE: u16 = 76;
-/// The most slots that are looked ahead.
-const AHEAD: usize = 60;
+const MIN_SIZE: (u16, u16) = (40, 10);
+/// From the first height on the queues are listed, from the second on all sections are set apart.
+const LIST_HEIGHT: u16 = 16;
+const SPACED_HEIGHT: u16 = 28;
+/// Minimum columns at which the tables are side by side.
+const WIDE_COLUMNS: u16 = 76;
+/// Maximum slots that are forecast.
+const MAX_SLOTS_AHEAD: usize = 60;
 
-/// What the model must know of a drawing: the rows of the list.
+/// The rows of the list, which the model needs for scrolling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Drawn {
     pub(crate) page: usize,
@@ -52,7 +52,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, theme: Theme) -> Drawn 
     let area = frame.area();
     let buffer = frame.buffer_mut();
     let mut drawn = Drawn { page: 1, first_row: model.chosen };
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         small(buffer, area, model, theme);
     } else {
         drawn = large(buffer, area, model, theme);
@@ -61,8 +61,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, theme: Theme) -> Drawn 
     drawn
 }
 
-/// The name, the reason, who is next, and the rate, as far as there is room, in this order of importance:
-/// reason, name, next, rate.
+/// Draws a small screen: as many parts as fit, in the order reason, name, next, rate.
 fn small(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
     if area.height == 0 || area.width == 0 {
         return;
@@ -97,8 +96,8 @@ fn below(area: Rect, rows: u16) -> Rect {
 }
 
 fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn {
-    let roomy = area.height >= ROOMY;
-    let gap = u16::from(area.height >= AIRY);
+    let roomy = area.height >= LIST_HEIGHT;
+    let gap = u16::from(area.height >= SPACED_HEIGHT);
     facts::title(buffer, row(area, 0), model, theme);
     let mut rest = below(area, 1 + gap);
     rest.height -= 1;
@@ -116,10 +115,10 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
     let used = facts::reason(buffer, rest, &model.reason(), if roomy { 3 } else { 2 }, theme);
     rest = below(rest, used + u16::from(roomy));
     if let Some(tasks) = model.stored() {
-        // A queue that has a pace keeps half of the screen for it.
+        // A queue with a rate keeps half of the screen for it.
         let most = if model.history().is_some() { rest.height / 2 } else { rest.height };
         let height = draw_stored::wanted(tasks).min(most);
-        if height >= draw_stored::LEAST {
+        if height >= draw_stored::MIN_LINES {
             draw_stored::draw(buffer, Rect { height, ..rest }, tasks, model, theme);
             rest = below(rest, height + gap);
         }
@@ -133,18 +132,18 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
     drawn
 }
 
-/// The timeline and the tables share what is left.
+/// Draws the timeline and the tables in the remaining area.
 fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &History, theme: Theme) {
     let now = history.state_now(model.now);
     let interval = history.snapshot().record.interval();
-    let next = forecast(history.snapshot(), now, AHEAD);
+    let next = forecast(history.snapshot(), now, MAX_SLOTS_AHEAD);
     let margin = timeline::margin(history, area.width);
     let axis = Axis::new(interval, now, usize::from(area.width - margin));
-    let wide = area.width >= WIDE;
+    let wide = area.width >= WIDE_COLUMNS;
     let rows = tables::shard_rows(history.snapshot()).max(next.len().min(6) + 1);
     let wanted = u16::try_from(rows).unwrap_or(u16::MAX);
 
-    // Without room for both, who is next is worth more than what has been.
+    // Without room for both, upcoming starts are more important than past ones.
     let least = if wide { 2 } else { 4 };
     let timeline_height = match area.height {
         0..6 => 0,
@@ -157,7 +156,7 @@ fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &H
     let lanes = Lanes::new(history, &next, &axis, most_lanes, theme);
     let mut rest = area;
     if timeline_height >= 4 {
-        // What the lanes do not need is left to the tables.
+        // Rows that the lanes do not need are used by the tables.
         let rows = timeline::Rows::of(room, lanes.lanes.len(), axis.nominal(interval));
         let height = rows.height() + 1;
         rule(buffer, row(rest, 0), "starts", timeline::heading(&axis, interval), theme);
@@ -179,7 +178,7 @@ fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &H
     }
 }
 
-/// A line across, with a word at its left and one at its right.
+/// Draws a horizontal rule with a text at each end.
 fn rule(buffer: &mut Buffer, area: Rect, left: &str, right: Line<'static>, theme: Theme) {
     let width = usize::from(area.width);
     let line = "─".repeat(width.saturating_sub(right.width() + left.len() + 5));

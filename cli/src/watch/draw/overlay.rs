@@ -1,4 +1,4 @@
-//! What stands in front of all else: the help, and the question before a change.
+//! Overlays: the help, a page of text, and the question before a change.
 
 use ratatui::{
     buffer::Buffer,
@@ -14,13 +14,13 @@ use super::{
     theme::Theme,
 };
 use crate::watch::{
+    messages::Wanted,
     model::{Model, Opened},
-    news::Wanted,
     reason::Tone,
 };
 
-/// A line of a text, such as a payload, takes so many at most.
-const MOST_LINES: usize = 40;
+/// Maximum lines of one line of a text, such as a payload.
+const MAX_TEXT_LINES: usize = 40;
 
 const KEYS: [(&str, &str); 11] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End, g, G"),
@@ -37,7 +37,7 @@ const KEYS: [(&str, &str); 11] = [
 ];
 
 pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
-    if let Some((queue, wanted)) = &model.asked {
+    if let Some((queue, wanted)) = &model.to_confirm {
         let (verb, what) = match wanted {
             Wanted::Pause => (
                 "Pause",
@@ -62,7 +62,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
     }
 }
 
-/// A text over the whole screen.
+/// Draws a page over the whole screen.
 fn page(buffer: &mut Buffer, area: Rect, opened: &Opened) {
     let inner =
         frame(buffer, area, area.width.saturating_sub(4), area.height.saturating_sub(2).into(), Style::new());
@@ -74,7 +74,7 @@ fn page(buffer: &mut Buffer, area: Rect, opened: &Opened) {
     let texts = [Some(opened.page.about.as_str()), bodies, Some(keys)];
     let width = usize::from(inner.width);
     let all = texts.into_iter().flatten().flat_map(str::lines);
-    let all = all.flat_map(|line| match lines(line, width, 0, MOST_LINES) {
+    let all = all.flat_map(|line| match lines(line, width, 0, MAX_TEXT_LINES) {
         none if none.is_empty() => vec![String::new()],
         some => some,
     });
@@ -94,8 +94,7 @@ fn text(buffer: &mut Buffer, area: Rect, paragraphs: &[&str], style: Style) {
     }
 }
 
-/// An empty frame in the middle for so many columns and lines; without borders where there is no room for
-/// them.
+/// Draws an empty frame in the middle. Without room for borders there are none.
 fn frame(buffer: &mut Buffer, area: Rect, columns: u16, lines: usize, style: Style) -> Rect {
     let lines = u16::try_from(lines).unwrap_or(u16::MAX);
     let borders = area.height >= lines.saturating_add(2);

@@ -1,4 +1,4 @@
-//! The shards, and who has which ticket next.
+//! The tables of shards and of upcoming tickets.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::watch::{
     reason::{Tone, span},
 };
 
-/// A lease that ends sooner than this is worth a look.
-const SHORT: Duration = Duration::from_secs(2);
+/// A lease that ends sooner than this is marked.
+const SHORT_LEASE: Duration = Duration::from_secs(2);
 
-/// The rows of the table of shards that would show them all.
+/// Rows that would show all shards, with the heading.
 pub(crate) fn shard_rows(snapshot: &Snapshot) -> usize {
     snapshot.record.shards.len().max(1) + 1
 }
@@ -38,7 +38,7 @@ pub(crate) fn shards(
 ) {
     let snapshot = history.snapshot();
     let width = usize::from(area.width);
-    // Label, and at its right head, running, lease left; an id where there is much room.
+    // The columns: label, head, running, lease left; and an id if there is room.
     let id = if width >= 76 { 34 } else { 0 };
     let head = if width >= 30 { 10 } else { 0 };
     let label = width.saturating_sub(head + id + 8 + 11);
@@ -67,7 +67,7 @@ pub(crate) fn shards(
             cells([presence.label.as_str(), shard.as_str(), &ticket, &running, &lease]);
         let tone = if dead {
             theme.tone(Tone::Bad)
-        } else if left < SHORT {
+        } else if left < SHORT_LEASE {
             theme.tone(Tone::Waiting)
         } else {
             theme.dim()
@@ -81,7 +81,7 @@ pub(crate) fn shards(
     }
 }
 
-/// The next slots. Those that nobody can date have a dash.
+/// Draws the next slots. A slot at an unknown time has a dash.
 pub(crate) fn slots(
     buffer: &mut Buffer,
     area: Rect,

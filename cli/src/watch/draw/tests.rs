@@ -1,4 +1,4 @@
-//! What is on the screen, at sizes from nothing to a wall.
+//! Tests of the drawing at all sizes.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::{
     tasks::{Summary, TextPage},
     watch::{
         keys::{Action, Move},
+        messages::{Effect, Message, Wanted},
         model::Model,
-        news::{Effect, News, Wanted},
         scene::{Scene, tasks},
     },
 };
@@ -26,7 +26,7 @@ fn name(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
 }
 
-/// What a screen of that size shows, line by line, and whether anything is in colour.
+/// The lines of a screen of this size, and whether anything is in colour.
 fn screen(model: &Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     let _ = terminal.draw(|frame| _ = draw(frame, model, theme)).unwrap();
@@ -40,7 +40,7 @@ fn lines(model: &Model, size: (u16, u16)) -> Vec<String> {
     screen(model, size, Theme::Colours).0
 }
 
-/// The line that has all of these in it, in this order.
+/// Asserts that one line contains these parts in this order.
 fn has(lines: &[String], parts: &[&str]) {
     let found = lines.iter().any(|line| {
         let mut rest = line.as_str();
@@ -65,17 +65,17 @@ fn loops(n: u64) -> Scene {
     scene
 }
 
-/// Three queues, of which four loops have shared one for ten seconds.
+/// Three queues. Four loops have shared one of them for ten seconds.
 fn busy() -> Model {
     let mut model = Model::new("file:queues.json", None);
-    model.hear(News::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
+    model.apply(Message::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
     for n in 0..=40 {
-        model.hear(News::Look(name("api"), Some(loops(n).build())), Duration::from_millis(250 * n));
+        model.apply(Message::Read(name("api"), Some(loops(n).build())), Duration::from_millis(250 * n));
     }
     let backup =
         Scene::new(1000 * MS).ticket(5).current(2).max_running(2).runs("host-1", 2).shard("host-2", 3);
-    model.hear(News::Look(name("backup"), Some(backup.build())), model.now);
-    model.hear(News::Look(name("mail"), Some(Scene::new(2000 * MS).paused().build())), model.now);
+    model.apply(Message::Read(name("backup"), Some(backup.build())), model.now);
+    model.apply(Message::Read(name("mail"), Some(Scene::new(2000 * MS).paused().build())), model.now);
     model.page = 3;
     model
 }
@@ -101,11 +101,11 @@ fn eighty_by_twenty_four_shows_all_that_matters() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_out_as_a_whole() {
+fn parts_that_do_not_fit_are_left_out_as_a_whole() {
     let mut model = Model::new("file:queues.json", Some(name("api")));
     for n in 0..=40 {
         let scene = Scene::new(1).at(100_000 * MS + n * 250 * MS).ticket(n * 250_000).current(n * 250_000);
-        model.hear(News::Look(name("api"), Some(scene.build())), Duration::from_millis(250 * n));
+        model.apply(Message::Read(name("api"), Some(scene.build())), Duration::from_millis(250 * n));
     }
     for width in [76, 80, 100] {
         let shown = lines(&model, (width, 24));
@@ -115,7 +115,7 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
 }
 
 #[test]
-fn a_start_stands_in_the_lane_of_its_shard_and_the_next_ones_right_of_now() {
+fn starts_are_in_the_lane_of_their_shard() {
     let shown = lines(&busy(), (100, 30));
     let lane = |name: &str| shown.iter().find(|line| line.starts_with(name) && line.contains('■')).unwrap();
     // Ticket n is of shard n % 4, and the next four come in that order.
@@ -151,9 +151,9 @@ fn two_hundred_by_fifty_uses_its_room() {
 #[test]
 fn no_size_and_no_state_of_affairs_is_a_panic() {
     let mut outage = busy();
-    outage.hear(News::Outage("connection refused".into()), Duration::from_secs(20));
-    let mut asked = busy();
-    asked.act(Action::Pause);
+    outage.apply(Message::Outage("connection refused".into()), Duration::from_secs(20));
+    let mut confirming = busy();
+    confirming.act(Action::Pause);
     let mut help = busy();
     help.act(Action::Help);
     let mut odd = Model::new("日本語".repeat(40), Some(name(&"日".repeat(60))));
@@ -165,18 +165,18 @@ fn no_size_and_no_state_of_affairs_is_a_panic() {
         .free_at(u64::MAX)
         .shard(label.trim(), 2)
         .took(label.trim(), 4096);
-    odd.hear(News::Look(name(&"日".repeat(60)), Some(scene.build())), Duration::ZERO);
+    odd.apply(Message::Read(name(&"日".repeat(60)), Some(scene.build())), Duration::ZERO);
     let mut many = Model::new("redis://localhost", None);
-    many.hear(News::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
+    many.apply(Message::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
     many.act(Action::Go(Move::Last));
     let mut slow = Scene::new(366 * 86_400_000 * MS).at(1).ticket(2000);
     for n in 0..1000 {
         slow = slow.shard(&format!("shard {n} pid {n}"), n + 1);
     }
-    let mut crowd = Model::new("", Some(name("a")));
-    crowd.hear(News::Look(name("a"), Some(slow.build())), Duration::ZERO);
+    let mut many_shards = Model::new("", Some(name("a")));
+    many_shards.apply(Message::Read(name("a"), Some(slow.build())), Duration::ZERO);
     let nothing = Model::new("", None);
-    for model in [&busy(), &outage, &asked, &help, &odd, &many, &crowd, &nothing] {
+    for model in [&busy(), &outage, &confirming, &help, &odd, &many, &many_shards, &nothing] {
         for width in [0, 1, 2, 3, 5, 8, 13, 20, 39, 40, 60, 75, 76, 80, 200] {
             for height in [0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 18, 24, 28, 50] {
                 lines(model, (width, height));
@@ -184,20 +184,20 @@ fn no_size_and_no_state_of_affairs_is_a_panic() {
         }
     }
     has(&lines(&many, (80, 24)), &["q9999"]);
-    has(&lines(&crowd, (80, 24)), &["… 99", "more"]);
+    has(&lines(&many_shards, (80, 24)), &["… 99", "more"]);
 }
 
 #[test]
-fn an_outage_stands_in_front_and_the_numbers_say_how_old_they_are() {
+fn an_outage_is_shown_with_the_age_of_the_numbers() {
     let mut model = busy();
-    model.hear(News::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
+    model.apply(Message::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
     model.now = Duration::from_secs(25);
     let shown = lines(&model, (80, 24));
     has(&shown, &["▲ UNREACHABLE", "for 14.0s: redis at cache:6379 cannot be reached"]);
     has(&shown, &["api", "read 15.0s ago"]);
     has(&lines(&model, (20, 5)), &["▲ UNREACHABLE"]);
     model.outage = None;
-    model.asking_since = Some(Duration::from_secs(20));
+    model.read_since = Some(Duration::from_secs(20));
     has(&lines(&model, (80, 24)), &["▲ NO ANSWER", "no reply of the store for 5.00s"]);
 }
 
@@ -229,7 +229,7 @@ fn without_colours_signs_and_words_are_the_same() {
 #[test]
 fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
     let mut model = Model::new("redis://localhost", None);
-    model.hear(News::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
+    model.apply(Message::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     for (to, shown) in
         [(Move::Down, 1), (Move::Last, 99), (Move::Up, 98), (Move::First, 0), (Move::PageDown, 3)]
@@ -247,21 +247,21 @@ fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
     }
 }
 
-/// One queue with these stored tasks, after two looks; with a pace or without.
-fn with_tasks(standing: Summary, paced: bool) -> Model {
+/// A queue with these stored tasks after two reads, with a rate or without.
+fn with_tasks(summary: Summary, paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
-    model.hear(News::Names(vec![name("mail")]), Duration::ZERO);
+    model.apply(Message::Names(vec![name("mail")]), Duration::ZERO);
     for second in [0, 2] {
-        let counts = standing.counts.iter().map(|(counted, count)| match counted {
+        let counts = summary.counts.iter().map(|(counted, count)| match counted {
             Counted::EverDone => (*counted, count + 10 * second),
             _ => (*counted, *count),
         });
-        let look =
-            Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..standing.clone() };
+        let read =
+            Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..summary.clone() };
         let found = paced.then(|| Scene::new(250 * MS).build());
-        let news = News::Look(name("mail"), found);
-        model.hear(
-            News::WithTasks(name("mail"), Ok(Some(Box::new(look))), Box::new(news)),
+        let message = Message::Read(name("mail"), found);
+        model.apply(
+            Message::WithTasks(name("mail"), Ok(Some(Box::new(read))), Box::new(message)),
             Duration::from_secs(second),
         );
     }
@@ -270,7 +270,7 @@ fn with_tasks(standing: Summary, paced: bool) -> Model {
 
 fn some_tasks() -> Summary {
     let now = |state| Counted::Now(state);
-    let mut standing = tasks(&[
+    let mut summary = tasks(&[
         (now(State::Ready), 1_234),
         (now(State::Leased), 3),
         (now(State::Done), 5_000),
@@ -282,9 +282,9 @@ fn some_tasks() -> Summary {
         let mut task = Task::bare(TaskId::named(&format!("task {n}")));
         task.leased = Some(Micros::ZERO);
         task.progress = Some(Progress { done: n, total: 9, text: "pages\u{1b}[31m".into() });
-        standing.runs.push((task, format!("host-{n}")));
+        summary.runs.push((task, format!("host-{n}")));
     }
-    standing
+    summary
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_queue_with_stored_tasks_alone_says_why_nothing_runs() {
     has(&shown, &["● RUNNING", "8 run", "stored tasks: 1,234 ready"]);
     let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
     has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
-    // Also where the queue has a pace, by which nobody waits.
+    // Also if the queue has a rate for which no process waits.
     let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
     has(&lines(&with_tasks(nobody, true), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
     has(
@@ -324,9 +324,9 @@ fn stored_tasks_fit_any_screen_and_need_no_colours() {
     many.runs = (0..300).map(|_| run.clone()).collect();
     let none = tasks(&[]);
     let huge = tasks(&[(Counted::Now(State::Scheduled), 10_000_000), (Counted::Now(State::Blocked), 1)]);
-    for standing in [many, none, huge] {
+    for summary in [many, none, huge] {
         for paced in [false, true] {
-            let model = with_tasks(standing.clone(), paced);
+            let model = with_tasks(summary.clone(), paced);
             for width in (0..=120).step_by(7) {
                 for height in 0..=40 {
                     lines(&model, (width, height));
@@ -357,7 +357,7 @@ fn a_task_that_runs_is_marked_opened_and_read() {
     assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[1]));
     let about = (0..40).map(|n| format!("line {n}\n")).collect();
     let page = TextPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
-    model.hear(News::Opened(Ok(page)), Duration::from_secs(3));
+    model.apply(Message::Opened(Ok(page)), Duration::from_secs(3));
     let shown = lines(&model, (100, 30));
     has(&shown, &["line 0"]);
     has(&shown, &["line 26"]);
@@ -374,33 +374,33 @@ fn a_task_that_runs_is_marked_opened_and_read() {
     }
     assert!(model.opened.is_none() && model.marked.is_none());
     assert_eq!(model.act(Action::Back), Effect::Quit);
-    model.hear(News::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
+    model.apply(Message::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
     assert!(model.note().is_some_and(|note| note.contains("cannot be opened: it has ended")));
 }
 
 #[test]
-fn the_line_is_shown_beside_any_number_of_runs_and_its_tasks_are_opened() {
-    let mut standing = some_tasks();
-    standing.line =
+fn upcoming_tasks_are_shown_below_any_number_of_runs() {
+    let mut summary = some_tasks();
+    summary.upcoming =
         (0..20).map(|n| Task { priority: n, ..Task::bare(TaskId::named(&format!("next {n}"))) }).collect();
-    let ids: Vec<_> = standing.line.iter().map(|task| task.id).collect();
-    let shown = lines(&with_tasks(standing.clone(), false), (80, 24));
+    let ids: Vec<_> = summary.upcoming.iter().map(|task| task.id).collect();
+    let shown = lines(&with_tasks(summary.clone(), false), (80, 24));
     has(&shown, &["next", &ids[0].to_string(), "default", "added 2s ago"]);
     has(&shown, &["next", &ids[2].to_string(), "added 2s ago  priority 2"]);
-    standing.runs = (0..300)
+    summary.runs = (0..300)
         .map(|n| {
             let mut run = some_tasks().runs[0].clone();
             run.0.id = TaskId::named(&format!("run {n}"));
             run
         })
         .collect();
-    let last_run = standing.runs[299].0.id;
-    let mut model = with_tasks(standing, false);
+    let last_run = summary.runs[299].0.id;
+    let mut model = with_tasks(summary, false);
     model.act(Action::Focus);
     let shown = lines(&model, (80, 24));
     has(&shown, &["more that run"]);
     (0..3).for_each(|n| has(&shown, &["next", &ids[n].to_string()]));
-    // What is marked is in view.
+    // The marked task is in view.
     (0..299).for_each(|_| _ = model.act(Action::Go(Move::Down)));
     has(&lines(&model, (80, 24)), &["▌ host-0", &last_run.to_string()]);
     model.act(Action::Go(Move::Last));
@@ -409,14 +409,14 @@ fn the_line_is_shown_beside_any_number_of_runs_and_its_tasks_are_opened() {
 }
 
 #[test]
-fn what_failed_is_read_like_a_task() {
+fn failures_are_read_like_a_task() {
     let mut none = Model::new("file:queues.json", Some(name("mail")));
     assert_eq!(none.act(Action::Failures), Effect::None, "there are no stored tasks");
     let mut model = with_tasks(some_tasks(), true);
     has(&lines(&model, (80, 24)), &["f failed"]);
     assert_eq!(model.act(Action::Failures), Effect::Failures(name("mail")));
     let page = TextPage { about: "2 failed: refused\n".into(), ..TextPage::default() };
-    model.hear(News::Opened(Ok(page)), Duration::from_secs(3));
+    model.apply(Message::Opened(Ok(page)), Duration::from_secs(3));
     let shown = lines(&model, (80, 24));
     has(&shown, &["2 failed: refused"]);
     has(&shown, &["esc back   ↑↓ scroll"]);
@@ -430,19 +430,19 @@ fn a_mark_stays_on_its_task_and_leaves_one_that_has_ended() {
     let ids: Vec<_> = some_tasks().runs.iter().map(|(task, _)| task.id).collect();
     model.act(Action::Focus);
     model.act(Action::Go(Move::Last));
-    let mut look = |remaining: &[usize], second: u64| {
-        let mut standing = Summary { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
-        standing.runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
-        let news = Box::new(News::Look(name("mail"), None));
-        model.hear(
-            News::WithTasks(name("mail"), Ok(Some(Box::new(standing))), news),
+    let mut read = |remaining: &[usize], second: u64| {
+        let mut summary = Summary { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
+        summary.runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
+        let message = Box::new(Message::Read(name("mail"), None));
+        model.apply(
+            Message::WithTasks(name("mail"), Ok(Some(Box::new(summary))), message),
             Duration::from_secs(second),
         );
         model.marked
     };
-    assert_eq!(look(&[1, 2], 5), Some(ids[2]));
-    assert_eq!(look(&[1], 6), Some(ids[1]));
-    assert_eq!(look(&[], 7), None);
+    assert_eq!(read(&[1, 2], 5), Some(ids[2]));
+    assert_eq!(read(&[1], 6), Some(ids[1]));
+    assert_eq!(read(&[], 7), None);
 }
 
 #[test]
@@ -461,12 +461,12 @@ fn a_queue_of_stored_tasks_alone_is_paused_and_resumed() {
 #[test]
 fn the_list_counts_stored_tasks_and_says_what_is_in_force() {
     let mut model = with_tasks(some_tasks(), true);
-    model.hear(News::Names(vec![name("mail"), name("other"), name("paced")]), Duration::ZERO);
+    model.apply(Message::Names(vec![name("mail"), name("other"), name("paced")]), Duration::ZERO);
     let paused = Summary { conditions: vec![Condition::Paused { since: None, running: 0 }], ..some_tasks() };
-    let look = |queue: &str| Box::new(News::Look(name(queue), None));
-    model.hear(News::WithTasks(name("other"), Ok(Some(Box::new(paused))), look("other")), Duration::ZERO);
+    let read = |queue: &str| Box::new(Message::Read(name(queue), None));
+    model.apply(Message::WithTasks(name("other"), Ok(Some(Box::new(paused))), read("other")), Duration::ZERO);
     let refused = Err("the database is damaged".to_owned());
-    model.hear(News::WithTasks(name("paced"), refused, look("paced")), Duration::ZERO);
+    model.apply(Message::WithTasks(name("paced"), refused, read("paced")), Duration::ZERO);
     let shown = lines(&model, (100, 30));
     let names = |line: &&String, queue: &str| line.chars().take(20).collect::<String>().contains(queue);
     let row = |queue: &str| shown.iter().find(|line| names(line, queue)).unwrap().clone();

@@ -1,4 +1,4 @@
-//! What colours mean. Without colours the words and signs say the same.
+//! The meaning of colours. Without colours, words and signs have the same meaning.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -8,11 +8,11 @@ use crate::watch::reason::Tone;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     Colours,
-    /// For `NO_COLOR`: bold, dim and reversed alone.
+    /// For `NO_COLOR`: only bold, dim and reversed.
     Plain,
 }
 
-/// The colours of lanes; those that mean something are not among them.
+/// The colours of lanes. Colours with a meaning are not used.
 const LANES: [Color; 6] =
     [Color::Cyan, Color::Magenta, Color::Blue, Color::LightCyan, Color::LightMagenta, Color::LightBlue];
 
@@ -29,12 +29,12 @@ impl Theme {
         self.colour(colour)
     }
 
-    /// What is less important.
+    /// The style of less important text.
     pub(crate) fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What is more important.
+    /// The style of more important text.
     pub(crate) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -44,12 +44,12 @@ impl Theme {
         self.dim()
     }
 
-    /// A word on its tone.
+    /// The style of a word in the colour of its tone, reversed.
     pub(crate) fn chip(self, tone: Tone) -> Style {
         self.tone(tone).add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
 
-    /// Green: jobs start. Yellow: kept back. Red: wrong. Nothing to do: no colour.
+    /// Green: jobs start. Yellow: held back. Red: an error. No colour: nothing to do.
     pub(crate) fn tone(self, tone: Tone) -> Style {
         match tone {
             Tone::Good => self.colour(Color::Green),
@@ -59,7 +59,7 @@ impl Theme {
         }
     }
 
-    /// The colour of a lane, and of its shard wherever it is named.
+    /// The colour of a lane, for every mention of its shard.
     pub(crate) fn lane(self, number: usize) -> Style {
         self.colour(LANES[number % LANES.len()])
     }

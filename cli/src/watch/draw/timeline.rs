@@ -1,4 +1,5 @@
-//! The starts over time: bars of all, a lane for each shard, and the slots to come at the right of now.
+//! The starts over time: a bar for all, a lane for each shard, and upcoming slots to the right of
+//! now.
 
 use interval_queue::Micros;
 use ratatui::{
@@ -16,23 +17,23 @@ use super::{
 use crate::watch::{history::History, reason::Tone};
 
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
-/// Marks on the axis are at least so many columns apart.
-const APART: u64 = 9;
-const STEPS: [u64; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
-/// Names of lanes take at most so many columns.
-const NAMES: usize = 18;
+/// Minimum columns between marks on the axis.
+const MIN_MARK_COLUMNS: u64 = 9;
+const MARK_SECONDS: [u64; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
+/// Maximum columns of the names of lanes.
+const MAX_NAME_COLUMNS: usize = 18;
 
-/// How many columns the names of lanes take, of so many in all.
+/// Columns for the names of lanes, out of `width`.
 pub(crate) fn margin(history: &History, width: u16) -> u16 {
     let shards = history.snapshot().record.shards.values().map(|presence| presence.label.as_str());
     let started = history.starts().iter().rev().take(64).filter_map(|start| start.who.as_ref());
     let names = shards.chain(started.map(|who| who.label.as_str()));
     let widest = names.take(200).map(|name| display_width(name.split(" pid ").next().unwrap_or(name))).max();
-    let widest = widest.unwrap_or(0).clamp(10, NAMES).min(usize::from(width) / 4);
+    let widest = widest.unwrap_or(0).clamp(10, MAX_NAME_COLUMNS).min(usize::from(width) / 4);
     u16::try_from(widest).unwrap_or(0) + 1
 }
 
-/// How the rows of an area are used. One more is the axis.
+/// The rows of an area. The axis takes one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     pub(crate) bars: u16,
@@ -40,12 +41,13 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// So many lanes fit into so many rows, with a bar above them.
+    /// Maximum lanes for a height, with a bar above them.
     pub(crate) fn most_lanes(height: u16) -> u16 {
         height.saturating_sub(2)
     }
 
-    /// Bars that say more than a lane does, because a column has several slots, get up to four rows.
+    /// Bars get up to four rows if a column has several slots: only then do they show more than a
+    /// lane.
     pub(crate) fn of(height: u16, lanes: usize, nominal: u64) -> Self {
         let rest = height.saturating_sub(1);
         let lanes = u16::try_from(lanes).unwrap_or(u16::MAX).min(rest.saturating_sub(1));
@@ -77,7 +79,7 @@ pub(crate) fn draw(
         put(buffer, area, Span::styled(text, style));
     };
     let (since, until) = (axis.column_of(history.since()), axis.column_of(history.snapshot().at));
-    // Nothing is known of what was before the first look, or comes after the last one.
+    // The time before the first read and after the last one is unknown.
     let unseen =
         |column: usize| since.is_some_and(|since| column < since) || until.is_none_or(|until| column > until);
     let empty = |buffer: &mut Buffer, column: usize, y: u16| {
@@ -89,7 +91,7 @@ pub(crate) fn draw(
         sign(buffer, plot, x(column), y, mark, style);
     };
 
-    // The bars: full height is the nominal rate, or what was more than that.
+    // The full height of the bars is the nominal rate, or the maximum above it.
     let top = lanes.started.iter().copied().max().unwrap_or(0).max(nominal);
     for (column, count) in lanes.started.iter().enumerate() {
         let eighths = (count * 8 * u64::from(rows.bars)).div_ceil(top);
@@ -134,13 +136,14 @@ fn x(column: usize) -> u16 {
     u16::try_from(column).unwrap_or(u16::MAX)
 }
 
-/// The axis: how long ago, `now`, and in how long.
+/// Draws the axis: past times, `now`, and future times.
 fn scale(buffer: &mut Buffer, plot: Rect, y: u16, axis: &Axis, theme: Theme) {
     let column = axis.column.get().max(1);
-    let step = STEPS.into_iter().find(|step| step * 1_000_000 / column >= APART).unwrap_or(3600);
+    let step =
+        MARK_SECONDS.into_iter().find(|step| step * 1_000_000 / column >= MIN_MARK_COLUMNS).unwrap_or(3600);
     let put_at = |buffer: &mut Buffer, column: usize, text: &str| {
         let width = display_width(text);
-        // The last letter of what is past, the first of what is to come, stand at the instant.
+        // The last letter of a past time, and the first letter of a future time, mark the instant.
         let begin = if text.starts_with('+') { Some(column) } else { (column + 1).checked_sub(width) };
         if let Some(begin) = begin.filter(|begin| begin + width <= axis.columns) {
             let area = Rect { x: plot.x + x(begin), width: x(width), ..row(plot, y) };
@@ -173,7 +176,7 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-/// What a column is, for the heading.
+/// The heading with the duration of a column.
 pub(crate) fn heading(axis: &Axis, interval: Micros) -> Line<'static> {
     let column = crate::duration::show(axis.column);
     Line::from(match axis.nominal(interval) {

@@ -59,7 +59,7 @@ fn ungrouped_output_comes_as_it_is_printed() {
 }
 
 #[test]
-fn who_is_left_behind_is_not_waited_for() {
+fn processes_left_behind_delay_no_end() {
     let place = Backend::file();
     let output =
         each(&place, b"1\n", &["--every", "1ms", "--", "sh", "-c", "sleep 100 & echo $! > id; echo hi"]);
@@ -80,7 +80,7 @@ fn only_the_last_attempt_is_printed() {
 }
 
 #[test]
-fn who_reads_no_more_stops_it_quietly() {
+fn a_closed_stdout_ends_each_without_an_error() {
     let place = Backend::file();
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     for option in ["", "--ungroup"] {

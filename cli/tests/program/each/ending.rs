@@ -10,9 +10,9 @@ use crate::{
     process::{text, wait_until},
 };
 
-on_each_state!(who_is_interrupted_tells_what_is_left);
+on_each_state!(an_interrupt_lists_the_items_that_are_left);
 
-fn who_is_interrupted_tells_what_is_left(place: &mut Backend) {
+fn an_interrupt_lists_the_items_that_are_left(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let input = b"first\nsecond\nthird item";
@@ -75,7 +75,7 @@ fn the_rest_of_a_file_is_kept_to_its_end() {
 }
 
 #[test]
-fn what_failed_is_told_and_kept() {
+fn failed_items_are_printed_and_written_to_the_file() {
     let place = Backend::file();
     let input = (0..15).map(|n| format!("{n} \x1b[31m\0")).collect::<String>();
     let script = "case $0 in 3*) exit 0;; 4*) kill -KILL $$;; *) exit 9;; esac";
@@ -108,7 +108,7 @@ fn the_first_failure_can_end_it() {
 
 /// Each attempt takes a slot of its own, behind the items that came meanwhile.
 #[test]
-fn who_fails_is_tried_again_in_a_new_slot() {
+fn a_failed_command_is_retried_in_a_new_slot() {
     let place = Backend::file();
     let script = "echo $0 >> starts; [ $0 != a ] || [ $(grep -c a starts) = 3 ]";
     let output = each(&place, b"a\nb\nc\n", &["--retry", "2", "--every", "20ms", "--", "sh", "-c", script]);
@@ -162,7 +162,7 @@ fn an_item_that_is_no_argument_fails_and_the_others_go_on() {
 }
 
 #[test]
-fn who_cannot_write_the_list_of_the_undone_tells_it() {
+fn an_unwritable_list_of_failed_items_is_reported() {
     let place = Backend::file();
     let args = ["--every", "1ms", "--fail-fast", "-j", "1", "--failed", "/dev/full", "--", "false"];
     let output = each(&place, b"a\nb\nc\n", &args);

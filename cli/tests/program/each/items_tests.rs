@@ -79,7 +79,7 @@ fn commands_do_not_eat_the_items() {
 }
 
 #[test]
-fn what_no_command_can_take_fails_and_the_others_go_on() {
+fn overlong_items_fail_and_the_others_run() {
     let place = Backend::file();
     let input = [b"a\n".as_slice(), &vec![b'x'; 300_000], b"\na\0b\nc\n"].concat();
     let output = each(&place, &input, &["-k", "--every", "1ms", "--", "echo"]);
@@ -99,7 +99,7 @@ fn an_input_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn what_cannot_be_used_takes_no_ticket() {
+fn invalid_arguments_take_no_ticket() {
     let place = Backend::file();
     let input = place.path("input");
     let input = input.to_str().unwrap();

@@ -56,7 +56,7 @@ fn a_command_that_does_not_listen_is_killed_with_its_worker() {
 }
 
 #[test]
-fn what_a_command_has_started_ends_with_its_worker() {
+fn processes_of_a_command_end_with_its_worker() {
     let place = Backend::sqlite();
     add(&place, &["1"]);
     let killed = worker(&place, &[], "sleep 1000 & echo $! > ids; wait");
@@ -66,7 +66,7 @@ fn what_a_command_has_started_ends_with_its_worker() {
 }
 
 #[test]
-fn a_worker_that_stands_still_for_its_lease_has_lost_its_command() {
+fn a_worker_stopped_for_its_lease_loses_its_command() {
     let place = Backend::sqlite();
     let id = add(&place, &["1"]);
     let options = ["--lease", "2s"];
@@ -114,7 +114,7 @@ fn a_guard_that_is_killed_takes_its_command_along() {
 }
 
 #[test]
-fn what_a_command_leaves_in_its_group_ends_with_it() {
+fn processes_in_the_group_of_a_command_end_with_it() {
     let place = Backend::sqlite();
     let id = add(&place, &["1"]);
     let output = work(&place, "(trap '' TERM; sleep 1000) & echo $! > ids; echo 1");

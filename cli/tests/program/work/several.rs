@@ -68,7 +68,7 @@ fn one_signal_ends_the_workers_of_all_queues() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused() {
+fn invalid_sets_of_queues_are_rejected() {
     let place = Backend::sqlite();
     let cases: [(&[&str], &str); 5] = [
         (&["--also", "then", "--capacity", "3"], "--capacity belongs to one queue"),

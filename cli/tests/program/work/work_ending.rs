@@ -33,7 +33,7 @@ fn after_one_signal_what_runs_ends_and_nothing_more_begins() {
 }
 
 #[test]
-fn what_runs_longer_than_the_grace_is_ended_and_given_back() {
+fn a_run_longer_than_the_grace_is_ended_and_released() {
     let place = Backend::sqlite();
     let id = add(&place, &["1"]);
     let stopped = worker(&place, &["--grace", "100ms"], RUN);
@@ -62,7 +62,7 @@ fn a_second_signal_ends_it_at_once_also_what_does_not_listen() {
 }
 
 #[test]
-fn a_signal_to_all_processes_of_a_service_counts_against_no_task() {
+fn a_signal_to_a_whole_service_fails_no_task() {
     let place = Backend::sqlite();
     let id = add(&place, &["1"]);
     let stopped = worker(&place, &["--grace", "1h"], RUN);

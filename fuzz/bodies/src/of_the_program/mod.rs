@@ -2,12 +2,12 @@
 
 mod duration;
 mod ended;
-mod ends;
+mod exit_mapping;
 mod guard_clock;
 mod lines;
 mod orders;
-mod verdict;
-mod voice;
+mod output_tail;
+mod stderr_writer;
 
 use std::io::Read;
 
@@ -18,10 +18,10 @@ use tokio::sync::mpsc;
 use crate::exit::Failure;
 pub(crate) use {
     duration::{interval, positive, show},
-    ended::{Ended, How},
-    ends::Ends,
-    orders::{News, Order},
-    verdict::Verdict as Outcome,
+    ended::{Ended, RunEnd},
+    exit_mapping::TaskOutcome as Outcome,
+    orders::{GuardReport, Order},
+    output_tail::OutputTail,
 };
 
 /// What `add -` makes of its input: the number of each line with its payload, and why it reads no more.
@@ -52,9 +52,9 @@ pub(crate) fn orders(mut bytes: &[u8]) -> (Vec<Order>, &[u8]) {
 /// What is written to the terminal of what a command says in these pieces.
 pub(crate) fn spoken<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let (sender, mut receiver) = mpsc::channel(10_000);
-    let mut speaker = voice::Speaker::of(sender);
-    pieces.for_each(|piece| speaker.say(piece).now_or_never().unwrap());
-    speaker.end().now_or_never().unwrap();
+    let mut writer = stderr_writer::StderrHandle::of(sender);
+    pieces.for_each(|piece| writer.write(piece).now_or_never().unwrap());
+    writer.end().now_or_never().unwrap();
     let mut all = Vec::new();
     while let Ok(piece) = receiver.try_recv() {
         all.extend(piece);

@@ -32,7 +32,7 @@ const DAEMONS: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn what_it_leaves_running_is_ended_with_it() {
+fn processes_left_running_are_ended_with_the_command() {
     for (what, start) in DAEMONS {
         let waits = if start.contains("there") { "while ! [ -e there ]; do sleep 0.05; done" } else { "" };
         let task = misbehave(&[], &format!("{start}\n{waits}\necho 1"));

@@ -76,14 +76,14 @@ fn each_code_means_what_is_documented() {
 }
 
 #[test]
-fn what_ignores_sigterm_is_killed() {
+fn a_command_that_ignores_sigterm_is_killed() {
     let task = misbehave(&["--timeout", "300ms"], "trap '' TERM INT HUP; while :; do sleep 0.05; done");
     assert!(failure(&task).starts_with("timed out"), "{task:#}");
     tell("ignores SIGTERM", 1, "killed 3 s after its timeout", failure(&task));
 }
 
 #[test]
-fn what_stops_itself_past_the_lease_runs_once_and_times_out() {
+fn a_command_stopped_past_the_lease_times_out_once() {
     let place = Backend::sqlite();
     let script = "echo $$ >> starts; kill -STOP $$; sleep 1000";
     let task = super::misbehave_with(&place, &["--lease", "2s", "--timeout", "5s"], "1", script);
@@ -93,7 +93,7 @@ fn what_stops_itself_past_the_lease_runs_once_and_times_out() {
 }
 
 #[test]
-fn what_kills_its_guard_or_its_groups_has_failed() {
+fn a_command_that_kills_its_guard_or_group_has_failed() {
     for (script, reason) in [
         ("kill -KILL $PPID; sleep 1000", "its guard ended"),
         ("kill -KILL -$PPID; sleep 1000", "its guard ended"),
@@ -107,14 +107,14 @@ fn what_kills_its_guard_or_its_groups_has_failed() {
 }
 
 #[test]
-fn what_stops_its_guard_is_ended_without_it() {
+fn a_command_that_stops_its_guard_is_ended_without_it() {
     let task = misbehave(&["--timeout", "1s"], "kill -STOP $PPID; sleep 1000");
     assert!(failure(&task).starts_with("timed out"), "{task:#}");
     tell("stops its guard", 1, "the worker ends it after its timeout", failure(&task));
 }
 
 #[test]
-fn what_kills_its_worker_is_ended_and_runs_again_elsewhere() {
+fn a_command_that_kills_its_worker_runs_again_elsewhere() {
     let place = Backend::sqlite();
     let id = add(&place, &["--key", "bad", "1"]);
     let script = "
@@ -140,7 +140,7 @@ fn what_kills_its_worker_is_ended_and_runs_again_elsewhere() {
 }
 
 #[test]
-fn what_cannot_be_executed_ends_the_worker_and_costs_no_attempt() {
+fn an_unusable_program_ends_the_worker_without_an_attempt() {
     type Spoil = fn(&std::path::Path);
     let spoil: [(Spoil, i32, &str); 4] = [
         (|path| fs::remove_file(path).unwrap(), 127, "not found"),
@@ -188,7 +188,7 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 }
 
 #[test]
-fn codes_of_a_shell_that_finds_no_program_are_failures_of_the_task() {
+fn code_127_of_a_shell_is_a_failure_of_the_task() {
     let place = Backend::sqlite();
     let id = add(&place, &["--max-attempts", "1", "1"]);
     assert!(work(&place, "no-such-program").status.success());

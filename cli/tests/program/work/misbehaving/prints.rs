@@ -19,7 +19,7 @@ fn most_memory(process: u32) -> u64 {
 }
 
 #[test]
-fn what_prints_a_gigabyte_has_failed_and_costs_no_memory() {
+fn a_gigabyte_of_output_fails_and_takes_little_memory() {
     let place = Backend::sqlite();
     let id = add(&place, &["--key", "bad", "--max-attempts", "1", "1"]);
     let worker = worker(&place, &[], &bad("head -c 1000000000 /dev/zero"));
@@ -39,7 +39,7 @@ fn what_prints_a_gigabyte_has_failed_and_costs_no_memory() {
 }
 
 #[test]
-fn what_prints_for_ever_is_ended_by_its_timeout() {
+fn a_command_that_prints_forever_is_ended_by_its_timeout() {
     let place = Backend::sqlite();
     let ids = ["yes", "yes error >&2"]
         .map(|script| add(&place, &["--max-attempts", "1", &json!(script).to_string()]));
@@ -62,7 +62,7 @@ fn what_prints_for_ever_is_ended_by_its_timeout() {
 }
 
 #[test]
-fn what_is_no_json_is_text_and_what_is_no_text_is_replaced() {
+fn output_is_json_or_text_with_invalid_bytes_replaced() {
     for (printed, result) in [
         ("{\"a\":", json!("{\"a\":")),
         ("{} {}", json!("{} {}")),
@@ -79,7 +79,7 @@ fn what_is_no_json_is_text_and_what_is_no_text_is_replaced() {
 }
 
 #[test]
-fn what_closes_its_output_is_waited_for() {
+fn a_command_that_closes_its_output_is_waited_for() {
     let task = misbehave(&[], "echo 1; exec >&- 2>&- <&-; sleep 1; exit 0");
     assert_eq!((&task["state"], &task["result"]), (&json!("done"), &json!(1)), "{task:#}");
     let task = misbehave(&[], "exec >&- 2>&- <&-; sleep 1; exit 3");

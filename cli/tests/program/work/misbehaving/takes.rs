@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn the_largest_payload_may_be_left_unread_and_is_in_no_environment() {
+fn an_unread_large_payload_is_in_no_environment() {
     let payload = format!("\"{}\"", "x".repeat((1 << 20) - 2));
     for script in ["exec <&-; echo 1", "exec < /dev/null; sleep 0.3; echo 1", "head -c 1 > /dev/null; echo 1"]
     {

@@ -1,4 +1,4 @@
-//! The store of tasks, asked about one queue.
+//! Reads and changes of the tasks of one queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,8 +18,8 @@ use crate::{
     target::bounded,
 };
 
-/// How long a library that is opened here asks a state that does not answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a library queue that is opened here retries if the store does not answer.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The tasks of one queue.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Tasks {
         Ok(Self { store: target.store.tasks().await?, queue: target.queue.clone() })
     }
 
-    /// The same if the store keeps tasks.
+    /// Opens the tasks of the queue. Returns `None` if the store keeps no tasks.
     pub(crate) async fn open_if_kept(target: &Target) -> Result<Option<Self>, Failure> {
         match Self::open(target).await {
             Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => Ok(None),
@@ -41,42 +41,42 @@ impl Tasks {
         }
     }
 
-    /// The same of no queue in particular, see [`of`](Self::of).
+    /// As [`open_if_kept`](Self::open_if_kept), without a queue, see [`of`](Self::of).
     pub(crate) async fn open_store_if_kept(store: &StoreArgs) -> Result<Option<Self>, Failure> {
         let queue = QueueName::new("-").unwrap_or_else(|_| unreachable!("it is a name"));
         Self::open_if_kept(&Target { store: store.clone(), queue }).await
     }
 
-    /// The queues that have tasks in this place.
+    /// The queues of the store that have tasks.
     pub(crate) async fn queues(&self) -> Result<Vec<QueueName>, Failure> {
         bounded(async { Ok(self.store.queues().await?) }).await
     }
 
-    /// Those of another queue.
+    /// The tasks of another queue of the same store.
     pub(crate) fn of(&self, queue: &QueueName) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
     }
 
-    /// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done
-    /// twice here is done once.
-    pub(super) async fn ask(&self, command: Command) -> Result<Reply, Failure> {
-        // What is not found may also be the task that others are to wait for.
+    /// Sends a command, with one retry: an idle connection may have died. A retried command has its
+    /// effect once.
+    pub(super) async fn query(&self, command: Command) -> Result<Reply, Failure> {
+        // For a link, "not found" may concern the upstream task instead of the queue.
         let is_link = matches!(&command, Command::Change(Change::Tasks(change)) if matches!(change.verb, Verb::Link(_)));
-        let asked = bounded(async {
+        let replied = bounded(async {
             Ok(match self.store.apply(&self.queue, command.clone()).await {
                 Err(error) if error.is_retryable() => self.store.apply(&self.queue, command).await,
                 reply => reply,
             })
         });
-        asked.await?.map_err(|error| match error.kind() {
+        replied.await?.map_err(|error| match error.kind() {
             StateErrorKind::NotFound if !is_link => self.missing(),
             _ => Failure::from(error),
         })
     }
 
-    /// Changes something for all.
+    /// Changes the queue for all workers.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Failure> {
-        match self.ask(Command::Change(change)).await {
+        match self.query(Command::Change(change)).await {
             Ok(Reply::Changed(_)) => Ok(()),
             other => Err(unexpected(other)),
         }
@@ -91,22 +91,22 @@ impl Tasks {
         }
     }
 
-    /// The error that the queue has none.
+    /// The error that the queue has no tasks.
     pub(crate) fn missing(&self) -> Failure {
         no_tasks(&self.queue)
     }
 
     /// The store's clock.
     pub(crate) async fn now(&self) -> Result<Micros, Failure> {
-        match self.ask(Command::Read(Read::Clock)).await {
+        match self.query(Command::Read(Read::Clock)).await {
             Ok(Reply::Clock(now)) => Ok(now),
             other => Err(unexpected(other)),
         }
     }
 
-    /// How the queue stands; none: it has no tasks, and never had.
-    pub(crate) async fn look(&self) -> Result<Option<Overview>, Failure> {
-        match self.ask(Command::Read(Read::Overview)).await {
+    /// Reads the overview of the queue. Returns `None` if the queue has never had tasks.
+    pub(crate) async fn overview(&self) -> Result<Option<Overview>, Failure> {
+        match self.query(Command::Read(Read::Overview)).await {
             Ok(Reply::Overview(overview)) => Ok(Some(*overview)),
             Err(failure) if failure.code == NOINPUT => Ok(None),
             other => Err(unexpected(other)),
@@ -114,44 +114,48 @@ impl Tasks {
     }
 
     pub(super) async fn workers(&self) -> Result<Vec<Worker>, Failure> {
-        match self.ask(Command::Read(Read::Workers)).await {
+        match self.query(Command::Read(Read::Workers)).await {
             Ok(Reply::Workers(workers)) => Ok(workers),
             other => Err(unexpected(other)),
         }
     }
 
     pub(super) async fn schedules(&self) -> Result<Vec<Schedule>, Failure> {
-        match self.ask(Command::Read(Read::Schedules)).await {
+        match self.query(Command::Read(Read::Schedules)).await {
             Ok(Reply::Schedules(schedules)) => Ok(schedules),
             other => Err(unexpected(other)),
         }
     }
 
-    /// The most urgent of those that are ready.
-    pub(super) async fn line(&self, limit: u32) -> Result<Vec<Task>, Failure> {
-        match self.ask(Command::Read(Read::Upcoming(limit))).await {
+    /// The most urgent ready tasks, in the order of their starts.
+    pub(super) async fn upcoming(&self, limit: u32) -> Result<Vec<Task>, Failure> {
+        match self.query(Command::Read(Read::Upcoming(limit))).await {
             Ok(Reply::Upcoming(tasks)) => Ok(tasks),
             other => Err(unexpected(other)),
         }
     }
 
-    /// How long tasks of a kind waited and ran, hour by hour.
+    /// Waiting and running times of a kind, by hour.
     pub(super) async fn times(&self, kind: &Kind, from: Micros) -> Result<Vec<Times>, Failure> {
-        match self.ask(Command::Read(Read::Times { kind: kind.clone(), from })).await {
+        match self.query(Command::Read(Read::Times { kind: kind.clone(), from })).await {
             Ok(Reply::Times(times)) => Ok(times),
             other => Err(unexpected(other)),
         }
     }
 
     pub(super) async fn task(&self, id: TaskId) -> Result<Option<Stored>, Failure> {
-        match self.ask(Command::Read(Read::Tasks(vec![id]))).await {
+        match self.query(Command::Read(Read::Tasks(vec![id]))).await {
             Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().next().flatten()),
             other => Err(unexpected(other)),
         }
     }
 
-    /// The same, if it is there.
-    pub(super) async fn known(&self, id: TaskId) -> Result<Stored, Failure> {
+    /// Reads a task.
+    ///
+    /// # Errors
+    ///
+    /// The task does not exist.
+    pub(super) async fn existing(&self, id: TaskId) -> Result<Stored, Failure> {
         let missing = || {
             let text = format!("there is no task {id} in queue {:?}", self.queue.as_str());
             Failure::new(NOINPUT, format!("{text}: it was never added, or was deleted after its retention"))
@@ -159,7 +163,7 @@ impl Tasks {
         self.task(id).await?.ok_or_else(missing)
     }
 
-    /// Those of them that are stored, in the order of their ids, without payloads and edges.
+    /// The stored ones among these tasks, sorted by id, without payloads and edges.
     pub(super) async fn rows(&self, mut ids: Vec<TaskId>) -> Result<Vec<Task>, Failure> {
         ids.sort();
         let mut rows = Vec::new();
@@ -170,9 +174,9 @@ impl Tasks {
         Ok(rows)
     }
 
-    /// Those of them that are stored, as far as one reply goes.
+    /// The stored ones among these tasks, as many as fit into one reply.
     pub(super) async fn tasks(&self, ids: Vec<TaskId>) -> Result<Vec<Stored>, Failure> {
-        match self.ask(Command::Read(Read::Tasks(ids))).await {
+        match self.query(Command::Read(Read::Tasks(ids))).await {
             Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().flatten().collect()),
             other => Err(unexpected(other)),
         }
@@ -191,18 +195,19 @@ impl Tasks {
         bodies: bool,
     ) -> Result<Page, Failure> {
         let page = Read::Page { selector: selector.clone(), after, limit, bodies };
-        match self.ask(Command::Read(page)).await {
+        match self.query(Command::Read(page)).await {
             Ok(Reply::Page(page)) => Ok(page),
             other => Err(unexpected(other)),
         }
     }
 
-    /// What the command line selects, and the store's clock, which says how old tasks are.
+    /// Makes the selector of the command line. Also returns the time on the store's clock, by which
+    /// ages are measured.
     pub(super) async fn selector(&self, args: &SelectorArgs) -> Result<(Selector, Micros), Failure> {
         let now = self.now().await?;
         let before = args.older_than.map(|age| now - Micros::from_duration(age));
         let states = args.states.clone();
-        // Those that have ended are as old as their end.
+        // The age of an ended task is counted from its end.
         let ended = !states.is_empty() && states.iter().all(|state| state.is_ended());
         let selector = Selector {
             ids: args.ids.clone(),
@@ -228,7 +233,7 @@ fn no_tasks(queue: &QueueName) -> Failure {
     Failure::new(NOINPUT, text)
 }
 
-/// The failure, or that of a store that answers something else than it was asked.
+/// The failure, or the failure for a reply of another type.
 pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
     match reply {
         Err(failure) => failure,
@@ -236,10 +241,10 @@ pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
     }
 }
 
-/// Opens the queue as a library does, which makes it if it is not there.
+/// Opens the queue as a library does. Creates the queue if it does not exist.
 pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
     let store = target.store.store().await?;
-    let builder = TaskQueue::builder(target.queue.as_str()).timeout(PATIENCE);
+    let builder = TaskQueue::builder(target.queue.as_str()).timeout(OPEN_TIMEOUT);
     builder.open(&store).await.map_err(|error| Failure::from(&error))
 }
 
@@ -247,7 +252,7 @@ pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
 pub(crate) async fn pause_or_resume(target: &Target, change: Change) -> Result<bool, Failure> {
     let Some(tasks) = Tasks::open_if_kept(target).await? else { return Ok(false) };
     if tasks.is_there().await? {
-        tasks.ask(Command::Change(change)).await?;
+        tasks.query(Command::Change(change)).await?;
         return Ok(true);
     }
     Ok(false)

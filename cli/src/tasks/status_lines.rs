@@ -1,4 +1,4 @@
-//! The lines of `status` and `list` about stored tasks.
+//! The stored tasks in the output of `status` and `list`.
 
 use interval_queue::{
     Micros, Snapshot,
@@ -8,40 +8,40 @@ use interval_queue_tasks::QueueStatus;
 use serde_json::{Value, json};
 
 use super::{
-    ask::Tasks,
     content::Content,
     counts::{counts_json, left, states, total},
-    outlook::{extend, longest, oldest_in_words},
+    queue_status::{extend, longest, oldest_in_words},
+    queue_tasks::Tasks,
     status_text,
 };
 use crate::{duration::about, exit::Failure};
 
-/// What is told of a queue's tasks.
-pub(crate) struct Brief {
+/// The stored tasks of a queue, for `status` and `list`.
+pub(crate) struct StatusLines {
     overview: Overview,
     longest: Option<Task>,
 }
 
-impl Brief {
-    /// Returns `None` if nothing is stored of the queue's tasks.
+impl StatusLines {
+    /// Returns `None` if no tasks of the queue are stored.
     pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
         let Some(Content { overview, .. }) = Content::find(tasks).await? else { return Ok(None) };
         let longest = longest(tasks, &tasks.workers().await?).await?;
         Ok(Some(Self { overview, longest }))
     }
 
-    /// How long a task has been ready at most, and how long the longest run takes.
+    /// The age of the oldest ready task, and the time of the longest run.
     fn ages(&self) -> (Option<Micros>, Option<Micros>) {
         let age = |at: Option<Micros>| at.map(|at| self.overview.at - at);
         (age(self.overview.oldest), age(self.longest.as_ref().and_then(|task| task.leased)))
     }
 
-    /// How many there are in each state.
+    /// The counts by state.
     pub(crate) fn counts(&self) -> String {
         states(&total(&self.overview))
     }
 
-    /// What is in force, for a row of many queues.
+    /// The conditions in force, for a row of a table.
     pub(crate) fn facts(&self, pace: Option<&Snapshot>) -> String {
         status_text::facts(QueueStatus::of(&self.overview, pace).conditions())
     }
@@ -50,12 +50,12 @@ impl Brief {
         status_text::reason(QueueStatus::of(&self.overview, pace).conditions())
     }
 
-    /// Whether there are tasks that have not ended.
+    /// Whether some tasks have not ended.
     pub(crate) fn is_live(&self) -> bool {
         left(&total(&self.overview)) > 0
     }
 
-    /// For people.
+    /// Formats a line for people.
     pub(crate) fn text(&self, pace: Option<&Snapshot>) -> String {
         let (oldest, longest) = self.ages();
         let oldest = oldest.map(|age| format!("{}; ", oldest_in_words(age)));
@@ -65,7 +65,7 @@ impl Brief {
         format!("{counts}; {reason}; {oldest}{longest}`interval-queue tasks` shows more")
     }
 
-    /// The same for programs.
+    /// Makes a JSON object.
     pub(crate) fn json(&self, pace: Option<&Snapshot>) -> Value {
         let counts = total(&self.overview);
         let (oldest, longest) = self.ages();

@@ -1,4 +1,4 @@
-//! What the model hears, what it knows from that, and what it asks for.
+//! Messages to the model, its knowledge of queues, and the effects of keys.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use interval_queue::{
 use super::history::History;
 use crate::tasks::{Summary, TextPage};
 
-/// What is known of a queue.
+/// The last read of a queue.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
-    /// It has been read.
+    /// The queue was read.
     Queue(Box<History>),
-    /// There is none of that name.
+    /// The queue does not exist.
     Missing,
-    /// It cannot be read, and that will not pass.
+    /// The queue cannot be read, and a retry does not help.
     Unreadable(String),
 }
 
-/// The store does not answer.
+/// An outage of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
-    /// On the clock of the host.
+    /// Start of the outage, on the clock of the host.
     pub(crate) since: Duration,
-    pub(crate) said: String,
+    pub(crate) error: String,
 }
 
-/// A change for all shards that a key asks for.
+/// A change for all shards that a key requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Pause,
@@ -45,7 +45,7 @@ impl Wanted {
         }
     }
 
-    /// The same of the stored tasks of the queue.
+    /// The change of the stored tasks of the queue.
     pub(crate) fn of_tasks(self) -> task_contract::Change {
         match self {
             Wanted::Pause => task_contract::Change::Pause,
@@ -54,39 +54,39 @@ impl Wanted {
     }
 }
 
-/// What came of talking to the store.
+/// A result from the store.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there are few at a time, and most are looks")]
-pub(crate) enum News {
+#[allow(clippy::large_enum_variant, reason = "there are few at a time, and most are reads")]
+pub(crate) enum Message {
     /// The names of all queues.
     Names(Vec<QueueName>),
-    /// A look at a queue; none: it is not there.
-    Look(QueueName, Option<Snapshot>),
-    /// A look, and how the stored tasks of the queue stand; none: it has none. Or what the store said that cannot read
-    /// them.
-    WithTasks(QueueName, Result<Option<Box<Summary>>, String>, Box<News>),
-    /// A look at a queue that cannot be read, with what the store said.
+    /// A queue was read. `None`: it does not exist.
+    Read(QueueName, Option<Snapshot>),
+    /// A queue was read, with the status of its stored tasks. `None`: it has none. The error of the
+    /// store if they cannot be read.
+    WithTasks(QueueName, Result<Option<Box<Summary>>, String>, Box<Message>),
+    /// A queue cannot be read, with the error of the store.
     Unreadable(QueueName, String),
-    /// The store does not answer, and what was said of that.
+    /// The store does not answer, with the error.
     Outage(String),
-    /// What was to be opened, or a note that says why it cannot be.
+    /// A page to open, or a note with the reason why it cannot be opened.
     Opened(Result<TextPage, String>),
     /// A change was made.
     Done(QueueName, Wanted),
-    /// It was not, and why.
+    /// A change was not made, with the reason.
     NotDone(QueueName, String),
 }
 
-/// What a key leads to outside of the screen.
+/// The effect of a key outside of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,
-    /// Another queue is chosen: it is read soon.
-    Look,
+    /// Another queue was chosen: read it soon.
+    Read,
     Change(QueueName, Wanted),
-    /// A task is opened.
+    /// Open a task.
     Open(QueueName, TaskId),
-    /// What failed is opened.
+    /// Open the failures.
     Failures(QueueName),
     Quit,
     Suspend,

@@ -1,5 +1,5 @@
-//! The standard error of this process, as commands that run side by side use it: whole lines, and a terminal that
-//! stands still keeps none but them waiting.
+//! Stderr of this process, shared by concurrent commands: lines stay whole, and a blocked terminal
+//! blocks only the commands.
 
 use std::{io::Write, thread, time::Duration};
 
@@ -7,29 +7,29 @@ use tokio::sync::mpsc;
 
 use crate::exit::Failure;
 
-/// So many pieces wait to be written.
-const AHEAD: usize = 64;
-/// A line that is longer is written in pieces.
-const LONGEST_LINE: usize = 16 * 1024;
-/// As much is written to a pipe at once, with nothing of other processes in between: what Linux and POSIX promise.
-const AT_ONCE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
-/// How long the end waits for what is still to be written.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum pieces that wait to be written.
+const MAX_PENDING_PIECES: usize = 64;
+/// Maximum bytes of a line. A longer one is written in pieces.
+const MAX_LINE_BYTES: usize = 16 * 1024;
+/// Bytes that a write to a pipe keeps together, by the guarantees of Linux and POSIX.
+const ATOMIC_WRITE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
+/// How long the end waits for pending writes.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What writes.
+/// The writer thread.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct StderrWriter {
     pieces: mpsc::Sender<Vec<u8>>,
     written: mpsc::Receiver<()>,
 }
 
-impl Voice {
+impl StderrWriter {
     pub(crate) fn start() -> Result<Self, Failure> {
-        let (pieces, mut queue) = mpsc::channel::<Vec<u8>>(AHEAD);
+        let (pieces, mut queue) = mpsc::channel::<Vec<u8>>(MAX_PENDING_PIECES);
         let (done, written) = mpsc::channel(1);
         let write = move || {
             let _done = done;
-            // An empty piece is the end: speakers may live on.
+            // An empty piece ends the thread: handles may still exist.
             while let Some(piece) = queue.blocking_recv().filter(|piece| !piece.is_empty()) {
                 // A closed stderr is no error.
                 let _ = pieces_of(&piece).try_for_each(|piece| std::io::stderr().write_all(piece));
@@ -40,26 +40,27 @@ impl Voice {
         Ok(Self { pieces, written })
     }
 
-    /// For one command.
-    pub(crate) fn speaker(&self) -> Speaker {
-        Speaker::of(self.pieces.clone())
+    /// Makes a handle for one command.
+    pub(crate) fn handle(&self) -> StderrHandle {
+        StderrHandle::of(self.pieces.clone())
     }
 
-    /// Waits until all is written, for a moment at most.
+    /// Waits until everything is written, at most [`FLUSH_TIMEOUT`].
     pub(crate) async fn end(self) {
         let Self { pieces, mut written } = self;
         let end = async {
             let _ = pieces.send(Vec::new()).await;
             written.recv().await
         };
-        let _ = tokio::time::timeout(PATIENCE, end).await;
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, end).await;
     }
 }
 
-/// As many whole lines at a time as are written at once. A longer line is a piece of its own.
+/// Splits lines into pieces of as many whole lines as one write keeps together. A longer line is a
+/// piece of its own.
 fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
-        let fits = &lines[..lines.len().min(AT_ONCE)];
+        let fits = &lines[..lines.len().min(ATOMIC_WRITE_BYTES)];
         let end_of = |bytes: &[u8]| Some(bytes.iter().rposition(|byte| *byte == b'\n')? + 1);
         let first = || lines.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         let end = end_of(fits).or_else(first).unwrap_or(lines.len());
@@ -69,33 +70,33 @@ fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// One of those who speak.
+/// Writes the lines of one command.
 #[derive(Clone, Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct StderrHandle {
     pieces: mpsc::Sender<Vec<u8>>,
-    /// A line that has not ended.
+    /// A line without its end.
     begun: Vec<u8>,
 }
 
-impl Speaker {
-    /// One whose pieces go here.
+impl StderrHandle {
+    /// Makes a handle that sends to `pieces`.
     pub(super) fn of(pieces: mpsc::Sender<Vec<u8>>) -> Self {
         Self { pieces, begun: Vec::new() }
     }
 
-    /// Says the lines that have ended.
-    pub(super) async fn say(&mut self, bytes: &[u8]) {
+    /// Writes the complete lines.
+    pub(super) async fn write(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,
-            None if self.begun.len() > LONGEST_LINE => self.begun.len(),
+            None if self.begun.len() > MAX_LINE_BYTES => self.begun.len(),
             None => return,
         };
         let rest = self.begun.split_off(whole);
         let _ = self.pieces.send(std::mem::replace(&mut self.begun, rest)).await;
     }
 
-    /// Says what is left.
+    /// Writes the rest.
     pub(super) async fn end(mut self) {
         if !self.begun.is_empty() {
             self.begun.push(b'\n');
@@ -111,15 +112,15 @@ mod tests {
     #[test]
     fn lines_are_written_whole_and_many_at_once() {
         let short = "a line\n".repeat(2_000);
-        let long = format!("{}\n", "x".repeat(AT_ONCE * 2));
+        let long = format!("{}\n", "x".repeat(ATOMIC_WRITE_BYTES * 2));
         let all = format!("{short}{long}{short}no end");
         let pieces: Vec<&[u8]> = pieces_of(all.as_bytes()).collect();
         assert_eq!(pieces.concat(), all.as_bytes());
         assert!(pieces.contains(&long.as_bytes()));
         for piece in &pieces {
-            assert!(piece.len() <= AT_ONCE || *piece == long.as_bytes(), "{}", piece.len());
+            assert!(piece.len() <= ATOMIC_WRITE_BYTES || *piece == long.as_bytes(), "{}", piece.len());
             assert!(piece.ends_with(b"\n") || *piece == b"no end", "{piece:?}");
         }
-        assert!(pieces.len() < 2 * short.len() / AT_ONCE + 6, "{}", pieces.len());
+        assert!(pieces.len() < 2 * short.len() / ATOMIC_WRITE_BYTES + 6, "{}", pieces.len());
     }
 }

@@ -115,7 +115,7 @@ fn a_destination_that_cannot_be_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_carried_makes_no_queue() {
+fn a_rejected_transfer_creates_no_queue() {
     let place = Backend::sqlite();
     place.ok(&["add", "1"]);
     let unknown = "01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d";

@@ -1,4 +1,4 @@
-//! `tasks`: how a queue of stored tasks stands, what is in force, and how fast it is.
+//! `tasks`: the status of a queue of stored tasks, the conditions in force, and the rate.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    ask::Tasks,
     counts::{Counts, Rate, counts_json, ever, left, rate_in_words, share, states, total},
-    json, status_text, task_words,
-    workers::{run, runs},
+    json,
+    queue_tasks::Tasks,
+    status_text, task_words,
+    workers::{run_line, runs},
 };
 use crate::{
     args::Target,
@@ -24,11 +25,11 @@ use crate::{
     table::{named, room, table},
 };
 
-/// So many pauses and other conditions are shown, each in a line.
-const SHOWN: usize = 20;
+/// Maximum conditions that are printed, one per line.
+const MAX_CONDITIONS: usize = 20;
 
-/// A queue, and who works on it.
-struct Look {
+/// A queue and its workers.
+struct QueueView {
     overview: Overview,
     workers: Vec<Worker>,
     pace: Option<Snapshot>,
@@ -36,41 +37,41 @@ struct Look {
     longest: Option<Task>,
 }
 
-/// Of what workers run, what began first: of each worker a hundred tasks are looked at.
+/// The run that began first. A hundred tasks of each worker are read.
 pub(super) async fn longest(tasks: &Tasks, workers: &[Worker]) -> Result<Option<Task>, Failure> {
     Ok(runs(tasks, workers).await?.into_iter().next())
 }
 
-/// Prints how the queue stands.
-pub(super) async fn tell(
+/// Prints the status of the queue.
+pub(super) async fn print_status(
     target: &Target,
     tasks: &Tasks,
     over: Duration,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let first = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let first = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
     let (overview, rate) = if over.is_zero() || left(&total(&first)) == 0 {
         (first, None)
     } else {
         sleep(over).await;
-        let second = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+        let second = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
         let rate = Rate::between((first.at, &total(&first)), (second.at, &total(&second)));
         (second, rate)
     };
     let workers = tasks.workers().await?;
     let longest = longest(tasks, &workers).await?;
-    let look = Look { overview, workers, pace: target.look().await?, longest };
+    let view = QueueView { overview, workers, pace: target.snapshot().await?, longest };
     let queue = tasks.queue.as_str();
     if as_json {
-        return print(&format!("{:#}", object(queue, &look, rate)));
+        return print(&format!("{:#}", object(queue, &view, rate)));
     }
-    print(&text(queue, &look, rate, room()))
+    print(&text(queue, &view, rate, room()))
 }
 
-fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
-    let overview = &look.overview;
+fn text(queue: &str, view: &QueueView, rate: Option<Rate>, room: usize) -> String {
+    let overview = &view.overview;
     let counts = total(overview);
-    let status = QueueStatus::of(overview, look.pace.as_ref());
+    let status = QueueStatus::of(overview, view.pace.as_ref());
     let mut lines = vec![
         named("queue", queue, room),
         named("tasks", &states(&counts), room),
@@ -80,8 +81,8 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     if let Some(oldest) = overview.oldest {
         lines.push(named("oldest", &oldest_in_words(overview.at - oldest), room));
     }
-    if let Some(longest) = &look.longest {
-        lines.push(named("longest", &run(longest, overview.at), room));
+    if let Some(longest) = &view.longest {
+        lines.push(named("longest", &run_line(longest, overview.at), room));
     }
     if let Some(rate) = rate {
         let hint = if rate.ended == 0 { "; --over measures for longer" } else { "" };
@@ -95,7 +96,7 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     if rows.len() > 1 {
         page += &format!("\n\n{}", table(["KIND", "TASKS", "EVER DONE", "EVER FAILED"], &rows, room));
     }
-    let rows: Vec<_> = look.workers.iter().map(row).collect();
+    let rows: Vec<_> = view.workers.iter().map(row).collect();
     match rows.as_slice() {
         [] => page += "\nworkers  none within the last hour",
         rows => page += &format!("\n\n{}", table(["WORKER", "ID", "KINDS", "HAS", "LEASE LEFT"], rows, room)),
@@ -103,14 +104,14 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     page
 }
 
-/// A line for each, as far as they are shown.
+/// A line for each condition, at most [`MAX_CONDITIONS`].
 fn in_force(also: &[Condition]) -> impl Iterator<Item = String> {
-    let more = also.len().saturating_sub(SHOWN);
+    let more = also.len().saturating_sub(MAX_CONDITIONS);
     let more = (more > 0).then(|| format!("and {more} more: --json prints them"));
-    also.iter().take(SHOWN).map(status_text::text).chain(more)
+    also.iter().take(MAX_CONDITIONS).map(status_text::text).chain(more)
 }
 
-/// Adds the fields of an object to another one.
+/// Adds the fields of one object to another.
 pub(super) fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(object), Value::Object(more)) = (object, more) {
         object.extend(more);
@@ -146,8 +147,8 @@ fn row(worker: &Worker) -> [String; 5] {
     [presence.label.to_string(), presence.worker.to_string(), kinds.join(", "), holds, left]
 }
 
-fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
-    let Look { overview, workers, pace, .. } = look;
+fn object(queue: &str, view: &QueueView, rate: Option<Rate>) -> Value {
+    let QueueView { overview, workers, pace, .. } = view;
     let counts = total(overview);
     let mut kinds: BTreeMap<&Kind, Counts> = BTreeMap::new();
     for (kind, counted, count) in &overview.counts {
@@ -169,7 +170,7 @@ fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
         "counts": counts_json(&counts),
         "kinds": kinds.collect::<Vec<_>>(),
         "oldest_ready_us": since(overview.oldest),
-        "longest_run": look.longest.as_ref().map(json::row),
+        "longest_run": view.longest.as_ref().map(json::row),
         "next_in_us": overview.next.map(|at| (at - overview.at).get()),
         "rate": rate.map(|rate| json!({
             "over_us": u64::try_from(rate.over.as_micros()).unwrap_or(u64::MAX),

@@ -1,5 +1,5 @@
-//! What a process that waits for slots knows of the store: it sees every reply on its way to the shard, and
-//! says when they stop coming.
+//! The connection of a waiting process to the store. It sees every reply on the way to the shard,
+//! and prints when replies stop.
 
 use std::{
     fmt,
@@ -16,92 +16,92 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     clock::now,
-    exit::{Failure, say},
+    exit::{Failure, report},
     outage::StoreOutages,
 };
 
-/// The store, as seen by the one shard of this process.
+/// The state of the connection to the store, for the one shard of this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Contact {
-    news: Arc<Mutex<News>>,
+pub(crate) struct ConnectionState {
+    observation: Arc<Mutex<Observation>>,
     outages: Arc<Mutex<StoreOutages>>,
     paused: watch::Sender<bool>,
-    voice: Voice,
+    sink: LineSink,
 }
 
-/// Where lines go.
+/// The destination of printed lines.
 #[derive(Clone)]
-struct Voice(Arc<dyn Fn(&str) + Send + Sync>);
+struct LineSink(Arc<dyn Fn(&str) + Send + Sync>);
 
-impl fmt::Debug for Voice {
+impl fmt::Debug for LineSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Voice")
+        f.write_str("LineSink")
     }
 }
 
 #[derive(Debug, Default)]
-struct News {
+struct Observation {
     stage: Stage,
-    /// How the store failed last, and since when it fails; none while it answers.
+    /// The last error and the start of the outage. `None`: the store answers.
     outage: Option<(String, Instant)>,
-    /// The record as the store told it last, and when.
+    /// The last record from the store, and when it arrived.
     memory: Option<(Memory, Instant)>,
     wait: Option<WaitReason>,
-    /// When this process starts something next if every ticket before its own is used.
+    /// When this process starts something next, if every earlier ticket is used.
     next: Option<Instant>,
 }
 
-/// What this process is doing.
+/// The stage of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It waits for its slot.
+    /// Waiting for a slot.
     #[default]
     Waiting,
     /// CMD runs.
     Running,
-    /// It leaves; nobody wants to hear of the store any more.
+    /// Leaving: the state of the store no longer matters.
     Leaving,
 }
 
-impl Contact {
-    /// With the store at this URL.
+impl ConnectionState {
+    /// Creates the state of the connection to the store at `url`. Lines go to stderr.
     pub(crate) fn new(url: &str) -> Self {
-        Self::speaking(url, say)
+        Self::with_sink(url, report)
     }
 
-    /// One whose lines go elsewhere than straight to stderr.
-    pub(crate) fn speaking(url: &str, voice: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    /// As [`new`](Self::new), but lines go to `sink`.
+    pub(crate) fn with_sink(url: &str, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
-            news: Arc::default(),
+            observation: Arc::default(),
             outages: Arc::new(Mutex::new(StoreOutages::of(url))),
             paused: watch::Sender::new(false),
-            voice: Voice(Arc::new(voice)),
+            sink: LineSink(Arc::new(sink)),
         }
     }
 
-    /// The store, watched.
+    /// Wraps a store to observe its replies.
     pub(crate) fn watch(&self, state: Arc<dyn SharedState>) -> Watched {
-        Watched { state, contact: self.clone() }
+        Watched { state, connection: self.clone() }
     }
 
     pub(crate) fn enter(&self, stage: Stage) {
-        self.news().stage = stage;
+        self.observation().stage = stage;
     }
 
-    /// Takes in that the store failed. An outage is printed once, see [`StoreOutages`].
+    /// Records a failed command. An outage is printed once, see [`StoreOutages`].
     pub(crate) fn failed(&self, failure: &Failure) {
         let mut outages = self.outages();
-        let mut news = self.news();
-        let since = news.outage.take().map_or_else(now, |(_, since)| since);
-        news.outage = Some((outages.describe(failure), since));
-        let then = match news.stage {
+        let mut observation = self.observation();
+        let since = observation.outage.take().map_or_else(now, |(_, since)| since);
+        observation.outage = Some((outages.describe(failure), since));
+        let consequence = match observation.stage {
             Stage::Waiting => "waiting",
             Stage::Running => "the command continues; its permit is free again when its lease ends",
             Stage::Leaving => return,
         };
-        drop(news);
+        drop(observation);
         if let Some(line) = outages.failed(failure, since) {
-            (self.voice.0)(&format!("{line}; {then}"));
+            (self.sink.0)(&format!("{line}; {consequence}"));
         }
     }
 
@@ -111,24 +111,23 @@ impl Contact {
         let _ = self.paused.subscribe().wait_for(|paused| *paused).await;
     }
 
-    /// Says when pauses begin and end.
-    pub(crate) async fn tell_pauses<T>(&self) -> T {
+    /// Prints when pauses begin and end.
+    pub(crate) async fn report_pauses<T>(&self) -> T {
         let mut paused = self.paused.subscribe();
         for (is_paused, text) in
             [(true, "the queue is paused; waiting"), (false, "the queue is resumed")].into_iter().cycle()
         {
             // The sender is in `self`.
             let _ = paused.wait_for(|paused| *paused == is_paused).await;
-            (self.voice.0)(text);
+            (self.sink.0)(text);
         }
         std::future::pending().await
     }
 
-    /// What is waited for, in few words: the next slot, or what is in the way of it. None if that is not
-    /// known.
-    pub(crate) fn outlook(&self) -> Option<Expectation> {
-        let news = self.news();
-        match (&news.outage, &news.wait, news.next) {
+    /// The obstacle to the next start, or the time until its slot. `None`: unknown.
+    pub(crate) fn expectation(&self) -> Option<Expectation> {
+        let observation = self.observation();
+        match (&observation.outage, &observation.wait, observation.next) {
             (Some(_), ..) => Some(Expectation::StateLost),
             (None, Some(WaitReason::Paused), _) => Some(Expectation::Paused),
             (None, Some(WaitReason::AtMaxRunning), _) => Some(Expectation::AtMaxRunning),
@@ -136,33 +135,33 @@ impl Contact {
         }
     }
 
-    /// The record as it was told last, moved on to now. None before the store has answered.
+    /// The last record, advanced to now. `None` before the first reply.
     pub(crate) fn memory(&self) -> Option<Memory> {
-        let (memory, heard) = self.news().memory?;
-        let since = Micros::from_duration(now().saturating_duration_since(heard));
+        let (memory, received) = self.observation().memory?;
+        let since = Micros::from_duration(now().saturating_duration_since(received));
         Some(Memory { at: memory.at + since, ..memory })
     }
 
-    fn answered(&self, asked: Option<Ticket>, reply: &Reply) {
-        let mut news = self.news();
-        news.memory = match reply {
+    fn answered(&self, requested: Option<Ticket>, reply: &Reply) {
+        let mut observation = self.observation();
+        observation.memory = match reply {
             Reply::Stepped(stepped) => Some((stepped.memory, now())),
             Reply::Changed(changed) => Some((changed.memory, now())),
-            _ => news.memory,
+            _ => observation.memory,
         };
-        news.outage = None;
-        let is_leaving = news.stage == Stage::Leaving;
+        observation.outage = None;
+        let is_leaving = observation.stage == Stage::Leaving;
         if let Reply::Stepped(stepped) = reply {
             self.paused.send_replace(stepped.memory.paused);
-            news.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
-            let first = asked.or(stepped.taken.map(|taken| taken.first));
+            observation.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
+            let first = requested.or(stepped.taken.map(|taken| taken.first));
             let granted = stepped.grants.first().map(|grant| grant.slot - stepped.memory.at);
             let start_in = granted.or_else(|| first.map(|ticket| stepped.memory.slot_in(ticket)));
-            news.next = start_in.map(|start_in| now() + start_in.to_duration());
+            observation.next = start_in.map(|start_in| now() + start_in.to_duration());
         }
-        drop(news);
+        drop(observation);
         if let Some(line) = self.outages().answered().filter(|_| !is_leaving) {
-            (self.voice.0)(&line);
+            (self.sink.0)(&line);
         }
     }
 
@@ -170,26 +169,26 @@ impl Contact {
         self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observation(&self) -> MutexGuard<'_, Observation> {
+        self.observation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a process that waits may expect.
+/// The next event for a waiting process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {
-    /// Its slot comes in that time.
+    /// Its slot is due in this time.
     In(Duration),
     Paused,
     AtMaxRunning,
     StateLost,
 }
 
-/// Why CMD has not started, in words.
-impl fmt::Display for Contact {
+/// The reason why CMD has not started.
+impl fmt::Display for ConnectionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let news = self.news();
-        match (&news.outage, &news.wait) {
+        let observation = self.observation();
+        match (&observation.outage, &observation.wait) {
             (Some((outage, _)), _) => f.write_str(outage),
             (None, Some(WaitReason::Paused)) => f.write_str("the queue is paused"),
             (None, Some(WaitReason::AtMaxRunning)) => f.write_str("the limit of running jobs is reached"),
@@ -201,22 +200,22 @@ impl fmt::Display for Contact {
     }
 }
 
-/// A state whose replies a [`Contact`] sees.
+/// A store whose replies a [`ConnectionState`] observes.
 #[derive(Debug)]
 pub(crate) struct Watched {
     state: Arc<dyn SharedState>,
-    contact: Contact,
+    connection: ConnectionState,
 }
 
 #[async_trait]
 impl SharedState for Watched {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let asked = match &command {
+        let requested = match &command {
             Command::Step(step) => step.ask.first().map(|ask| ask.ticket),
             _ => None,
         };
         let reply = self.state.apply(queue, command).await?;
-        self.contact.answered(asked, &reply);
+        self.connection.answered(requested, &reply);
         Ok(reply)
     }
 }

@@ -1,4 +1,5 @@
-//! `tasks copy` and `tasks move`: transfer tasks to another queue, in the same store or another one.
+//! `tasks copy` and `tasks move`: transfer tasks to another queue, in the same store or another
+//! one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,15 +13,15 @@ use interval_queue_tasks::Transferred;
 use serde_json::json;
 
 use super::{
-    ask::Tasks,
     open_queue,
+    queue_tasks::Tasks,
     task_args::{SELECTOR, SelectorArgs},
     task_words,
     wait::bar,
 };
 use crate::{
     args::{StoreArgs, Target, store_url},
-    exit::{Failure, TEMPFAIL, USAGE, print, say},
+    exit::{Failure, TEMPFAIL, USAGE, print, report},
     place::without_secrets,
 };
 
@@ -34,7 +35,7 @@ use crate::{
     interval-queue tasks copy --to-queue checked --state failed --error timeout\n\n{SELECTOR}"))]
 pub(super) struct Copy {
     #[command(flatten)]
-    pub(super) carry: Carry,
+    pub(super) transfer: TransferArgs,
 }
 
 /// Move tasks that have not ended to another queue or store, while workers run at both ends.
@@ -49,7 +50,7 @@ pub(super) struct Copy {
     interval-queue tasks move --to-queue slow --kind report\n\n{SELECTOR}"))]
 pub(super) struct Move {
     #[command(flatten)]
-    pub(super) carry: Carry,
+    pub(super) transfer: TransferArgs,
     /// Select all tasks of the queue that have not ended; required if nothing else selects
     #[arg(long)]
     all: bool,
@@ -58,7 +59,7 @@ pub(super) struct Move {
 /// The destination, and the tasks.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("destination").args(["to", "to_queue"]).required(true).multiple(true))]
-pub(super) struct Carry {
+pub(super) struct TransferArgs {
     /// Store of the destination: sqlite:PATH, dir:PATH, redis://HOST or postgres://HOST/DATABASE.
     /// Default: this store
     #[arg(long, value_name = "URL", value_parser = store_url)]
@@ -77,41 +78,41 @@ pub(super) struct Carry {
 }
 
 pub(super) async fn copy(target: &Target, tasks: &Tasks, copy: &Copy) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&copy.carry.selector).await?;
-    carry(target, tasks, &copy.carry, selector, false).await
+    let (selector, _) = tasks.selector(&copy.transfer.selector).await?;
+    transfer(target, tasks, &copy.transfer, selector, false).await
 }
 
 pub(super) async fn move_tasks(target: &Target, tasks: &Tasks, args: &Move) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&args.carry.selector).await?;
+    let (selector, _) = tasks.selector(&args.transfer.selector).await?;
     if selector.is_all() && !args.all {
         let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
         return Err(Failure::new(USAGE, text));
     }
-    carry(target, tasks, &args.carry, selector, true).await
+    transfer(target, tasks, &args.transfer, selector, true).await
 }
 
-async fn carry(
+async fn transfer(
     target: &Target,
     tasks: &Tasks,
-    args: &Carry,
+    args: &TransferArgs,
     selector: Selector,
     moves: bool,
 ) -> Result<(), Failure> {
-    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
     check(tasks, &selector, moves).await?;
     let url = args.to.clone().unwrap_or_else(|| target.store.url.clone());
     let queue = args.to_queue.clone().unwrap_or_else(|| target.queue.clone());
     let to = Target { store: StoreArgs { url }, queue };
     let (from, there) = (open_queue(target).await?, made_like(&to, &overview).await?);
     let bar = bar(args.quiet);
-    let report = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
-    let carried = match moves {
-        true => from.move_to(&there, &selector, &name_of(&to), report).await,
-        false => from.copy_to(&there, &selector, report).await,
+    let show_progress = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
+    let transferred = match moves {
+        true => from.move_to(&there, &selector, &name_of(&to), show_progress).await,
+        false => from.copy_to(&there, &selector, show_progress).await,
     };
     let so_far = bar.message();
     bar.finish_and_clear();
-    let carried = carried.map_err(|error| {
+    let transferred = transferred.map_err(|error| {
         let failure = Failure::from(&error);
         match so_far.is_empty() {
             true => failure,
@@ -122,28 +123,28 @@ async fn carry(
         }
     })?;
     if args.json {
-        let Transferred { new, again, kept, taken, .. } = &carried;
+        let Transferred { new, again, kept, taken, .. } = &transferred;
         let taken: Vec<_> = taken.iter().map(|(id, holder)| json!({ "id": id, "holder": holder })).collect();
         let object = json!({ "to": name_of(&to), "new": new, "again": again, "kept": kept, "taken": taken });
         print(&format!("{object:#}"))?;
     }
-    say(&in_words(&carried, moves));
-    if let Some((id, holder)) = carried.taken.first() {
+    report(&in_words(&transferred, moves));
+    if let Some((id, holder)) = transferred.taken.first() {
         let text = format!(
             "{} not transferred, since tasks at the destination hold their unique names; the name of {id} is held by \
              task {holder}",
-            task_words::tasks(carried.taken.len() as u64)
+            task_words::tasks(transferred.taken.len() as u64)
         );
         return Err(Failure::new(TEMPFAIL, text));
     }
-    match carried.kept.first() {
+    match transferred.kept.first() {
         None => Ok(()),
         Some(first) => Err(Failure::new(
             TEMPFAIL,
             format!(
                 "{} not transferred, {first} for example: their upstreams were not selected and have not ended; select \
                  the upstreams, too, or run the command again later",
-                task_words::tasks(carried.kept.len() as u64)
+                task_words::tasks(transferred.kept.len() as u64)
             ),
         )),
     }
@@ -156,7 +157,7 @@ async fn check(tasks: &Tasks, selector: &Selector, moves: bool) -> Result<(), Fa
     }
     let rows = tasks.rows(selector.ids.clone()).await?;
     match selector.ids.iter().find(|id| rows.iter().all(|row| row.id != **id)) {
-        Some(unknown) => tasks.known(*unknown).await.map(drop),
+        Some(unknown) => tasks.existing(*unknown).await.map(drop),
         None => Ok(()),
     }
 }
@@ -173,7 +174,7 @@ async fn made_like(to: &Target, like: &Overview) -> Result<interval_queue_tasks:
         policy: Some(settings.policy),
     };
     let open = Command::Change(Change::Open(change, OnExisting::Keep));
-    Tasks::open(to).await?.ask(open).await?;
+    Tasks::open(to).await?.query(open).await?;
     open_queue(to).await
 }
 

@@ -1,0 +1,1 @@
+../../../../cli/src/work/exit_mapping.rs

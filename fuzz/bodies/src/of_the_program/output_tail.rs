@@ -1,0 +1,1 @@
+../../../../cli/src/work/output_tail.rs

@@ -1,0 +1,1 @@
+../../../../cli/src/work/stderr_writer.rs
