@@ -15,7 +15,7 @@ use interval_queue_store::files::names;
 use super::Faults;
 
 /// No file of a task is longer: a payload, a result and the history fit in several times over.
-pub(crate) const LONGEST: u64 = 32 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// The files below one directory.
 #[derive(Clone, Debug)]
@@ -107,8 +107,9 @@ impl Files {
         if !metadata.is_file() {
             return Err(Unread::Odd("it is no regular file".into()));
         }
-        if metadata.len() > LONGEST {
-            let text = format!("it has {} bytes: the file of a task has at most {LONGEST}", metadata.len());
+        if metadata.len() > MAX_FILE_BYTES {
+            let text =
+                format!("it has {} bytes: the file of a task has at most {MAX_FILE_BYTES}", metadata.len());
             return Err(Unread::Odd(text));
         }
         // What it grows by meanwhile is an edit, which is seen by its mark.

@@ -16,34 +16,34 @@ use interval_queue_store::files::blocking;
 use interval_queue_task_contract::{Command, Reply, TaskStore};
 use tokio::{sync::oneshot, time::timeout};
 
-mod aside;
-mod desk;
 mod document;
+mod edit_scan;
+mod error;
 mod index;
-mod intent;
-mod known;
+mod leased_files;
 mod names;
+mod pending_files;
+mod quarantine;
 mod queue_file;
 mod rebuild;
 mod reconcile;
-mod round;
+mod redo_entry;
 mod rows;
 mod session;
-mod sweep;
-mod trouble;
+mod transaction;
 mod watch;
 mod writer;
 
-pub(crate) use self::trouble::Trouble;
+pub(crate) use self::error::TransactionError;
 use self::{
     session::TaskClock,
     watch::Watchers,
     writer::{Request, Writer},
 };
-use crate::{DirectoryStore, store::Place};
+use crate::{DirectoryStore, store::Location};
 
 /// A thread needs so long at most to come to a command that need not wait.
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Stored tasks in one directory that processes share. See the [crate's documentation](crate).
 ///
@@ -51,7 +51,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(250);
 /// share transactions.
 #[derive(Clone)]
 pub struct DirectoryTasks {
-    place: Arc<Place>,
+    location: Arc<Location>,
     writer: Writer,
     watchers: Arc<Watchers>,
 }
@@ -101,23 +101,23 @@ impl DirectoryTasks {
     }
 
     async fn start(store: &DirectoryStore, clock: Option<TaskClock>) -> Result<Self, StateError> {
-        let place = store.place.clone();
-        let probed = place.clone();
+        let location = store.location.clone();
+        let probed = location.clone();
         let probe = move || {
             probed.check()?;
-            if probed.is_made()? { probed.lock().probe(probed.patience()) } else { Ok(()) }
+            if probed.is_made()? { probed.lock().probe(probed.lock_wait()) } else { Ok(()) }
         };
         blocking(probe).await?;
         Ok(Self {
-            writer: Writer::start(place.clone(), clock)?,
-            watchers: Arc::new(Watchers::new(place.clone())),
-            place,
+            writer: Writer::start(location.clone(), clock)?,
+            watchers: Arc::new(Watchers::new(location.clone())),
+            location,
         })
     }
 
     /// Where the directory really is: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.location.path()
     }
 }
 
@@ -131,26 +131,26 @@ impl TaskStore for DirectoryTasks {
         let (reply, mut answer) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         self.writer.send(Request { queue: queue.clone(), command, claimed: claimed.clone(), reply })?;
-        let patience = self.place.lock_timeout().max(LEAST_PATIENCE);
-        let answer = match timeout(patience, &mut answer).await {
+        let reply_timeout = self.location.lock_timeout().max(MIN_REPLY_TIMEOUT);
+        let answer = match timeout(reply_timeout, &mut answer).await {
             Ok(answer) => answer,
             // Nobody carries it out any more.
-            Err(_) if !claimed.swap(true, Ordering::Relaxed) => return Err(self.place.held_too_long()),
+            Err(_) if !claimed.swap(true, Ordering::Relaxed) => return Err(self.location.held_too_long()),
             // The thread that has begun has a patience of its own.
             Err(_) => answer.await,
         };
         match answer {
             Ok(Ok(reply)) => reply,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(_) => Err(writer::gone(&self.place)),
+            Err(_) => Err(writer::gone(&self.location)),
         }
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let place = self.place.clone();
-        blocking(
-            move || if place.is_made()? { watch::queues(&place) } else { place.check().map(|()| Vec::new()) },
-        )
+        let location = self.location.clone();
+        blocking(move || {
+            if location.is_made()? { watch::queues(&location) } else { location.check().map(|()| Vec::new()) }
+        })
         .await
     }
 

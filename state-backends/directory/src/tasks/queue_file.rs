@@ -6,7 +6,7 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{Key, Kind, Rows, Schedule, Settings};
 use serde::{Deserialize, Serialize};
 
-use super::{Trouble, index::Index};
+use super::{TransactionError, index::Index};
 
 /// What the file says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,17 +34,17 @@ pub(super) struct QueueFile {
 }
 
 /// What is written of a queue as the index has it.
-pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, Trouble> {
+pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, TransactionError> {
     let mut tables = index.tables(queue);
     let row = tables.queue()?;
     let kinds = tables.kinds()?;
     let sql = "SELECT k.key, k.max_running FROM interval_queue_task_key k JOIN interval_queue_task_queue q \
                ON q.number = k.queue WHERE q.name = ?1 AND k.max_running IS NOT NULL";
-    let mut limits = index.on.prepare_cached(sql)?;
+    let mut limits = index.connection.prepare_cached(sql)?;
     let keys = limits.query_map([queue.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let sql = "SELECT coalesce(max(w.lease), 0) FROM interval_queue_task_worker w JOIN interval_queue_task_queue q \
                ON q.number = w.queue WHERE q.name = ?1";
-    let longest: i64 = index.on.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0))?;
+    let longest: i64 = index.connection.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0))?;
     let file = QueueFile {
         longest_lease: u64::try_from(longest)
             .ok()

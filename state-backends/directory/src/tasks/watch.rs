@@ -16,12 +16,12 @@ use notify::{
 };
 use tokio::sync::watch::Sender;
 
-use super::names::{self, DROP};
-use crate::store::Place;
+use super::names::{self, DROP_BOX};
+use crate::store::Location;
 
 /// Those who watch queues of a directory.
 pub(super) struct Watchers {
-    place: Arc<Place>,
+    location: Arc<Location>,
     queues: Arc<Mutex<Watched>>,
     watcher: Mutex<Option<RecommendedWatcher>>,
 }
@@ -34,20 +34,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watchers {
-    pub(super) fn new(place: Arc<Place>) -> Self {
-        Self { place, queues: Arc::default(), watcher: Mutex::new(None) }
+    pub(super) fn new(location: Arc<Location>) -> Self {
+        Self { location, queues: Arc::default(), watcher: Mutex::new(None) }
     }
 
     /// Begins to watch a queue. Its directory is made, since nothing else could be watched.
     pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
         let (watchers, folder) = (self.clone(), names::folder(queue));
         blocking(move || {
-            watchers.place.make()?;
-            let drop_box = format!("{folder}/{DROP}");
-            let files = watchers.place.files();
+            watchers.location.make()?;
+            let drop_box = format!("{folder}/{DROP_BOX}");
+            let files = watchers.location.files();
             files
                 .make_directory(&drop_box)
-                .map_err(|error| watchers.place.failed("make", &drop_box, error))?;
+                .map_err(|error| watchers.location.failed("make", &drop_box, error))?;
             let directory = files.at(&folder);
             let notified = {
                 let mut queues = locked(&watchers.queues);
@@ -73,31 +73,31 @@ impl Watchers {
         let mut shared = locked(&self.watcher);
         if shared.is_none() {
             let queues = self.queues.clone();
-            let hear = move |event: notify::Result<Event>| match event {
-                Ok(event) => hear(&queues, &event),
+            let handler = move |event: notify::Result<Event>| match event {
+                Ok(event) => on_event(&queues, &event),
                 // Something may have been missed.
-                Err(_) => tell_all(&queues),
+                Err(_) => notify_all(&queues),
             };
             *shared =
-                Some(notify::recommended_watcher(hear).map_err(|error| cannot_watch(directory, error))?);
+                Some(notify::recommended_watcher(handler).map_err(|error| cannot_watch(directory, error))?);
         }
         let Some(watcher) = shared.as_mut() else { return Ok(()) };
-        for place in [directory.to_owned(), directory.join(DROP)] {
+        for watched in [directory.to_owned(), directory.join(DROP_BOX)] {
             watcher
-                .watch(&place, RecursiveMode::NonRecursive)
+                .watch(&watched, RecursiveMode::NonRecursive)
                 .map_err(|error| cannot_watch(directory, error))?;
         }
         Ok(())
     }
 }
 
-fn tell_all(queues: &Mutex<Watched>) {
+fn notify_all(queues: &Mutex<Watched>) {
     locked(queues).values().for_each(|notified| notified.send_replace(()));
 }
 
-fn hear(queues: &Mutex<Watched>, event: &Event) {
+fn on_event(queues: &Mutex<Watched>, event: &Event) {
     if event.need_rescan() {
-        return tell_all(queues);
+        return notify_all(queues);
     }
     if matches!(event.kind, EventKind::Access(_)) {
         return;
@@ -111,7 +111,7 @@ fn hear(queues: &Mutex<Watched>, event: &Event) {
         if gone && queues.remove(path).is_some() {
             continue;
         }
-        let is_dropped = directory.ends_with(DROP)
+        let is_dropped = directory.ends_with(DROP_BOX)
             && !name.starts_with('.')
             && !matches!(event.kind, EventKind::Remove(_));
         let of_queue =
@@ -123,10 +123,10 @@ fn hear(queues: &Mutex<Watched>, event: &Event) {
 }
 
 /// The queues that there are.
-pub(super) fn queues(place: &Place) -> Result<Vec<QueueName>, StateError> {
-    let failed = |error| place.failed("look into", "", error);
+pub(super) fn queues(location: &Location) -> Result<Vec<QueueName>, StateError> {
+    let failed = |error| location.failed("look into", "", error);
     let mut queues = Vec::new();
-    for entry in fs::read_dir(place.path()).map_err(failed)? {
+    for entry in fs::read_dir(location.path()).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let Ok(text) = fs::read(entry.path().join("queue.json")) else { continue };
         let named = serde_json::from_slice::<super::queue_file::QueueFile>(&text).ok().map(|file| file.queue);

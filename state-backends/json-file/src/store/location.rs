@@ -11,7 +11,7 @@ use interval_queue_store::files::{Patience, beside, resolve};
 use super::{
     Builder, Clock,
     file::TextFile,
-    lock::{LockFile, TryLock, patience},
+    lock::{LockFile, TryLock, lock_wait},
 };
 
 /// A process that holds the lock longer is probably stopped between two system calls: the file is
@@ -46,8 +46,8 @@ impl Location {
     }
 
     /// The timeout of a command that begins now.
-    pub(crate) fn patience(&self) -> Patience {
-        patience(self.options.lock_timeout)
+    pub(crate) fn lock_wait(&self) -> Patience {
+        lock_wait(self.options.lock_timeout)
     }
 
     /// Reads the text without creating anything.
@@ -67,7 +67,7 @@ impl Location {
         look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         let mut lock = self.lock();
-        let held = lock.acquire(patience(self.options.lock_timeout.min(MAX_READ_WAIT)));
+        let held = lock.acquire(lock_wait(self.options.lock_timeout.min(MAX_READ_WAIT)));
         match (self.read(look), held) {
             // A text read without the lock may be torn, so damage alone proves nothing.
             (Err(error), Err(why_not_held)) if error.kind() == StateErrorKind::Damaged => Err(why_not_held),

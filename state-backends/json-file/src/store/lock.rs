@@ -154,7 +154,7 @@ impl Drop for Held<'_> {
 }
 
 /// The timeout of a command that begins now.
-pub fn patience(limit: Duration) -> Patience {
+pub fn lock_wait(limit: Duration) -> Patience {
     Patience::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
 }
 

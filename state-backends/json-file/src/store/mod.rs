@@ -26,7 +26,7 @@ mod open;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use self::lock::{Held, LockFile, TryLock, patience};
+pub use self::lock::{Held, LockFile, TryLock, lock_wait};
 pub(crate) use self::open::Change;
 pub use self::{
     builder::{Builder, Fsync, Replacement},
@@ -70,7 +70,7 @@ impl JsonFileStore {
         &self,
         check: impl Fn(&Path, Option<&[u8]>) -> Result<(), StateError> + Send + 'static,
     ) -> Result<(), StateError> {
-        let (location, patience) = (self.location.clone(), self.location.patience());
+        let (location, patience) = (self.location.clone(), self.location.lock_wait());
         let mut open = self.open.clone().lock_owned().await;
         blocking(move || {
             location.check(check)?;
@@ -91,7 +91,7 @@ impl JsonFileStore {
     ) -> Result<T, StateError> {
         // The timeout includes the wait for this process's commands, so that queued commands share
         // one.
-        let patience = self.location.patience();
+        let patience = self.location.lock_wait();
         let mut open = self.open.clone().lock_owned().await;
         if open.is_probably_quick() {
             let Open { lock, stored } = &mut *open;

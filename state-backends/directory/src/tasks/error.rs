@@ -6,15 +6,15 @@ use interval_queue_store::files::cannot;
 use interval_queue_task_contract::TaskId;
 use rusqlite::{ErrorCode, ffi};
 
-use crate::store::Place;
+use crate::store::Location;
 
 /// What went wrong in a transaction.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum TransactionError {
     /// An answer. The command has changed nothing.
     Refused(StateError),
     /// The files of these tasks are not as the index has them: they are looked at, and the command begins again.
-    Look(Vec<TaskId>),
+    Recheck(Vec<TaskId>),
     /// The index failed.
     Index(rusqlite::Error),
     /// The index failed at the commit.
@@ -23,13 +23,13 @@ pub(crate) enum Trouble {
     Files(StateError),
 }
 
-impl From<StateError> for Trouble {
+impl From<StateError> for TransactionError {
     fn from(error: StateError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<Fault> for Trouble {
+impl From<Fault> for TransactionError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Refused(error) => Self::Refused(error),
@@ -40,15 +40,15 @@ impl From<Fault> for Trouble {
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for TransactionError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Index(error)
     }
 }
 
-impl Trouble {
+impl TransactionError {
     /// Whether the index cannot be used any more, and is made again.
-    pub(super) fn is_damage(&self) -> bool {
+    pub(super) fn is_corruption(&self) -> bool {
         match self {
             Self::Index(error) | Self::Commit(error) => {
                 matches!(
@@ -61,26 +61,26 @@ impl Trouble {
     }
 
     /// What the caller of the command is told.
-    pub(super) fn tell(self, place: &Place) -> StateError {
+    pub(super) fn into_state_error(self, location: &Location) -> StateError {
         use StateErrorKind as Kind;
         match self {
             Self::Refused(error) | Self::Files(error) => error,
-            Self::Look(_) => {
-                place.error(Kind::Unreachable, "is changed all the time: leave what is leased alone")
+            Self::Recheck(_) => {
+                location.error(Kind::Unreachable, "is changed all the time: leave what is leased alone")
             }
             Self::Index(error) if is_denied(&error) => {
                 let denied = std::io::ErrorKind::PermissionDenied.into();
-                cannot("use", &place.path().join("index.db"), denied).with_source(error)
+                cannot("use", &location.path().join("index.db"), denied).with_source(error)
             }
-            Self::Index(error) if is_full(&error) => place
+            Self::Index(error) if is_full(&error) => location
                 .error(Kind::Full, "has no room left: free some; what was stored is as it was")
                 .with_source(error),
             Self::Index(error) => {
-                place.error(Kind::Unreachable, "cannot be used: its index.db failed").with_source(error)
+                location.error(Kind::Unreachable, "cannot be used: its index.db failed").with_source(error)
             }
             Self::Commit(error) => {
                 let what = "could not be flushed: what was stored last may be stored or not";
-                place.error(Kind::TimedOut, what).with_source(error)
+                location.error(Kind::TimedOut, what).with_source(error)
             }
         }
     }

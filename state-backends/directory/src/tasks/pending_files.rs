@@ -6,18 +6,18 @@ use std::collections::{HashMap, HashSet, hash_map};
 use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
 
-use super::{intent::Intent, known::Read, names};
+use super::{leased_files::LeasedFile, names, redo_entry::RedoEntry};
 
 /// The file of a task.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct PendingFile {
     /// That of its row.
     pub(super) number: i64,
     /// Where it is; none: it is not there yet, or any more.
     pub(super) origin: Option<String>,
     /// The task as it is to be; none: it is as it was, or goes.
     pub(super) task: Option<Task>,
-    pub(super) goes: bool,
+    pub(super) is_removed: bool,
     /// The command that has changed it last.
     command: u64,
     /// Whether its text changes, and not its place alone.
@@ -26,40 +26,40 @@ pub(super) struct Entry {
     pub(super) payload: Option<Json>,
     pub(super) result: Option<Option<Json>>,
     /// Whether it waits for others than its file says.
-    pub(super) is_relinked: bool,
+    pub(super) are_upstreams_changed: bool,
 }
 
 /// The files of one queue.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct PendingFiles {
     pub(super) queue: QueueName,
     pub(super) folder: String,
-    entries: HashMap<TaskId, Entry>,
+    entries: HashMap<TaskId, PendingFile>,
     /// In the order in which they came, so that files are written in it.
     order: Vec<TaskId>,
     /// How many commands were carried out.
     command: u64,
     /// The entries as they were before the command that is under way.
-    before: Vec<(TaskId, Option<Entry>)>,
+    before: Vec<(TaskId, Option<PendingFile>)>,
     /// Tasks that are yet to be inserted, and wait for others.
-    pub(super) linked: HashSet<TaskId>,
+    pub(super) new_downstreams: HashSet<TaskId>,
     /// States of tasks that were looked at and not changed.
     seen: HashMap<TaskId, State>,
     /// Files that were read for leases.
-    pub(super) read: HashMap<TaskId, Read>,
+    pub(super) read: HashMap<TaskId, LeasedFile>,
     /// Files that are not where the index has them.
     pub(super) moved: HashMap<TaskId, String>,
     /// Tasks without a file.
     pub(super) missing: HashSet<TaskId>,
     /// What is done beside.
-    pub(super) intents: Vec<Intent>,
+    pub(super) redo: Vec<RedoEntry>,
     /// Whether `queue.json` is to be written.
     pub(super) is_changed: bool,
     /// The number of the news, if there is some.
-    pub(super) news: Option<i64>,
+    pub(super) notification: Option<i64>,
 }
 
-impl Desk {
+impl PendingFiles {
     pub(super) fn new(queue: &QueueName) -> Self {
         Self {
             folder: names::folder(queue),
@@ -68,19 +68,19 @@ impl Desk {
             order: Vec::new(),
             command: 0,
             before: Vec::new(),
-            linked: HashSet::new(),
+            new_downstreams: HashSet::new(),
             seen: HashMap::new(),
             read: HashMap::new(),
             moved: HashMap::new(),
             missing: HashSet::new(),
-            intents: Vec::new(),
+            redo: Vec::new(),
             is_changed: false,
-            news: None,
+            notification: None,
         }
     }
 
     /// Notes where a task was found that nobody has changed yet.
-    pub(super) fn saw(&mut self, task: &Task) {
+    pub(super) fn note_seen(&mut self, task: &Task) {
         if !self.entries.contains_key(&task.id) {
             self.seen.insert(task.id, task.state);
         }
@@ -91,12 +91,12 @@ impl Desk {
         self.seen.get(&id).copied()
     }
 
-    pub(super) fn get(&self, id: TaskId) -> Option<&Entry> {
+    pub(super) fn get(&self, id: TaskId) -> Option<&PendingFile> {
         self.entries.get(&id)
     }
 
     /// The entry of a task that is to be changed, and was in this state before; none: it is new.
-    pub(super) fn entry(&mut self, id: TaskId, number: i64, state: Option<State>) -> &mut Entry {
+    pub(super) fn entry(&mut self, id: TaskId, number: i64, state: Option<State>) -> &mut PendingFile {
         let Self { entries, order, command, before, moved, missing, folder, .. } = self;
         let entry = match entries.entry(id) {
             hash_map::Entry::Occupied(occupied) => {
@@ -109,10 +109,10 @@ impl Desk {
             hash_map::Entry::Vacant(vacant) => {
                 order.push(id);
                 before.push((id, None));
-                let usual = || state.and_then(|state| names::place(folder, state, number, id));
+                let usual = || state.and_then(|state| names::path(folder, state, number, id));
                 let origin =
                     if missing.contains(&id) { None } else { moved.get(&id).cloned().or_else(usual) };
-                vacant.insert(Entry { number, origin, ..Entry::default() })
+                vacant.insert(PendingFile { number, origin, ..PendingFile::default() })
             }
         };
         entry.command = *command;
@@ -120,23 +120,23 @@ impl Desk {
     }
 
     /// Where the file of a task is now.
-    pub(super) fn place(&self, id: TaskId, number: i64, state: State) -> Option<String> {
+    pub(super) fn path(&self, id: TaskId, number: i64, state: State) -> Option<String> {
         match self.entries.get(&id) {
             Some(entry) => entry.origin.clone(),
             None if self.missing.contains(&id) => None,
-            None => self.moved.get(&id).cloned().or_else(|| names::place(&self.folder, state, number, id)),
+            None => self.moved.get(&id).cloned().or_else(|| names::path(&self.folder, state, number, id)),
         }
     }
 
     /// A command was carried out.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn commit_command(&mut self) {
         self.command += 1;
         self.before.clear();
-        self.linked.clear();
+        self.new_downstreams.clear();
     }
 
     /// A command was refused: what it did is undone.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn undo_command(&mut self) {
         self.command += 1;
         for (id, before) in std::mem::take(&mut self.before).into_iter().rev() {
             match before {
@@ -148,18 +148,18 @@ impl Desk {
                 }
             }
         }
-        self.linked.clear();
+        self.new_downstreams.clear();
     }
 
     /// Those that the command under way has changed, and of which the task is not known.
-    pub(super) fn unknown(&self) -> Vec<TaskId> {
+    pub(super) fn unread(&self) -> Vec<TaskId> {
         let is_unknown =
-            |id: &TaskId| self.entries.get(id).is_some_and(|entry| entry.task.is_none() && !entry.goes);
+            |id: &TaskId| self.entries.get(id).is_some_and(|entry| entry.task.is_none() && !entry.is_removed);
         self.before.iter().map(|(id, _)| *id).filter(is_unknown).collect()
     }
 
     /// The files of tasks that are leased now.
-    pub(super) fn leased(&mut self) -> impl Iterator<Item = (TaskId, Token, Read)> {
+    pub(super) fn leased(&mut self) -> impl Iterator<Item = (TaskId, Token, LeasedFile)> {
         let Self { read, entries, .. } = self;
         read.drain().filter_map(|(id, read)| {
             let entry = entries.get(&id)?;
@@ -169,13 +169,13 @@ impl Desk {
     }
 
     /// All entries, in their order.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (TaskId, &PendingFile)> {
         self.order.iter().filter_map(|id| Some((*id, self.entries.get(id)?)))
     }
 }
 
 /// Whether a change of a task shows in the text of its file. Where it is, who has it and what it holds do not.
-pub(super) fn shows(before: &Task, after: &Task) -> bool {
+pub(super) fn changes_text(before: &Task, after: &Task) -> bool {
     let is_same = before.kind == after.kind
         && before.priority == after.priority
         && before.key == after.key

@@ -20,7 +20,7 @@ const EXPLAINED: &str = include_str!("explained.txt");
 
 /// What never changes once a store is open.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     path: PathBuf,
     options: Builder,
     files: Files,
@@ -35,11 +35,11 @@ struct Mark {
     interval_queue_directory: u32,
 }
 
-impl Place {
+impl Location {
     pub(crate) fn find(options: Builder) -> Result<Self, StateError> {
         let path = resolve(&options.path)?;
         let files = Files::new(path.clone(), options.fsync == Fsync::Always);
-        let place = Self {
+        let location = Self {
             path,
             options,
             files,
@@ -47,8 +47,8 @@ impl Place {
             boot: OnceLock::new(),
             mark: Mutex::default(),
         };
-        place.check()?;
-        Ok(place)
+        location.check()?;
+        Ok(location)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -68,8 +68,8 @@ impl Place {
     }
 
     /// That of a command that begins now.
-    pub(crate) fn patience(&self) -> Patience {
-        parts::patience(self.options.lock_timeout)
+    pub(crate) fn lock_wait(&self) -> Patience {
+        parts::lock_wait(self.options.lock_timeout)
     }
 
     /// The lock of the whole directory, not opened yet.
@@ -203,7 +203,7 @@ impl Place {
         let failed = |name: &'static str| move |error| cannot("write", &self.files.at(name), error);
         let mark = format!("{{\"interval_queue_directory\": {LAYOUT}}}\n");
         self.files.replace_beside_others(MARK, &mark).map_err(failed(MARK))?;
-        self.lock().probe(self.patience())?;
+        self.lock().probe(self.lock_wait())?;
         self.files.replace_beside_others("README", EXPLAINED).map_err(failed("README"))
     }
 
@@ -253,9 +253,9 @@ fn resolve(given: &Path) -> Result<PathBuf, StateError> {
 #[cfg(target_os = "linux")]
 fn is_remote(path: &Path) -> bool {
     // The directory may not be there yet.
-    let place = path.ancestors().find_map(|path| rustix::fs::statfs(path).ok());
+    let file_system = path.ancestors().find_map(|path| rustix::fs::statfs(path).ok());
     // Some systems give it as a signed or longer number.
-    let kind = place.map(|place| place.f_type as u64 & 0xffff_ffff);
+    let kind = file_system.map(|file_system| file_system.f_type as u64 & 0xffff_ffff);
     kind.and_then(interval_queue_store::files::kind_of_remote).is_some()
 }
 

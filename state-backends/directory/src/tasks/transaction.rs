@@ -10,55 +10,59 @@ use interval_queue_task_contract::{Command, Reply, Rows, rules};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{
-    Trouble,
-    desk::{Desk, Entry},
+    TransactionError,
     document::Document,
     index::Index,
-    intent::{self, Intent},
-    names::{self, TEMPORARY},
+    names::{self, TEMPORARY_DIR},
+    pending_files::{PendingFile, PendingFiles},
     queue_file,
-    rows::Filed,
+    redo_entry::{self, RedoEntry},
+    rows::FiledRows,
 };
 use crate::store::{
-    Place,
+    Location,
     files::{Files, Unread},
 };
 
 /// The file that says up to which command the intents were carried out.
-const DONE: &str = "done";
+const DONE_FILE: &str = "done";
 /// Longer texts are written before the commit, under other names, so that the list of intents stays short.
-const SHORT: usize = 4_096;
+const MAX_INLINE_BYTES: usize = 4_096;
 /// The same for all texts of a command together.
-const SHORT_TOGETHER: usize = 1 << 20;
+const MAX_INLINE_BYTES_TOTAL: usize = 1 << 20;
 
 /// A transaction that is open.
-pub(super) struct Round<'a> {
-    pub(super) place: &'a Place,
+pub(super) struct DirectoryTransaction<'a> {
+    pub(super) location: &'a Location,
     pub(super) index: &'a Index,
-    transaction: Transaction<'a>,
+    sqlite: Transaction<'a>,
     pub(super) now: Micros,
-    desks: BTreeMap<QueueName, Desk>,
+    pending: BTreeMap<QueueName, PendingFiles>,
     written: usize,
     /// How many bytes of texts the list of intents has.
     listed: usize,
 }
 
-impl<'a> Round<'a> {
-    pub(super) fn begin(place: &'a Place, index: &'a Index, now: Micros) -> Result<Self, Trouble> {
-        let transaction = Transaction::new_unchecked(&index.on, TransactionBehavior::Immediate)?;
-        Ok(Self { place, index, transaction, now, desks: BTreeMap::new(), written: 0, listed: 0 })
+impl<'a> DirectoryTransaction<'a> {
+    pub(super) fn begin(
+        location: &'a Location,
+        index: &'a Index,
+        now: Micros,
+    ) -> Result<Self, TransactionError> {
+        let sqlite = Transaction::new_unchecked(&index.connection, TransactionBehavior::Immediate)?;
+        Ok(Self { location, index, sqlite, now, pending: BTreeMap::new(), written: 0, listed: 0 })
     }
 
     pub(super) fn files(&self) -> &'a Files {
-        self.place.files()
+        self.location.files()
     }
 
-    pub(super) fn desk(&mut self, queue: &QueueName) -> &mut Desk {
-        self.desks.entry(queue.clone()).or_insert_with(|| Desk::new(queue))
+    pub(super) fn pending(&mut self, queue: &QueueName) -> &mut PendingFiles {
+        self.pending.entry(queue.clone()).or_insert_with(|| PendingFiles::new(queue))
     }
 
-    fn run(&self, sql: &str) -> Result<(), Trouble> {
-        let on: &Connection = &self.transaction;
+    fn run(&self, sql: &str) -> Result<(), TransactionError> {
+        let on: &Connection = &self.sqlite;
         on.prepare_cached(sql)?.execute([])?;
         Ok(())
     }
@@ -69,19 +73,19 @@ impl<'a> Round<'a> {
         queue: &QueueName,
         command: &Command,
         is_strict: bool,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<Reply, TransactionError> {
         let now = self.now;
         self.with_rows(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
     /// Carries out the only command. If it fails the round is to be dropped, so SQLite need not keep what was on each
     /// page before.
-    pub(super) fn apply_alone(
+    pub(super) fn apply_only(
         &mut self,
         queue: &QueueName,
         command: &Command,
         is_strict: bool,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<Reply, TransactionError> {
         let now = self.now;
         self.work(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
@@ -91,12 +95,12 @@ impl<'a> Round<'a> {
         &mut self,
         queue: &QueueName,
         is_strict: bool,
-        work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        work: impl FnOnce(&mut FiledRows<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         self.run("SAVEPOINT command")?;
         let done = self.work(queue, is_strict, work);
         if done.is_err() {
-            self.desk(queue).undo();
+            self.pending(queue).undo_command();
             self.run("ROLLBACK TO command")?;
         }
         self.run("RELEASE command")?;
@@ -107,66 +111,71 @@ impl<'a> Round<'a> {
         &mut self,
         queue: &QueueName,
         is_strict: bool,
-        work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        work: impl FnOnce(&mut FiledRows<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         let (index, files) = (self.index, self.files());
-        let desk = self.desk(queue);
+        let pending = self.pending(queue);
         // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
-        let mut rows = Filed::new(index, desk, files, queue, is_strict);
+        let mut rows = FiledRows::new(index, pending, files, queue, is_strict);
         let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done))?;
-        desk.keep();
+        pending.commit_command();
         Ok(done)
     }
 
     /// Writes new files, commits, and carries out what is left to be done. Once it is committed it is stored: the
     /// inner error is why it could not be carried out, which has to be done before anything else is committed.
-    pub(super) fn commit(mut self) -> Result<Result<(), Trouble>, Trouble> {
-        let place = self.place;
-        let mut intents = Vec::new();
+    pub(super) fn commit(mut self) -> Result<Result<(), TransactionError>, TransactionError> {
+        let location = self.location;
+        let mut redo = Vec::new();
         let command = self.index.command()? + 1;
         let mut leased = Vec::new();
-        for mut desk in std::mem::take(&mut self.desks).into_values() {
-            if let Some(number) = desk.news {
+        for mut pending in std::mem::take(&mut self.pending).into_values() {
+            if let Some(number) = pending.notification {
                 // Whoever hears of it is awake when all is stored, and waits for the lock until then.
-                let _ = place.files().note(&format!("{}/news", desk.folder), &format!("{number}\n"));
+                let _ = location.files().note(&format!("{}/news", pending.folder), &format!("{number}\n"));
             }
-            self.stage(&desk, command, &mut intents)?;
-            leased.extend(desk.leased());
+            self.stage(&pending, command, &mut redo)?;
+            leased.extend(pending.leased());
         }
-        if !intents.is_empty() {
+        if !redo.is_empty() {
             self.files()
-                .flush_directory(TEMPORARY)
-                .map_err(|error| self.failed("flush", TEMPORARY, error))?;
-            self.index.intend(command, &Intent::encode(&intents))?;
+                .flush_directory(TEMPORARY_DIR)
+                .map_err(|error| self.failed("flush", TEMPORARY_DIR, error))?;
+            self.index.set_redo_entries(command, &RedoEntry::encode(&redo))?;
         }
-        let step = || place.files().faults.step();
-        step().map_err(|error| Trouble::Files(place.failed("commit", "index.db", error)))?;
-        self.transaction.commit().map_err(Trouble::Commit)?;
-        if !intents.is_empty() {
-            if let Err(error) = carry_out(place, command, &intents, false) {
-                return Ok(Err(Trouble::Files(error)));
+        let step = || location.files().faults.step();
+        step().map_err(|error| TransactionError::Files(location.failed("commit", "index.db", error)))?;
+        self.sqlite.commit().map_err(TransactionError::Commit)?;
+        if !redo.is_empty() {
+            if let Err(error) = carry_out(location, command, &redo, false) {
+                return Ok(Err(TransactionError::Files(error)));
             }
             self.index.carried_out.set(command);
         }
         for (id, token, read) in leased {
-            self.index.known.keep(id, token, read);
+            self.index.leased_files.keep(id, token, read);
         }
         Ok(Ok(()))
     }
 
-    fn failed(&self, verb: &str, name: &str, error: std::io::Error) -> Trouble {
-        Trouble::Files(self.place.failed(verb, name, error))
+    fn failed(&self, verb: &str, name: &str, error: std::io::Error) -> TransactionError {
+        TransactionError::Files(self.location.failed(verb, name, error))
     }
 
     /// Writes what changes of the files of a queue, under other names.
-    fn stage(&mut self, desk: &Desk, command: i64, intents: &mut Vec<Intent>) -> Result<(), Trouble> {
+    fn stage(
+        &mut self,
+        pending: &PendingFiles,
+        command: i64,
+        redo: &mut Vec<RedoEntry>,
+    ) -> Result<(), TransactionError> {
         let files = self.files();
         let mut made = BTreeSet::new();
-        for (id, entry) in desk.entries() {
+        for (id, entry) in pending.entries() {
             let task = entry.task.as_ref();
-            let target = task.and_then(|task| names::place(&desk.folder, task.state, entry.number, id));
+            let target = task.and_then(|task| names::path(&pending.folder, task.state, entry.number, id));
             let (Some(task), Some(target)) = (task, target) else {
-                intents.extend(entry.origin.clone().map(|name| Intent::Remove { name }));
+                redo.extend(entry.origin.clone().map(|name| RedoEntry::Remove { name }));
                 continue;
             };
             let stays = entry.origin.as_ref() == Some(&target);
@@ -177,40 +186,40 @@ impl<'a> Round<'a> {
             }
             let from = entry.origin.clone().filter(|_| !stays);
             if !entry.is_rewritten {
-                intents.extend(from.map(|from| Intent::Move { from, to: target }));
+                redo.extend(from.map(|from| RedoEntry::Move { from, to: target }));
                 continue;
             }
-            let (text, mark) = (self.text(&desk.queue, entry, task)?, names::mark(id));
+            let (text, mark) = (self.text(&pending.queue, entry, task)?, names::mark(id));
             // What others have made is not written to: they may have it open, or under another name, too.
             let is_ours = entry.origin.as_deref().is_none_or(|origin| shard_of(origin).is_some());
-            if is_ours && text.len() <= SHORT && self.listed < SHORT_TOGETHER {
+            if is_ours && text.len() <= MAX_INLINE_BYTES && self.listed < MAX_INLINE_BYTES_TOTAL {
                 self.listed += text.len();
                 let is_new = entry.origin.is_none();
-                intents.extend(from.map(|from| Intent::Move { from, to: target.clone() }));
-                intents.push(Intent::Write { is_new, to: target, mark, text });
+                redo.extend(from.map(|from| RedoEntry::Move { from, to: target.clone() }));
+                redo.push(RedoEntry::Write { is_new, to: target, mark, text });
                 continue;
             }
             if !stays && files.is_there(&target) {
-                intent::make_room(files, &target)
+                redo_entry::make_room(files, &target)
                     .map_err(|error| self.failed("set aside", &target, error))?;
             }
             let temporary = self.temporary(command);
             files
                 .write(&temporary, &text, Some(mark))
                 .map_err(|error| self.failed("write", &temporary, error))?;
-            intents.push(Intent::Put { temporary, to: target });
-            intents.extend(from.map(|name| Intent::Remove { name }));
+            redo.push(RedoEntry::Put { temporary, to: target });
+            redo.extend(from.map(|name| RedoEntry::Remove { name }));
         }
-        intents.extend(desk.intents.iter().cloned());
-        if desk.is_changed {
-            let text = queue_file::text(self.index, &desk.queue)?;
+        redo.extend(pending.redo.iter().cloned());
+        if pending.is_changed {
+            let text = queue_file::text(self.index, &pending.queue)?;
             let temporary = self.temporary(command);
             files.write(&temporary, &text, None).map_err(|error| self.failed("write", &temporary, error))?;
-            for below in [names::DROP, names::ASIDE] {
-                let name = format!("{}/{below}", desk.folder);
+            for below in [names::DROP_BOX, names::QUARANTINE] {
+                let name = format!("{}/{below}", pending.folder);
                 files.make_directory(&name).map_err(|error| self.failed("make", &name, error))?;
             }
-            intents.push(Intent::Put { temporary, to: format!("{}/queue.json", desk.folder) });
+            redo.push(RedoEntry::Put { temporary, to: format!("{}/queue.json", pending.folder) });
         }
         Ok(())
     }
@@ -218,18 +227,19 @@ impl<'a> Round<'a> {
     /// The name of a new file. One of that name was left by a killed process that came no further.
     fn temporary(&mut self, command: i64) -> String {
         self.written += 1;
-        format!("{TEMPORARY}/{command}-{}", self.written)
+        format!("{TEMPORARY_DIR}/{command}-{}", self.written)
     }
 
     fn text(
         &self,
         queue: &QueueName,
-        entry: &Entry,
+        entry: &PendingFile,
         task: &interval_queue_task_contract::Task,
-    ) -> Result<String, Trouble> {
-        let known = |origin: &String| self.index.known.take(task.id, task.token, self.files(), origin);
-        let kept = match (entry.origin.as_ref().and_then(known), &entry.origin) {
-            (Some(known), _) => known,
+    ) -> Result<String, TransactionError> {
+        let cached =
+            |origin: &String| self.index.leased_files.take(task.id, task.token, self.files(), origin);
+        let kept = match (entry.origin.as_ref().and_then(cached), &entry.origin) {
+            (Some(cached), _) => cached,
             (None, None) => Document::default(),
             (None, Some(origin)) => match self.files().read(origin) {
                 Ok(contents) => Document::parse(&contents.text).unwrap_or_default(),
@@ -237,13 +247,13 @@ impl<'a> Round<'a> {
                 Err(_) => Document::default(),
             },
         };
-        let upstreams = match entry.is_relinked {
+        let upstreams = match entry.are_upstreams_changed {
             true => Some(self.index.tables(queue).edges_to(task.id, None, None, u32::MAX)?),
             false => None,
         };
         let text = kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams.as_deref());
         text.map_err(|what| {
-            Trouble::Files(StateError::new(interval_queue_contract::StateErrorKind::Damaged, what))
+            TransactionError::Files(StateError::new(interval_queue_contract::StateErrorKind::Damaged, what))
         })
     }
 }
@@ -257,43 +267,44 @@ fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
 }
 
 /// Carries out the intents of a command, and says so.
-fn carry_out(place: &Place, command: i64, intents: &[Intent], again: bool) -> Result<(), StateError> {
-    let files = place.files();
-    for intent in intents {
-        intent.carry_out(files, again).map_err(|error| {
-            let name = intent.names().next().unwrap_or_default();
-            place.failed("finish the command before, at", name, error)
+fn carry_out(location: &Location, command: i64, redo: &[RedoEntry], again: bool) -> Result<(), StateError> {
+    let files = location.files();
+    for entry in redo {
+        entry.carry_out(files, again).map_err(|error| {
+            let name = entry.names().next().unwrap_or_default();
+            location.failed("finish the command before, at", name, error)
         })?;
     }
     if files.is_flushed() {
         let directories =
-            intents.iter().flat_map(Intent::names).filter_map(|name| Some(name.rsplit_once('/')?.0));
+            redo.iter().flat_map(RedoEntry::names).filter_map(|name| Some(name.rsplit_once('/')?.0));
         let mut directories: Vec<_> = directories.collect();
         directories.sort_unstable();
         directories.dedup();
         for directory in directories {
-            files.flush_directory(directory).map_err(|error| place.failed("flush", directory, error))?;
+            files.flush_directory(directory).map_err(|error| location.failed("flush", directory, error))?;
         }
     }
-    let text = format!("{command} {}\n", place.boot());
-    files.note(DONE, &text).map_err(|error| place.failed("write", DONE, error))
+    let text = format!("{command} {}\n", location.boot());
+    files.note(DONE_FILE, &text).map_err(|error| location.failed("write", DONE_FILE, error))
 }
 
 /// Finishes what a killed process has left. False: the index is older than the files.
-pub(super) fn finish(place: &Place, index: &Index) -> Result<bool, Trouble> {
+pub(super) fn finish(location: &Location, index: &Index) -> Result<bool, TransactionError> {
     let last = index.command()?;
     if last > 0 && index.carried_out.get() == last {
         return Ok(true);
     }
-    let done = fs::read_to_string(place.files().at(DONE)).ok();
+    let done = fs::read_to_string(location.files().at(DONE_FILE)).ok();
     let mut parts = done.as_deref().unwrap_or_default().split_whitespace();
     let command: Option<i64> = parts.next().and_then(|number| number.parse().ok());
-    let was_here = parts.next().is_some_and(|booted| booted == place.boot());
+    let was_here = parts.next().is_some_and(|booted| booted == location.boot());
     if command.is_some_and(|command| command > last) || !index.is_whole()? {
         return Ok(false);
     }
     if command != Some(last) && last > 0 {
-        carry_out(place, last, &Intent::decode(&index.intents()?), true).map_err(Trouble::Files)?;
+        carry_out(location, last, &RedoEntry::decode(&index.redo_entries()?), true)
+            .map_err(TransactionError::Files)?;
     }
     if !was_here && last > 0 {
         // The host was started since, and may have lost the last of what was written: all is looked at.
@@ -302,7 +313,7 @@ pub(super) fn finish(place: &Place, index: &Index) -> Result<bool, Trouble> {
         }
         index.forget_all_seen()?;
         if command == Some(last) {
-            carry_out(place, last, &[], true).map_err(Trouble::Files)?;
+            carry_out(location, last, &[], true).map_err(TransactionError::Files)?;
         }
     }
     index.carried_out.set(last);

@@ -5,36 +5,36 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::names::ASIDE;
+use super::names::QUARANTINE;
 use crate::store::Files;
 
 /// The longest name that leaves room for endings.
-const LONGEST: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// Moves a file below a queue into the directory of what was set aside. Gives its new name.
-pub(super) fn set_aside(files: &Files, from: impl AsRef<Path>, why: &str) -> io::Result<String> {
+pub(super) fn isolate(files: &Files, from: impl AsRef<Path>, why: &str) -> io::Result<String> {
     let from = from.as_ref();
     let folder = from.iter().next().map(PathBuf::from).unwrap_or_default();
     let folder = folder.to_string_lossy();
     let shown = from.file_name().unwrap_or_default().to_string_lossy();
     let name: String = shown.chars().map(|sign| if sign.is_control() { '_' } else { sign }).collect();
-    let fits = (0..=name.len().min(LONGEST)).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
-    let mut aside = format!("{folder}/{ASIDE}/{}", &name[..fits]);
+    let fits = (0..=name.len().min(MAX_NAME_BYTES)).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
+    let mut quarantined = format!("{folder}/{QUARANTINE}/{}", &name[..fits]);
     let mut next = 2;
-    while files.is_there(&aside) {
-        aside = format!("{folder}/{ASIDE}/{}.{next}", &name[..fits]);
+    while files.is_there(&quarantined) {
+        quarantined = format!("{folder}/{QUARANTINE}/{}.{next}", &name[..fits]);
         next += 1;
     }
     // The reason comes first: a file without one would not explain itself.
-    let reason = format!("{aside}.reason");
+    let reason = format!("{quarantined}.reason");
     files.replace(&reason, &format!("{}: {why}\n", from.display()))?;
     let Some(from) = from.to_str() else {
-        std::fs::rename(files.at(from), files.at(&aside))?;
-        return Ok(aside);
+        std::fs::rename(files.at(from), files.at(&quarantined))?;
+        return Ok(quarantined);
     };
-    match files.rename(from, &aside) {
+    match files.rename(from, &quarantined) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => files.remove(&reason)?,
         moved => moved?,
     }
-    Ok(aside)
+    Ok(quarantined)
 }

@@ -9,13 +9,13 @@ use super::document::Document;
 use crate::store::Files;
 
 /// So many are kept.
-const MOST: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 /// None that is longer.
-const LONGEST: u64 = 4_096;
+const MAX_FILE_BYTES: u64 = 4_096;
 
 /// A file as it was read.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct LeasedFile {
     pub(super) document: Document,
     pub(super) written: SystemTime,
     pub(super) length: u64,
@@ -23,23 +23,23 @@ pub(super) struct Read {
 
 /// The files of tasks that run, each with the token of its run: another run may have been given another payload.
 #[derive(Debug, Default)]
-pub(super) struct Known(RefCell<HashMap<TaskId, (Token, Read)>>);
+pub(super) struct LeasedFiles(RefCell<HashMap<TaskId, (Token, LeasedFile)>>);
 
-impl Known {
-    pub(super) fn keep(&self, id: TaskId, token: Token, read: Read) {
-        let mut known = self.0.borrow_mut();
-        if known.len() >= MOST {
-            known.clear();
+impl LeasedFiles {
+    pub(super) fn keep(&self, id: TaskId, token: Token, read: LeasedFile) {
+        let mut files = self.0.borrow_mut();
+        if files.len() >= MAX_FILES {
+            files.clear();
         }
-        if read.length <= LONGEST {
-            known.insert(id, (token, read));
+        if read.length <= MAX_FILE_BYTES {
+            files.insert(id, (token, read));
         }
     }
 
     /// What the file at a place says, if it is as it was read. It is to be written now.
-    pub(super) fn take(&self, id: TaskId, token: Token, files: &Files, place: &str) -> Option<Document> {
+    pub(super) fn take(&self, id: TaskId, token: Token, files: &Files, path: &str) -> Option<Document> {
         let (of, read) = self.0.borrow_mut().remove(&id)?;
-        let is_as_read = of == token && files.is_as_read(place, read.written, read.length);
+        let is_as_read = of == token && files.is_as_read(path, read.written, read.length);
         is_as_read.then_some(read.document)
     }
 }

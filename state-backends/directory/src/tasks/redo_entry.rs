@@ -2,12 +2,12 @@
 
 use std::{fmt::Write, io};
 
-use super::{aside, names};
+use super::{names, quarantine};
 use crate::store::Files;
 
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Intent {
+pub(super) enum RedoEntry {
     /// A file that was written under another name takes its place.
     Put { temporary: String, to: String },
     /// A short text is written to its place at once: it is in the list, so that half of it does no harm. A new file
@@ -19,12 +19,12 @@ pub(super) enum Intent {
     Remove { name: String },
 }
 
-impl Intent {
+impl RedoEntry {
     /// All that has a tab or a line break in its name is set aside before.
-    pub(super) fn encode(intents: &[Self]) -> String {
+    pub(super) fn encode(entries: &[Self]) -> String {
         let mut text = String::new();
-        for intent in intents {
-            let _ = match intent {
+        for entry in entries {
+            let _ = match entry {
                 Self::Put { temporary, to } => writeln!(text, "put\t{temporary}\t{to}"),
                 Self::Write { is_new, to, mark, text: written } => {
                     let what = if *is_new { "create" } else { "write" };
@@ -38,12 +38,12 @@ impl Intent {
     }
 
     pub(super) fn decode(mut text: &str) -> Vec<Self> {
-        let mut intents = Vec::new();
+        let mut entries = Vec::new();
         while let Some((line, rest)) = text.split_once('\n') {
             text = rest;
-            intents.extend(Self::of_line(line, &mut text));
+            entries.extend(Self::of_line(line, &mut text));
         }
-        intents
+        entries
     }
 
     /// What a line says; of a text that is written it says how much of the `rest` that is.
@@ -96,10 +96,10 @@ impl Intent {
                 if let Ok(false) = moved
                     && files.is_there(from)
                 {
-                    if again && (files.is_marked(to, names::mark_in(to)) || !files.keeps_marks()) {
+                    if again && (files.is_marked(to, names::mark_of_path(to)) || !files.keeps_marks()) {
                         let why =
                             "it was written while its task was moved: the task is there under the same name";
-                        return aside::set_aside(files, from, why).map(drop);
+                        return quarantine::isolate(files, from, why).map(drop);
                     }
                     make_room(files, to)?;
                     return files.rename_to_free(from, to).map(drop);
@@ -113,5 +113,5 @@ impl Intent {
 
 /// Somebody has put a file where a task comes, or copied one.
 pub(super) fn make_room(files: &Files, to: &str) -> io::Result<()> {
-    aside::set_aside(files, to, "its name is that of a task which comes here").map(drop)
+    quarantine::isolate(files, to, "its name is that of a task which comes here").map(drop)
 }
