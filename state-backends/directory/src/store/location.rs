@@ -1,4 +1,4 @@
-//! Where a directory is, and what marks it as one of this software.
+//! The location of a directory, and the mark file that shows it belongs to this software.
 
 use std::{
     fs, io,
@@ -13,12 +13,12 @@ use interval_queue_store::files::{FileId, Patience, cannot, lock::try_lock};
 
 use super::{Builder, Files};
 
-/// The version of what lies where.
+/// Version of the directory layout.
 const LAYOUT: u32 = 2;
 const MARK: &str = "layout.json";
 const EXPLAINED: &str = include_str!("explained.txt");
 
-/// What never changes once a store is open.
+/// The constant properties of an open store.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Location {
     files: Files,
     is_remote: OnceLock<bool>,
     boot: OnceLock<String>,
-    /// The mark that was read last.
+    /// The mark file that was read last.
     mark: Mutex<Option<FileId>>,
 }
 
@@ -67,7 +67,7 @@ impl Location {
         self.options.lock_timeout
     }
 
-    /// That of a command that begins now.
+    /// The time limit of a command that begins now.
     pub(crate) fn lock_wait(&self) -> Patience {
         parts::lock_wait(self.options.lock_timeout)
     }
@@ -77,18 +77,18 @@ impl Location {
         parts::LockFile::new(self.path.join("lock"), try_lock)
     }
 
-    /// Whether other hosts may have the directory, too.
+    /// Whether other hosts may use the directory too.
     pub(crate) fn is_remote(&self) -> bool {
         *self.is_remote.get_or_init(|| self.options.as_remote || is_remote(&self.path))
     }
 
-    /// The clock that decides.
     pub(crate) fn clock(&self) -> Clock {
         let of_place = || if self.is_remote() { Clock::FileServer } else { Clock::Host };
         self.options.clock.unwrap_or_else(of_place)
     }
 
-    /// Changes with each start of the host. Over a network mount each host has its own, and none says anything.
+    /// An id of this start of the host. `-` over a network mount, where each host has its own id,
+    /// and where the system reports none.
     pub(crate) fn boot(&self) -> &str {
         self.boot.get_or_init(|| {
             let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -96,11 +96,11 @@ impl Location {
         })
     }
 
-    /// Whether it is there and has our mark.
+    /// Whether the directory exists and has our mark.
     pub(crate) fn is_made(&self) -> Result<bool, StateError> {
         let found = FileId::at(&self.files.at(MARK));
         let mut known = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is replaced, never written over.
+        // The mark file is replaced, never overwritten, so its id identifies its content.
         if cfg!(unix) && found.is_some() && *known == found {
             return Ok(true);
         }
@@ -142,7 +142,7 @@ impl Location {
         }
     }
 
-    /// Looks whether it can be used, and changes nothing.
+    /// Checks that the directory can be used, and changes nothing.
     pub(crate) fn check(&self) -> Result<(), StateError> {
         let is_there = self.path.is_dir();
         if is_there && !self.is_made()? {
@@ -151,7 +151,8 @@ impl Location {
         self.check_rights(if is_there { &self.path } else { self.path.parent().unwrap_or(&self.path) })
     }
 
-    /// One that is being made may have what comes before the mark.
+    /// Fails unless the directory is empty. A directory that is being created may have the
+    /// temporary file of the mark.
     fn check_empty(&self) -> Result<(), StateError> {
         let entries = fs::read_dir(&self.path).map_err(|error| cannot("look into", &self.path, error))?;
         for entry in entries {
@@ -188,7 +189,7 @@ impl Location {
         Ok(())
     }
 
-    /// Makes what is missing, and probes the lock if it was not there.
+    /// Creates the directory and its mark if missing, and then probes the lock.
     pub(crate) fn make(&self) -> Result<(), StateError> {
         if self.is_made()? {
             return Ok(());
@@ -211,7 +212,7 @@ impl Location {
         StateError::new(kind, format!("{} {what}", self.path.display()))
     }
 
-    /// The error of a command that waited too long for others.
+    /// The error of a command that waited too long for another process.
     pub(crate) fn held_too_long(&self) -> StateError {
         let timeout = self.lock_timeout();
         let what = format!(
@@ -225,7 +226,8 @@ impl Location {
     }
 }
 
-/// The absolute path without symbolic links of a directory that need not be there, in one that must be.
+/// The absolute path, without symbolic links, of a directory that need not exist in a parent that
+/// must.
 fn resolve(given: &Path) -> Result<PathBuf, StateError> {
     let invalid =
         |what: &str| StateError::new(StateErrorKind::Invalid, format!("{} {what}", given.display()));
@@ -252,9 +254,9 @@ fn resolve(given: &Path) -> Result<PathBuf, StateError> {
 
 #[cfg(target_os = "linux")]
 fn is_remote(path: &Path) -> bool {
-    // The directory may not be there yet.
+    // The directory may not exist yet.
     let file_system = path.ancestors().find_map(|path| rustix::fs::statfs(path).ok());
-    // Some systems give it as a signed or longer number.
+    // The type of this number differs between systems: signed, or longer.
     let kind = file_system.map(|file_system| file_system.f_type as u64 & 0xffff_ffff);
     kind.and_then(interval_queue_store::files::kind_of_remote).is_some()
 }

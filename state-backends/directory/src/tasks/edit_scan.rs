@@ -1,5 +1,5 @@
-//! What people did with files: directories that have changed since they were looked at are looked at again, and what is
-//! found goes through the rules.
+//! Finds edits by hand: scans the directories that have changed since the last scan, and passes the
+//! findings to the rules.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,34 +22,35 @@ use super::{
 };
 use crate::store::{Location, files::is_marked};
 
-/// So many findings are gone through in one transaction.
+/// Maximum findings per transaction.
 const MAX_FINDINGS: usize = 1_000;
-/// The least time between two sweeps of a worker that steps.
+/// Minimum time between two scans by polling workers.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
-/// Sweeps take one part of so many of the time.
+/// Scans take at most this fraction of the time: one part in 50.
 const SCAN_TIME_DIVISOR: u32 = 50;
-/// A directory that was changed so long ago has no change that is not seen yet, in microseconds: the time of a file is
-/// as coarse as a tick of the kernel.
+/// Minimum age of a modification time, in microseconds, before a directory counts as seen. File
+/// times are as coarse as a tick of the kernel.
 const CLOCK_TICK_US: i64 = 20_000;
-/// The same over a network mount, whose clock is another one.
+/// Minimum age over a network mount, whose clock differs from the host's, in microseconds.
 const REMOTE_CLOCK_SKEW_US: i64 = 5_000_000;
 
-/// When a queue is to be looked at again.
+/// When a queue is scanned again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ScanState {
     next: Option<Instant>,
-    /// When the drop box was changed last, as it was looked at.
+    /// Modification time of the drop box at its last scan.
     dropped: Option<i64>,
 }
 
-/// What is not as the index has it.
+/// Differences between the files and the index.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Files that are not known where they are: the state of their directory, none: the drop box.
+    /// Files that the index does not expect, with the state of their directory. `None`: the drop
+    /// box.
     pub(super) strange: Vec<(Option<State>, PathBuf)>,
-    /// Tasks whose files are not where they should be.
+    /// Tasks whose files are not in their place.
     pub(super) gone: Vec<TaskId>,
-    /// Tasks whose files were written to.
+    /// Tasks whose files have lost their mark.
     pub(super) edited: Vec<TaskId>,
 }
 
@@ -59,7 +60,8 @@ impl Findings {
     }
 }
 
-/// Looks at what has changed of a queue, if it is time to or somebody counts.
+/// Scans a queue for edits if a scan is due, if the drop box has files, or if `counts` is set: then
+/// the caller needs exact counts.
 #[allow(
     clippy::disallowed_methods,
     reason = "measures how long a sweep takes, never an instant of the state"
@@ -118,7 +120,7 @@ pub(super) fn scan(
     })
 }
 
-/// Looks at the files of some tasks.
+/// Scans the files of `suspects`.
 pub(super) fn scan_tasks(
     location: &Location,
     index: &Index,
@@ -126,7 +128,7 @@ pub(super) fn scan_tasks(
     queue: &QueueName,
     suspects: &[TaskId],
 ) -> Result<(), TransactionError> {
-    // One that was moved by hand is found where it is.
+    // The file may have been moved by hand: a full scan finds it.
     scan(location, index, now, queue, ScanState::default(), true)?;
     let mut transaction = DirectoryTransaction::begin(location, index, now)?;
     let findings = Findings { edited: suspects.to_vec(), ..Findings::default() };
@@ -141,7 +143,7 @@ fn number_of(index: &Index, queue: &QueueName) -> Result<Option<i64>, Transactio
     Ok(index.connection.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// When a directory was changed last, in nanoseconds; none: it is not there.
+/// Modification time of a directory in nanoseconds. `None`: no such directory.
 fn modified(location: &Location, name: &str) -> Option<i64> {
     let metadata = fs::symlink_metadata(location.files().at(name)).ok().filter(fs::Metadata::is_dir)?;
     nanoseconds(&metadata)
@@ -152,7 +154,7 @@ fn nanoseconds(metadata: &fs::Metadata) -> Option<i64> {
     i64::try_from(since.as_nanos()).ok()
 }
 
-/// One look at the directories of a queue.
+/// One scan of the directories of a queue.
 struct Scan<'a> {
     location: &'a Location,
     index: &'a Index,
@@ -166,7 +168,7 @@ impl Scan<'_> {
         TransactionError::Files(self.location.failed("look into", name, error))
     }
 
-    /// Notes that a directory is as the index has it, if nothing can have happened unseen.
+    /// Marks a directory as seen, if it is old enough that no later change can have the same time.
     fn mark_seen(&mut self, state: &str, shard: i64, modified: i64) -> Result<(), TransactionError> {
         let margin = if self.location.is_remote() { REMOTE_CLOCK_SKEW_US } else { CLOCK_TICK_US };
         let age = i64::try_from(clock::host()).unwrap_or(i64::MAX).saturating_sub(modified / 1_000);
@@ -195,7 +197,7 @@ impl Scan<'_> {
             let entry = entry.map_err(|error| self.failed(&name, error))?;
             let file_name = entry.file_name();
             let file_name = file_name.to_string_lossy();
-            // Others are still being written.
+            // Files with these names are still being written.
             if file_name.starts_with('.')
                 || [".tmp", ".part", "~"].iter().any(|ending| file_name.ends_with(ending))
             {
@@ -223,7 +225,7 @@ impl Scan<'_> {
                         shards.push((shard, modified));
                     }
                 }
-                // Put there by hand, without looking for the right directory.
+                // A file put there by hand, directly below the state.
                 _ if !kind.is_dir() && is_of_task(&file_name) => {
                     self.findings.strange.push((Some(state), PathBuf::from(&name).join(&file_name)));
                 }
@@ -237,7 +239,7 @@ impl Scan<'_> {
             }
             self.shard(queue, state, shard, modified)?;
         }
-        // A whole directory may be gone.
+        // A whole directory may have been removed.
         if let Some(queue) = queue {
             self.gone_shards(queue, state)?;
         }
@@ -282,7 +284,7 @@ impl Scan<'_> {
                 Some(id) => {
                     let written = entry.metadata().and_then(|metadata| metadata.modified());
                     let is_known = written.is_ok_and(|written| is_marked(written, names::mark(id)));
-                    // What is written of a task that runs is looked at once it does not.
+                    // Edits of a running task are found when its run ends.
                     if !is_known && state != State::Leased {
                         self.findings.edited.push(id);
                     }
@@ -292,14 +294,15 @@ impl Scan<'_> {
         }
         self.findings.gone.extend(expected);
         if is_empty && self.findings.len() == before {
-            // Else they would gather. One that is filled just now stays.
+            // Empty directories would accumulate. `remove_dir` fails if the directory has been
+            // filled meanwhile.
             let _ = fs::remove_dir(self.location.files().at(&name));
             return self.index.forget_seen(self.folder, state.as_str(), shard);
         }
         if self.findings.len() == before { self.mark_seen(state.as_str(), shard, modified) } else { Ok(()) }
     }
 
-    /// Directories that were there when they were looked at and are not any more.
+    /// Finds the tasks of directories that have been removed since they were seen.
     fn gone_shards(&mut self, queue: i64, state: State) -> Result<(), TransactionError> {
         for (shard, _) in self.index.all_seen(self.folder, state.as_str())? {
             if !self.location.files().is_there(names::shard(self.folder, state, shard)) {
@@ -313,7 +316,7 @@ impl Scan<'_> {
     }
 }
 
-/// Others are those of editors, which are gone in a moment.
+/// Whether a file can be a task's. Other files are short-lived ones of editors.
 fn is_of_task(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
     name.ends_with(".json") && !name.starts_with('.')

@@ -1,4 +1,4 @@
-//! Why a command could not be carried out.
+//! Why a transaction failed.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_sqlite::index::Fault;
@@ -8,16 +8,14 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::store::Location;
 
-/// What went wrong in a transaction.
 #[derive(Debug)]
 pub(crate) enum TransactionError {
-    /// An answer. The command has changed nothing.
+    /// A reply of the rules. The command has changed nothing.
     Refused(StateError),
-    /// The files of these tasks are not as the index has them: they are looked at, and the command begins again.
+    /// The files of these tasks differ from the index: scan them and start the command again.
     Recheck(Vec<TaskId>),
-    /// The index failed.
     Index(rusqlite::Error),
-    /// The index failed at the commit.
+    /// The index failed at the commit: whether the command was stored is unknown.
     Commit(rusqlite::Error),
     /// The files failed before the commit.
     Files(StateError),
@@ -47,7 +45,7 @@ impl From<rusqlite::Error> for TransactionError {
 }
 
 impl TransactionError {
-    /// Whether the index cannot be used any more, and is made again.
+    /// Whether the index is corrupt and must be rebuilt.
     pub(super) fn is_corruption(&self) -> bool {
         match self {
             Self::Index(error) | Self::Commit(error) => {
@@ -60,7 +58,7 @@ impl TransactionError {
         }
     }
 
-    /// What the caller of the command is told.
+    /// The error that the caller of the command gets.
     pub(super) fn into_state_error(self, location: &Location) -> StateError {
         use StateErrorKind as Kind;
         match self {
@@ -86,13 +84,14 @@ impl TransactionError {
     }
 }
 
-/// Whether this user has no right to the index: SQLite opens it to read if it may not write, or not at all.
+/// Whether this user has no right to the index. SQLite opens it read-only if it may not write, or
+/// not at all.
 fn is_denied(error: &rusqlite::Error) -> bool {
     use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))
 }
 
-/// Whether the index has no room, or its log.
+/// Whether the disk is full for the index or its log.
 fn is_full(error: &rusqlite::Error) -> bool {
     let of_log = error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE);
     of_log || error.sqlite_error_code() == Some(ErrorCode::DiskFull)

@@ -1,4 +1,4 @@
-//! The index: tables that can be made again from the files, and in them what the last command has left to be done.
+//! The index: tables that can be rebuilt from the files, and the redo list of the last command.
 
 use std::{cell::Cell, fs, io, path::PathBuf};
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 use super::{TransactionError, leased_files::LeasedFiles};
 use crate::store::Location;
 
-/// The tables beside those of tasks. Their version is that of those.
+/// Tables of this store, next to the tables of tasks, whose version they share.
 const SCHEMA: &str = "
 CREATE TABLE directory_index (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -31,30 +31,28 @@ CREATE TABLE directory_seen (
     PRIMARY KEY (queue, state, shard)
 ) STRICT, WITHOUT ROWID;
 ";
-/// More than there are.
+/// More than there are statements.
 const STATEMENT_CACHE_SIZE: usize = 320;
-/// What the log of the database shrinks to.
+/// Size to which the log of the database shrinks.
 const MAX_LOG_BYTES: i64 = 4 << 20;
 
-/// The open index.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) connection: Connection,
     pub(super) updates: Updates,
     pub(super) path: PathBuf,
-    /// The command whose intents were carried out, as this process knows.
+    /// The last command whose redo list was carried out, as far as this process knows.
     pub(super) carried_out: Cell<i64>,
     pub(super) leased_files: LeasedFiles,
     file: Option<FileId>,
 }
 
 impl Index {
-    /// The rows of a queue.
     pub(super) fn tables<'i>(&'i self, queue: &'i QueueName) -> Tables<'i> {
         Tables::new(&self.connection, &self.path, &self.updates, queue)
     }
 
-    /// Opens it, or makes an empty one. The caller has the lock.
+    /// Opens the index, or creates an empty one. The caller has the lock.
     pub(super) fn open(location: &Location) -> Result<Self, TransactionError> {
         let path = location.path().join("index.db");
         if !path.exists() {
@@ -69,18 +67,20 @@ impl Index {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
-        // SQLite would take away the right of others to write, whatever the umask.
+        // SQLite would remove the right of others to write, whatever the umask.
         let _ = create(&path);
         let is_remote = location.is_remote();
         let connection = if is_remote && cfg!(unix) {
-            // The lock of the directory is the lock: those of SQLite are not what they say on many mounts.
+            // The lock of the directory excludes others. SQLite's own locks do not work on many
+            // mounts.
             Connection::open_with_flags_and_vfs(&path, flags, c"unix-none")?
         } else {
             Connection::open_with_flags(&path, flags)?
         };
         connection.busy_timeout(location.lock_timeout())?;
         connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
-        // Else SQLite prepares statements again for every value of some parameters, such as a limit.
+        // Without this flag SQLite prepares statements again for each value of some parameters,
+        // such as a limit.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         if is_remote {
             connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -89,14 +89,15 @@ impl Index {
             connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
         }
-        // What is not flushed is looked through once the host was started again, of which a mount does not tell.
+        // Without flushes the index is checked after a start of the host. Starts are not seen over
+        // a mount.
         let synchronous = match (location.files().is_flushed(), is_remote) {
             (true, _) => "FULL",
             (false, true) => "NORMAL",
             (false, false) => "OFF",
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
-        // What a savepoint keeps would be a file in another directory, once it has some pages.
+        // Larger savepoints would otherwise be files in another directory.
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         migrate(location, &connection)?;
         let (file, carried_out) = (FileId::at(&path), Cell::new(0));
@@ -110,12 +111,11 @@ impl Index {
         })
     }
 
-    /// Whether it is still the one that has the name.
+    /// Whether the file of this name is still the one that is open.
     pub(super) fn is_current(&self) -> bool {
         self.file.is_some() && FileId::at(&self.path) == self.file
     }
 
-    /// Removes it, to be made again.
     pub(super) fn remove(location: &Location) -> Result<(), TransactionError> {
         for name in ["index.db-wal", "index.db-shm", "index.db-journal", "index.db"] {
             match fs::remove_file(location.path().join(name)) {
@@ -132,7 +132,8 @@ impl Index {
         Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
-    /// Whether nothing in it contradicts itself: of what was not flushed a part may be there.
+    /// Whether the index is consistent. After a crash of the host without flushes, only part of it
+    /// may be stored.
     pub(super) fn is_sound(&self) -> Result<bool, TransactionError> {
         Ok(self.query_value::<String>("PRAGMA integrity_check(1)")? == "ok")
     }
@@ -146,7 +147,7 @@ impl Index {
         self.query_value("SELECT command FROM directory_index")
     }
 
-    /// What it has to do with them.
+    /// The redo list of the last command.
     pub(super) fn redo_entries(&self) -> Result<String, TransactionError> {
         self.query_value("SELECT intents FROM directory_index")
     }
@@ -162,7 +163,7 @@ impl Index {
         Ok(())
     }
 
-    /// When a directory was changed last, as it was looked at; none: it is to be looked at.
+    /// Modification time of a directory when it was last scanned. `None`: scan it.
     pub(super) fn seen(
         &self,
         folder: &str,
@@ -177,7 +178,7 @@ impl Index {
             .optional()?)
     }
 
-    /// All of a state.
+    /// All seen directories of a state, with their modification times.
     pub(super) fn all_seen(&self, folder: &str, state: &str) -> Result<Vec<(i64, i64)>, TransactionError> {
         let sql = "SELECT shard, changed FROM directory_seen WHERE queue = ?1 AND state = ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -210,7 +211,7 @@ impl Index {
     }
 }
 
-/// Makes the tables, or brings those of an earlier version up to date, all at once.
+/// Creates the tables, or migrates those of an earlier version, in one transaction.
 fn migrate(location: &Location, connection: &Connection) -> Result<(), TransactionError> {
     let transaction = connection.unchecked_transaction()?;
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";

@@ -1,5 +1,5 @@
-//! Files that were read when their tasks were leased: most are completed by the same process soon, which need not read
-//! them again.
+//! Cache of files read for leases. Most tasks are completed soon by the same process, which then
+//! need not read their files again.
 
 use std::{cell::RefCell, collections::HashMap, time::SystemTime};
 
@@ -8,9 +8,8 @@ use interval_queue_task_contract::{TaskId, Token};
 use super::document::Document;
 use crate::store::Files;
 
-/// So many are kept.
 const MAX_FILES: usize = 1_000;
-/// None that is longer.
+/// Longer files are not cached.
 const MAX_FILE_BYTES: u64 = 4_096;
 
 /// A file as it was read.
@@ -21,7 +20,8 @@ pub(super) struct LeasedFile {
     pub(super) length: u64,
 }
 
-/// The files of tasks that run, each with the token of its run: another run may have been given another payload.
+/// The files of running tasks, each with the token of its run: another run may have another
+/// payload.
 #[derive(Debug, Default)]
 pub(super) struct LeasedFiles(RefCell<HashMap<TaskId, (Token, LeasedFile)>>);
 
@@ -36,7 +36,8 @@ impl LeasedFiles {
         }
     }
 
-    /// What the file at a place says, if it is as it was read. It is to be written now.
+    /// Removes the cached file at `path`, since the caller overwrites it. `None` if it has changed
+    /// since it was read.
     pub(super) fn take(&self, id: TaskId, token: Token, files: &Files, path: &str) -> Option<Document> {
         let (of, read) = self.0.borrow_mut().remove(&id)?;
         let is_as_read = of == token && files.is_as_read(path, read.written, read.length);

@@ -1,4 +1,4 @@
-//! Names of queues, states and tasks as names of files.
+//! File names of queues, states and tasks.
 
 use std::fmt::Write;
 
@@ -6,15 +6,15 @@ use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{State, TaskId};
 use uuid::Uuid;
 
-/// So many tasks share a directory.
+/// Maximum tasks per directory.
 pub(super) const SHARD_SIZE: i64 = 1_000;
 
-/// The directory of new files.
+/// The directory of temporary files.
 pub(super) const TEMPORARY_DIR: &str = "tmp";
 pub(super) const DROP_BOX: &str = "drop";
 pub(super) const QUARANTINE: &str = "set-aside";
 
-/// Where files of tasks are.
+/// The states that have files.
 pub(super) const STATES: [State; 9] = [
     State::Added,
     State::Waiting,
@@ -27,17 +27,17 @@ pub(super) const STATES: [State; 9] = [
     State::Cancelled,
 ];
 
-/// What lies beside the queues.
+/// Names in the root directory that no queue may have.
 const RESERVED_NAMES: [&str; 8] =
     ["README", "layout.json", "pace.json", "index.db", "lock", "lock-gate", "done", TEMPORARY_DIR];
-/// File systems know no longer names than 255 bytes.
+/// File systems limit names to 255 bytes; endings need the rest.
 const MAX_NAME_BYTES: usize = 240;
-/// What the place of a file has behind the name of its queue, usually at most.
+/// Usual bytes of a path after the name of its queue.
 const PATH_CAPACITY: usize = 64;
-/// Makes a name out of one that is too long.
+/// Namespace of the ids that shorten names that are too long.
 const LONG_NAME_NAMESPACE: Uuid = Uuid::from_u128(0x4c7f_0b6e_1d52_5e9a_8f31_77aa_20d9_6b14);
 
-/// The directory of a queue: its name, with what a file system or a shell would take otherwise as `%XX`.
+/// The directory of a queue: its name, with characters special to file systems or shells as `%XX`.
 pub(super) fn folder(queue: &QueueName) -> String {
     let name = queue.as_str();
     let is_reserved = RESERVED_NAMES.iter().any(|reserved| name.starts_with(reserved));
@@ -61,18 +61,18 @@ pub(super) fn folder(queue: &QueueName) -> String {
     format!("{}%-{}", &escaped[..fits], Uuid::new_v5(&LONG_NAME_NAMESPACE, name.as_bytes()))
 }
 
-/// The queue that has this directory, unless its name was too long: then `queue.json` says it.
+/// The queue of a directory. `None` if its name was shortened: then `queue.json` has it.
 pub(super) fn queue_of(folder: &str) -> Option<QueueName> {
     let name = interval_queue_store::decoded(folder, "the name").ok()?;
     QueueName::new(name.into_owned()).ok().filter(|queue| self::folder(queue) == folder)
 }
 
-/// The name of a bounded directory.
+/// The directory of up to [`SHARD_SIZE`] tasks.
 pub(super) fn shard(folder: &str, state: State, shard: i64) -> String {
     format!("{folder}/{state}/{shard:06}")
 }
 
-/// Where the file of a task is. One that was purged has none.
+/// The path of a task's file. `None` for a purged task.
 pub(super) fn path(folder: &str, state: State, number: i64, id: TaskId) -> Option<String> {
     if state == State::Purged {
         return None;
@@ -82,15 +82,15 @@ pub(super) fn path(folder: &str, state: State, number: i64, id: TaskId) -> Optio
     Some(path)
 }
 
-/// The nanoseconds of the time of modification that mark the file of a task as known: a multiple of 100, as
-/// fine as most file systems have them.
+/// The nanoseconds of the modification time that mark a task's file as unedited: a multiple of 100,
+/// the resolution of most file systems.
 pub(super) fn mark(id: TaskId) -> u32 {
     let number = id.uuid().as_u128();
     let mixed = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) % 10_000_000) as u32 * 100
 }
 
-/// The mark of the task whose file has this name.
+/// The mark of the task whose file has this path.
 pub(super) fn mark_of_path(path: &str) -> Option<u32> {
     let stem = path.rsplit('/').next()?.strip_suffix(".json")?;
     stem.parse().ok().map(mark)

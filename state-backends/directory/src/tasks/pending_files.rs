@@ -1,5 +1,5 @@
-//! What becomes of the files of one queue within one transaction: each task has one file, so that what several commands
-//! do with it is one change of it.
+//! The pending changes to the files of one queue within a transaction. Each task has one file, so
+//! the changes of several commands are merged into one.
 
 use std::collections::{HashMap, HashSet, hash_map};
 
@@ -8,54 +8,53 @@ use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
 
 use super::{leased_files::LeasedFile, names, redo_entry::RedoEntry};
 
-/// The file of a task.
+/// The pending change to one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingFile {
-    /// That of its row.
+    /// The number of the task's row.
     pub(super) number: i64,
-    /// Where it is; none: it is not there yet, or any more.
+    /// The current path. `None`: the file does not exist.
     pub(super) origin: Option<String>,
-    /// The task as it is to be; none: it is as it was, or goes.
+    /// The task as it will be. `None`: unchanged or removed.
     pub(super) task: Option<Task>,
     pub(super) is_removed: bool,
-    /// The command that has changed it last.
+    /// The command that last changed the file.
     command: u64,
-    /// Whether its text changes, and not its place alone.
+    /// Whether the text changes, not only the path.
     pub(super) is_rewritten: bool,
-    /// What a person has written, if that is not what lies at `origin`.
+    /// A payload that differs from the one in the file at `origin`.
     pub(super) payload: Option<Json>,
     pub(super) result: Option<Option<Json>>,
-    /// Whether it waits for others than its file says.
+    /// Whether the upstreams differ from those in the file.
     pub(super) are_upstreams_changed: bool,
 }
 
-/// The files of one queue.
 #[derive(Debug)]
 pub(super) struct PendingFiles {
     pub(super) queue: QueueName,
     pub(super) folder: String,
     entries: HashMap<TaskId, PendingFile>,
-    /// In the order in which they came, so that files are written in it.
+    /// The order of the first changes, in which files are written.
     order: Vec<TaskId>,
-    /// How many commands were carried out.
+    /// Number of the current command within the transaction.
     command: u64,
-    /// The entries as they were before the command that is under way.
+    /// The entries as they were before the current command.
     before: Vec<(TaskId, Option<PendingFile>)>,
-    /// Tasks that are yet to be inserted, and wait for others.
+    /// Tasks with upstreams that are yet to be inserted.
     pub(super) new_downstreams: HashSet<TaskId>,
-    /// States of tasks that were looked at and not changed.
+    /// States of tasks that were read and not changed.
     seen: HashMap<TaskId, State>,
     /// Files that were read for leases.
     pub(super) read: HashMap<TaskId, LeasedFile>,
-    /// Files that are not where the index has them.
+    /// Paths of files that are not where the index expects them.
     pub(super) moved: HashMap<TaskId, String>,
     /// Tasks without a file.
     pub(super) missing: HashSet<TaskId>,
-    /// What is done beside.
+    /// Additional redo entries.
     pub(super) redo: Vec<RedoEntry>,
-    /// Whether `queue.json` is to be written.
+    /// Whether `queue.json` must be written.
     pub(super) is_changed: bool,
-    /// The number of the news, if there is some.
+    /// Number of the pending notification.
     pub(super) notification: Option<i64>,
 }
 
@@ -79,14 +78,14 @@ impl PendingFiles {
         }
     }
 
-    /// Notes where a task was found that nobody has changed yet.
+    /// Records the state of an unchanged task, which gives the path of its file.
     pub(super) fn note_seen(&mut self, task: &Task) {
         if !self.entries.contains_key(&task.id) {
             self.seen.insert(task.id, task.state);
         }
     }
 
-    /// The state of a task as its file shows it, if it was looked at.
+    /// The state that the file of a task shows, if the task was read.
     pub(super) fn seen(&self, id: TaskId) -> Option<State> {
         self.seen.get(&id).copied()
     }
@@ -95,7 +94,7 @@ impl PendingFiles {
         self.entries.get(&id)
     }
 
-    /// The entry of a task that is to be changed, and was in this state before; none: it is new.
+    /// The entry of a task to be changed, which was in `state`. `None`: a new task.
     pub(super) fn entry(&mut self, id: TaskId, number: i64, state: Option<State>) -> &mut PendingFile {
         let Self { entries, order, command, before, moved, missing, folder, .. } = self;
         let entry = match entries.entry(id) {
@@ -119,7 +118,7 @@ impl PendingFiles {
         entry
     }
 
-    /// Where the file of a task is now.
+    /// The current path of a task's file.
     pub(super) fn path(&self, id: TaskId, number: i64, state: State) -> Option<String> {
         match self.entries.get(&id) {
             Some(entry) => entry.origin.clone(),
@@ -128,14 +127,14 @@ impl PendingFiles {
         }
     }
 
-    /// A command was carried out.
+    /// Keeps the changes of the current command.
     pub(super) fn commit_command(&mut self) {
         self.command += 1;
         self.before.clear();
         self.new_downstreams.clear();
     }
 
-    /// A command was refused: what it did is undone.
+    /// Undoes the changes of the current command.
     pub(super) fn undo_command(&mut self) {
         self.command += 1;
         for (id, before) in std::mem::take(&mut self.before).into_iter().rev() {
@@ -143,7 +142,7 @@ impl PendingFiles {
                 Some(before) => _ = self.entries.insert(id, before),
                 None => {
                     self.entries.remove(&id);
-                    // The last one that came goes first.
+                    // Entries are undone last first.
                     self.order.pop();
                 }
             }
@@ -151,14 +150,14 @@ impl PendingFiles {
         self.new_downstreams.clear();
     }
 
-    /// Those that the command under way has changed, and of which the task is not known.
+    /// Tasks that the current command has changed without setting the row of their entry.
     pub(super) fn unread(&self) -> Vec<TaskId> {
         let is_unknown =
             |id: &TaskId| self.entries.get(id).is_some_and(|entry| entry.task.is_none() && !entry.is_removed);
         self.before.iter().map(|(id, _)| *id).filter(is_unknown).collect()
     }
 
-    /// The files of tasks that are leased now.
+    /// Takes the files that were read for tasks that are leased now.
     pub(super) fn leased(&mut self) -> impl Iterator<Item = (TaskId, Token, LeasedFile)> {
         let Self { read, entries, .. } = self;
         read.drain().filter_map(|(id, read)| {
@@ -168,13 +167,13 @@ impl PendingFiles {
         })
     }
 
-    /// All entries, in their order.
+    /// All entries, in the order of their first change.
     pub(super) fn entries(&self) -> impl Iterator<Item = (TaskId, &PendingFile)> {
         self.order.iter().filter_map(|id| Some((*id, self.entries.get(id)?)))
     }
 }
 
-/// Whether a change of a task shows in the text of its file. Where it is, who has it and what it holds do not.
+/// Whether a change of a task shows in the text of its file. State, worker and held key do not.
 pub(super) fn changes_text(before: &Task, after: &Task) -> bool {
     let is_same = before.kind == after.kind
         && before.priority == after.priority

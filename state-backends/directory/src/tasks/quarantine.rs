@@ -1,4 +1,4 @@
-//! What cannot be used is set aside, with its reason beside it.
+//! The quarantine of a queue: files that cannot be used, each with its reason next to it.
 
 use std::{
     io,
@@ -8,10 +8,10 @@ use std::{
 use super::names::QUARANTINE;
 use crate::store::Files;
 
-/// The longest name that leaves room for endings.
+/// Maximum bytes of a name, with room for endings.
 const MAX_NAME_BYTES: usize = 200;
 
-/// Moves a file below a queue into the directory of what was set aside. Gives its new name.
+/// Moves a file of a queue into the quarantine, and returns its new path.
 pub(super) fn isolate(files: &Files, from: impl AsRef<Path>, why: &str) -> io::Result<String> {
     let from = from.as_ref();
     let folder = from.iter().next().map(PathBuf::from).unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) fn isolate(files: &Files, from: impl AsRef<Path>, why: &str) -> io::R
         quarantined = format!("{folder}/{QUARANTINE}/{}.{next}", &name[..fits]);
         next += 1;
     }
-    // The reason comes first: a file without one would not explain itself.
+    // The reason is written first, so no quarantined file is without one.
     let reason = format!("{quarantined}.reason");
     files.replace(&reason, &format!("{}: {why}\n", from.display()))?;
     let Some(from) = from.to_str() else {

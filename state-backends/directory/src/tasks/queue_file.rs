@@ -1,4 +1,4 @@
-//! `queue.json`: what people may want to keep of a queue when the index is lost.
+//! `queue.json`: the part of a queue that must be kept if the index is lost.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use super::{TransactionError, index::Index};
 
-/// What the file says.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct QueueFile {
-    /// The name, which the directory may not have as it is.
+    /// The name, which the directory may not have unchanged.
     pub(super) queue: QueueName,
     #[serde(default)]
     pub(super) paused: bool,
     #[serde(default)]
     pub(super) paused_kinds: Vec<Kind>,
-    /// Times are microseconds.
+    /// Times are in microseconds.
     #[serde(default)]
     pub(super) settings: Settings,
-    /// Limits of single keys; 0: it is paused.
+    /// Limits of single keys; 0: paused.
     #[serde(default)]
     pub(super) keys: BTreeMap<String, u32>,
     #[serde(default)]
     pub(super) schedules: Vec<Schedule>,
-    /// No token of this queue is older.
+    /// Lower bound of the tokens of this queue.
     #[serde(default)]
     pub(super) incarnation: Micros,
-    /// No worker is silent for longer while it runs something.
+    /// The longest lease of a busy worker.
     #[serde(default)]
     pub(super) longest_lease: Micros,
 }
 
-/// What is written of a queue as the index has it.
+/// The text of `queue.json` from the index.
 pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, TransactionError> {
     let mut tables = index.tables(queue);
     let row = tables.queue()?;

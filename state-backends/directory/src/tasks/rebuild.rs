@@ -1,4 +1,4 @@
-//! The index is made again from the files.
+//! Rebuilds the index from the files.
 
 use std::{fs, io};
 
@@ -22,22 +22,22 @@ use crate::store::{
     files::{MAX_FILE_BYTES, Unread},
 };
 
-/// A task that was leased stays so for this while at least: its worker, if it lives, says that it has it.
+/// Minimum lease of tasks found as leased. A worker that is alive reports its runs within it.
 const GRACE_PERIOD: Micros = Micros::from_millis(60_000);
 
-/// So many directories are read in one transaction.
+/// Directories read per transaction.
 const SHARDS_PER_COMMIT: usize = 20;
 
 /// Reads all files into an empty index.
 pub(super) fn rebuild(location: &Location, index: &Index, now: Micros) -> Result<(), TransactionError> {
-    // As long as it is not whole nobody takes it for what it is to be, so that it may be stored in parts.
+    // No process uses the index until it is marked whole, so it may be committed in parts.
     index.connection.execute_batch("BEGIN IMMEDIATE")?;
     for folder in folders(location)? {
         if let Some(queue) = queue_in(location, &folder) {
             Rebuilding::begin(location, index, now, &folder, queue)?.all()?;
         }
     }
-    // Numbers of done commands go on rising.
+    // Command numbers must keep rising.
     let done = fs::read_to_string(location.files().at("done")).unwrap_or_default();
     let command = done.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0);
     index.set_redo_entries(command, "")?;
@@ -67,7 +67,6 @@ fn folders(location: &Location) -> Result<Vec<String>, TransactionError> {
     Ok(folders)
 }
 
-/// The queue of a directory.
 fn queue_in(location: &Location, folder: &str) -> Option<QueueFile> {
     let read = location.files().read(format!("{folder}/queue.json")).ok();
     let file = read.and_then(|contents| serde_json::from_slice::<QueueFile>(&contents.text).ok());
@@ -90,7 +89,7 @@ struct Rebuilding<'a> {
     now: Micros,
     folder: &'a str,
     file: QueueFile,
-    /// The worker that is said to have what is leased.
+    /// Placeholder for the unknown workers that have leased tasks.
     unknown: WorkerId,
     has_leased: bool,
     latest: Micros,
@@ -190,7 +189,8 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// The files of all states whose tasks have numbers of one range, in the order of adding.
+    /// Reads the files of all states in one range of numbers, and inserts them in the order of
+    /// adding.
     fn shard(&mut self, queue: &QueueName, shard: i64) -> Result<(), TransactionError> {
         let mut found: Vec<(Task, String, Vec<Edge>)> = Vec::new();
         for state in STATES {
@@ -203,7 +203,7 @@ impl<'a> Rebuilding<'a> {
             }
         }
         found.sort_by_key(|(task, ..)| (task.added, task.position, task.id));
-        // Rows take the numbers behind the highest one there is.
+        // Rows get the numbers that follow the highest existing one.
         let sql = "INSERT OR IGNORE INTO interval_queue_task \
                    (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, unserved, holds_name, \
                     weight, has_edges, incarnation, attempt, failures, retries, returns, generation, notified, retained) \
@@ -214,7 +214,7 @@ impl<'a> Rebuilding<'a> {
         let mut rows = self.index.tables(queue);
         for (mut task, name, edges) in found {
             if let Some(other) = rows.task(task.id)? {
-                // The higher attempt counts; of equals the one that was found first.
+                // The higher attempt counts; of equals, the file that was found first.
                 let why = format!(
                     "task {} is {} already: that file counts, and not this one",
                     task.id, other.state
@@ -254,7 +254,7 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// Reads one file; none: it was set aside, or is gone.
+    /// Reads one file. `None`: quarantined or removed.
     fn read(
         &self,
         state: State,
@@ -300,7 +300,7 @@ impl<'a> Rebuilding<'a> {
         } else {
             task.ended = None;
         }
-        // The rules let through all gates what waits at one.
+        // A task at a gate starts over: the rules admit it again.
         let waits = matches!(state, State::Waiting | State::Blocked)
             || state == State::Ready && task.key.is_some()
             || state == State::Scheduled && task.has_edges && task.leased.is_none();
@@ -318,11 +318,11 @@ impl<'a> Rebuilding<'a> {
         Ok((task, new.edges.into_iter().map(edge).collect()))
     }
 
-    /// What tasks were told of their upstreams follows from how those ended.
+    /// Derives the state of edges from the ends of their upstreams.
     fn edges(&self, queue: &QueueName) -> Result<(), TransactionError> {
         let number = "(SELECT number FROM interval_queue_task_queue WHERE name = ?1)";
         let run = |sql: String| self.index.connection.execute(&sql, [queue.as_str()]);
-        // Nobody waits for what is not there any more.
+        // An edge from a task that does not exist is dropped.
         run(format!(
             "DELETE FROM interval_queue_task_edge WHERE queue = {number} AND NOT EXISTS \
              (SELECT 1 FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up)"
@@ -330,7 +330,8 @@ impl<'a> Rebuilding<'a> {
         let state_of = |task: &str| {
             format!("(SELECT state FROM interval_queue_task t WHERE t.queue = {number} AND t.id = {task})")
         };
-        // Those that have passed this gate have been told; of the others the next step looks upstream.
+        // A task past `added` has been notified of its upstreams. The others are checked by the
+        // next poll.
         run(format!(
             "UPDATE interval_queue_task_edge SET generation = \
              (SELECT generation FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up), state = CASE \

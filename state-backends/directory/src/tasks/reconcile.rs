@@ -1,4 +1,5 @@
-//! What becomes of files that are not as the index has them: each is a command of the rules, or set aside.
+//! Reconciles files with the index: each difference becomes a command of the rules, or its file is
+//! quarantined.
 
 use std::{
     io,
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::store::files::{Contents, Unread, is_marked};
 
-/// Goes through what was found. Whether the index or files change.
+/// Reconciles the findings. Returns whether the index or files change.
 pub(super) fn reconcile(
     transaction: &mut DirectoryTransaction<'_>,
     queue: &QueueName,
@@ -31,7 +32,7 @@ pub(super) fn reconcile(
     let mut reconciler = Reconciler { transaction, queue, folder: names::folder(queue), is_changed: false };
     let mut moved = Vec::new();
     let mut new = Vec::new();
-    // First it is known of all files where they are, since each command may touch several.
+    // All files are located first, since each command may touch several.
     for (state, path) in findings.strange {
         match reconciler.strange(state, &path)? {
             Strange::Nothing => {}
@@ -67,14 +68,14 @@ pub(super) fn reconcile(
     Ok(reconciler.is_changed)
 }
 
-/// What a file is that is not known where it is.
+/// The meaning of a file that the index does not expect.
 enum Strange {
     Nothing,
     Moved(Box<Task>, Document),
     New(Option<TaskId>, Document, String),
 }
 
-/// What a file is that was written to.
+/// The meaning of a file without its mark.
 enum Edited {
     Same,
     Gone,
@@ -99,7 +100,7 @@ impl Reconciler<'_, '_> {
         quarantined.map(drop).map_err(|error| self.failed("set aside", path, error))
     }
 
-    /// Tells of something that a person may not do.
+    /// Writes why an edit has no effect.
     fn write_reason(&mut self, id: TaskId, what: &str) -> Result<(), TransactionError> {
         let name = format!("{}/{}/{id}.json.reason", self.folder, names::QUARANTINE);
         let written = self.transaction.files().replace(&name, &format!("{what}\n"));
@@ -117,7 +118,7 @@ impl Reconciler<'_, '_> {
         Ok(on.prepare_cached(sql)?.query_row((self.queue.as_str(), id.to_string()), |row| row.get(0))?)
     }
 
-    /// Where the file of a task belongs.
+    /// The path at which the file of a task belongs.
     fn path_of(&mut self, task: &Task) -> Result<Option<String>, TransactionError> {
         let number = self.number(task.id)?;
         Ok(names::path(&self.folder, task.state, number, task.id))
@@ -178,7 +179,7 @@ impl Reconciler<'_, '_> {
                     names::DROP_BOX
                 )));
             }
-            // The id of one that was removed is kept for a while, and adds nothing.
+            // A purged task's id is kept for a while; a file with it is added under a new id.
             let is_free = match id {
                 Some(id) => self.task(id)?.is_none(),
                 None => false,
@@ -197,7 +198,7 @@ impl Reconciler<'_, '_> {
         Ok(Ok(Strange::Moved(Box::new(task), document)))
     }
 
-    /// A file that has lost its mark.
+    /// Reads a file that has lost its mark.
     fn edited(&mut self, id: TaskId) -> Result<Edited, TransactionError> {
         let Some(task) = self.task(id)? else { return Ok(Edited::Same) };
         let Some(expected) = self.path_of(&task)? else { return Ok(Edited::Same) };
@@ -232,7 +233,7 @@ impl Reconciler<'_, '_> {
         }
     }
 
-    /// A task whose file is not there, unless it was found elsewhere.
+    /// Returns the task if its file is missing and was not found elsewhere.
     fn gone(&mut self, id: TaskId) -> Result<Option<TaskId>, TransactionError> {
         if self.transaction.pending(self.queue).moved.contains_key(&id) {
             return Ok(None);
@@ -270,7 +271,7 @@ impl Reconciler<'_, '_> {
         }
     }
 
-    /// A person has moved the file of a task to the directory of another state.
+    /// Applies the move of a task's file to the directory of another state.
     fn move_task(
         &mut self,
         task: &Task,
@@ -288,7 +289,7 @@ impl Reconciler<'_, '_> {
         };
         match verb {
             Some(verb) => self.verb(task.id, verb)?,
-            // Within its own directory it only has to lie in the right part of it.
+            // The file only moves to the right shard.
             None if to == Some(task.state) => {}
             None => {
                 let to = to.map_or(names::DROP_BOX, State::as_str);
@@ -299,7 +300,7 @@ impl Reconciler<'_, '_> {
                 self.write_reason(task.id, &what)?;
             }
         }
-        // Its file goes to where it belongs now.
+        // The file is moved to the path of its task's state.
         let id = task.id;
         self.transaction.with_rows(self.queue, false, |rows| match rows.task(id)? {
             Some(task) => rows.put(&task, &task),
@@ -320,7 +321,7 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// What a person wrote of a task that does not run holds from now on.
+    /// Applies an edit to a task that is not running.
     fn take_over(
         &mut self,
         id: TaskId,
@@ -332,7 +333,8 @@ impl Reconciler<'_, '_> {
         match self.transaction.with_rows(self.queue, false, |rows| rules::edit(rows, now, &new)) {
             Ok(true) => self.is_changed = true,
             Ok(false) => {
-                // A payload alone is read when it is needed. What runs is not marked: it may yet be looked at.
+                // An edited payload is read at the next lease. A running task's file stays
+                // unmarked, so it is scanned again.
                 let is_ours = self.task(id)?.is_some_and(|task| task.state != State::Leased);
                 if let Some(contents) = read.filter(|_| is_ours) {
                     let has_id = document.id().is_ok_and(|id| id.is_some());
@@ -351,7 +353,7 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Has the file of a task written again as the index has it.
+    /// Writes the file of a task again from the index.
     fn rewrite(&mut self, id: TaskId) -> Result<(), TransactionError> {
         self.is_changed = true;
         self.transaction.with_rows(self.queue, false, |rows| match rows.task(id)? {
@@ -367,7 +369,7 @@ impl Reconciler<'_, '_> {
             Ok(new) => new,
             Err(why) => return self.quarantine(&path, &why),
         };
-        // The new file takes over what is not known, and this one goes.
+        // The new task's file takes over the unknown fields of this one, which is removed.
         self.transaction.pending(self.queue).moved.insert(id, name.to_owned());
         let add = Command::Add(Add { tasks: [new].into(), sequence: 0, age: Micros::ZERO });
         match self.transaction.apply(self.queue, &add, false) {

@@ -1,26 +1,38 @@
-//! What becomes of files once the transaction of a command is stored: each intent can be carried out again.
+//! The redo list: file operations that follow the commit of a command. Each can be repeated.
 
 use std::{fmt::Write, io};
 
 use super::{names, quarantine};
 use crate::store::Files;
 
-/// One thing to be done.
+/// One file operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RedoEntry {
-    /// A file that was written under another name takes its place.
-    Put { temporary: String, to: String },
-    /// A short text is written to its place at once: it is in the list, so that half of it does no harm. A new file
-    /// takes a name that is to be free.
-    Write { is_new: bool, to: String, mark: u32, text: String },
-    /// A file goes to another place, which is free.
-    Move { from: String, to: String },
-    /// A file goes.
-    Remove { name: String },
+    /// A temporary file is moved to its path.
+    Put {
+        temporary: String,
+        to: String,
+    },
+    /// A short text is written in place. The redo list has the text, so a crash midway does no
+    /// harm. The path of a new file must be free.
+    Write {
+        is_new: bool,
+        to: String,
+        mark: u32,
+        text: String,
+    },
+    /// A file is moved to a free path.
+    Move {
+        from: String,
+        to: String,
+    },
+    Remove {
+        name: String,
+    },
 }
 
 impl RedoEntry {
-    /// All that has a tab or a line break in its name is set aside before.
+    /// Names with a tab or a line break were quarantined before.
     pub(super) fn encode(entries: &[Self]) -> String {
         let mut text = String::new();
         for entry in entries {
@@ -46,7 +58,7 @@ impl RedoEntry {
         entries
     }
 
-    /// What a line says; of a text that is written it says how much of the `rest` that is.
+    /// Decodes a line. The text of a written file is taken from `rest`.
     fn of_line(line: &str, rest: &mut &str) -> Option<Self> {
         let mut parts = line.split('\t').map(str::to_owned);
         let (what, one, other) = (parts.next()?, parts.next()?, parts.next()?);
@@ -64,7 +76,7 @@ impl RedoEntry {
         })
     }
 
-    /// The places that it changes.
+    /// The paths that the operation changes.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let (one, other) = match self {
             Self::Put { to, .. } | Self::Write { to, .. } => (to, None),
@@ -74,10 +86,11 @@ impl RedoEntry {
         [Some(one), other].into_iter().flatten().map(String::as_str)
     }
 
-    /// Carries it out. `again`: it may have been done before.
+    /// Carries out the operation. `again`: it may have been carried out before.
     pub(super) fn carry_out(&self, files: &Files, again: bool) -> io::Result<()> {
         let gone = |result: io::Result<()>, name: &str| match result {
-            // It was done before, or a person has removed the file just now, which will be noticed.
+            // The operation was carried out before, or a person has just removed the file, which
+            // the next scan finds.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !files.is_there(name) => Ok(()),
             other => other,
         };
@@ -111,7 +124,7 @@ impl RedoEntry {
     }
 }
 
-/// Somebody has put a file where a task comes, or copied one.
+/// Quarantines a file that was put or copied to the path of a task's file.
 pub(super) fn make_room(files: &Files, to: &str) -> io::Result<()> {
     quarantine::isolate(files, to, "its name is that of a task which comes here").map(drop)
 }

@@ -1,4 +1,4 @@
-//! The rows of a queue: the index finds them and writes them, and what becomes of files is noted.
+//! The rows of a queue: stored in the index, with their file changes recorded as pending.
 
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
@@ -23,9 +23,9 @@ pub(super) struct FiledRows<'a> {
     tables: Tables<'a>,
     pending: &'a mut PendingFiles,
     files: &'a Files,
-    /// Whether a file must be as the index has it: it is read for a lease.
+    /// Whether a file that is read must agree with the index: set for leases.
     is_strict: bool,
-    /// Those whose files are not.
+    /// Tasks whose files do not agree with the index.
     suspects: Vec<TaskId>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> FiledRows<'a> {
         Self { tables: index.tables(queue), pending, files, is_strict, suspects: Vec::new() }
     }
 
-    /// Ends the command.
+    /// Ends the command, or fails with the suspects.
     pub(super) fn finish(mut self) -> Result<(), TransactionError> {
         if !self.suspects.is_empty() {
             return Err(TransactionError::Recheck(self.suspects));
@@ -60,7 +60,7 @@ impl<'a> FiledRows<'a> {
         Ok(self.tables.number_of(id)?.ok_or_else(gone)?)
     }
 
-    /// The state in which the file of a task is found.
+    /// The state whose directory has the file of a task.
     fn state(&mut self, id: TaskId) -> Result<Option<State>, TransactionError> {
         match self.pending.seen(id) {
             Some(state) => Ok(Some(state)),
@@ -68,7 +68,7 @@ impl<'a> FiledRows<'a> {
         }
     }
 
-    /// The file of a task as it is; none: it has none, or one that cannot be read.
+    /// Reads the file of a task. `None`: no file, or an unusable one.
     fn document(&mut self, id: TaskId) -> Result<Option<LeasedFile>, TransactionError> {
         let Some(state) = self.state(id)? else { return Ok(None) };
         let number = self.number(id)?;
@@ -104,7 +104,7 @@ impl<'a> FiledRows<'a> {
         Ok(())
     }
 
-    /// Has the file of a task written again as the row says.
+    /// Writes the file of a task again from its row.
     pub(super) fn rewrite(&mut self, task: &Task) -> Result<(), TransactionError> {
         self.note(task, task)?;
         let number = self.number(task.id)?;
@@ -112,7 +112,7 @@ impl<'a> FiledRows<'a> {
         Ok(())
     }
 
-    /// Has the file of a task say anew what it waits for.
+    /// Writes the upstreams of a task to its file again.
     fn mark_upstreams_changed(&mut self, id: TaskId) -> Result<(), TransactionError> {
         if self.pending.new_downstreams.contains(&id) {
             return Ok(());
@@ -203,7 +203,7 @@ impl Rows for FiledRows<'_> {
     }
 
     fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), TransactionError> {
-        // What has none is purged, and its file goes with it.
+        // A task without a payload is purged, and its file is removed.
         let Some(payload) = payload else { return Ok(()) };
         if let Some(entry) = self.opened(id)? {
             entry.payload = Some(payload.clone());

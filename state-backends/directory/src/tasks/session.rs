@@ -1,5 +1,5 @@
-//! What is done under the lock: the index is opened, what others have left is finished, and commands are carried out,
-//! many a transaction.
+//! The work under the lock: opens the index, finishes the redo list of a killed process, and
+//! carries out commands in batches.
 
 use std::{
     any::Any,
@@ -19,21 +19,21 @@ use super::{
 };
 use crate::store::Location;
 
-/// A reply, or what a panic has left.
+/// A reply, or the payload of a panic.
 pub(super) type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
 
-/// So often files that are not as the index has them are looked at before a command takes them as they are.
+/// Attempts that scan files which differ from the index before a command uses them as they are.
 const MAX_STRICT_ATTEMPTS: u32 = 3;
 
 pub(super) type TaskClock = Arc<dyn Fn() -> Micros + Send + Sync>;
 
-/// What a process keeps from one command to the next.
+/// State of a process from one command to the next.
 pub(super) struct Session {
     location: Arc<Location>,
     clock: Option<TaskClock>,
     index: Option<Index>,
     scan_states: HashMap<QueueName, ScanState>,
-    /// Whether what killed processes have left was removed.
+    /// Whether temporary files of killed processes have been removed.
     is_clean: bool,
 }
 
@@ -50,7 +50,7 @@ impl Session {
             Ok(Err(error)) => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
             Err(panic) => {
                 self.index = None;
-                // It is the clock of a test that panics, and one of them hears of it.
+                // Only the clock of a test panics. One caller gets the panic, the others an error.
                 let again = StateError::new(
                     interval_queue_contract::StateErrorKind::Unreachable,
                     "the store was interrupted: nothing was stored",
@@ -61,13 +61,13 @@ impl Session {
             }
         };
         if self.location.is_remote() || self.location.files().faults.is_dead() {
-            // What is open may not show what another host has written.
+            // An open index may not show the writes of another host.
             self.index = None;
         }
         served
     }
 
-    /// The index as it is to be, with what was edited by hand in it.
+    /// Opens the index and reconciles edits by hand. Returns the time.
     fn prepare(&mut self, held: &Held<'_>, batch: &[(&QueueName, &Command)]) -> Result<Micros, StateError> {
         let location = self.location.clone();
         let now = match &self.clock {
@@ -102,7 +102,7 @@ impl Session {
         self.index.as_ref().ok_or(TransactionError::Index(rusqlite::Error::InvalidQuery))
     }
 
-    /// Opens the index, or makes it again if it is not to be used.
+    /// Opens the index, or rebuilds it if it is corrupt.
     fn open(&mut self, now: Micros) -> Result<(), TransactionError> {
         if self.index.as_ref().is_some_and(|index| !index.is_current()) {
             self.index = None;
@@ -131,7 +131,7 @@ impl Session {
             self.index = Some(index);
         }
         if !self.is_clean {
-            // Nobody else writes while the lock is held, and what is to be put in its place was.
+            // Under the lock no other process writes, and the redo list has been carried out.
             for entry in
                 fs::read_dir(self.location.files().at(names::TEMPORARY_DIR)).into_iter().flatten().flatten()
             {
@@ -160,7 +160,8 @@ impl Session {
                 self.index = None;
                 vec![Err(panic)]
             }
-            // One of them fails in the index itself, or panics: it is not to take the others with it.
+            // A command failed in the index or panicked: each is carried out alone, so the others
+            // succeed.
             Ok(Err(_)) | Err(_) => {
                 self.index = None;
                 let carry_out_one = |one: &(&QueueName, &Command)| match self.open(now) {
@@ -172,7 +173,7 @@ impl Session {
         }
     }
 
-    /// One after the other, each of which can be undone alone.
+    /// Carries out a batch in one transaction. A refused command is undone alone.
     fn apply_batch(
         &self,
         now: Micros,
@@ -206,7 +207,7 @@ impl Session {
                     Err(error) => return Err(error),
                 }
             }
-            // What was not carried out the next command has to.
+            // A redo list that failed is carried out before the next command.
             let _ = transaction.commit()?;
             return Ok(answers);
         }

@@ -1,4 +1,4 @@
-//! One transaction: commands on the index, the files that they change, and the commit of both.
+//! One transaction: commands on the index, their file changes, and the commit of both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,14 +24,13 @@ use crate::store::{
     files::{Files, Unread},
 };
 
-/// The file that says up to which command the intents were carried out.
+/// The file that has the number of the last command whose redo list was carried out.
 const DONE_FILE: &str = "done";
-/// Longer texts are written before the commit, under other names, so that the list of intents stays short.
+/// Longer texts are written before the commit, under temporary names, to keep the redo list short.
 const MAX_INLINE_BYTES: usize = 4_096;
-/// The same for all texts of a command together.
+/// Maximum bytes of all texts in a redo list.
 const MAX_INLINE_BYTES_TOTAL: usize = 1 << 20;
 
-/// A transaction that is open.
 pub(super) struct DirectoryTransaction<'a> {
     pub(super) location: &'a Location,
     pub(super) index: &'a Index,
@@ -39,7 +38,7 @@ pub(super) struct DirectoryTransaction<'a> {
     pub(super) now: Micros,
     pending: BTreeMap<QueueName, PendingFiles>,
     written: usize,
-    /// How many bytes of texts the list of intents has.
+    /// Bytes of texts in the redo list.
     listed: usize,
 }
 
@@ -78,8 +77,8 @@ impl<'a> DirectoryTransaction<'a> {
         self.with_rows(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
-    /// Carries out the only command. If it fails the round is to be dropped, so SQLite need not keep what was on each
-    /// page before.
+    /// Carries out the only command of a transaction. If it fails the transaction must be dropped.
+    /// SQLite then needs no savepoint, which would copy each changed page.
     pub(super) fn apply_only(
         &mut self,
         queue: &QueueName,
@@ -90,7 +89,7 @@ impl<'a> DirectoryTransaction<'a> {
         self.work(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
-    /// Does something with the rows of a queue, which is undone alone if it fails.
+    /// Works on the rows of a queue. Changes are undone alone if `work` fails.
     pub(super) fn with_rows<T>(
         &mut self,
         queue: &QueueName,
@@ -115,15 +114,15 @@ impl<'a> DirectoryTransaction<'a> {
     ) -> Result<T, TransactionError> {
         let (index, files) = (self.index, self.files());
         let pending = self.pending(queue);
-        // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
+        // After a panic the whole transaction is dropped, with its pending files.
         let mut rows = FiledRows::new(index, pending, files, queue, is_strict);
         let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done))?;
         pending.commit_command();
         Ok(done)
     }
 
-    /// Writes new files, commits, and carries out what is left to be done. Once it is committed it is stored: the
-    /// inner error is why it could not be carried out, which has to be done before anything else is committed.
+    /// Writes new files, commits, and carries out the redo list. An inner error means that the
+    /// commands are stored but the redo list failed: it must be carried out before the next commit.
     pub(super) fn commit(mut self) -> Result<Result<(), TransactionError>, TransactionError> {
         let location = self.location;
         let mut redo = Vec::new();
@@ -131,7 +130,7 @@ impl<'a> DirectoryTransaction<'a> {
         let mut leased = Vec::new();
         for mut pending in std::mem::take(&mut self.pending).into_values() {
             if let Some(number) = pending.notification {
-                // Whoever hears of it is awake when all is stored, and waits for the lock until then.
+                // Watchers wake while the rest is stored, and wait for the lock until then.
                 let _ = location.files().note(&format!("{}/news", pending.folder), &format!("{number}\n"));
             }
             self.stage(&pending, command, &mut redo)?;
@@ -162,7 +161,7 @@ impl<'a> DirectoryTransaction<'a> {
         TransactionError::Files(self.location.failed(verb, name, error))
     }
 
-    /// Writes what changes of the files of a queue, under other names.
+    /// Stages the file changes of a queue: long texts as temporary files, the rest as redo entries.
     fn stage(
         &mut self,
         pending: &PendingFiles,
@@ -190,7 +189,8 @@ impl<'a> DirectoryTransaction<'a> {
                 continue;
             }
             let (text, mark) = (self.text(&pending.queue, entry, task)?, names::mark(id));
-            // What others have made is not written to: they may have it open, or under another name, too.
+            // A file by another program is not overwritten in place: it may be open, or have a
+            // second name.
             let is_ours = entry.origin.as_deref().is_none_or(|origin| shard_of(origin).is_some());
             if is_ours && text.len() <= MAX_INLINE_BYTES && self.listed < MAX_INLINE_BYTES_TOTAL {
                 self.listed += text.len();
@@ -224,7 +224,7 @@ impl<'a> DirectoryTransaction<'a> {
         Ok(())
     }
 
-    /// The name of a new file. One of that name was left by a killed process that came no further.
+    /// The name of a new temporary file. A killed process may have left a file of that name.
     fn temporary(&mut self, command: i64) -> String {
         self.written += 1;
         format!("{TEMPORARY_DIR}/{command}-{}", self.written)
@@ -258,7 +258,7 @@ impl<'a> DirectoryTransaction<'a> {
     }
 }
 
-/// Which bounded directory has this file: queue, state, number.
+/// The shard directory of a file: queue, state, number.
 fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
     let mut parts = name.split('/');
     let (folder, state, shard) = (parts.next()?, parts.next()?, parts.next()?);
@@ -266,7 +266,7 @@ fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
     Some((folder, state, shard.parse().ok()?))
 }
 
-/// Carries out the intents of a command, and says so.
+/// Carries out a redo list, and records that in the file `done`.
 fn carry_out(location: &Location, command: i64, redo: &[RedoEntry], again: bool) -> Result<(), StateError> {
     let files = location.files();
     for entry in redo {
@@ -289,7 +289,8 @@ fn carry_out(location: &Location, command: i64, redo: &[RedoEntry], again: bool)
     files.note(DONE_FILE, &text).map_err(|error| location.failed("write", DONE_FILE, error))
 }
 
-/// Finishes what a killed process has left. False: the index is older than the files.
+/// Carries out the redo list that a killed process has left. `false`: the index is older than the
+/// files.
 pub(super) fn finish(location: &Location, index: &Index) -> Result<bool, TransactionError> {
     let last = index.command()?;
     if last > 0 && index.carried_out.get() == last {
@@ -307,7 +308,8 @@ pub(super) fn finish(location: &Location, index: &Index) -> Result<bool, Transac
             .map_err(TransactionError::Files)?;
     }
     if !was_here && last > 0 {
-        // The host was started since, and may have lost the last of what was written: all is looked at.
+        // The host has been started since, and may have lost the last writes: everything is
+        // checked.
         if !index.is_sound()? {
             return Ok(false);
         }

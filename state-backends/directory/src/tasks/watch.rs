@@ -1,5 +1,5 @@
-//! Watching queues for news: each has a file that is written to when there is some, and a drop box; the operating
-//! system says when. It is written to shortly before what it tells of is stored, under the lock.
+//! Watches queues for changes. Each has a notification file and a drop box, which the operating
+//! system watches. The notification file is written under the lock, shortly before the commit.
 
 use std::{
     collections::HashMap,
@@ -19,14 +19,14 @@ use tokio::sync::watch::Sender;
 use super::names::{self, DROP_BOX};
 use crate::store::Location;
 
-/// Those who watch queues of a directory.
+/// The watchers of the queues of a directory.
 pub(super) struct Watchers {
     location: Arc<Location>,
     queues: Arc<Mutex<Watched>>,
     watcher: Mutex<Option<RecommendedWatcher>>,
 }
 
-/// What tells those who watch a queue, by its directory.
+/// The notifier of each watched queue, by its directory.
 type Watched = HashMap<PathBuf, Sender<()>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,7 +38,7 @@ impl Watchers {
         Self { location, queues: Arc::default(), watcher: Mutex::new(None) }
     }
 
-    /// Begins to watch a queue. Its directory is made, since nothing else could be watched.
+    /// Begins to watch a queue. Creates its directory, since a missing one cannot be watched.
     pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
         let (watchers, folder) = (self.clone(), names::folder(queue));
         blocking(move || {
@@ -51,7 +51,7 @@ impl Watchers {
             let directory = files.at(&folder);
             let notified = {
                 let mut queues = locked(&watchers.queues);
-                // Otherwise queues that nobody watches any more would gather.
+                // Entries without watchers would accumulate.
                 queues.retain(|_, notified| !notified.is_closed());
                 queues.entry(directory.clone()).or_default().subscribe()
             };
@@ -75,7 +75,7 @@ impl Watchers {
             let queues = self.queues.clone();
             let handler = move |event: notify::Result<Event>| match event {
                 Ok(event) => on_event(&queues, &event),
-                // Something may have been missed.
+                // Events may have been missed.
                 Err(_) => notify_all(&queues),
             };
             *shared =
@@ -107,7 +107,7 @@ fn on_event(queues: &Mutex<Watched>, event: &Event) {
     for path in &event.paths {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(directory) = path.parent() else { continue };
-        // That of the queue itself: no more will come.
+        // The directory of the queue itself is gone, and its stream ends.
         if gone && queues.remove(path).is_some() {
             continue;
         }
@@ -122,7 +122,6 @@ fn on_event(queues: &Mutex<Watched>, event: &Event) {
     }
 }
 
-/// The queues that there are.
 pub(super) fn queues(location: &Location) -> Result<Vec<QueueName>, StateError> {
     let failed = |error| location.failed("look into", "", error);
     let mut queues = Vec::new();
@@ -141,7 +140,7 @@ pub(super) fn queues(location: &Location) -> Result<Vec<QueueName>, StateError> 
 fn cannot_watch(path: &Path, error: notify::Error) -> StateError {
     let is_limit = match &error.kind {
         ErrorKind::MaxFilesWatch => true,
-        // EMFILE: so many watchers of this user, or open files of this process.
+        // EMFILE: too many watchers of this user, or open files of this process.
         ErrorKind::Io(error) => error.raw_os_error() == Some(24),
         _ => false,
     };

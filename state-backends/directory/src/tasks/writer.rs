@@ -1,4 +1,5 @@
-//! The thread that has the lock: it carries out all commands that wait at once, and answers them once that is stored.
+//! The thread that takes the lock. It carries out all waiting commands at once, and answers them
+//! when they are stored.
 
 use std::{
     sync::{
@@ -18,27 +19,27 @@ use tokio::sync::oneshot;
 use super::session::{Answer, Session, TaskClock};
 use crate::store::Location;
 
-/// About so many tasks are spoken of in one transaction, so that other processes need not wait for long.
+/// Approximate maximum tasks per transaction, which bounds the wait of other processes.
 const MAX_BATCH_WEIGHT: usize = 4_000;
-/// A payload weighs a task more for each so many bytes.
+/// Bytes of payload that weigh as much as a task.
 const BYTES_PER_WEIGHT: usize = 4_096;
 
-/// One command, and who waits for it.
+/// One command and its caller.
 pub(super) struct Request {
     pub(super) queue: QueueName,
     pub(super) command: Command,
-    /// By whoever carries it out, or gives it up.
+    /// Set by the thread that carries it out, or by the caller that gives up.
     pub(super) claimed: Arc<AtomicBool>,
     pub(super) reply: oneshot::Sender<Answer>,
 }
 
 impl Request {
-    /// Whether it is to be carried out, from now on by whoever has asked.
+    /// Claims the command. `false`: its caller has given up.
     fn claim(&self) -> bool {
         !self.reply.is_closed() && !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// About how many tasks it speaks of.
+    /// Approximate number of tasks that the command touches.
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => {
@@ -55,13 +56,13 @@ impl Request {
     }
 }
 
-/// Where commands are handed to the thread. It ends once all of these are gone.
+/// The sender of commands to the thread, which ends when all senders are dropped.
 #[derive(Clone)]
 pub(super) struct Writer(Sender<Request>);
 
 impl Writer {
-    /// A thread of its own and not one of the runtime's, which would wait at its end for one that waits for other
-    /// processes.
+    /// Starts a thread of its own. A runtime would wait at shutdown for a blocking thread that
+    /// waits for other processes.
     pub(super) fn start(location: Arc<Location>, clock: Option<TaskClock>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
         let failed = location.clone();
@@ -102,9 +103,9 @@ impl Thread {
                 }
                 continue;
             }
-            // Waiting is fair there; the lock is what excludes.
+            // The gate makes waiting fair; the lock excludes.
             self.gate.pass();
-            // Those that came during the wait go along.
+            // Commands that arrived during the wait join the batch.
             let batch = self.batch(first);
             let answers = self.carry_out(&batch);
             self.gate.leave();
@@ -114,7 +115,7 @@ impl Thread {
         }
     }
 
-    /// Makes the directory for what stores. A look leaves nothing behind.
+    /// Creates the directory for a command that stores. A read leaves nothing behind.
     fn prepare(&self, request: &Request) -> Result<(), StateError> {
         if !request.command.is_read() || self.location.is_made()? {
             return self.location.make();
@@ -124,7 +125,7 @@ impl Thread {
         Err(rules::no_queue())
     }
 
-    /// What is carried out now.
+    /// Takes `first` and waiting commands, up to [`MAX_BATCH_WEIGHT`].
     fn batch(&self, first: Request) -> Vec<Request> {
         let mut weight = 0;
         let mut batch = Vec::new();
