@@ -37,7 +37,7 @@ async fn standing_in(directory: &Path) -> (JsonFileState, PathBuf) {
 }
 
 #[tokio::test]
-async fn a_shorter_text_is_filled_up_with_blanks_and_a_longer_one_takes_a_new_file() {
+async fn a_shorter_text_is_padded_and_a_longer_one_replaces_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let short = fs::read_to_string(&path).unwrap();
@@ -83,7 +83,7 @@ async fn a_text_of_more_than_a_page_takes_a_new_file_each_time() {
 }
 
 #[tokio::test]
-async fn only_where_nothing_is_flushed_is_the_file_overwritten_and_not_if_the_caller_says_so() {
+async fn the_file_is_overwritten_only_without_flushes_and_if_allowed() {
     use Replacement::{InPlace, Rename};
     for (replacement, fsync, clock, is_overwritten) in [
         (InPlace, Fsync::Never, Clock::Host, true),

@@ -32,7 +32,7 @@ async fn the_first_change_creates_the_file_and_a_look_creates_nothing() {
 }
 
 #[tokio::test]
-async fn whatever_is_flushed_the_result_is_the_same() {
+async fn flushing_does_not_change_the_result() {
     for fsync in [Fsync::Never, Fsync::Always] {
         for clock in [Clock::Host, Clock::FileServer] {
             let directory = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ async fn whatever_is_flushed_the_result_is_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_killed_writer_left_is_cleared_away() {
+async fn leftovers_of_a_killed_writer_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     fs::write(directory.path().join("state.json.tmp"), "{\"interval_que").unwrap();

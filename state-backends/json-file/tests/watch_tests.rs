@@ -36,7 +36,7 @@ mod watch {
         timeout(PATIENCE, changes.next()).await.expect("nobody told").expect("the stream ended");
     }
 
-    async fn is_told_soon(changes: &mut Changes) -> bool {
+    async fn is_notified_soon(changes: &mut Changes) -> bool {
         timeout(Duration::from_millis(300), changes.next()).await.is_ok()
     }
 
@@ -49,7 +49,7 @@ mod watch {
     }
 
     #[tokio::test]
-    async fn changes_in_place_and_by_rename_are_told() {
+    async fn changes_in_place_and_by_rename_are_notified() {
         for replacement in [Replacement::InPlace, Replacement::Rename] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("state.json");
@@ -67,7 +67,7 @@ mod watch {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_deleted_or_replaced_by_hand_is_told() {
+    async fn a_file_deleted_or_replaced_by_hand_is_notified() {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = support::state_in(directory.path()).await;
         change(&state, Change::Pause).await;
@@ -79,18 +79,18 @@ mod watch {
         fs::rename(directory.path().join("edited"), &path).unwrap();
         told(&mut changes).await;
         fs::write(&path, "{").unwrap();
-        assert!(!is_told_soon(&mut changes).await, "what is spoilt says nothing");
+        assert!(!is_notified_soon(&mut changes).await, "what is spoilt says nothing");
     }
 
     #[tokio::test]
-    async fn other_queues_of_the_file_are_not_told() {
+    async fn other_queues_of_the_file_are_not_notified() {
         let directory = tempfile::tempdir().unwrap();
         let (state, _) = support::state_in(directory.path()).await;
         let mut changes = state.changes(&queue("other")).await.unwrap();
         for _ in 0..20 {
             change(&state, Change::Pause).await;
         }
-        assert!(!is_told_soon(&mut changes).await);
+        assert!(!is_notified_soon(&mut changes).await);
     }
 
     #[tokio::test]
@@ -122,8 +122,8 @@ mod watch {
     /// In a process of its own, as others watch, too.
     #[cfg(target_os = "linux")]
     #[tokio::test(flavor = "multi_thread")]
-    async fn one_watcher_serves_all_queues_and_goes_with_the_last_who_watches() {
-        const THIS: &str = "watch::one_watcher_serves_all_queues_and_goes_with_the_last_who_watches";
+    async fn one_watcher_serves_all_queues_and_ends_with_the_last() {
+        const THIS: &str = "watch::one_watcher_serves_all_queues_and_ends_with_the_last";
         if !support::is_copy_under(&support::AS_IT_IS, THIS) {
             return;
         }

@@ -76,7 +76,7 @@ async fn a_payload_that_is_written_over_in_place_is_the_one_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_of_a_task_that_runs_is_kept_at_its_end() {
+async fn edits_of_a_running_task_are_kept_at_its_end() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add([task(1), task(2)])).await.unwrap();
     let mut hand = Hand::new(&store, 1);
@@ -239,7 +239,7 @@ async fn an_editor_that_writes_a_leased_file_again_doubles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_dropped_is_a_task() {
+async fn dropped_files_become_tasks() {
     let (_directory, store) = opened().await;
     // The first worker makes the queue, and with it the box.
     let mut hand = Hand::new(&store, 1);
@@ -277,7 +277,7 @@ async fn what_is_dropped_is_a_task() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_task_is_set_aside_and_in_nobodys_way() {
+async fn unusable_files_are_quarantined_and_block_nothing() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add((0..9).map(task))).await.unwrap();
     overview(&store).await;
@@ -411,7 +411,7 @@ async fn a_lost_index_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_of_which_a_crash_of_the_host_has_kept_a_part_is_made_again() {
+async fn an_index_torn_by_a_host_crash_is_rebuilt() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add((0..500).map(task))).await.unwrap();
     let path = store.path().to_owned();

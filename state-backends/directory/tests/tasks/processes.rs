@@ -161,8 +161,8 @@ fn tasks() -> u64 {
 }
 
 #[test]
-fn eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time() {
-    const NAME: &str = "processes::eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time";
+fn killed_processes_run_no_task_twice_at_a_time() {
+    const NAME: &str = "processes::killed_processes_run_no_task_twice_at_a_time";
     if Process::is_copy() {
         return work();
     }

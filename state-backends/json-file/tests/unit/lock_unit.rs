@@ -39,7 +39,7 @@ fn a_descriptor_that_the_server_forgot_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_place_where_the_lock_does_nothing_is_refused_with_the_way_out() {
+async fn a_lock_that_does_not_exclude_is_refused_with_the_way_out() {
     let grants_all: TryLock = |_| Ok(true);
     let has_no_locks: TryLock = |_| Err(io::ErrorKind::Unsupported.into());
     for try_lock in [grants_all, has_no_locks] {

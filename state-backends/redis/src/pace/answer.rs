@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_ticket_and_no_instant_is_refused() {
+    fn invalid_tickets_and_instants_are_refused() {
         let most = Micros::MAX.get();
         let read = |number: f64| Answer(&number.to_le_bytes()).optional().ok();
         for (number, expected) in [

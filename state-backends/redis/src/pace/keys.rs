@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_comes_back_from_its_keys_which_share_one_pair_of_braces() {
+    fn names_come_back_from_keys_with_one_pair_of_braces() {
         for prefix in ["interval-queue", "my:app", "{x}%", "*[a]?\\", ""] {
             let keys = Keys::new(prefix);
             for text in ["mail", "a:b", "{a}:b", "}{:x", "100%", "日本語", "*?"] {

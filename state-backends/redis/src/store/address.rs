@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn unusable_addresses_are_named() {
         for (url, says) in [
             ("localhost", "has no scheme: use one of redis://"),
             ("localhost:6379", "unknown scheme \"localhost:\": use one of redis://"),

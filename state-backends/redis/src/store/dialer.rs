@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_not_held_back_until_the_one_before_is_acknowledged() {
+    fn a_command_does_not_wait_for_an_acknowledgement() {
         let info = info(ConnectionAddr::Tcp("localhost".into(), 1), &Credentials::default(), 0).unwrap();
         assert!(info.tcp_settings().nodelay());
     }

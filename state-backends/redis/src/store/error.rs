@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_decides_and_a_time_out_is_told_apart_from_the_connection() {
+    fn the_code_decides_and_a_time_out_is_no_lost_connection() {
         let answer = |reply: &str| {
             let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
             value.extract_error().unwrap_err()

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_read() {
+    fn packed_values_are_read_back() {
         let bytes = packed();
         let Packed::Table(fields) = Packed::read(&bytes).unwrap() else { panic!("{bytes:?}") };
         let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_goes_on_is_refused() {
+    fn truncated_or_trailing_bytes_are_refused() {
         let mut bytes = packed();
         for end in (0..bytes.len()).step_by(97) {
             assert!(Packed::read(&bytes[..end]).is_err(), "{end}");

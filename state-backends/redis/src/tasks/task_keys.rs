@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_back_from_its_keys_which_are_not_those_of_the_pace() {
+    fn names_come_back_from_keys_that_differ_from_the_rates() {
         for prefix in ["interval-queue", "my:app", "{x}%"] {
             let keys = TaskKeys::new(prefix);
             for text in ["mail", "mail:t", "{a}:t", "100%"] {

@@ -40,7 +40,7 @@ async fn a_listener_that_says_nothing_is_unreachable() {
 }
 
 #[tokio::test]
-async fn what_is_no_redis_is_told_from_one_that_is_down() {
+async fn a_foreign_server_differs_from_one_that_is_down() {
     let schemes = [
         "redis",
         #[cfg(feature = "tls")]
@@ -211,7 +211,7 @@ async fn a_replica_serves_once_it_is_promoted() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn what_is_not_permitted_is_denied() {
+async fn forbidden_commands_are_denied() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "ann", "on", ">secret", "~*", "-@all"]);
     server.command(&["ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all", "-zadd"]);

@@ -100,7 +100,7 @@ async fn a_server_has_few_commands_to_answer_at_once() {
 }
 
 #[tokio::test]
-async fn commands_that_wait_go_on_where_those_before_them_heard_nothing() {
+async fn waiting_commands_go_on_after_unanswered_ones() {
     let server = Refuser::start(1);
     let state = patient(&server.url, Duration::from_secs(2)).await;
     let kinds: Vec<_> = join_all((0..1_000).map(|_| open(&state))).await.into_iter().map(kind).collect();

@@ -145,7 +145,7 @@ pub async fn odd_names_are_distinct(handles: Handles) {
 }
 
 /// Progress, errors, worker, times and history are stored.
-pub async fn what_runs_leave_is_kept(handles: Handles) {
+pub async fn results_and_errors_of_runs_are_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let id = one.add_one(task()).await;
     let mut worker = other.worker();
@@ -166,7 +166,7 @@ pub async fn what_runs_leave_is_kept(handles: Handles) {
 }
 
 /// Edges are readable from both ends.
-pub async fn edges_are_told_from_both_ends(handles: Handles) {
+pub async fn edges_are_listed_from_both_ends(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
     let mut down = behind([up], OnFailure::Wait);

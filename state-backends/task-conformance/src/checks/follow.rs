@@ -23,7 +23,7 @@ fn states(events: &[Event]) -> Vec<(TaskId, Option<State>, Option<State>)> {
 }
 
 /// From the first follow on, each state change is reported once, in order, with run and error.
-pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
+pub async fn events_report_the_changes_of_tasks(handles: Handles) {
     use State::{Added, Cancelled, Done, Failed, Leased, Ready, Waiting};
     let (one, other) = usual(handles).await;
     let before = one.add_one(task()).await;
@@ -83,7 +83,7 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
 }
 
 /// Events of concurrent processes are complete, unique and in order.
-pub async fn events_of_many_are_told_in_order(handles: Handles) {
+pub async fn events_of_many_tasks_are_reported_in_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut mark = follow(&one, None, 1).await.mark;
     let mut crew = JoinSet::new();
@@ -135,7 +135,7 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
 }
 
 /// A late follower is notified of missed events, which are kept for a bounded time.
-pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
+pub async fn a_follower_that_was_away_is_notified_of_gaps(handles: Handles) {
     let (one, other) = usual(handles).await;
     let minute = Duration::from_secs(60);
     let begun = follow(&one, None, 1).await.mark;

@@ -48,7 +48,7 @@ pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
 }
 
 /// A task's `why` is load while all live workers of its kind are under load.
-pub async fn a_task_is_told_of_load(handles: Handles) {
+pub async fn a_task_waiting_for_load_says_why(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([1, 0, -1].map(|priority| NewTask { priority, ..task() })).await;
     let mut worker = other.worker();
@@ -74,7 +74,7 @@ pub async fn a_task_is_told_of_load(handles: Handles) {
 }
 
 /// A task's `why` is its weight while no live worker has the capacity.
-pub async fn a_task_is_told_of_room(handles: Handles) {
+pub async fn a_task_waiting_for_room_says_why(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(3), heavy(2)]).await;
     let light = one.add_one(NewTask { kind: kind("light"), ..task() }).await;

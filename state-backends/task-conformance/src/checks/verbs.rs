@@ -240,7 +240,7 @@ pub async fn a_cancelled_flow_is_purged(handles: Handles) {
 }
 
 /// A live task keeps its upstreams. An ended one is retried without their results.
-pub async fn what_a_live_task_needs_is_not_purged(handles: Handles) {
+pub async fn upstreams_of_live_tasks_are_not_purged(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add([task(), task()]).await;
     let down = one.add_one(behind(ups.clone(), OnFailure::Cancel)).await;

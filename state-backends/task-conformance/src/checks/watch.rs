@@ -32,7 +32,7 @@ pub(crate) async fn notified(changes: &mut Changes, by: &str) {
 }
 
 /// Watchers are notified of tasks to lease, runs to stop, and changed settings.
-pub async fn news_nudge_those_who_watch(handles: Handles) {
+pub async fn changes_notify_watchers(handles: Handles) {
     let settings = SettingsChange { max_running: MaxRunning::AtMost(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
     let Some(mut changes) = watch(&other).await else { return };
@@ -54,7 +54,7 @@ pub async fn news_nudge_those_who_watch(handles: Handles) {
 }
 
 /// A step that makes tasks of other kinds ready notifies their workers.
-pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
+pub async fn tasks_beyond_a_workers_room_notify_others(handles: Handles) {
     let (one, other) = usual(handles).await;
     let Some(mut changes) = watch(&other).await else { return };
     let mut served = other.worker_of(&["other"]);
@@ -70,7 +70,7 @@ pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
 }
 
 /// A heartbeat, a read and a rejected command do not notify.
-pub async fn a_heartbeat_nudges_nobody(handles: Handles) {
+pub async fn a_heartbeat_notifies_nobody(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add([task(), keyed("k")]).await;
     let mut worker = one.worker();

@@ -10,7 +10,7 @@ use crate::{
     client::{behind, in_seconds, keyed, kind, seconds, task, usual},
 };
 
-pub async fn every_attempt_is_told(handles: Handles) {
+pub async fn every_attempt_is_recorded(handles: Handles) {
     let queue = usual(handles).await.0;
     let id = queue.add_one(task()).await;
     let mut worker = queue.worker();

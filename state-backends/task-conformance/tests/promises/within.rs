@@ -120,7 +120,7 @@ async fn a_cancelled_run_ends_within_no_transaction() {
 }
 
 #[tokio::test]
-async fn those_downstream_go_on_with_the_next_step() {
+async fn downstreams_go_on_with_the_next_step() {
     let queue = Queue::new().await;
     let up = queue.client.add_one(task()).await;
     let down = queue.client.add_one(behind([up], OnFailure::Cancel)).await;
@@ -136,7 +136,7 @@ async fn those_downstream_go_on_with_the_next_step() {
 
 /// The edge came while the end was not committed yet: nobody saw both.
 #[tokio::test]
-async fn an_end_is_told_though_there_was_nobody_to_tell() {
+async fn an_end_is_notified_without_downstreams() {
     let queue = Queue::new().await;
     queue.client.add_one(task()).await;
     let mut worker = queue.client.worker();

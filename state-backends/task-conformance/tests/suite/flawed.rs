@@ -46,7 +46,7 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::SwapsNobody, "a_more_urgent_task_takes_the_place"),
         (Flaw::ForgivesNoSilence, "an_outage_costs_no_lease"),
         (Flaw::ForgivesNoSilence, "a_stepped_clock_forgets_no_id"),
-        (Flaw::ForgivesAllSilence, "what_has_ended_goes_where_workers_come_and_go"),
+        (Flaw::ForgivesAllSilence, "ended_tasks_are_purged_while_workers_come_and_go"),
         (Flaw::ForgetsWorkers, "a_dead_worker_is_forgotten_after_an_hour"),
         (Flaw::PurgesInputs, "inputs_are_kept_for_downstreams"),
         (Flaw::IgnoresHoldings, "a_lost_reply_costs_no_attempt"),
@@ -55,8 +55,8 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::EndsAsUsual, "a_task_cancelled_while_it_runs_ends_cancelled"),
         (Flaw::LosesTimes, "times_are_counted_by_kind_and_hour"),
         (Flaw::KeepsTimes, "times_are_kept_for_a_week"),
-        (Flaw::LosesEvents, "events_tell_what_becomes_of_tasks"),
-        (Flaw::KeepsEvents, "one_who_was_away_is_told_what_may_be_lacking"),
+        (Flaw::LosesEvents, "events_report_the_changes_of_tasks"),
+        (Flaw::KeepsEvents, "a_follower_that_was_away_is_notified_of_gaps"),
     ] {
         assert!(message(check, flaw).await.is_some(), "{flaw:?} passes {check}");
     }

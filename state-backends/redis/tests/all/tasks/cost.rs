@@ -53,7 +53,7 @@ async fn a_waiting_task_takes_few_bytes() {
 /// `INTERVAL_QUEUE_WAITING=1000000` measures with as many that wait.
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn what_a_task_costs_is_told() {
+async fn the_cost_of_a_task_is_reported() {
     let waiting = std::env::var("INTERVAL_QUEUE_WAITING").map_or(0, |text| text.parse().unwrap());
     let server = RedisServer::start();
     let store = connect(&server).await;

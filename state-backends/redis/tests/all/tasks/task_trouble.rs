@@ -142,7 +142,7 @@ async fn a_replica_changes_nothing() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_full_server_takes_no_more_tasks_and_goes_on_with_those_it_has() {
+async fn a_full_server_rejects_tasks_and_runs_those_it_has() {
     let server = RedisServer::with_args(&["--maxmemory-policy", "noeviction"]);
     let store = connect(&server).await;
     let mut hand = Hand::new(&store, 1);
@@ -213,7 +213,7 @@ async fn a_restart_with_an_append_only_file_loses_nothing() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_server_that_forgot_everything_gives_no_token_out_twice() {
+async fn a_server_that_lost_everything_repeats_no_token() {
     let server = RedisServer::start();
     let store = connect(&server).await;
     store.apply(&mail(), add([task(1)])).await.unwrap();
@@ -260,7 +260,7 @@ async fn a_forgotten_script_and_a_cut_connection_are_no_trouble() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn those_who_watch_hear_of_tasks_also_after_a_restart() {
+async fn watchers_are_notified_of_tasks_after_a_restart() {
     let mut server = RedisServer::start();
     let (store, other) = (connect(&server).await, connect(&server).await);
     let mut changes = store.changes(&mail()).await.unwrap();
@@ -278,7 +278,7 @@ async fn those_who_watch_hear_of_tasks_also_after_a_restart() {
 #[cfg(feature = "sentinel")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_failover_keeps_what_was_replicated_and_gives_no_token_out_twice() {
+async fn a_failover_keeps_replicated_tasks_and_repeats_no_token() {
     let mut master = RedisServer::start();
     let replica = RedisServer::replica_of(&master);
     let sentinel = RedisServer::sentinel_of(&master);
