@@ -1,6 +1,6 @@
 //! The Lua rules against the Rust rules: random sequences of commands give equal replies and equal records.
 //!
-//! `world` makes up what happens to a queue around the commands of a crowd, with the Rust rules; `server`
+//! `world` makes up what happens to a queue around the commands of a `Load`, with the Rust rules; `server`
 //! sends the same to a real server, whose clock and name a few lines in front of each script replace.
 
 mod server;

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use interval_queue_conformance::{Crowd, ManualClock, Tally};
+use interval_queue_conformance::{Load, ManualClock, Tally};
 use interval_queue_contract::{Command, Record, StateErrorKind, rules};
 
 /// What a sequence said, and what came of it.
-fn play(seed: u64, tally: &mut Tally) -> (Vec<Command>, Option<Record>) {
-    let (mut crowd, clock) = (Crowd::new(seed), ManualClock::new());
+fn run_seed(seed: u64, tally: &mut Tally) -> (Vec<Command>, Option<Record>) {
+    let (mut load, clock) = (Load::new(seed), ManualClock::new());
     let (mut record, mut commands) = (None, Vec::new());
     for n in 0..40_u32 {
-        clock.advance(crowd.interval().to_duration().min(Duration::from_secs(1)) * (n % 3));
-        let said = crowd.speak(record.as_ref(), clock.now());
-        let reply = rules::apply(&mut record, &clock.reading(), said.command());
+        clock.advance(load.interval().to_duration().min(Duration::from_secs(1)) * (n % 3));
+        let sent = load.next_command(record.as_ref(), clock.now());
+        let reply = rules::apply(&mut record, &clock.reading(), sent.command());
         tally.count(reply.as_ref().map_err(|error| error.kind()));
         match &reply {
-            Ok(reply) => crowd.hear(&said, reply),
+            Ok(reply) => load.observe_reply(&sent, reply),
             Err(error) => assert_ne!(error.kind(), StateErrorKind::Foreign, "{error}"),
         }
-        commands.push(said.command().clone());
+        commands.push(sent.command().clone());
     }
     (commands, record)
 }
@@ -26,8 +26,8 @@ fn play(seed: u64, tally: &mut Tally) -> (Vec<Command>, Option<Record>) {
 #[test]
 fn a_seed_repeats_its_commands() {
     let mut tally = Tally::default();
-    assert_eq!(play(1, &mut tally), play(1, &mut tally));
-    assert_ne!(play(1, &mut tally).0, play(2, &mut tally).0);
+    assert_eq!(run_seed(1, &mut tally), run_seed(1, &mut tally));
+    assert_ne!(run_seed(1, &mut tally).0, run_seed(2, &mut tally).0);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_few_sequences_bring_about_all_there_is_to_compare() {
     let mut tally = Tally::default();
     assert_eq!(tally.rarest(), 0);
     for seed in 0..100 {
-        if let (_, Some(record)) = play(seed, &mut tally) {
+        if let (_, Some(record)) = run_seed(seed, &mut tally) {
             record.check().unwrap();
         }
     }

@@ -7,9 +7,9 @@ use interval_queue_contract::{
 
 use crate::{member::Member, random::Random};
 
-const MOST: u64 = Micros::MAX.get();
+const MAX_MICROS: u64 = Micros::MAX.get();
 /// Doubles cannot distinguish higher revisions. No real queue reaches them.
-const LAST_REVISION: u64 = MOST - 1_000;
+const LAST_REVISION: u64 = MAX_MICROS - 1_000;
 
 /// A few shards of one queue that send random commands. Most are valid; some have impossible
 /// memories, tickets or numbers; some exceed a bound.
@@ -20,44 +20,44 @@ const LAST_REVISION: u64 = MOST - 1_000;
 /// time.
 ///
 /// ```
-/// use interval_queue_conformance::{Crowd, Tally};
+/// use interval_queue_conformance::{Load, Tally};
 /// use interval_queue_contract::{Micros, Reading, rules};
 ///
-/// let (mut crowd, mut tally) = (Crowd::new(7), Tally::default());
+/// let (mut load, mut tally) = (Load::new(7), Tally::default());
 /// let mut record = None;
 /// for second in 1..=40 {
 ///     let reading = Reading::of_clock(Micros::from_millis(1000 * second));
-///     let said = crowd.speak(record.as_ref(), reading.now);
-///     let reply = rules::apply(&mut record, &reading, said.command());
+///     let sent = load.next_command(record.as_ref(), reading.now);
+///     let reply = rules::apply(&mut record, &reading, sent.command());
 ///     if let Ok(reply) = &reply {
-///         crowd.hear(&said, reply);
+///         load.observe_reply(&sent, reply);
 ///     }
 ///     tally.count(reply.as_ref().map_err(|error| error.kind()));
 /// }
 /// println!("{tally:?}");
 /// ```
 #[derive(Clone, Debug)]
-pub struct Crowd {
+pub struct Load {
     random: Random,
     interval: u64,
     members: Vec<Member>,
 }
 
-/// A command of a [`Crowd`] and the shard that sent it.
+/// A command of a [`Load`] and the shard that sent it.
 #[derive(Clone, Debug)]
-pub struct Said {
-    speaker: usize,
+pub struct SentCommand {
+    sender: usize,
     command: Command,
 }
 
-impl Said {
+impl SentCommand {
     /// The command, never [`Command::Read`].
     pub fn command(&self) -> &Command {
         &self.command
     }
 }
 
-impl Crowd {
+impl Load {
     /// One to five new shards. The same seed and replies give the same commands.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::seeded(seed);
@@ -82,30 +82,30 @@ impl Crowd {
 
     /// The next command for a queue with this record (`None`: no queue) at about `now`.
     #[must_use]
-    pub fn speak(&mut self, record: Option<&Record>, now: Micros) -> Said {
-        let speaker = self.random.within(0..=self.members.len() as u64 - 1) as usize;
+    pub fn next_command(&mut self, record: Option<&Record>, now: Micros) -> SentCommand {
+        let sender = self.random.within(0..=self.members.len() as u64 - 1) as usize;
         let command = match self.random.within(0..=99) {
-            _ if record.is_none() && self.random.happens(0.5) => self.open(speaker, now),
+            _ if record.is_none() && self.random.happens(0.5) => self.open(sender, now),
             // A pause prevents most decisions: end it soon.
             0..30 if record.is_some_and(|record| record.paused) => {
-                Command::Change(Change::Resume, self.memory(speaker, now))
+                Command::Change(Change::Resume, self.memory(sender, now))
             }
-            0..4 => self.open(speaker, now),
-            4 => Command::Change(Change::Delete(self.deletion()), self.memory(speaker, now)),
-            5..16 => self.change(speaker, now),
-            16..30 => Command::Step(self.dishonest_step(speaker, record, now)),
-            _ => Command::Step(self.step(speaker, now)),
+            0..4 => self.open(sender, now),
+            4 => Command::Change(Change::Delete(self.deletion()), self.memory(sender, now)),
+            5..16 => self.change(sender, now),
+            16..30 => Command::Step(self.dishonest_step(sender, record, now)),
+            _ => Command::Step(self.step(sender, now)),
         };
-        Said { speaker, command }
+        SentCommand { sender, command }
     }
 
     /// Processes the reply to a command. One in twenty replies is lost.
-    pub fn hear(&mut self, said: &Said, reply: &Reply) {
+    pub fn observe_reply(&mut self, sent: &SentCommand, reply: &Reply) {
         if self.random.happens(0.05) {
             return;
         }
-        let member = &mut self.members[said.speaker];
-        match (&said.command, reply) {
+        let member = &mut self.members[sent.sender];
+        match (&sent.command, reply) {
             (Command::Step(step), Reply::Stepped(stepped)) => member.learn(step, stepped),
             (_, Reply::Changed(changed)) => member.memory().learn(changed.memory),
             _ => {}
@@ -145,15 +145,15 @@ impl Crowd {
         Rates::of(rates).unwrap_or_else(|_| Rates::every(interval))
     }
 
-    fn open(&mut self, speaker: usize, now: Micros) -> Command {
+    fn open(&mut self, sender: usize, now: Micros) -> Command {
         let (rates, max_running) = self.settings();
         let policies = [OnExisting::Replace, OnExisting::Keep, OnExisting::Fail, OnExisting::Reset];
         let on_existing = self.random.pick(&policies);
         let change = Change::Open { rates, max_running, on_existing };
-        Command::Change(change, self.memory(speaker, now))
+        Command::Change(change, self.memory(sender, now))
     }
 
-    fn change(&mut self, speaker: usize, now: Micros) -> Command {
+    fn change(&mut self, sender: usize, now: Micros) -> Command {
         let (rates, max_running) = self.settings();
         let change = match self.random.within(0..=15) {
             0..3 => Change::Pause,
@@ -164,7 +164,7 @@ impl Crowd {
             13..15 => Change::Set { rates, max_running },
             _ => Change::Reset,
         };
-        Command::Change(change, self.memory(speaker, now))
+        Command::Change(change, self.memory(sender, now))
     }
 
     fn deletion(&mut self) -> Deletion {
@@ -178,8 +178,8 @@ impl Crowd {
     }
 
     /// The shard's memory, an empty one, or a random one.
-    fn memory(&mut self, speaker: usize, now: Micros) -> Memory {
-        let mine = *self.members[speaker].memory();
+    fn memory(&mut self, sender: usize, now: Micros) -> Memory {
+        let mine = *self.members[sender].memory();
         match self.random.within(0..=19) {
             0..3 => Memory::default(),
             3 => self.any_memory(mine, now),
@@ -191,7 +191,7 @@ impl Crowd {
         let at = self.number(now.get());
         let ticket = self.number(near.ticket.get());
         // A `current` above `ticket` + 1 would be rejected.
-        let current = self.number(near.current.get()).min(ticket.saturating_add(1)).min(MOST);
+        let current = self.number(near.current.get()).min(ticket.saturating_add(1)).min(MAX_MICROS);
         Memory {
             at: Micros::new(at),
             sequence: self.number(near.sequence),
@@ -219,22 +219,22 @@ impl Crowd {
     fn number(&mut self, near: u64) -> u64 {
         let random = &mut self.random;
         match random.within(0..=23) {
-            0 => MOST - random.within(0..=2),
+            0 => MAX_MICROS - random.within(0..=2),
             1 => random.within(0..=2),
-            2 => random.within(0..=MOST),
+            2 => random.within(0..=MAX_MICROS),
             3..14 => near.saturating_sub(random.within(0..=4)),
-            _ => near.saturating_add(random.within(0..=4)).min(MOST),
+            _ => near.saturating_add(random.within(0..=4)).min(MAX_MICROS),
         }
     }
 
-    fn step(&mut self, speaker: usize, now: Micros) -> Step {
-        let memory = self.memory(speaker, now);
-        self.members[speaker].step(memory, now, &mut self.random)
+    fn step(&mut self, sender: usize, now: Micros) -> Step {
+        let memory = self.memory(sender, now);
+        self.members[sender].step(memory, now, &mut self.random)
     }
 
     /// A `Step` that breaks the contract, mostly within the bounds.
-    fn dishonest_step(&mut self, speaker: usize, record: Option<&Record>, now: Micros) -> Step {
-        let mut step = self.step(speaker, now);
+    fn dishonest_step(&mut self, sender: usize, record: Option<&Record>, now: Micros) -> Step {
+        let mut step = self.step(sender, now);
         let last = record.map_or(0, |record| record.ticket.get());
         for _ in 0..self.random.within(1..=3) {
             match self.random.within(0..=12) {
