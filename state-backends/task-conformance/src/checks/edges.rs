@@ -10,7 +10,7 @@ use crate::client::{Client, Handles, attempts, behind, done, in_seconds, key, ta
 async fn inputs(client: &Client, down: TaskId, after: Option<TaskId>) -> Inputs {
     match client.read(Read::Inputs { down, after }).await {
         Reply::Inputs(inputs) => inputs,
-        other => panic!("a look at inputs was answered by {other:?}"),
+        other => panic!("a read of inputs was answered by {other:?}"),
     }
 }
 

@@ -175,7 +175,7 @@ pub async fn twenty_returns_back_off(handles: Handles) {
     assert_eq!(
         x.error.as_deref(),
         Some("it was given back 20 times in a row: no room for a process"),
-        "what the last one said"
+        "the message of the last one"
     );
     assert_eq!(worker.run().await, later);
 }

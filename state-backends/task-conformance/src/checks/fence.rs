@@ -205,7 +205,7 @@ pub async fn workers_are_notified(handles: Handles) {
     let step = Step { want: 1, holding: Some(vec![]), ..worker.step() };
     let leased = worker.send(step.clone()).await.leased;
     let Reply::Workers(workers) = other.read(Read::Workers).await else {
-        panic!("a look at workers shows none")
+        panic!("a read of workers shows none")
     };
     assert_eq!(workers.len(), 1);
     let presence = &workers[0].presence;

@@ -190,7 +190,7 @@ pub async fn large_replies_come_in_parts(handles: Handles) {
     let mut after = None;
     loop {
         let read = Read::Page { selector: Selector::default(), after, limit: 1_000, bodies: true };
-        let Reply::Page(page) = other.read(read).await else { panic!("a look shows no page") };
+        let Reply::Page(page) = other.read(read).await else { panic!("a read shows no page") };
         assert!(page.tasks.len() < 10, "a reply has 4 MiB at most");
         found.extend(page.tasks.iter().map(|stored| stored.task.id));
         assert!(page.tasks.iter().all(|stored| stored.payload.as_ref() == Some(&large)));

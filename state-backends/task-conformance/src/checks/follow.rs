@@ -117,7 +117,7 @@ pub async fn events_of_many_tasks_are_reported_in_order(handles: Handles) {
         mark = notified.mark;
         for (id, from, to) in states(&notified.events) {
             let to = to.unwrap_or_else(|| panic!("nobody has purged {id}"));
-            assert_eq!(known.insert(id, to), from, "task {id} was told to be {to}");
+            assert_eq!(known.insert(id, to), from, "task {id} was reported to be {to}");
         }
         if notified.events.is_empty() {
             if ended {

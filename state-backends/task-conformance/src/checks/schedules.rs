@@ -16,7 +16,7 @@ fn new(name: &str, next: Micros, overlap: Overlap) -> Change {
 async fn schedules(client: &Client) -> Vec<Schedule> {
     match client.read(Read::Schedules).await {
         Reply::Schedules(schedules) => schedules,
-        other => panic!("a look at schedules was answered by {other:?}"),
+        other => panic!("a read of schedules was answered by {other:?}"),
     }
 }
 

@@ -7,7 +7,7 @@ use interval_queue_task_contract::{AttemptEnd, Change, Counted, NewTask, OnFailu
 
 use crate::{
     Handles,
-    client::{behind, in_seconds, keyed, kind, seconds, task, usual},
+    client::{behind, in_seconds, kind, seconds, task, usual, with_key},
 };
 
 pub async fn every_attempt_is_recorded(handles: Handles) {
@@ -46,11 +46,11 @@ pub async fn a_task_says_why_it_does_not_run(handles: Handles) {
             NewTask { kind: kind("x"), ..task() },
         ])
         .await;
-    let keyed = queue.add([keyed("k"), keyed("k")]).await;
-    assert_eq!(queue.stored(keyed[1]).await.why, Some(Why::NoStep));
+    let with_key = queue.add([with_key("k"), with_key("k")]).await;
+    assert_eq!(queue.stored(with_key[1]).await.why, Some(Why::NoStep));
     queue.worker().tidy().await;
     let mut why = Vec::new();
-    for id in ids.iter().chain(&keyed) {
+    for id in ids.iter().chain(&with_key) {
         why.push(queue.stored(*id).await.why.unwrap());
     }
     assert_eq!(

@@ -1,11 +1,11 @@
-//! A store with a flaw fails the check that is there for it, and breaks a promise in the play.
+//! A store with a flaw fails the check that is there for it, and breaks a promise when fuzzed.
 
 use std::sync::Arc;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_task_conformance::{
     CHECKS, Handles,
-    play::{Stage, play},
+    fuzzer::{Target, fuzz},
 };
 
 use crate::wrong::{Flaw, Wrong};
@@ -42,7 +42,7 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::ForgetsPositions, "ordered_tasks_of_names_run_in_the_order_of_adding"),
         (Flaw::ForgetsEdges, "a_task_waits_for_a_thousand_others"),
         (Flaw::HandsNothingOver, "a_key_runs_one_task_at_a_time"),
-        (Flaw::TellsNobody, "a_failed_upstream_acts_as_its_edges_say"),
+        (Flaw::NotifiesNobody, "a_failed_upstream_acts_as_its_edges_say"),
         (Flaw::SwapsNobody, "a_more_urgent_task_takes_the_place"),
         (Flaw::ForgivesNoSilence, "an_outage_costs_no_lease"),
         (Flaw::ForgivesNoSilence, "a_stepped_clock_forgets_no_id"),
@@ -63,7 +63,7 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_flaw_breaks_a_promise_in_the_play() {
+async fn each_flaw_breaks_a_promise_when_fuzzed() {
     for (flaw, promises) in [
         (Flaw::NoFence, "T2"),
         (Flaw::LeaksKeys, "T6"),
@@ -73,7 +73,7 @@ async fn each_flaw_breaks_a_promise_in_the_play() {
         (Flaw::ReversesOrder, "T4"),
         (Flaw::ForgetsPositions, "T4"),
         (Flaw::HandsNothingOver, "T6"),
-        (Flaw::TellsNobody, "T7"),
+        (Flaw::NotifiesNobody, "T7"),
         (Flaw::SwapsNobody, "T4 T6"),
         (Flaw::ForgivesNoSilence, "T3"),
         (Flaw::PurgesInputs, "T7"),
@@ -81,18 +81,18 @@ async fn each_flaw_breaks_a_promise_in_the_play() {
         (Flaw::ObeysLateSteps, "T2"),
         (Flaw::EndsAsUsual, "T9"),
     ] {
-        let mut said = Vec::new();
-        let names = |said: &String| promises.split(' ').any(|promise| said.contains(promise));
+        let mut broken = Vec::new();
+        let is_expected = |broken: &String| promises.split(' ').any(|promise| broken.contains(promise));
         for seed in 0..80 {
             let clock = ManualClock::new();
             let store = Arc::new(Wrong::new(flaw, clock.clone()));
-            said.extend(
-                play(seed, &Stage { store, clock, copies: None }).await.err().map(|broken| broken.promise),
+            broken.extend(
+                fuzz(seed, &Target { store, clock, copies: None }).await.err().map(|broken| broken.promise),
             );
-            if said.last().is_some_and(names) {
+            if broken.last().is_some_and(is_expected) {
                 break;
             }
         }
-        assert!(said.iter().any(names), "{flaw:?} breaks nothing of {promises}: {said:?}");
+        assert!(broken.iter().any(is_expected), "{flaw:?} breaks nothing of {promises}: {broken:?}");
     }
 }

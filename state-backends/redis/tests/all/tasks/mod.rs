@@ -3,7 +3,7 @@
 mod cases;
 mod cost;
 mod differential;
-mod play;
+mod fuzz_tests;
 mod policy;
 mod support;
 mod task_conformance;

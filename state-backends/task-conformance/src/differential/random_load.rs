@@ -30,7 +30,7 @@ struct Member {
     restate: bool,
 }
 
-pub(super) struct Crowd {
+pub(super) struct Load {
     rng: Rng,
     /// Whether tasks have only kind and payload, for which stores may have a fast path.
     adds_plain: bool,
@@ -42,10 +42,10 @@ pub(super) struct Crowd {
     stepped: Option<(usize, bool)>,
 }
 
-impl Crowd {
+impl Load {
     pub(super) fn new(seed: u64) -> Self {
         let rng = Rng::with_seed(seed);
-        let mut crowd = Self {
+        let mut load = Self {
             rng,
             adds_plain: seed % 3 == 2,
             ids: Vec::new(),
@@ -54,8 +54,8 @@ impl Crowd {
             due: Vec::new(),
             stepped: None,
         };
-        (0..3).for_each(|_| crowd.join());
-        crowd
+        (0..3).for_each(|_| load.join());
+        load
     }
 
     fn join(&mut self) {
@@ -86,7 +86,7 @@ impl Crowd {
         }
     }
 
-    pub(super) fn hear(&mut self, reply: Option<&Reply>) {
+    pub(super) fn observe_reply(&mut self, reply: Option<&Reply>) {
         let Some((n, is_lost)) = self.stepped else { return };
         let member = &mut self.members[n];
         match reply {

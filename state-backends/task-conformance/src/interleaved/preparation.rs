@@ -15,11 +15,11 @@ use uuid::Uuid;
 use crate::client::{seconds, unique};
 
 pub(super) const LEASE: Micros = Micros::from_millis(60_000);
-const BEGIN: Micros = Micros::from_millis(1_700_000_000_000);
+const START: Micros = Micros::from_millis(1_700_000_000_000);
 
 #[allow(clippy::expect_used, reason = "the name is short")]
 pub(super) fn queue() -> QueueName {
-    QueueName::new(format!("meeting-{}", unique())).expect("a name")
+    QueueName::new(format!("interleaving-{}", unique())).expect("a name")
 }
 
 pub(super) fn id(n: u64) -> TaskId {
@@ -35,7 +35,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new() -> Self {
-        let clock = Arc::new(AtomicU64::new(BEGIN.get()));
+        let clock = Arc::new(AtomicU64::new(START.get()));
         let reading = clock.clone();
         let store = MemoryTasks::with_clock(move || Micros::new(reading.load(Ordering::Relaxed)));
         Self { store, queue: queue(), clock }
@@ -56,33 +56,33 @@ impl Memory {
 
 /// The recorded commands with their instants.
 pub(super) struct Setup {
-    pub(super) said: Vec<(Micros, Command)>,
+    pub(super) commands: Vec<(Micros, Command)>,
     /// The instant of the interleaving.
     pub(super) now: Micros,
 }
 
 /// A memory that records its commands.
-pub(super) struct Scene {
+pub(super) struct Preparation {
     memory: Memory,
     pub(super) setup: Setup,
 }
 
-impl Scene {
+impl Preparation {
     pub(super) fn new() -> Self {
         let memory = Memory::new();
-        let setup = Setup { said: Vec::new(), now: memory.now() };
+        let setup = Setup { commands: Vec::new(), now: memory.now() };
         Self { memory, setup }
     }
 
     /// Records and applies a command that must succeed.
     #[allow(clippy::expect_used, reason = "the rules are known")]
-    pub(super) async fn say(&mut self, command: Command) -> Reply {
-        self.setup.said.push((self.memory.now(), command.clone()));
+    pub(super) async fn run(&mut self, command: Command) -> Reply {
+        self.setup.commands.push((self.memory.now(), command.clone()));
         self.memory.apply(&command).await.expect("a command of the preparation")
     }
 
     pub(super) async fn add(&mut self, tasks: impl IntoIterator<Item = NewTask>) {
-        let _ = self.say(super::meetings::add(tasks)).await;
+        let _ = self.run(super::interleavings::add(tasks)).await;
     }
 
     pub(super) fn pass(&mut self, time: u64) {
@@ -91,24 +91,24 @@ impl Scene {
     }
 
     pub(super) async fn step(&mut self, step: Step) -> Stepped {
-        match self.say(Command::Step(step)).await {
+        match self.run(Command::Step(step)).await {
             Reply::Stepped(stepped) => stepped,
             _ => Stepped::default(),
         }
     }
 
-    pub(super) async fn lease(&mut self, worker: &mut Hand, want: u32) -> Vec<Leased> {
+    pub(super) async fn lease(&mut self, worker: &mut PreparedWorker, want: u32) -> Vec<Leased> {
         let step = Step { want, ..worker.step() };
         self.step(step).await.leased
     }
 }
 
-pub(super) struct Hand {
+pub(super) struct PreparedWorker {
     pub(super) id: WorkerId,
     sequence: u64,
 }
 
-impl Hand {
+impl PreparedWorker {
     pub(super) fn new(n: u64) -> Self {
         Self { id: WorkerId::new(Uuid::from_u64_pair(9, n)), sequence: 0 }
     }

@@ -7,15 +7,15 @@ use interval_queue_task_contract::{
 };
 
 use super::{
-    Event, Message, Play, Sender,
+    Event, Fuzzer, Message, Sender,
     plan::{key, kinds, pick, seconds, tag},
 };
 
 /// First nominal instant of the schedule, and its interval, in seconds.
-pub(super) const FIRST: u64 = 35;
-pub(super) const APART: u64 = 70;
+pub(super) const FIRST_INSTANT: u64 = 35;
+pub(super) const SCHEDULE_INTERVAL: u64 = 70;
 
-impl Play {
+impl Fuzzer {
     pub(super) fn open(&mut self) {
         let max_running = self.plan.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
         let keep = Keep { done: KEEP_IDS, failed: KEEP_IDS, cancelled: KEEP_IDS, ..Keep::default() };
@@ -29,7 +29,7 @@ impl Play {
         let schedule = NewSchedule {
             name: key("tick"),
             definition: Json::default(),
-            next: Some(self.plan.clock(0) + seconds(FIRST)),
+            next: Some(self.plan.clock(0) + seconds(FIRST_INSTANT)),
             paused: false,
             overlap: self.plan.overlap,
         };
@@ -58,7 +58,7 @@ impl Play {
         let rng = &mut self.rng;
         match rng.u8(..20) {
             0..13 => {
-                let ids: Vec<TaskId> = self.picture.tasks.keys().copied().collect();
+                let ids: Vec<TaskId> = self.stored.tasks.keys().copied().collect();
                 let verb = match rng.u8(..13) {
                     9 | 10 if !ids.is_empty() => {
                         let on_failure = pick(rng, &[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait]);
@@ -124,7 +124,7 @@ impl Play {
                 Event::Arrive(Message { from: Sender::Operator, command: Command::Change(change) }),
             );
         }
-        self.birth(true);
+        self.start_worker(true);
     }
 
     /// Retries failed tasks that others wait for, and the tasks that had cancelled those by
@@ -132,10 +132,10 @@ impl Play {
     fn retry_what_is_waited_for(&mut self) {
         let ups = |id: TaskId, state: EdgeState| {
             let edges =
-                self.picture.tasks.get(&id).map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
+                self.stored.tasks.get(&id).map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
             edges.iter().filter(move |edge| edge.state == state).map(|edge| edge.up)
         };
-        let waiting = self.picture.rows().filter(|x| x.state == State::Waiting);
+        let waiting = self.stored.rows().filter(|x| x.state == State::Waiting);
         let mut retained: Vec<TaskId> = waiting.flat_map(|x| ups(x.id, EdgeState::Held)).collect();
         let mut at = 0;
         while let Some(&id) = retained.get(at) {
@@ -154,9 +154,9 @@ impl Play {
 
     /// A waiting task with the unique name of `of`, to cancel before a retry: it may wait for `of`.
     fn waiting_holder(&self, of: TaskId) -> Option<TaskId> {
-        let name = &self.picture.tasks.get(&of)?.task.unique.as_ref()?.name;
+        let name = &self.stored.tasks.get(&of)?.task.unique.as_ref()?.name;
         let has_name = |x: &&Task| x.unique.as_ref().is_some_and(|unique| unique.name == *name);
-        let mut waiting = self.picture.rows().filter(|x| x.holds_name && x.state == State::Waiting);
+        let mut waiting = self.stored.rows().filter(|x| x.holds_name && x.state == State::Waiting);
         waiting.find(has_name).map(|x| x.id)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{Add, Command, Reply};
 
-use super::{Event, Outcome, Play, Sender, plan::seconds};
+use super::{Event, Fuzzer, Outcome, Sender, plan::seconds};
 
 #[derive(Debug, Default)]
 pub(super) struct Producer {
@@ -21,7 +21,7 @@ impl Producer {
     }
 }
 
-impl Play {
+impl Fuzzer {
     pub(super) fn produce(&mut self, first: usize, size: usize, with_edges: bool, again: bool) {
         if again && self.producer.answered.contains(&(first, with_edges)) {
             return;
@@ -50,7 +50,7 @@ impl Play {
             return;
         }
         match outcome {
-            Ok(Reply::Added(added)) => self.judge.accepted(&added, &self.picture),
+            Ok(Reply::Added(added)) => self.judge.accepted(&added, &self.stored),
             // An upstream was purged or never added: add the batch without edges.
             Err(StateErrorKind::NotFound) if with_edges => return self.produce(first, size, false, false),
             _ => {}

@@ -8,35 +8,34 @@ use interval_queue_task_contract::{
 };
 
 /// A missing queue gives an empty result.
-pub(crate) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
+pub(crate) async fn dump(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
     let read = async |read| store.apply(queue, Command::Read(read)).await;
-    let mut picture = Picture::default();
+    let mut dump = Picture::default();
     match read(Read::Overview).await {
         Ok(Reply::Overview(overview)) => {
-            picture.settings = overview.settings;
-            picture.paused = overview.paused;
-            picture.counts =
+            dump.settings = overview.settings;
+            dump.paused = overview.paused;
+            dump.counts =
                 overview.counts.into_iter().map(|(kind, counted, n)| ((kind, counted), n)).collect();
-            picture.kinds = overview.kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
+            dump.kinds = overview.kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
         }
-        Err(error) if error.kind() == StateErrorKind::NotFound => return Ok(picture),
-        other => return Err(odd(other)),
+        Err(error) if error.kind() == StateErrorKind::NotFound => return Ok(dump),
+        other => return Err(unexpected(other)),
     }
     let mut after = None;
     loop {
         let selector = Selector::states(State::ALL);
         let page = match read(Read::Page { selector, after, limit: MAX_PAGE, bodies: false }).await {
             Ok(Reply::Page(page)) => page,
-            other => return Err(odd(other)),
+            other => return Err(unexpected(other)),
         };
         let ids = page.tasks.iter().map(|stored| stored.task.id).collect();
         match read(Read::Tasks(ids)).await {
             Ok(Reply::Tasks(tasks)) => {
-                picture
-                    .tasks
+                dump.tasks
                     .extend(tasks.into_iter().flatten().map(|stored| (stored.task.id, Arc::new(stored))));
             }
-            other => return Err(odd(other)),
+            other => return Err(unexpected(other)),
         }
         after = page.next;
         if after.is_none() {
@@ -44,17 +43,17 @@ pub(crate) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Pic
         }
     }
     match read(Read::Schedules).await {
-        Ok(Reply::Schedules(schedules)) => picture.schedules = schedules,
-        other => return Err(odd(other)),
+        Ok(Reply::Schedules(schedules)) => dump.schedules = schedules,
+        other => return Err(unexpected(other)),
     }
-    Ok(picture)
+    Ok(dump)
 }
 
-fn odd(reply: Result<Reply, StateError>) -> StateError {
+fn unexpected(reply: Result<Reply, StateError>) -> StateError {
     match reply {
         Err(error) => error,
         Ok(reply) => {
-            StateError::new(StateErrorKind::Damaged, format!("the reply belongs to another look: {reply:?}"))
+            StateError::new(StateErrorKind::Damaged, format!("the reply belongs to another read: {reply:?}"))
         }
     }
 }

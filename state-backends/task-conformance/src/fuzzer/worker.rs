@@ -10,16 +10,16 @@ use interval_queue_task_contract::{
 use uuid::Uuid;
 
 use super::{
-    Event, Outcome, Play, Sender,
-    operator::APART,
+    Event, Fuzzer, Outcome, Sender,
+    operator::SCHEDULE_INTERVAL,
     plan::{kinds, pick, seconds},
 };
 
 /// The lease in seconds.
 pub(super) const LEASE: u64 = 60;
 /// Timeout of a step in seconds.
-const PATIENCE: u64 = 12;
-const ROOM: usize = 3;
+const STEP_TIMEOUT: u64 = 12;
+const MAX_RUNNING: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -52,8 +52,8 @@ impl Worker {
     }
 }
 
-impl Play {
-    pub(super) fn birth(&mut self, all_kinds: bool) {
+impl Fuzzer {
+    pub(super) fn start_worker(&mut self, all_kinds: bool) {
         let mut served: Vec<Kind> =
             kinds().into_iter().filter(|_| all_kinds || self.rng.u8(..3) > 0).collect();
         if served.is_empty() {
@@ -82,7 +82,7 @@ impl Play {
         if can_fail && self.rng.f64() < 0.01 {
             self.workers[number].is_alive = false;
             let at = now + self.rng.u64(0..=100);
-            return self.at(at, Event::Birth);
+            return self.at(at, Event::StartWorker);
         }
         if can_fail && self.rng.f64() < 0.01 {
             let at = now + self.rng.u64(1..=200);
@@ -96,7 +96,7 @@ impl Play {
             worker.results.extend(ended.map(|(id, token)| Completion { id, token, outcome: over.clone() }));
             worker.is_uncertain = true;
         }
-        if worker.sent.is_none_or(|sent| now - sent > PATIENCE) {
+        if worker.sent.is_none_or(|sent| now - sent > STEP_TIMEOUT) {
             worker.is_uncertain |= worker.sent.is_some();
             self.step(number);
         }
@@ -129,7 +129,7 @@ impl Play {
                 .is_uncertain
                 .then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
             progress,
-            want: ROOM.saturating_sub(held) as u32,
+            want: MAX_RUNNING.saturating_sub(held) as u32,
             at_least: if self.has_faults { pick(rng, &[None, None, None, None, Some(0)]) } else { None },
             room: self
                 .has_faults
@@ -231,7 +231,7 @@ impl Play {
 /// Fires every missed instant, or only the last.
 fn fire(due: &DueSchedule) -> Fire {
     let schedule = &due.schedule;
-    let apart = seconds(APART);
+    let apart = seconds(SCHEDULE_INTERVAL);
     let new = |at: Micros| {
         let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, at);
         (at, NewTask::new(id, Json::default()))

@@ -5,9 +5,9 @@ use std::time::Duration;
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{Completion, Outcome as End};
 
-use super::{Event, Play};
+use super::{Event, Fuzzer};
 
-impl Play {
+impl Fuzzer {
     /// Whether this run completes within a transaction. It runs until the commit.
     pub(super) fn ends_within(&mut self, worker: usize, completion: &Completion) -> bool {
         let can = self.within.is_some() && matches!(completion.outcome, End::Done(_) | End::Failed(_));
@@ -32,18 +32,18 @@ impl Play {
         self.set_clock();
         let outcome = within.end(&self.queue, worker, &complete).await.map_err(|error| error.kind());
         self.commands += 1;
-        let after = self.look().await?;
+        let after = self.dump().await?;
         let now = Duration::from_secs(self.now);
-        self.judge.completed_within(now, &self.picture, &after, worker, &complete, &outcome).map_err(
+        self.judge.completed_within(now, &self.stored, &after, worker, &complete, &outcome).map_err(
             |promise| format!("{promise}\n{worker} ends {complete:?} within a transaction: {outcome:?}"),
         )?;
-        self.picture = after;
+        self.stored = after;
         let chance = self.chance(0.1);
         match outcome {
             Ok(_) if self.rng.f64() < chance => {
                 // The worker dies after the commit.
                 self.workers[number].is_alive = false;
-                self.at(self.now, Event::Birth);
+                self.at(self.now, Event::StartWorker);
             }
             // The reply to the commit is lost: the handler reports an error.
             Ok(_) if self.rng.f64() < chance => {

@@ -1,4 +1,4 @@
-//! The stage of a run: a store with a settable clock.
+//! The target of a run: a store with a settable clock.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use interval_queue_task_contract::{Completed, Completion, TaskStore, WorkerId};
 
 /// A store, empty at first, whose clock only the run sets.
 #[derive(Clone)]
-pub struct Stage {
+pub struct Target {
     /// The store.
     pub store: Arc<dyn TaskStore>,
     /// The store's clock.
@@ -18,7 +18,7 @@ pub struct Stage {
     pub copies: Option<Arc<dyn Copies>>,
 }
 
-impl Stage {
+impl Target {
     pub(crate) fn set_clock(&self, to: Micros) {
         let now = self.clock.now();
         self.clock.advance((to - now).to_duration());
@@ -50,8 +50,8 @@ pub trait Within: Send + Sync {
     ) -> Result<Completed, StateError>;
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("Target").field("store", &self.store).finish_non_exhaustive()
     }
 }

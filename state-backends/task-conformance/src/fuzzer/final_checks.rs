@@ -4,25 +4,25 @@ use interval_queue_contract::Micros;
 use interval_queue_task_contract::Overlap;
 
 use super::{
-    Play,
-    operator::{APART, FIRST},
+    Fuzzer,
+    operator::{FIRST_INSTANT, SCHEDULE_INTERVAL},
     plan::seconds,
 };
 
-impl Play {
-    pub(super) fn ending(&self) -> Result<(), String> {
+impl Fuzzer {
+    pub(super) fn check_end(&self) -> Result<(), String> {
         if !self.producer.is_done() {
             return Err("T1: the producer gets no answer".into());
         }
-        self.judge.ending(&self.picture)?;
+        self.judge.ending(&self.stored)?;
         let kept: Vec<_> =
-            self.picture.rows().map(|x| (x.id, x.state, x.ended_lease_clock, x.retained)).collect();
+            self.stored.rows().map(|x| (x.id, x.state, x.ended_lease_clock, x.retained)).collect();
         if !kept.is_empty() {
             return Err(format!("T11: tasks are kept for longer than they are to be: {kept:?}"));
         }
         if self.plan.overlap == Overlap::Allow && !self.judge.was_rolled_back() {
             let found: Vec<Micros> = self.judge.nominal().collect();
-            let nth = |n: usize| self.plan.clock(0) + seconds(FIRST + APART * n as u64);
+            let nth = |n: usize| self.plan.clock(0) + seconds(FIRST_INSTANT + SCHEDULE_INTERVAL * n as u64);
             let retained: Vec<Micros> = (0..found.len()).map(nth).collect();
             if found != retained {
                 return Err(format!("T8: these instants made a task: {found:?}"));

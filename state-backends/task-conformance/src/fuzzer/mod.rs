@@ -5,13 +5,13 @@
 //! A seed and the rules determine a run.
 
 mod command;
+pub(crate) mod dump;
+mod final_checks;
 mod operator;
-pub(crate) mod picture;
 mod plan;
-mod play_ending;
-mod play_within;
 mod producer;
-mod stage;
+mod target;
+mod transactional_end;
 mod worker;
 
 use std::{
@@ -31,22 +31,22 @@ use interval_queue_task_contract::{
 
 use plan::{FAULTS_END, Plan};
 use producer::Producer;
-pub use stage::{Copies, Stage, Within};
+pub use target::{Copies, Target, Within};
 use worker::Worker;
 
 /// Maximum length of a run in seconds.
 const MAX_RUN_SECONDS: u64 = 40_000;
 /// Seconds after the last end within which ended tasks must be deleted.
-const DELETE_WITHIN: u64 = 1_200 + 900 + 900;
+const PURGE_TIMEOUT: u64 = 1_200 + 900 + 900;
 /// Maximum delay of a request in seconds.
-const UNDER_WAY: u64 = 580;
+const MAX_DELAY: u64 = 580;
 /// Number of last commands that an error reports.
 const LAST_COMMANDS: usize = 30;
 
 /// Counts of a run that kept all promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Played {
+pub struct FuzzReport {
     /// Stored tasks.
     pub tasks: usize,
     /// Runs that workers started.
@@ -57,9 +57,9 @@ pub struct Played {
 
 /// A broken promise.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("seed {seed}, {at} s: {promise}\n{}", self.notified.join("\n"))]
+#[error("seed {seed}, {at} s: {promise}\n{}", self.last_commands.join("\n"))]
 #[non_exhaustive]
-pub struct Broken {
+pub struct BrokenPromise {
     /// The seed of the run.
     pub seed: u64,
     /// Seconds since the start of the run.
@@ -67,7 +67,7 @@ pub struct Broken {
     /// The promise and how it was broken.
     pub promise: String,
     /// The last commands and their replies.
-    pub notified: Vec<String>,
+    pub last_commands: Vec<String>,
 }
 
 /// Runs the fuzzer with this seed on its own queue.
@@ -80,11 +80,11 @@ pub struct Broken {
 ///
 /// A dropped future leaves the run as it is.
 #[allow(clippy::missing_panics_doc, clippy::expect_used, reason = "the name is known")]
-pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
-    play_on(QueueName::new(format!("play-{seed}")).expect("a name"), seed, stage).await
+pub async fn fuzz(seed: u64, target: &Target) -> Result<FuzzReport, BrokenPromise> {
+    fuzz_on(QueueName::new(format!("fuzz-{seed}")).expect("a name"), seed, target).await
 }
 
-/// As [`play`], but some runs complete within transactions of an application.
+/// As [`fuzz`], but some runs complete within transactions of an application.
 ///
 /// # Errors
 ///
@@ -92,15 +92,23 @@ pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
 ///
 /// # Cancel safety
 ///
-/// As [`play`].
+/// As [`fuzz`].
 #[allow(clippy::missing_panics_doc, clippy::expect_used, reason = "the name is known")]
-pub async fn play_within(seed: u64, stage: &Stage, within: Arc<dyn Within>) -> Result<Played, Broken> {
-    let queue = QueueName::new(format!("play-{seed}")).expect("a name");
-    Play { within: Some(within), ..Play::new(queue, seed, stage.clone()) }.told_of(seed).await
+pub async fn fuzz_within(
+    seed: u64,
+    target: &Target,
+    within: Arc<dyn Within>,
+) -> Result<FuzzReport, BrokenPromise> {
+    let queue = QueueName::new(format!("fuzz-{seed}")).expect("a name");
+    Fuzzer { within: Some(within), ..Fuzzer::new(queue, seed, target.clone()) }.report(seed).await
 }
 
-pub(crate) async fn play_on(queue: QueueName, seed: u64, stage: &Stage) -> Result<Played, Broken> {
-    Play::new(queue, seed, stage.clone()).told_of(seed).await
+pub(crate) async fn fuzz_on(
+    queue: QueueName,
+    seed: u64,
+    target: &Target,
+) -> Result<FuzzReport, BrokenPromise> {
+    Fuzzer::new(queue, seed, target.clone()).report(seed).await
 }
 
 #[derive(Debug)]
@@ -120,7 +128,7 @@ enum Event {
     Finish(usize, TaskId, Token),
     /// An application's transaction completes a run.
     EndWithin(usize, Completion),
-    Birth,
+    StartWorker,
     Operate,
     /// Copies the store for `RollBack`.
     Copy,
@@ -142,8 +150,8 @@ enum Sender {
     Operator,
 }
 
-struct Play {
-    stage: Stage,
+struct Fuzzer {
+    target: Target,
     /// `None`: no runs complete within transactions of an application.
     within: Option<Arc<dyn Within>>,
     queue: QueueName,
@@ -157,7 +165,7 @@ struct Play {
     quiet_since: Option<u64>,
     producer: Producer,
     workers: Vec<Worker>,
-    picture: Picture,
+    stored: Picture,
     judge: Judge,
     commands: usize,
     /// Arrived commands, added to the clock as microseconds: no two arrive at one instant.
@@ -165,14 +173,14 @@ struct Play {
     last: VecDeque<(u64, Command, Outcome)>,
 }
 
-impl Play {
-    fn new(queue: QueueName, seed: u64, stage: Stage) -> Self {
+impl Fuzzer {
+    fn new(queue: QueueName, seed: u64, target: Target) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let plan = Plan::of(seed, &mut rng, stage.copies.is_some());
+        let plan = Plan::of(seed, &mut rng, target.copies.is_some());
         Self {
             queue,
             judge: Judge::new(plan.only_outages, plan.overlap),
-            stage,
+            target,
             within: None,
             plan,
             rng,
@@ -184,17 +192,19 @@ impl Play {
             quiet_since: None,
             producer: Producer::default(),
             workers: Vec::new(),
-            picture: Picture::default(),
+            stored: Picture::default(),
             commands: 0,
             arrived: 0,
             last: VecDeque::new(),
         }
     }
 
-    async fn told_of(mut self, seed: u64) -> Result<Played, Broken> {
+    async fn report(mut self, seed: u64) -> Result<FuzzReport, BrokenPromise> {
         match self.run().await {
-            Ok(()) => Ok(self.played()),
-            Err(promise) => Err(Broken { seed, at: self.now, promise, notified: self.notified() }),
+            Ok(()) => Ok(self.counts()),
+            Err(promise) => {
+                Err(BrokenPromise { seed, at: self.now, promise, last_commands: self.last_commands() })
+            }
         }
     }
 
@@ -202,7 +212,7 @@ impl Play {
         self.open();
         self.at(0, Event::Produce { first: 0, size: 0, with_edges: true, again: false });
         for _ in 0..self.plan.workers {
-            self.at(0, Event::Birth);
+            self.at(0, Event::StartWorker);
         }
         self.at(50, Event::Operate);
         self.at(FAULTS_END, Event::Recover);
@@ -212,17 +222,17 @@ impl Play {
         }
         while let Some(Reverse((now, order))) = self.due.pop() {
             self.now = now;
-            if now > MAX_RUN_SECONDS || self.quiet_since.is_some_and(|since| now > since + DELETE_WITHIN) {
+            if now > MAX_RUN_SECONDS || self.quiet_since.is_some_and(|since| now > since + PURGE_TIMEOUT) {
                 break;
             }
             if let Some(event) = self.events.remove(&order) {
-                self.happen(event).await?;
+                self.handle(event).await?;
             }
         }
-        self.ending()
+        self.check_end()
     }
 
-    async fn happen(&mut self, event: Event) -> Result<(), String> {
+    async fn handle(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Produce { first, size, with_edges, again } => self.produce(first, size, with_edges, again),
             Event::Arrive(message) => self.arrive(message).await?,
@@ -230,17 +240,17 @@ impl Play {
             Event::Tick(worker) => self.tick(worker),
             Event::Finish(worker, id, token) => self.finish(worker, id, token),
             Event::EndWithin(worker, completion) => self.end_within(worker, completion).await?,
-            Event::Birth => self.birth(self.plan.all_kinds),
+            Event::StartWorker => self.start_worker(self.plan.all_kinds),
             Event::Operate => self.operate(),
             Event::Copy => {
-                if let Some(copies) = &self.stage.copies {
+                if let Some(copies) = &self.target.copies {
                     copies.keep();
                 }
             }
             Event::RollBack => self.roll_back().await?,
             Event::Recover => self.recover(),
         }
-        let is_quiet = !self.has_faults && self.producer.is_done() && self.picture.rows().all(|x| x.notified);
+        let is_quiet = !self.has_faults && self.producer.is_done() && self.stored.rows().all(|x| x.notified);
         self.quiet_since = if is_quiet { self.quiet_since.or(Some(self.now)) } else { None };
         Ok(())
     }
@@ -261,7 +271,7 @@ impl Play {
         let at = self.now + self.rng.u64(0..=4);
         self.at(at, Event::Arrive(message.clone()));
         if self.rng.f64() < chance {
-            let at = self.now + self.rng.u64(0..=UNDER_WAY);
+            let at = self.now + self.rng.u64(0..=MAX_DELAY);
             self.at(at, Event::Arrive(message));
         }
     }
@@ -275,15 +285,15 @@ impl Play {
             return Ok(());
         }
         self.arrived += 1;
-        let dry = match command::dry(&message.command) {
-            Some(dry) => Some(self.carry_out(dry).await?),
+        let dry_run = match command::dry_run(&message.command) {
+            Some(dry_run) => Some(self.carry_out(dry_run).await?),
             None => None,
         };
         let outcome = self.carry_out(message.command.clone()).await?;
-        if let Some(dry) = dry
-            && dry != outcome
+        if let Some(dry_run) = dry_run
+            && dry_run != outcome
         {
-            return Err(format!("T9: the dry run said {dry:?}, and the real one {outcome:?}"));
+            return Err(format!("T9: the dry run returned {dry_run:?}, and the real one {outcome:?}"));
         }
         let is_lost =
             self.rng.f64() < self.chance(if matches!(message.from, Sender::Operator) { 0.0 } else { 0.1 });
@@ -297,33 +307,31 @@ impl Play {
     async fn carry_out(&mut self, command: Command) -> Result<Outcome, String> {
         self.set_clock();
         let outcome =
-            self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
+            self.target.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
         self.commands += 1;
         if self.last.len() >= LAST_COMMANDS {
             self.last.pop_front();
         }
         self.last.push_back((self.now, command.clone(), outcome.clone()));
-        let after = self.look().await?;
-        self.judge.command(Duration::from_secs(self.now), &self.picture, &after, &command, &outcome)?;
-        self.picture = after;
+        let after = self.dump().await?;
+        self.judge.command(Duration::from_secs(self.now), &self.stored, &after, &command, &outcome)?;
+        self.stored = after;
         Ok(outcome)
     }
 
     fn set_clock(&self) {
-        self.stage.set_clock(self.plan.clock(self.now) + Micros::new(self.arrived));
+        self.target.set_clock(self.plan.clock(self.now) + Micros::new(self.arrived));
     }
 
-    async fn look(&self) -> Result<Picture, String> {
-        picture::look(&*self.stage.store, &self.queue)
-            .await
-            .map_err(|error| format!("a look failed: {error}"))
+    async fn dump(&self) -> Result<Picture, String> {
+        dump::dump(&*self.target.store, &self.queue).await.map_err(|error| format!("a dump failed: {error}"))
     }
 
     async fn roll_back(&mut self) -> Result<(), String> {
-        if let Some(copies) = &self.stage.copies {
+        if let Some(copies) = &self.target.copies {
             copies.bring_back();
-            self.picture = self.look().await?;
-            self.judge.rolled_back(&self.picture);
+            self.stored = self.dump().await?;
+            self.judge.rolled_back(&self.stored);
         }
         Ok(())
     }
@@ -341,19 +349,19 @@ impl Play {
         }
     }
 
-    fn played(&self) -> Played {
-        Played { tasks: self.judge.tasks(), starts: self.judge.starts(), commands: self.commands }
+    fn counts(&self) -> FuzzReport {
+        FuzzReport { tasks: self.judge.tasks(), starts: self.judge.starts(), commands: self.commands }
     }
 
-    fn notified(&self) -> Vec<String> {
-        let notified =
+    fn last_commands(&self) -> Vec<String> {
+        let last_commands =
             self.last.iter().map(|(at, command, outcome)| format!("{at} s: {command:?}\n    -> {outcome:?}"));
-        notified.collect()
+        last_commands.collect()
     }
 }
 
-impl fmt::Debug for Play {
+impl fmt::Debug for Fuzzer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Play").field("plan", &self.plan).field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("Fuzzer").field("plan", &self.plan).field("now", &self.now).finish_non_exhaustive()
     }
 }
