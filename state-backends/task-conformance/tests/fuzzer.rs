@@ -39,10 +39,10 @@ impl Within for Transactions {
     }
 }
 
-fn target(share: u32) -> (Target, MemoryTasks) {
+fn target(budget: u32) -> (Target, MemoryTasks) {
     let clock = ManualClock::new();
     let reading = clock.clone();
-    let store = MemoryTasks::with_share(move || reading.now(), share);
+    let store = MemoryTasks::with_maintenance_budget(move || reading.now(), budget);
     let copies = Arc::new(Kept(store.clone(), Mutex::default()));
     (Target { store: Arc::new(store.clone()), clock, copies: Some(copies) }, store)
 }
@@ -72,8 +72,8 @@ async fn every_promise_holds(is_within: bool) {
     let mut broken = Vec::new();
     let seeds = number("INTERVAL_QUEUE_PLAYS", 100);
     for seed in (first..first + seeds).chain(if seeds > 1 { REGRESSION_SEEDS } else { &[] }.iter().copied()) {
-        let share = [5, 200][(seed / 4 % 2) as usize];
-        let (target, store) = target(share);
+        let budget = [5, 200][(seed / 4 % 2) as usize];
+        let (target, store) = target(budget);
         let report = if is_within {
             fuzz_within(seed, &target, Arc::new(Transactions(store))).await
         } else {

@@ -95,7 +95,7 @@ fn task(n: u64) -> NewTask {
     NewTask::new(id(n), Json::default())
 }
 
-fn keyed(n: u64) -> NewTask {
+fn with_key(n: u64) -> NewTask {
     NewTask { key: Some(key("k")), ..task(n) }
 }
 
@@ -148,7 +148,7 @@ async fn two_steps_under_one_limit(preparation: &mut Preparation) -> Vec<Member>
 }
 
 async fn two_steps_at_one_key(preparation: &mut Preparation) -> Vec<Member> {
-    preparation.add((1..=3).map(keyed)).await;
+    preparation.add((1..=3).map(with_key)).await;
     let mut first = PreparedWorker::new(1);
     let leased = preparation.lease(&mut first, 1).await;
     vec![wanting(&mut first, done(&leased[0])), wanting(&mut PreparedWorker::new(2), Vec::new())]
@@ -374,7 +374,7 @@ async fn a_step_and_an_application_that_adds(preparation: &mut Preparation) -> V
     preparation.add([task(1)]).await;
     let mut first = PreparedWorker::new(1);
     let leased = preparation.lease(&mut first, 1).await;
-    vec![wanting(&mut first, done(&leased[0])), adds([behind(2, id(1)), keyed(3)])]
+    vec![wanting(&mut first, done(&leased[0])), adds([behind(2, id(1)), with_key(3)])]
 }
 
 async fn an_add_and_an_application_that_adds_its_name(preparation: &mut Preparation) -> Vec<Member> {
@@ -385,7 +385,7 @@ async fn an_add_and_an_application_that_adds_its_name(preparation: &mut Preparat
 
 /// Another worker waits for the key.
 async fn a_step_and_an_application_that_completes_at_its_key(preparation: &mut Preparation) -> Vec<Member> {
-    preparation.add((1..=3).map(keyed)).await;
+    preparation.add((1..=3).map(with_key)).await;
     let (mut first, mut second) = (PreparedWorker::new(1), PreparedWorker::new(2));
     let leased = preparation.lease(&mut first, 1).await;
     preparation.step(second.step()).await;
@@ -394,7 +394,7 @@ async fn a_step_and_an_application_that_completes_at_its_key(preparation: &mut P
 
 /// Worker and application complete the same run.
 async fn a_step_and_an_application_that_complete_the_same_run(preparation: &mut Preparation) -> Vec<Member> {
-    preparation.add([keyed(1), keyed(2)]).await;
+    preparation.add([with_key(1), with_key(2)]).await;
     let mut first = PreparedWorker::new(1);
     let leased = preparation.lease(&mut first, 1).await;
     vec![
@@ -417,7 +417,7 @@ async fn a_late_step_and_an_application_that_completes(preparation: &mut Prepara
 }
 
 async fn a_cancellation_and_an_application_that_completes(preparation: &mut Preparation) -> Vec<Member> {
-    preparation.add([keyed(1), keyed(2)]).await;
+    preparation.add([with_key(1), with_key(2)]).await;
     let mut first = PreparedWorker::new(1);
     let leased = preparation.lease(&mut first, 1).await;
     vec![completes(&first, &leased[0]), verb(Verb::Cancel, id(1))]
