@@ -38,12 +38,12 @@ async fn reading_waits_for_an_overwrite_but_not_a_stuck_one() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let whole = fs::read(&path).unwrap();
-    let (mut looks, mut opens) = (0, 0);
+    let (mut reads, mut opens) = (0, 0);
     for _ in 0..10 {
         let other = locked(&directory.path().join("state.json.lock"));
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        let (looking, opened) = (state.clone(), path.clone());
-        let looking = tokio::spawn(async move { look(&looking).await });
+        let (reading, opened) = (state.clone(), path.clone());
+        let reading = tokio::spawn(async move { look(&reading).await });
         let opening = tokio::spawn(async move { impatient(&opened).await });
         tokio::time::sleep(Duration::from_millis(10)).await;
         fs::write(&path, &whole).unwrap();
@@ -52,10 +52,10 @@ async fn reading_waits_for_an_overwrite_but_not_a_stuck_one() {
             // This test itself was stopped for so long.
             assert_eq!(error.kind(), StateErrorKind::Unreachable, "{error}");
         };
-        looks += u32::from(looking.await.unwrap().inspect_err(stuck).is_ok());
+        reads += u32::from(reading.await.unwrap().inspect_err(stuck).is_ok());
         opens += u32::from(opening.await.unwrap().inspect_err(stuck).is_ok());
     }
-    assert!(looks > 0 && opens > 0, "{looks} {opens}");
+    assert!(reads > 0 && opens > 0, "{reads} {opens}");
 
     let _other = locked(&directory.path().join("state.json.lock"));
     assert!(look(&state).await.unwrap().is_some());

@@ -55,7 +55,7 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
         assert_error(&error, StateErrorKind::Full, "there is no room left");
         assert!(error.to_string().contains("state.json.tmp"), "{error}");
         assert_eq!(all_files(place), before);
-        assert!(look(&state).await.unwrap().is_some(), "a look needs no room");
+        assert!(look(&state).await.unwrap().is_some(), "a read needs no room");
 
         fs::write(&path, roomy).unwrap();
         taker.take().await.unwrap();

@@ -1,4 +1,4 @@
-//! Watching a file: what is told however the file is replaced, and what is left when nobody watches.
+//! Watching a file: notifications however the file is replaced, and what is left when nobody watches.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -30,10 +30,13 @@ mod watch {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const NOTIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
-    async fn told(changes: &mut Changes) {
-        timeout(PATIENCE, changes.next()).await.expect("nobody told").expect("the stream ended");
+    async fn expect_notification(changes: &mut Changes) {
+        timeout(NOTIFY_TIMEOUT, changes.next())
+            .await
+            .expect("nobody was notified")
+            .expect("the stream ended");
     }
 
     async fn is_notified_soon(changes: &mut Changes) -> bool {
@@ -56,12 +59,12 @@ mod watch {
             let (state, other) = (opened(&path, replacement).await, opened(&path, replacement).await);
             let mut changes = state.changes(&queue("mail")).await.unwrap();
             open_queue(&other).await.unwrap();
-            told(&mut changes).await;
+            expect_notification(&mut changes).await;
             for _ in 0..5 {
                 change(&other, Change::Pause).await;
-                told(&mut changes).await;
+                expect_notification(&mut changes).await;
                 change(&other, Change::Resume).await;
-                told(&mut changes).await;
+                expect_notification(&mut changes).await;
             }
         }
     }
@@ -74,10 +77,10 @@ mod watch {
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         let text = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        told(&mut changes).await;
+        expect_notification(&mut changes).await;
         fs::write(directory.path().join("edited"), &text).unwrap();
         fs::rename(directory.path().join("edited"), &path).unwrap();
-        told(&mut changes).await;
+        expect_notification(&mut changes).await;
         fs::write(&path, "{").unwrap();
         assert!(!is_notified_soon(&mut changes).await, "what is spoilt says nothing");
     }
@@ -101,14 +104,14 @@ mod watch {
         let (state, _) = support::state_in(&place).await;
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         fs::remove_dir_all(&place).unwrap();
-        while timeout(PATIENCE, changes.next()).await.unwrap().is_some() {}
+        while timeout(NOTIFY_TIMEOUT, changes.next()).await.unwrap().is_some() {}
         let error = state.changes(&queue("mail")).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::NotFound, "{error:?}");
         fs::create_dir(&place).unwrap();
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         let other = JsonFileState::open(place.join("state.json")).await.unwrap();
         open_queue(&other).await.unwrap();
-        told(&mut changes).await;
+        expect_notification(&mut changes).await;
     }
 
     #[cfg(target_os = "linux")]
