@@ -46,11 +46,11 @@ fn every_promise_holds_under_all_faults_at_once() {
 /// outage, an answer that told to restate and was not heard, tokens given out again in the same second and by
 /// a clock that went back, a failed run whose upstreams nobody had looked at, a lease that nobody had heard
 /// of.
-const ONCE_BROKEN: [u64; 6] = [2_235, 3_092, 82, 2_045, 17_662, 21_679];
+const REGRESSION_SEEDS: [u64; 6] = [2_235, 3_092, 82, 2_045, 17_662, 21_679];
 
 #[test]
 fn earlier_failures_hold() {
-    ONCE_BROKEN.iter().for_each(|&seed| _ = holds(&Plan::make(seed, &shape(&Fault::ALL))));
+    REGRESSION_SEEDS.iter().for_each(|&seed| _ = holds(&Plan::make(seed, &shape(&Fault::ALL))));
 }
 
 #[test]

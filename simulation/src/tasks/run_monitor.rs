@@ -11,7 +11,7 @@ use interval_queue_task_contract::{
 };
 
 /// How long two runs of a task may seem to overlap: timers have a grain of a millisecond, and clocks drift.
-const GRAIN: Duration = Duration::from_millis(5);
+const TIMER_GRAIN: Duration = Duration::from_millis(5);
 
 /// The longest that ordinary messages take there and back.
 const ROUND_TRIP: Duration = Duration::from_millis(150);
@@ -20,21 +20,21 @@ const ROUND_TRIP: Duration = Duration::from_millis(150);
 const RECOVERY: Duration = Duration::from_secs(8);
 
 #[derive(Default)]
-pub(crate) struct Watch {
-    runs: BTreeMap<TaskId, Vec<Seen>>,
+pub(crate) struct RunMonitor {
+    runs: BTreeMap<TaskId, Vec<MonitoredRun>>,
     /// When each lease was given.
     given: HashMap<(TaskId, Token), Duration>,
     /// The lease of the worker in each process, and how often it stepped.
     steps: HashMap<usize, (Duration, u64)>,
     /// Runs that have to hear that they are cancelled, and by when.
-    to_hear: Vec<(TaskId, Token, Duration)>,
+    to_notify: Vec<(TaskId, Token, Duration)>,
     lost: Option<Duration>,
     stepped_forward: Option<Duration>,
-    calm_from: Duration,
+    undisturbed_from: Duration,
 }
 
 /// A run of a handler.
-struct Seen {
+struct MonitoredRun {
     token: Token,
     began: Duration,
     ended: Option<Duration>,
@@ -42,10 +42,10 @@ struct Seen {
     is_stray: bool,
     /// Whether it looks whether it is cancelled.
     listens: bool,
-    has_heard: bool,
+    is_notified: bool,
 }
 
-impl Watch {
+impl RunMonitor {
     pub(super) fn lost(&mut self, at: Duration) {
         self.lost = Some(at);
     }
@@ -57,7 +57,7 @@ impl Watch {
     }
 
     pub(super) fn disturbed(&mut self, until: Duration) {
-        self.calm_from = self.calm_from.max(until);
+        self.undisturbed_from = self.undisturbed_from.max(until);
     }
 
     pub(super) fn applied(
@@ -78,34 +78,33 @@ impl Watch {
                 }
             }
             (Command::Change(Change::Tasks(change)), Reply::Touched(touched))
-                if change.verb == Verb::Cancel && at > self.calm_from + RECOVERY =>
+                if change.verb == Verb::Cancel && at > self.undisturbed_from + RECOVERY =>
             {
                 let lease = self.steps.values().map(|(lease, _)| *lease).max().unwrap_or_default();
                 let ids = touched.ids.iter().filter_map(|id| after.task(*id));
                 let asked = ids.filter(|x| x.state == State::Leased && x.stop == Some(Stop::Cancel));
-                self.to_hear.extend(asked.map(|x| (x.id, x.token, at + lease / 2 + ROUND_TRIP)));
+                self.to_notify.extend(asked.map(|x| (x.id, x.token, at + lease / 2 + ROUND_TRIP)));
             }
             _ => {}
         }
     }
 
     /// T9: whether all have heard in time that had to by now.
-    pub(crate) fn all_heard(&mut self, now: Duration) -> Result<(), String> {
-        if self.to_hear.is_empty() {
+    pub(crate) fn all_notified(&mut self, now: Duration) -> Result<(), String> {
+        if self.to_notify.is_empty() {
             return Ok(());
         }
         let due = |(_, _, by): &(TaskId, Token, Duration)| now > *by;
-        let late: Vec<_> = self.to_hear.iter().copied().filter(due).collect();
-        self.to_hear.retain(|asked| !due(asked));
+        let late: Vec<_> = self.to_notify.iter().copied().filter(due).collect();
+        self.to_notify.retain(|asked| !due(asked));
         for (id, token, by) in late {
             let runs = self.runs.get(&id).into_iter().flatten();
             let deaf = runs.filter(|run| run.token == token && run.ended.is_none_or(|ended| ended > by));
             // What goes wrong meanwhile excuses that.
-            let deaf = deaf.filter(|run| run.listens && !run.has_heard && self.calm_from + RECOVERY < by);
+            let deaf =
+                deaf.filter(|run| run.listens && !run.is_notified && self.undisturbed_from + RECOVERY < by);
             if deaf.count() > 0 {
-                return Err(format!(
-                    "T9: task {id} at {token} was cancelled and has not heard of it by {by:?}"
-                ));
+                return Err(format!("T9: task {id} at {token} was cancelled and was not notified by {by:?}"));
             }
         }
         Ok(())
@@ -118,7 +117,7 @@ impl Watch {
         (is_stray, listens): (bool, bool),
         at: Duration,
     ) {
-        let run = Seen { token, began: at, ended: None, is_stray, listens, has_heard: false };
+        let run = MonitoredRun { token, began: at, ended: None, is_stray, listens, is_notified: false };
         self.runs.entry(id).or_default().push(run);
     }
 
@@ -127,9 +126,9 @@ impl Watch {
         self.given.get(&(id, token)).copied().unwrap_or_default()
     }
 
-    pub(crate) fn heard(&mut self, id: TaskId, token: Token) {
+    pub(crate) fn notified(&mut self, id: TaskId, token: Token) {
         let runs = self.runs.get_mut(&id).into_iter().flatten();
-        runs.filter(|run| run.token == token).for_each(|run| run.has_heard = true);
+        runs.filter(|run| run.token == token).for_each(|run| run.is_notified = true);
     }
 
     /// T2: a run has ended, in a process that was stopped last until `stopped`.
@@ -165,12 +164,12 @@ impl Watch {
             let given = self.given.get(&(id, token)).copied().unwrap_or_default();
             self.lost.is_some_and(|lost| lost >= given) || is_overruled(token, given)
         };
-        let overlaps = |other: &&Seen| {
+        let overlaps = |other: &&MonitoredRun| {
             other.token > token
                 && !is_lost(token)
                 && !is_lost(other.token)
                 && other.ended.is_none_or(|ended| ended > began)
-                && other.began.max(began) + GRAIN < other.ended.map_or(at, |ended| ended.min(at))
+                && other.began.max(began) + TIMER_GRAIN < other.ended.map_or(at, |ended| ended.min(at))
         };
         match runs.iter().find(overlaps) {
             Some(other) => Err(format!(

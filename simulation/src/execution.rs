@@ -22,47 +22,49 @@ use crate::{
 };
 
 /// How long nothing may start, in a calm world, before somebody must have died: retries, time-outs, timers.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The name of the queue.
 const QUEUE: &str = "simulated";
 
 /// The processes that carry a plan out.
-pub(crate) struct Scene<'a> {
+pub(crate) struct Execution<'a> {
     pub(crate) world: World,
     pub(crate) plan: &'a Plan,
     pub(crate) queue: QueueName,
-    pub(crate) places: Vec<Mutex<Place>>,
+    pub(crate) hosts: Vec<Mutex<Host>>,
     tally: Arc<Mutex<Tally>>,
     /// The longest interval that the plan sets.
     pub(crate) interval: Duration,
 }
 
 /// Where one shard of the plan is at present.
-pub(crate) struct Place {
+pub(crate) struct Host {
     pub(crate) process: Process,
     jobs: mpsc::UnboundedSender<Job>,
     pub(crate) open: watch::Receiver<Option<IntervalQueue>>,
     pub(crate) waiting: Waiting,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Execution<'a> {
     pub(crate) fn new(world: World, plan: &'a Plan) -> Self {
         let heaviest = plan.events.iter().map(|timed| weight(&timed.event)).max().unwrap_or(1).max(1);
         let interval = plan.longest_interval();
-        world.check(|checks| checks.longest_stall = Some(plan.lease + PATIENCE + interval * heaviest * 2));
+        world.check(|checks| {
+            checks.longest_stall = Some(plan.lease + STALL_TIMEOUT + interval * heaviest * 2)
+        });
         #[allow(clippy::expect_used, reason = "a constant")]
         let queue = QueueName::new(QUEUE).expect("a name");
-        let mut scene = Self { world, plan, queue, places: Vec::new(), tally: Arc::default(), interval };
+        let mut execution = Self { world, plan, queue, hosts: Vec::new(), tally: Arc::default(), interval };
         for number in 0..plan.shards.len() {
-            let place = scene.open(number, 0);
-            scene.places.push(Mutex::new(place));
+            let host = execution.open(number, 0);
+            execution.hosts.push(Mutex::new(host));
         }
-        scene
+        execution
     }
 
     /// Starts the process of a shard.
-    fn open(&self, number: usize, generation: usize) -> Place {
+    fn open(&self, number: usize, generation: usize) -> Host {
         let shard = self.plan.shards[number].clone();
         let process = self.world.start_process(format!("shard {number}.{generation}"), shard.drift);
         self.world.set_delays(&process, shard.delay.0, shard.delay.1);
@@ -83,10 +85,10 @@ impl<'a> Scene<'a> {
             if let Some(limit) = limit { builder.max_running(limit) } else { builder }
         };
         process.run(service.work(builder, opened, orders));
-        Place { process, jobs, open, waiting }
+        Host { process, jobs, open, waiting }
     }
 
-    pub(crate) async fn play(&self) {
+    pub(crate) async fn run(&self) {
         for timed in &self.plan.events {
             sleep_until(self.world.began() + timed.at).await;
             self.happen(&timed.event);
@@ -96,14 +98,14 @@ impl<'a> Scene<'a> {
 
     fn happen(&self, event: &Event) {
         let world = &self.world;
-        let process = |shard: usize| locked(&self.places[shard]).process.clone();
+        let process = |shard: usize| locked(&self.hosts[shard]).process.clone();
         match *event {
             Event::Add { shard, weight, runs } => self.add(shard, weight, runs),
             Event::Cancel { shard } => {
-                let place = locked(&self.places[shard]);
-                let last = locked(&place.waiting).pop_last();
+                let host = locked(&self.hosts[shard]);
+                let last = locked(&host.waiting).pop_last();
                 if let Some((id, handle)) = last {
-                    world.note(|| format!("{} cancels job {id}", place.process.name()));
+                    world.note(|| format!("{} cancels job {id}", host.process.name()));
                     world.waiting(-1);
                     handle.abort();
                 }
@@ -128,29 +130,29 @@ impl<'a> Scene<'a> {
             tally.added
         };
         let (handle, cancelled) = AbortHandle::new_pair();
-        let place = locked(&self.places[shard]);
+        let host = locked(&self.hosts[shard]);
         // A shard whose place nobody took gets no jobs any more.
-        if !place.process.is_dead() && place.jobs.send(Job { id, weight, runs, cancelled }).is_ok() {
-            self.world.note(|| format!("{} gets job {id} of weight {weight}", place.process.name()));
-            locked(&place.waiting).insert(id, handle);
+        if !host.process.is_dead() && host.jobs.send(Job { id, weight, runs, cancelled }).is_ok() {
+            self.world.note(|| format!("{} gets job {id} of weight {weight}", host.process.name()));
+            locked(&host.waiting).insert(id, handle);
             self.world.waiting(1);
         }
     }
 
     fn kill(&self, shard: usize, replaced_after: Option<Duration>) {
         {
-            let place = locked(&self.places[shard]);
-            place.process.kill();
-            let lost = std::mem::take(&mut *locked(&place.waiting)).len();
+            let host = locked(&self.hosts[shard]);
+            host.process.kill();
+            let lost = std::mem::take(&mut *locked(&host.waiting)).len();
             self.world.waiting(-isize::try_from(lost).unwrap_or(0));
         }
         // Somebody has to be left.
-        let alive = self.places.iter().any(|place| !locked(place).process.is_dead());
+        let alive = self.hosts.iter().any(|host| !locked(host).process.is_dead());
         let generation = self.world.inside(|inside| inside.processes.len());
         let Some(after) = replaced_after.or((!alive).then_some(Duration::ZERO)) else { return };
         let process = self.open(shard, generation);
         process.process.stop(after);
-        *locked(&self.places[shard]) = process;
+        *locked(&self.hosts[shard]) = process;
     }
 
     fn control<F: Future<Output = ()> + Send + 'static>(
@@ -158,9 +160,9 @@ impl<'a> Scene<'a> {
         shard: usize,
         what: impl FnOnce(IntervalQueue) -> F + Send + 'static,
     ) {
-        let place = locked(&self.places[shard]);
-        let mut open = place.open.clone();
-        place.process.run(async move {
+        let host = locked(&self.hosts[shard]);
+        let mut open = host.open.clone();
+        host.process.run(async move {
             if let Ok(queue) = open.wait_for(Option::is_some).await.map(|queue| queue.clone())
                 && let Some(queue) = queue
             {
@@ -171,7 +173,7 @@ impl<'a> Scene<'a> {
 
     /// One shard resumes; the others are nudged a little later, as cron would.
     fn resume(&self, shard: usize) {
-        let others: Vec<_> = self.places.iter().map(|place| locked(place).open.clone()).collect();
+        let others: Vec<_> = self.hosts.iter().map(|host| locked(host).open.clone()).collect();
         self.control(shard, move |queue| async move {
             if queue.resume().await.is_ok() {
                 for queue in others.iter().filter_map(|open| open.borrow().clone()) {

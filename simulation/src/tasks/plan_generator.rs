@@ -20,7 +20,7 @@ pub(super) const KEYS: [&str; 2] = ["k", "l"];
 const NAMES: [&str; 2] = ["u", "v"];
 
 pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
-    let calm = shape.faults.is_empty();
+    let is_faultless = shape.faults.is_empty();
     // In some plans the store is all that fails.
     let gentle =
         [Fault::Outage, Fault::Restart, Fault::ClockStep, Fault::Drift, Fault::Control, Fault::Cancel];
@@ -31,7 +31,7 @@ pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
     let lease = if is_gentle { LONG_LEASE } else { pick(random, &[ms(1_000), ms(1_500), ms(3_000)]) };
     let longest = pick(random, &[ms(1), ms(5), ms(20), ms(60)]);
     let workers = (0..shape.workers.max(1)).map(|_| WorkerPlan {
-        kinds: if calm || random.u8(..3) > 0 {
+        kinds: if is_faultless || random.u8(..3) > 0 {
             KINDS.to_vec()
         } else {
             let without = random.usize(..KINDS.len());
@@ -53,7 +53,7 @@ pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
     let key_limit = pick(random, &[1, 1, 2]);
     let time_out = pick(random, &[ms(150), ms(500), ms(2_000)]);
     let wakes = random.u8(..3) > 0;
-    let tasks = (0..shape.tasks).map(|number| task(random, number, calm)).collect();
+    let tasks = (0..shape.tasks).map(|number| task(random, number, is_faultless)).collect();
     let mut plan = Plan {
         seed,
         lease: shape.lease.unwrap_or(lease),
@@ -68,7 +68,7 @@ pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
     };
     let length = pick(random, &[ms(100), ms(1_500), ms(4_000)]);
     add_batches(&mut plan, random, length);
-    if !calm && !faults.is_empty() {
+    if !is_faultless && !faults.is_empty() {
         for _ in 0..shape.tasks * shape.faults_per_ten_tasks / 10 {
             let fault = faults[random.usize(..faults.len())];
             if let Some(event) = fault_event(random, &plan, fault, is_gentle) {
@@ -131,7 +131,7 @@ fn fault_event(random: &mut Rng, plan: &Plan, fault: Fault, is_gentle: bool) -> 
     Some(Event::Operate { worker, operation })
 }
 
-fn task(random: &mut Rng, number: usize, calm: bool) -> TaskPlan {
+fn task(random: &mut Rng, number: usize, is_faultless: bool) -> TaskPlan {
     let mut task = TaskPlan {
         kind: pick(random, &KINDS),
         priority: pick(random, &[0, 0, 0, 1, -2]),
@@ -172,7 +172,7 @@ fn task(random: &mut Rng, number: usize, calm: bool) -> TaskPlan {
         };
     }
     for _ in 0..random.usize(0..=2) {
-        let run = run(random, task.policy.timeout.is_some(), calm);
+        let run = run(random, task.policy.timeout.is_some(), is_faultless);
         task.runs.push(run);
     }
     let longest = if task.policy.timeout.is_some() { ms(300) } else { ms(1_200) };
@@ -181,7 +181,7 @@ fn task(random: &mut Rng, number: usize, calm: bool) -> TaskPlan {
     task
 }
 
-fn run(random: &mut Rng, ends_in_time: bool, calm: bool) -> Run {
+fn run(random: &mut Rng, ends_in_time: bool, is_faultless: bool) -> Run {
     let ends = match random.u8(..16) {
         0..3 => Ends::Error,
         3 => Ends::Permanent,
@@ -189,7 +189,7 @@ fn run(random: &mut Rng, ends_in_time: bool, calm: bool) -> Run {
         6 | 7 => Ends::Panic,
         8 => Ends::Released,
         9 if ends_in_time => Ends::Hangs,
-        10 if !calm => Ends::Strays(some(random, ms(4_000))),
+        10 if !is_faultless => Ends::Strays(some(random, ms(4_000))),
         _ => Ends::Done,
     };
     let takes = few(random, ms(1_500));

@@ -17,8 +17,8 @@ use super::{
     actor::{self, Service},
     handler::Tally,
     ids,
-    making::KINDS,
     opened::Opened,
+    plan_generator::KINDS,
     task_plan::{Batch, Event, Plan, TaskPlan, WorkerPlan},
     task_run::Outcome,
 };
@@ -33,27 +33,27 @@ use crate::{
 const QUEUE: &str = "simulated";
 
 /// How long before a call that got no answer is tried again.
-pub(super) const TRY_AGAIN: std::time::Duration = ms(200);
+pub(super) const RETRY_PAUSE: std::time::Duration = ms(200);
 
 /// The processes that carry a plan out.
-pub(super) struct Scene {
+pub(super) struct Execution {
     pub(super) world: World,
     pub(super) plan: Arc<Plan>,
     pub(super) queue: QueueName,
-    pub(super) places: Vec<Mutex<Place>>,
+    pub(super) hosts: Vec<Mutex<Host>>,
     pub(super) tally: Arc<Mutex<Tally>>,
     /// What goes on in processes besides their workers: it holds the other end.
     calls: Mutex<Vec<(Process, Weak<()>)>>,
 }
 
 /// Where one worker of the plan is at present.
-pub(super) struct Place {
+pub(super) struct Host {
     pub(super) process: Process,
     pub(super) open: Opened,
     pub(super) handle: Arc<Mutex<Option<WorkerHandle>>>,
 }
 
-impl Scene {
+impl Execution {
     pub(super) fn new(world: World, plan: &Plan) -> Self {
         #[allow(clippy::expect_used, reason = "a constant")]
         let queue = QueueName::new(QUEUE).expect("a name");
@@ -61,16 +61,16 @@ impl Scene {
         world.inside(|inside| inside.tasks.kept(&queue).judge = judge);
         let tally = Arc::default();
         let (plan, calls) = (Arc::new(plan.clone()), Mutex::default());
-        let mut scene = Self { world, plan, queue, places: Vec::new(), tally, calls };
-        for number in 0..scene.plan.workers.len() {
-            let place = scene.open(&scene.plan.workers[number], format!("worker {number}.0"));
-            scene.places.push(Mutex::new(place));
+        let mut execution = Self { world, plan, queue, hosts: Vec::new(), tally, calls };
+        for number in 0..execution.plan.workers.len() {
+            let host = execution.open(&execution.plan.workers[number], format!("worker {number}.0"));
+            execution.hosts.push(Mutex::new(host));
         }
-        scene
+        execution
     }
 
     /// Starts the process of a worker.
-    pub(super) fn open(&self, worker: &WorkerPlan, name: String) -> Place {
+    pub(super) fn open(&self, worker: &WorkerPlan, name: String) -> Host {
         let process = self.world.start_process(name, worker.drift);
         self.world.inside(|inside| {
             let line = &mut inside.lines[process.id];
@@ -87,10 +87,10 @@ impl Scene {
             handle: Arc::clone(&handle),
         };
         process.run(actor::work(service, builder(&process, &self.plan), open.clone()));
-        Place { process, open, handle }
+        Host { process, open, handle }
     }
 
-    pub(super) async fn play(&self) {
+    pub(super) async fn run(&self) {
         for timed in &self.plan.events {
             sleep_until(self.world.began() + timed.at).await;
             match &timed.event {
@@ -105,35 +105,35 @@ impl Scene {
                     });
                 }
                 Event::Retire { worker } => {
-                    let place = locked(&self.places[*worker]);
-                    self.world.note(|| format!("{} is asked to stop", place.process.name()));
-                    if let Some(handle) = &*locked(&place.handle) {
+                    let host = locked(&self.hosts[*worker]);
+                    self.world.note(|| format!("{} is asked to stop", host.process.name()));
+                    if let Some(handle) = &*locked(&host.handle) {
                         handle.stop_within(ms(300));
                     }
                 }
                 Event::Trouble(Trouble::Kill { shard, replaced_after }) => self.kill(*shard, *replaced_after),
                 Event::Trouble(trouble) => {
-                    trouble.strike(&self.world, |shard| locked(&self.places[shard]).process.clone());
+                    trouble.strike(&self.world, |shard| locked(&self.hosts[shard]).process.clone());
                 }
             }
         }
         self.end().await;
     }
 
-    pub(super) fn picture(&self) -> Arc<Picture> {
-        self.world.inside(|inside| inside.tasks.picture(&self.queue))
+    pub(super) fn dump(&self) -> Arc<Picture> {
+        self.world.inside(|inside| inside.tasks.dump(&self.queue))
     }
 
     fn kill(&self, shard: usize, replaced_after: Option<std::time::Duration>) {
         self.world.disturbed(self.world.now());
-        locked(&self.places[shard]).process.kill();
+        locked(&self.hosts[shard]).process.kill();
         // Somebody has to be left.
-        let alive = self.places.iter().any(|place| !locked(place).process.is_dead());
+        let alive = self.hosts.iter().any(|host| !locked(host).process.is_dead());
         let Some(after) = replaced_after.or((!alive).then_some(ms(0))) else { return };
         let generation = self.world.inside(|inside| inside.processes.len());
-        let place = self.open(&self.plan.workers[shard], format!("worker {shard}.{generation}"));
-        place.process.stop(after);
-        *locked(&self.places[shard]) = place;
+        let host = self.open(&self.plan.workers[shard], format!("worker {shard}.{generation}"));
+        host.process.stop(after);
+        *locked(&self.hosts[shard]) = host;
     }
 
     /// Does something in the process of a worker, once it has opened the queue.
@@ -141,11 +141,11 @@ impl Scene {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let place = locked(&self.places[worker]);
-        let open = place.open.clone();
+        let host = locked(&self.hosts[worker]);
+        let open = host.open.clone();
         let call = Arc::new(());
-        locked(&self.calls).push((place.process.clone(), Arc::downgrade(&call)));
-        place.process.run(async move {
+        locked(&self.calls).push((host.process.clone(), Arc::downgrade(&call)));
+        host.process.run(async move {
             let _goes_on = call;
             what(open.queue().await).await;
         });
@@ -162,7 +162,7 @@ impl Scene {
         let alone: Vec<Task> =
             batch.tasks.iter().map(|&number| task(number, &self.plan.tasks[number], false)).collect();
         let (world, name) = (self.world.clone(), self.queue.clone());
-        let process = locked(&self.places[batch.worker]).process.clone();
+        let process = locked(&self.hosts[batch.worker]).process.clone();
         self.with_queue(batch.worker, move |queue| async move {
             let mut tasks = tasks;
             loop {
@@ -175,7 +175,7 @@ impl Scene {
                     ErrorKind::Missing => tasks.clone_from(&alone),
                     // A unique name is taken.
                     ErrorKind::Conflict => return,
-                    _ => process.sleep(TRY_AGAIN).await,
+                    _ => process.sleep(RETRY_PAUSE).await,
                 }
             }
         });
@@ -190,7 +190,7 @@ impl Scene {
             runs: tally.starts.len() as u64,
             starts: tally.starts.clone(),
             slots: self.world.check(|checks| checks.counts().0),
-            steps: self.world.inside(|inside| inside.tasks.watch.all_steps()),
+            steps: self.world.inside(|inside| inside.tasks.monitor.all_steps()),
             time: self.world.now() - self.world.began(),
             journal: self.world.journal(),
         }
@@ -200,8 +200,8 @@ impl Scene {
 fn accepted(world: &World, queue: &QueueName, added: &[Added]) {
     world.note(|| format!("added: {added:?}"));
     world.inside(|inside| {
-        let picture = inside.tasks.picture(queue);
-        inside.tasks.kept(queue).judge.accepted(added, &picture);
+        let dump = inside.tasks.dump(queue);
+        inside.tasks.kept(queue).judge.accepted(added, &dump);
     });
 }
 

@@ -16,7 +16,7 @@ use crate::{
     args::{ReplayOptions, RunOptions, World},
     clock::{fresh_seed, now},
     report::{self, Summary},
-    subject::Told,
+    subject::Transcript,
 };
 
 /// Runs all seeds. True if no promise was broken.
@@ -39,9 +39,9 @@ pub(crate) fn run(options: &RunOptions) -> bool {
                     if seed >= seeds.end || locked(&total).found.is_some() {
                         break;
                     }
-                    let seen = subject.simulate(seed);
+                    let result = subject.simulate(seed);
                     bar.inc(1);
-                    locked(&total).add(seed, seen);
+                    locked(&total).add(seed, result);
                 }
             });
         }
@@ -62,21 +62,21 @@ pub(crate) fn run(options: &RunOptions) -> bool {
 
 /// Runs one seed and prints what happens.
 pub(crate) fn replay(options: &ReplayOptions) -> bool {
-    let told = options.world.subject().replay(options.seed);
+    let transcript = options.world.subject().replay(options.seed);
     // The reader may have seen enough.
-    let _ = print(&told);
-    told.violation.is_none()
+    let _ = print(&transcript);
+    transcript.violation.is_none()
 }
 
-fn print(told: &Told) -> io::Result<()> {
+fn print(transcript: &Transcript) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    writeln!(out, "{}", told.plan)?;
-    for entry in &told.journal {
+    writeln!(out, "{}", transcript.plan)?;
+    for entry in &transcript.journal {
         writeln!(out, "{entry}")?;
     }
-    match &told.violation {
+    match &transcript.violation {
         Some(violation) => writeln!(out, "\n{violation}")?,
-        None => writeln!(out, "\nno violation: {}", told.otherwise)?,
+        None => writeln!(out, "\nno violation: {}", transcript.result)?,
     }
     out.flush()
 }
@@ -85,10 +85,10 @@ fn print(told: &Told) -> io::Result<()> {
 fn explain(seed: u64, violation: &Violation, world: &World) {
     eprintln!("seed {seed} breaks {violation}\n");
     eprintln!("The shortest plan found that breaks the same promise:\n");
-    let told = world.subject().shortest(seed, violation.promise);
-    eprintln!("{}\nWhat happened, the last {} things:\n", told.plan, report::AROUND);
-    let first = told.journal.len().saturating_sub(report::AROUND);
-    told.journal[first..].iter().for_each(|entry: &Entry| eprintln!("{entry}"));
+    let transcript = world.subject().shortest(seed, violation.promise);
+    eprintln!("{}\nWhat happened, the last {} things:\n", transcript.plan, report::MAX_SHOWN_ENTRIES);
+    let first = transcript.journal.len().saturating_sub(report::MAX_SHOWN_ENTRIES);
+    transcript.journal[first..].iter().for_each(|entry: &Entry| eprintln!("{entry}"));
     eprintln!("\nAll of it: interval-queue-sim replay {seed} {}", world.words());
 }
 

@@ -7,11 +7,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     check::Promise,
-    scene::{PATIENCE, Place, Scene, weight},
+    execution::{Execution, Host, STALL_TIMEOUT, weight},
     service::locked,
 };
 
-impl Scene<'_> {
+impl Execution<'_> {
     /// All trouble ends; every job of the living has to start, and nothing may be left.
     pub(crate) async fn end(&self) {
         let world = &self.world;
@@ -19,7 +19,7 @@ impl Scene<'_> {
         sleep(Duration::from_secs(10)).await;
         world.heal();
         let weights: u32 = self.plan.events.iter().map(|timed| weight(&timed.event)).sum();
-        let limit = PATIENCE * 10 + self.plan.lease * 4 + self.interval * weights * 2;
+        let limit = STALL_TIMEOUT * 10 + self.plan.lease * 4 + self.interval * weights * 2;
         let deadline = world.now() + limit;
         let mut rounds = 0_u32;
         loop {
@@ -40,8 +40,8 @@ impl Scene<'_> {
             }
             if world.now() > deadline {
                 let jobs =
-                    |place: &Mutex<Place>| locked(&locked(place).waiting).keys().copied().collect::<Vec<_>>();
-                let stuck: Vec<_> = self.places.iter().flat_map(jobs).collect();
+                    |host: &Mutex<Host>| locked(&locked(host).waiting).keys().copied().collect::<Vec<_>>();
+                let stuck: Vec<_> = self.hosts.iter().flat_map(jobs).collect();
                 let what =
                     format!("{} jobs are stuck {limit:?} after the last fault: {stuck:?}", stuck.len());
                 world.violate(Promise::NoLostPlace, what);
@@ -49,10 +49,10 @@ impl Scene<'_> {
             }
         }
         self.check_quiet().await;
-        if self.plan.is_calm() {
-            world.check(|checks| checks.check_calm(world.now() - world.began()));
+        if self.plan.is_faultless() {
+            world.check(|checks| checks.check_faultless(world.now() - world.began()));
         }
-        world.check(|checks| checks.check_told(world.now() - world.began()));
+        world.check(|checks| checks.check_reported(world.now() - world.began()));
     }
 
     async fn wake_all(&self) {
@@ -72,19 +72,16 @@ impl Scene<'_> {
 
     /// The shards that live and are open.
     fn alive(&self) -> Vec<IntervalQueue> {
-        let places = self.places.iter().map(locked);
-        places
-            .filter(|place| !place.process.is_dead())
-            .filter_map(|place| place.open.borrow().clone())
-            .collect()
+        let hosts = self.hosts.iter().map(locked);
+        hosts.filter(|host| !host.process.is_dead()).filter_map(|host| host.open.borrow().clone()).collect()
     }
 
     fn is_done(&self) -> bool {
-        self.places.iter().all(|place| {
-            let place = locked(place);
+        self.hosts.iter().all(|host| {
+            let host = locked(host);
             let idle = |queue: &IntervalQueue| queue.waiting() == 0 && queue.running() == 0;
-            let done = || locked(&place.waiting).is_empty() && place.open.borrow().as_ref().is_some_and(idle);
-            place.process.is_dead() || done()
+            let done = || locked(&host.waiting).is_empty() && host.open.borrow().as_ref().is_some_and(idle);
+            host.process.is_dead() || done()
         })
     }
 
@@ -94,16 +91,16 @@ impl Scene<'_> {
         // Those who could not say goodbye at once try again a few times.
         sleep(Duration::from_secs(30)).await;
         let mut left = Vec::new();
-        for place in &self.places {
-            let place = locked(place);
+        for host in &self.hosts {
+            let host = locked(host);
             // The service itself waits for jobs.
-            if !place.process.is_dead() && place.process.unended() > 1 {
-                left.push(format!("{} has {} tasks", place.process.name(), place.process.unended() - 1));
+            if !host.process.is_dead() && host.process.unended() > 1 {
+                left.push(format!("{} has {} tasks", host.process.name(), host.process.unended() - 1));
             }
-            let id = place.open.borrow().as_ref().map(IntervalQueue::shard_id);
+            let id = host.open.borrow().as_ref().map(IntervalQueue::shard_id);
             let present = |id| world.is_present(&self.queue, &id);
-            if !place.process.is_dead() && id.is_some_and(present) {
-                left.push(format!("{} is in the record", place.process.name()));
+            if !host.process.is_dead() && id.is_some_and(present) {
+                left.push(format!("{} is in the record", host.process.name()));
             }
         }
         if !left.is_empty() {
