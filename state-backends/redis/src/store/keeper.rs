@@ -1,4 +1,4 @@
-//! The task that keeps the connection by which channels are watched.
+//! The task that maintains the connection of watched channels.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -20,12 +20,12 @@ use super::{
     watch::{Desk, Order, lock},
 };
 
-/// The first and the longest time between two attempts to connect, before jitter.
+/// Minimum and maximum delay between two connection attempts, before jitter.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-/// How long a connection may say nothing before it is asked whether it is still there.
+/// Silence after which the connection is checked with a ping.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Takes orders, and listens for those who watch.
+/// Takes orders, and notifies watchers.
 pub(super) struct Keeper {
     dialer: Arc<Dialer>,
     desk: Desk,
@@ -34,7 +34,7 @@ pub(super) struct Keeper {
     watchers: BTreeMap<String, Vec<Sender<()>>>,
     connection: Option<(PubSubSink, PubSubStream)>,
     delays: ExponentialBackoff,
-    /// When to connect again, or to ask whether the connection is still there.
+    /// When to reconnect, or to ping the connection.
     due: Pin<Box<Sleep>>,
 }
 
@@ -51,7 +51,7 @@ impl Keeper {
         }
     }
 
-    /// Ends with the last who leaves.
+    /// Runs until the last watcher has left.
     pub(super) async fn keep(mut self) {
         loop {
             if self.watchers.is_empty() {
@@ -82,9 +82,10 @@ impl Keeper {
         }
     }
 
-    /// An order that came when nobody watches any more. None: the next one starts another task.
+    /// An order that arrived after the last watcher had left. `None`: the next order starts another
+    /// task.
     fn last_order(&mut self) -> Option<Order> {
-        // Nobody can order meanwhile.
+        // The lock keeps new orders out.
         let mut desk = lock(&self.desk);
         let order = self.orders.try_recv().ok();
         if order.is_none() {
@@ -102,7 +103,7 @@ impl Keeper {
                 if outcome.is_ok() {
                     self.watchers.entry(channel).or_default().push(items);
                 }
-                // A watcher that does not listen any more has left, and says so.
+                // A watcher that no longer listens has left, and sends `Left`.
                 let _ = begun.send(outcome);
             }
         }
@@ -121,7 +122,7 @@ impl Keeper {
         subscribed.map_err(|error| error::of_watching(error, channel))
     }
 
-    /// Connects, and subscribes to all channels that are watched.
+    /// Connects, and subscribes to all watched channels.
     async fn connect(&mut self) -> RedisResult<()> {
         self.connection = Some(self.dialer.dial_to_watch().await?.split());
         let known: Vec<String> = self.watchers.keys().cloned().collect();
@@ -131,7 +132,7 @@ impl Keeper {
                     return Err(error);
                 }
                 tracing::warn!(redis = %self.dialer.address, channel, %error, "cannot watch any more");
-                // Its watchers see that this is the end.
+                // Dropping the senders ends the streams of its watchers.
                 self.watchers.remove(&channel);
             }
         }
@@ -144,7 +145,7 @@ impl Keeper {
         self.ask(async |sink| sink.subscribe(channel).await).await
     }
 
-    /// Asks the server for something. What breaks the connection gives it up.
+    /// Sends a request to the server. An error that breaks the connection closes it.
     async fn ask(
         &mut self,
         question: impl AsyncFnOnce(&mut PubSubSink) -> RedisResult<()>,
@@ -168,13 +169,13 @@ impl Keeper {
             }
             !watchers.is_empty()
         });
-        // With the last one the connection goes, too.
+        // Without watchers the connection is closed, too.
         if !self.watchers.is_empty() && !left.is_empty() && self.connection.is_some() {
             let _ = self.ask(async |sink| sink.unsubscribe(&left).await).await;
         }
     }
 
-    /// Sees to it that a connection whose other end has vanished without a word is noticed.
+    /// Detects a connection whose other end has vanished silently.
     async fn ping(&mut self) {
         self.due = after(SILENCE);
         let _ = self.ask(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;
@@ -203,7 +204,7 @@ impl Keeper {
         self.due = after(self.delays.next().unwrap_or(RETRY.1));
     }
 
-    /// Something may have been missed.
+    /// Messages may have been missed.
     fn tell_all(&mut self) {
         self.watchers.values_mut().flatten().for_each(tell);
     }

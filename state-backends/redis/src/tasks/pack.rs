@@ -1,12 +1,13 @@
-//! The packed form of commands and replies: MessagePack, as the `cmsgpack` of the server writes and reads it.
+//! The packed form of commands and replies: MessagePack, as the server's `cmsgpack` writes and
+//! reads it.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-/// What is packed.
+/// Packs a value.
 #[derive(Debug, Default)]
 pub(crate) struct Packer(Vec<u8>);
 
-/// The fields of a table that is packed. What is left out is `nil` to the script.
+/// The fields of a table being packed. Omitted fields are `nil` in the script.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     packer: &'a mut Packer,
@@ -62,13 +63,13 @@ impl Packer {
 
     fn sized(&mut self, what: u8, size: usize) {
         self.0.push(what);
-        // Nothing that is sent is as large.
+        // No sent value is that large.
         self.0.extend(u32::try_from(size).unwrap_or(u32::MAX).to_be_bytes());
     }
 }
 
 impl Fields<'_> {
-    /// What follows is this field.
+    /// Starts a field, whose value follows.
     pub(crate) fn field(&mut self, name: &str) -> &mut Packer {
         self.count += 1;
         self.packer.text(name);
@@ -83,7 +84,7 @@ impl Fields<'_> {
         self.field(name).text(text);
     }
 
-    /// A flag that is not there is none.
+    /// A `false` flag is omitted.
     pub(crate) fn flag(&mut self, name: &str, flag: bool) {
         if flag {
             self.field(name).flag(true);
@@ -103,7 +104,7 @@ impl Fields<'_> {
     }
 }
 
-/// What was packed by the server.
+/// A value packed by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Packed<'a> {
     Nil,
@@ -114,17 +115,17 @@ pub(crate) enum Packed<'a> {
     Table(Vec<(&'a [u8], Packed<'a>)>),
 }
 
-/// No reply lies deeper.
+/// Maximum depth of a reply.
 const DEEPEST: u32 = 16;
-/// For so many there is room from the beginning, whatever the size says.
+/// Maximum elements preallocated, whatever the size field claims.
 const ROOM: usize = 64;
 
 impl<'a> Packed<'a> {
-    /// Reads the one thing that is packed in these bytes.
+    /// Reads the one value packed in these bytes.
     ///
     /// # Errors
     ///
-    /// They are not such a thing, or more than that.
+    /// They are no such value, or have trailing bytes.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, StateError> {
         let mut rest = bytes;
         match read(&mut rest, DEEPEST) {
@@ -180,7 +181,7 @@ fn read<'a>(rest: &mut &'a [u8], deeper: u32) -> Option<Packed<'a>> {
     })
 }
 
-/// A number of Lua that was packed as one with a fraction.
+/// A Lua number that was packed as a float.
 fn whole<'a>(number: f64) -> Option<Packed<'a>> {
     let whole = number as i64;
     (whole as f64 == number).then_some(Packed::Int(whole))
