@@ -1,9 +1,10 @@
--- Admission: how many tasks a step lets through their gates (admission.rs).
+-- Admission: the number of tasks that a step lets through their gates (admission.rs).
 -- luacheck: std lua51, read globals rows copy_task SHARE MAINTENANCE_INTERVAL, globals work, max line length 120
 
--- While a worker holds tasks, a step admits this part of a share, or as many as it lacks.
+-- While a worker holds tasks, a step admits this part of the budget, or as many as the worker can
+-- lease.
 local PART = 8
--- A worker looks again after this time, unless its step was the one that swept.
+-- Time in µs after which a worker polls again, unless its step ran the maintenance.
 local POLL_INTERVAL = 1000000
 
 local function served_ones(found, kinds)
@@ -16,7 +17,8 @@ local function served_ones(found, kinds)
   return served
 end
 
--- Admits up to `most` tasks, of these kinds if some are given. Whether there were some, and whether some are left.
+-- Admits up to `most` tasks, of `kinds` if given. Returns whether there were some, and whether some
+-- are left.
 local function admit_page(most, kinds)
   local due, added = rows.scheduled(work.now, most), rows.added(most)
   local left, found = math.max(#due, #added) >= most, #due + #added
@@ -47,7 +49,7 @@ local function admit_page(most, kinds)
   return some, left
 end
 
--- Admits the share of this step, which finds `lack` ready tasks less than it may lease.
+-- Admits the part of this step, which finds `lack` ready tasks less than it may lease.
 function work.admit_some(step, served, lack)
   local lacks = lack > 0
   local beats = step.want == 0 and #step.complete == 0
@@ -70,12 +72,12 @@ function work.admit_some(step, served, lack)
   return { some = some, left = left, has_looked = true, freely = whole or beats, lacks = lacks }
 end
 
--- Whether the worker is to step again at once for tasks that are left.
+-- Whether the worker must step again at once for the remaining tasks.
 function work.goes_on(admission, reply)
   return admission.left and (admission.freely or admission.lacks and #reply.leased > 0) or false
 end
 
--- When a worker looks again that has less than it wanted.
+-- The next poll of a worker that got less than it wanted.
 function work.looks_again(admission)
   local is_left = admission.left
   if not admission.has_looked then
@@ -84,7 +86,7 @@ function work.looks_again(admission)
   return is_left and work.soon() or nil
 end
 
--- In what time a worker looks again for tasks that are due and not admitted.
+-- The time until a worker polls again for tasks that are due and not admitted.
 function work.soon()
   return work.sweeps and MAINTENANCE_INTERVAL or POLL_INTERVAL
 end

@@ -1,5 +1,5 @@
--- What an operator or an application changes for all (change.rs). A change of settings has what is to be other than it
--- is; `max_running` 0 stands for any number.
+-- Changes for all workers by an operator or an application (change.rs). A change of settings has
+-- only the settings that change; `max_running` 0: unlimited.
 -- luacheck: std lua51, read globals rows copy refuse, globals work, max line length 120
 
 local function settings_on(change, settings)
@@ -30,7 +30,7 @@ local function are_same(a, b)
   return true
 end
 
--- Since when something is paused that is paused now: to pause it again does not change that.
+-- The start of a pause. Pausing again does not change it.
 local function since(was_paused, at)
   if was_paused then
     return at
@@ -112,7 +112,7 @@ function work.pause_kind(kind, paused)
   work.request_maintenance()
 end
 
--- The next step looks at what follows from a change.
+-- The next step applies the consequences of a change.
 function work.request_maintenance()
   work.change_queue().maintenance_due = true
   work.notifies = true

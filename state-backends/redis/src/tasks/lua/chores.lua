@@ -1,8 +1,8 @@
--- The housekeeping that rides on steps, bounded (chores.rs).
+-- The bounded maintenance of a step (maintenance.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus minus display duration
 -- luacheck: read globals SHARE hour_of, globals work, max line length 120
 
--- Does a share. True: there is more to do at once.
+-- Spends one budget. Returns true if more is to be done at once.
 function work.chores(worker)
   local share, is_swept = { left = work.share or SHARE }, true
   if work.sweeps then
@@ -16,7 +16,7 @@ function work.chores(worker)
   return not (is_swept and is_notified)
 end
 
--- The tasks of workers whose leases have ended have failed once more.
+-- Tasks of workers whose leases have ended have failed once more.
 function work.fail_tasks_of_dead_workers(living, share)
   for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, share.left)) do
     if dead.worker ~= living then
@@ -40,7 +40,7 @@ end
 function work.end_overdue(share)
   for _, found in ipairs(rows.overdue(work.now, share.left)) do
     share.left = share.left - 1
-    -- The end of one may have let another one in.
+    -- The end of an earlier task may have admitted this one.
     local x = rows.task(found.id)
     if x and x.state == State.Leased then
       local after = copy_task(x)
@@ -54,7 +54,7 @@ function work.end_overdue(share)
   return share.left > 0
 end
 
--- After a change of limits: key by key.
+-- Rebalances the keys one by one after a change of limits.
 function work.rebalance_keys(share)
   for _, row in ipairs(rows.keys_to_rebalance(share.left)) do
     if not work.level(row.key, share) then
@@ -68,7 +68,7 @@ function work.rebalance_keys(share)
     end
   end
   while work.queue.rebalance_after do
-    -- Behind the empty text are all keys.
+    -- The empty text precedes all keys.
     local after = work.queue.rebalance_after
     local key = rows.next_key(after ~= '' and after or nil)
     if not key then
@@ -92,7 +92,7 @@ function work.notify_ends(share)
       return true
     end
     for _, found in ipairs(some) do
-      -- Also one of which nothing is told: whatever the rows say, this comes to an end.
+      -- Counts tasks without downstreams, too: the loop ends whatever the rows contain.
       share.left = math.max(share.left - 1, 0)
       local x = rows.task(found.id)
       if x and x.state >= State.Done and not x.notified and (share.left == 0 or not work.tell(x, share)) then
@@ -103,7 +103,7 @@ function work.notify_ends(share)
   return false
 end
 
--- Keep::of. What was purged is kept as an id alone.
+-- Keep::of. Of a purged task only the id is kept.
 local function keep_of(keep, state)
   return math.max(state < State.Purged and keep[state - State.Done + 1] or 0, limits.KEEP_IDS)
 end
@@ -116,7 +116,7 @@ local function number_in(state)
   return number
 end
 
--- Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
+-- Deletes ended tasks past retention, and workers that are dead for long.
 function work.forget(share)
   local keep = work.queue.settings.keep
   if work.hour_passed then
@@ -132,7 +132,7 @@ function work.forget(share)
       end
     end
     for _, x in ipairs(old) do
-      -- A step of the clock made it look old, and those behind it, too.
+      -- A step of the clock made this task and the later ones look old.
       if x.ended_lease_clock and plus(x.ended_lease_clock, limits.KEEP_IDS) > work.lease_clock then
         break
       end
@@ -150,7 +150,7 @@ function work.forget(share)
   return share.left > 0
 end
 
--- An ended task goes only after its downstreams, which may need its result again.
+-- Deletes an ended task after its downstreams, which may need its result again.
 function work.forget_task(x, share)
   if #rows.edges_from(x.id, nil, 1) > 0 then
     local retained = copy_task(x)

@@ -1,4 +1,4 @@
--- The clock of leases (clock.rs).
+-- The lease clock (clock.rs).
 -- luacheck: std lua51, read globals struct bit rows limits plus minus hour_of mix, globals work, max line length 120
 
 local GRACE = 7500000
@@ -14,7 +14,7 @@ function work.read_lease_clock()
     local quarter = shortest and math.floor(shortest / 4) or GRACE
     work.was_silent = passed > quarter
     if work.was_silent then
-      -- A clock that goes forth and back passes each instant again: it counts once.
+      -- A clock that goes back and forth counts each instant once.
       local unseen = shortest and 0 or minus(work.now, work.queue.latest)
       counts = math.max(quarter, math.min(unseen, limits.KEEP_IDS / 2))
     end
@@ -36,7 +36,7 @@ function work.write_time(step)
   end
 end
 
--- Now, or behind the floor, by as much as the step says.
+-- The time, or an instant after the floor, mixed from the step.
 local function later_than(floor, step)
   local now = work.now
   if now >= floor then
@@ -46,7 +46,7 @@ local function later_than(floor, step)
   local function xor(a, b, c)
     return bit.bxor(a, b, c) % 2^32
   end
-  -- The sequence number is turned by 32 bits.
+  -- The sequence number is rotated by 32 bits.
   local sequence = step.sequence
   local _, mixed = mix(xor(math.floor(now / 2^32), sequence % 2^32, high),
     xor(now % 2^32, math.floor(sequence / 2^32), low))

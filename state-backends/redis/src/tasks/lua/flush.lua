@@ -1,4 +1,4 @@
--- What was collected is sent.
+-- Sends the collected writes.
 -- luacheck: std lua51, read globals redis cmsgpack ROWS TASKS BODIES EDGES INDEX INLINE FILLER MOST WIDTHS UNCOUNTED
 -- luacheck: read globals copy pack_task, globals tables, max line length 120, ignore 211
 
@@ -42,7 +42,7 @@ local function send_edges()
   send('HDEL', EDGES, no_edges)
 end
 
--- Counts the entries that are new or gone.
+-- Counts added and removed entries.
 local function count_new()
   local entries = tables.get('entries')
   local counts = not entries and {}
@@ -98,7 +98,7 @@ function tables.flush()
       end
     end
   end
-  -- That a key is of another type is an error before anything is written.
+  -- A key of another type is an error before anything is written.
   if not tables.is_read[INDEX] and #entries + #no_entries > 0 then
     redis.call('ZCARD', INDEX)
   end
@@ -128,7 +128,7 @@ function tables.flush()
   send('ZREM', INDEX, no_entries)
   send('HDEL', TASKS, no_tasks)
   send('HDEL', ROWS, no_rows)
-  -- A user without the right to tell has made the change all the same.
+  -- If the user may not publish, the change is made all the same.
   if tables.notifies then
     redis.pcall('PUBLISH', ROWS .. ':changes', '')
   end

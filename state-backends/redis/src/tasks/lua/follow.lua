@@ -1,16 +1,16 @@
--- What is told to those who follow (follow.rs). An event is a row with the time, the id, the kind, the states before
--- and after, the attempt, the worker and the error.
+-- Events for followers (follow.rs). An event is a row with the time, the id, the kind, the states
+-- before and after, the attempt, the worker and the error.
 -- luacheck: std lua51, read globals rows State limits plus minus, globals work, max line length 120
 
--- So many events are forgotten at once.
+-- Maximum events removed at once.
 local FORGOTTEN = 2000
 
--- One whose id alone is kept counts as not there.
+-- A purged task counts as absent.
 local function there(x)
   return x and x.state ~= State.Purged and x.state or nil
 end
 
--- Notes what becomes of a task, if somebody follows.
+-- Records an event if there is a follower.
 function work.note(before, after)
   if not work.is_followed then
     return
@@ -27,7 +27,7 @@ function work.note(before, after)
   })
 end
 
--- Tells what has happened, and has more noted.
+-- Returns the events so far, and starts recording.
 function work.follow(follow)
   local now = work.now
   local noted = work.is_followed and work.queue.followed
@@ -38,7 +38,8 @@ function work.follow(follow)
   if not follow.at then
     return { events = {}, number = rows.last_event(), at = now, missed = false }
   end
-  -- The last one is forgotten last: if it is an earlier one than was told, the store was rolled back.
+  -- The last event is removed last: if its number is below the follower's, the store was rolled
+  -- back.
   local known = rows.last_event()
   if known > 0 and known < follow.number then
     return { events = {}, number = known, at = now, missed = true }
@@ -54,7 +55,7 @@ function work.follow(follow)
   return reply
 end
 
--- Forgets events that were kept for long enough.
+-- Removes events that were kept for long enough.
 function work.forget_events()
   local noted = work.queue.followed
   if not noted then

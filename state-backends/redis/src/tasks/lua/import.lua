@@ -1,10 +1,10 @@
--- What becomes of tasks that come from another place (import.rs). Each is a list of its row, its payload, its result or
--- `false`, and its edges as `add` has them.
+-- Imports tasks of another store (import.rs). Each is a list of its row, its payload, its result or
+-- `false`, and its edges as in `add`.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted EVER is_ended after_end copy_task new_task
 -- luacheck: read globals refuse, globals work, max line length 120
 
 function work.import(tasks)
-  -- `stands` has the task that stands for each that its unique name kept out.
+  -- `stands` has the stored task for each task that its unique name kept out.
   local ids, added, stands = {}, {}, {}
   for n, one in ipairs(tasks) do
     ids[n] = one[1].id
@@ -46,11 +46,11 @@ function work.import_one(row, payload, result, edges, stands)
       up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New,
       generation = up.generation,
     }
-    -- One that has ended looks at nothing any more.
+    -- An ended task checks no upstreams.
     if new and has_ended then
       new.state = is_ended(up.state) and after_end(new, up.state) or EdgeState.Open
     end
-    -- Another one may stand for several.
+    -- One task may stand in for several.
     if new then
       rows.insert_edge(new)
     end

@@ -1,4 +1,4 @@
--- Which kinds may hold keys (kinds.rs).
+-- The kinds that may hold keys (kinds.rs).
 -- luacheck: std lua51, read globals rows tables State copy copy_task plus, globals work, max line length 120
 
 function work.is_open(kind)
@@ -6,7 +6,7 @@ function work.is_open(kind)
   return row and row.open
 end
 
--- A worker serves these. Gives those of them that are not paused.
+-- Marks the kinds of a worker as served. Returns those that are not paused.
 function work.serve(step)
   local till, soon = plus(work.lease_clock, step.lease), plus(work.lease_clock, math.floor(step.lease / 4) * 3)
   local served = {}
@@ -27,8 +27,8 @@ function work.serve(step)
   return served
 end
 
--- Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is more
--- to do.
+-- Closes kinds that no worker serves any more, and moves their tasks in or out of the order of
+-- their keys. Returns false if more is to be done.
 function work.rebalance_kinds(share)
   for _, row in ipairs(rows.kinds()) do
     if row.open and (row.paused or row.served_until <= work.lease_clock) then
@@ -41,7 +41,7 @@ function work.rebalance_kinds(share)
       for _, found in ipairs(some) do
         share.left = share.left - 1
         local x = rows.task(found.id)
-        -- One that gave way to another one is in its line by now.
+        -- A task that gave way to another one has already been moved.
         if x and (x.unserved or x.state == State.Ready) then
           if row.open then
             work.admit(x, copy_task(x))

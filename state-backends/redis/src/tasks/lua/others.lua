@@ -1,5 +1,4 @@
--- What the rules ask of the rows beside tasks and edges (rows.rs): workers, kinds, keys, schedules, counts, times and
--- events.
+-- The other rows of the rules (rows.rs): workers, kinds, keys, schedules, counts, times and events.
 -- luacheck: std lua51, globals tables rows, read globals State copy is_below number
 -- luacheck: ignore 211 241, max line length 120
 
@@ -102,7 +101,7 @@ function rows.next_busy_end(after)
       if first.ends > after then
         return first.ends
       end
-      -- It is dead, and its tasks were not taken from it yet.
+      -- This worker is dead, and its tasks have not been taken from it yet.
       from = number(first.ends) .. first.worker .. '\0'
     end
   end
@@ -118,7 +117,7 @@ function rows.presences()
   return found
 end
 
--- Kinds, keys and schedules: rows with a list of their names in the index.
+-- Kinds, keys and schedules: rows, and a list of their names in the index.
 
 local function set_named(letter, field, name, row)
   if row and not tables.get(field) then
@@ -157,7 +156,7 @@ function rows.key(key)
   return tables.get('key:' .. key)
 end
 
--- Lists a key under a letter, or does so no more.
+-- Adds a key to the list of a letter, or removes it.
 local function list_key(letter, key, was, is)
   if is and not was then
     tables.add_entry(letter, letter .. key)
@@ -213,7 +212,7 @@ function rows.schedules()
   return all_named('S', 'schedule:')
 end
 
--- Counts: of each kind a list, whose first number is that of the first state.
+-- Counts: a list for each kind, whose first number is that of the first state.
 
 function rows.count(kind, counted, more)
   local row = tables.counts[kind]
@@ -248,8 +247,8 @@ function rows.notify()
   tables.notifies = true
 end
 
--- How long runs waited and took: of each hour and kind a table by cell, and a list of the hours. A command counts in
--- one hour.
+-- Wait and run times: for each hour and kind a table by cell, and a list of the hours. A command
+-- counts in one hour.
 
 local function times_of(hour, kind)
   return string.format('times:%d:', hour) .. kind
@@ -277,7 +276,7 @@ function rows.took(kind, hour, cell, more)
   row[cell] = (row[cell] or 0) + more
 end
 
--- Of each hour from this one on the hour, the cell and the number.
+-- Returns the hour, the cell and the number for each hour from `from` on.
 function rows.times(kind, from)
   local found = {}
   for _, hour in ipairs(tables.get('hours') or {}) do
@@ -303,7 +302,7 @@ function rows.forget_times(before)
   tables.set('hours', kept)
 end
 
--- Events by their numbers; 'events' has those of the first one that is kept, and of the last one there ever was.
+-- Events by number; 'events' has the numbers of the first kept event and of the last event ever.
 
 local function event_of(number)
   return string.format('event:%.0f', number)
@@ -313,7 +312,7 @@ local function kept_events()
   return tables.get('events') or { first = 1, last = 0 }
 end
 
--- The fields of the events from one number to another, whose rows are read.
+-- The fields of a range of events, whose rows are read.
 local function events_in(first, last)
   local fields = {}
   for number = first, last do
@@ -351,7 +350,7 @@ function rows.forget_events(before, most)
   local function is_old(field)
     return tables.get(field).at < before
   end
-  -- Mostly there is none.
+  -- Usually no event is old.
   if kept.first > kept.last or not is_old(event_of(kept.first)) then
     return
   end

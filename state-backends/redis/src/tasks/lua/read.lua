@@ -1,18 +1,19 @@
--- Looks, which change nothing (read.rs).
+-- Reads, which change nothing (read.rs).
 -- luacheck: std lua51, read globals tables rows State limits is_ended plus minus hour_of
 -- luacheck: globals work, max line length 120
 
--- So many edges, inputs and holdings are told at once.
+-- Maximum edges, inputs and held tasks per reply.
 local SOME = 100
--- Ready tasks of which an overview takes the one that has been ready for longest, the most urgent ones.
+-- Number of most urgent ready tasks among which an overview finds the one that has been ready for
+-- longest.
 local HEAD = 20
 
 local read = {}
--- The workers, once they were looked for.
+-- The workers, once they have been read.
 local living
 
 function work.read(asked)
-  -- A look tells which workers were heard of, also while nobody steps: silence counts in full.
+  -- A read counts the silence of workers in full, also while no worker steps.
   work.lease_clock = plus(work.queue.lease_clock, minus(work.now, work.queue.seen))
   return read[asked.what](asked)
 end
@@ -52,7 +53,7 @@ local function has(list, one)
   return #list == 0
 end
 
--- How many tasks there are of these kinds and states.
+-- The number of tasks of these kinds and states.
 local function number_of(counts, kinds, states)
   local number = 0
   for _, counted in ipairs(counts) do
@@ -66,7 +67,7 @@ local function number_of(counts, kinds, states)
   return number
 end
 
--- Whether the counts say that there is another number of these tasks. They know states and kinds alone.
+-- Whether the counts contradict the number of tasks found. Counts exist only by kind and state.
 local function contradicts(selector, found)
   for name in pairs(selector) do
     if name ~= 'states' and name ~= 'kinds' and not (name == 'ids' and #selector.ids == 0) then
@@ -135,7 +136,7 @@ function read.workers()
       holds[m] = { x.id, x.incarnation, x.attempt }
     end
     local alive_for = presence.ends > work.lease_clock and presence.ends - work.lease_clock or nil
-    -- The housekeeping may not have come to those whose time is over.
+    -- The maintenance may not have removed expired workers yet.
     if presence.busy or presence.seen + presence.lease + limits.KEEP_PRESENCE >= work.now then
       workers[#workers + 1] = { presence = presence, alive_for = alive_for, holds = holds }
     end
@@ -175,7 +176,7 @@ local function serves(worker, kind)
   return false
 end
 
--- Why no living worker that serves its kind takes a task that is ready; none: one does, or there is none.
+-- Why no living worker that serves the kind takes a ready task; nil: one does, or there is none.
 local function none_takes(x)
   living = living or rows.presences()
   local lowest, is_full = nil, false
@@ -193,7 +194,7 @@ local function none_takes(x)
   return is_full and { 'room' } or lowest and { 'load', lowest }
 end
 
--- Why a task does not run: a word, and what belongs to it.
+-- Why a task does not run: a word and its details.
 function work.why(x)
   local state = x.state
   if state == State.Leased then
@@ -233,7 +234,7 @@ function read.times(asked)
   return rows.times(asked.kind, hour_of(asked.from))
 end
 
--- Since when a task that is ready could run (Task::ready_since).
+-- Since when a ready task could run (Task::ready_since).
 local function ready_since(x)
   local last = x.history and x.history[#x.history]
   return math.max(x.added, x.not_before, x.admitted or 0, last and last.ended or 0)

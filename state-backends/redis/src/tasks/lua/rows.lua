@@ -1,4 +1,4 @@
--- What the rules ask of the tables: the trait `Rows` (rows.rs).
+-- The trait `Rows` on the tables (rows.rs).
 -- luacheck: std lua51, globals tables, read globals redis State EdgeState limits copy copy_task is_below
 -- luacheck: read globals number of_number is_ended INLINE ROWS
 -- luacheck: globals rows, ignore 211 241, max line length 120
@@ -90,7 +90,7 @@ function rows.next_scheduled()
   return first and of_number(first, 2)
 end
 
--- The length of the suffix that orders ready tasks: `due`, rank and id.
+-- Length of the suffix that orders ready tasks: `due`, rank and id.
 local ORDER = 34
 
 -- The first `most` entries of two sorted lists.
@@ -107,12 +107,13 @@ local function merged(found, some, most)
   return all
 end
 
--- The ids of what is ready, with the priority, `due` and the rank before them.
+-- The ids of ready tasks, preceded by priority, `due` and rank.
 function rows.ready_entries(kinds, at_least, most)
   local found = {}
   for _, kind in ipairs(kinds) do
     local levels = tables.levels(kind)
-    -- The highest ones first, as they mostly have what is wanted. Of others only what comes before that is looked for.
+    -- The highest priorities come first and usually suffice. Lower ones are only read up to the
+    -- last entry found.
     for n = #levels, 1, -1 do
       local level = string.byte(levels, n)
       if not at_least or level - 128 >= at_least then
@@ -136,7 +137,7 @@ function rows.ready(kinds, at_least, most)
   return tasks_of(rows.ready_entries(kinds, at_least, most))
 end
 
--- Reads those tasks whose rows will be asked for.
+-- Reads the rows of tasks that the rules will ask for.
 function rows.load(entries)
   local ids = {}
   for n, entry in ipairs(entries) do
@@ -345,7 +346,7 @@ function rows.unnotified_from(up, generation, most)
   if generation == 0 then
     return edges_in(group, { { '\0', '\1' } }, most, name_of)
   end
-  -- Those held since an earlier life, among all that are held.
+  -- Edges held since an earlier generation, among all held ones.
   local retained, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
   local page = math.max(most, 100)
   while true do

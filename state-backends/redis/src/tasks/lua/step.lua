@@ -1,10 +1,11 @@
--- One step of a worker (step.rs). Runs are lists of an id and the two numbers of a token; what was completed has the
--- outcome behind them, progress its text. What was leased is told by the ids, and at the end of the command by the rows
--- (main.lua).
+-- One step of a worker (step.rs). A run is a list of an id and the two numbers of a token, followed
+-- by the outcome if completed, or by the text of its progress. Leased tasks are replied as ids,
+-- which main.lua replaces by rows at the end of the command.
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
 -- luacheck: read globals is_leased_to is_ended READY plain_size MAINTENANCE_INTERVAL, globals work, max line length 120
 
--- So long after a worker was told of a schedule that is due, it looks whether its task was made.
+-- Time in µs after which a worker that was notified of a due schedule checks whether its task was
+-- made.
 local TOLD = 1000000
 
 local function load_said(step)
@@ -27,7 +28,7 @@ function work.step(step)
   work.write_time(step)
   local has_forgotten = (was and was.sequence or 0) < step.acknowledged
   if has_forgotten then
-    -- The store was rolled back, or lost: what it has given out since, it may give out again.
+    -- The store was rolled back or lost, and could issue earlier tokens again.
     work.begin_incarnation(step)
   end
   local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
@@ -59,7 +60,7 @@ function work.step(step)
     end
   end
   if not is_known then
-    -- A late request must not lease to a ghost.
+    -- A late request must not lease to a dead worker.
     if was and not has_forgotten then
       local presence = copy(was)
       presence.sequence = step.sequence
@@ -78,16 +79,16 @@ function work.step(step)
   end
   local room = work.lease(step, ready, reply)
   reply.more = reply.more or work.goes_on(admission, reply)
-  -- What looked upstream may have ended behind the telling.
+  -- A task found at its upstreams may have ended after the notifications.
   reply.more = reply.more or work.unnotified
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
     reply.stop[n] = x.id .. string.char(x.stop)
   end
-  -- One who held nothing holds what was leased now.
+  -- A worker that held nothing holds the tasks leased now.
   local may_hold = not was or was.busy or step.holding or has_forgotten
   local busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false
   if busy and not (was and was.busy) then
-    -- An idle worker with a longer lease would look too late to see this one end.
+    -- An idle worker with a longer lease would poll too late to see this lease end.
     local longest = rows.longest_lease(work.lease_clock)
     work.notifies = work.notifies or longest and longest > step.lease
   end
@@ -106,7 +107,7 @@ function work.step(step)
   return reply
 end
 
--- What a worker says that it has, or had until now: the last token that it says of each.
+-- The runs that a worker reports as held, now or until now, with the last reported token of each.
 local function said(step)
   local runs = {}
   for _, list in ipairs({ step.holding or {}, step.complete }) do
@@ -121,7 +122,7 @@ local function keeps_name(x)
   return x.holds_name and x.unique and x.name_until ~= 1 or nil
 end
 
--- Runs that a rolled-back store does not know of are their worker's again.
+-- Returns runs that a rolled-back store does not know to their worker.
 function work.adopt(step)
   for _, run in ipairs(said(step)) do
     local id, incarnation, attempt = run[1], run[2], run[3]
@@ -136,7 +137,7 @@ function work.adopt(step)
       adopted.not_before = math.min(x.not_before, work.now)
       work.save(x, adopted)
       rows.count(x.kind, Counted.EverLeased, 1)
-      -- Tokens rise, also where the clock was stepped back since.
+      -- Tokens rise, even if the clock was stepped back.
       if incarnation >= work.queue.incarnation then
         work.change_queue().incarnation = incarnation
         work.begin_incarnation(step)
@@ -145,7 +146,7 @@ function work.adopt(step)
   end
 end
 
--- What the worker has is what it says.
+-- Makes the tasks held by a worker those that it reports.
 function work.restate(step, is_alive, reply)
   local says = {}
   for _, run in ipairs(said(step)) do
@@ -169,7 +170,7 @@ function work.restate(step, is_alive, reply)
   end
 end
 
--- How many tasks this step may lease.
+-- The number of tasks this step may lease.
 function work.may_lease(step, served)
   local want = (work.queue.paused or #served == 0) and 0 or step.want
   local limit = work.queue.settings.max_running
@@ -179,7 +180,7 @@ function work.may_lease(step, served)
   return want
 end
 
--- Leases the ready tasks that there is room for. Returns the room that is left; none: for any task.
+-- Leases the ready tasks that fit. Returns the remaining room; nil: any task fits.
 function work.lease(step, ready, reply)
   local room, is_empty = step.room, step.empty
   if #ready == 0 then
@@ -193,14 +194,14 @@ function work.lease(step, ready, reply)
     local x = not row and rows.task(id)
     if x and x.deadline and x.deadline <= work.now then
       work.finish(x, State.Failed, 'its deadline passed before it was started')
-      -- Its end may have let another one in.
+      -- The end of this task may have admitted another one.
       reply.more = true
       break
     end
-    -- The limit was lowered a moment ago.
+    -- The limit may have been lowered a moment ago.
     if row or x and not (x.key and rows.leased_of_key(x.key) >= work.key_limit(x.key)) then
       local weight = x and x.weight or 1
-      -- A heavy one is not passed by lighter ones, else it might wait for ever.
+      -- Lighter tasks do not overtake a heavy one, or it might wait for ever.
       if room and not is_empty and weight > room then
         break
       end
@@ -235,7 +236,7 @@ function work.lease(step, ready, reply)
   return not is_empty and room or nil
 end
 
--- When there is something to do that nobody is nudged for, or sooner.
+-- The time until the next event without a notification, or `soonest` if that is sooner.
 function work.next_event(soonest)
   local now = work.now
   local function sooner(other)
@@ -244,19 +245,20 @@ function work.next_event(soonest)
     end
   end
   local scheduled, deadline = rows.next_scheduled(), rows.next_deadline()
-  -- A task that is due was not admitted yet.
+  -- A due task has not been admitted yet.
   sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.soon()))
   sooner(deadline and minus(deadline, now))
-  -- A lease that has ended since the last sweep is looked at by the next one.
+  -- The next maintenance finds leases that have ended since the last one.
   local swept = work.queue.lease_clock
   local busy_end = rows.next_busy_end(swept)
   if busy_end then
-    -- Silence counts for a quarter of a lease at most, so somebody has to look as often.
+    -- Silence counts for at most a quarter of a lease, so some worker has to poll as often.
     local lease = rows.shortest_busy_lease(swept)
     local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL
     sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
-  -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
+  -- The worker that is notified of a due schedule makes its task. Others poll again, since that
+  -- worker may have died.
   local soon = work.sweeps and TOLD or MAINTENANCE_INTERVAL
   for _, schedule in ipairs(rows.schedules()) do
     if not schedule.paused then
@@ -267,11 +269,11 @@ function work.next_event(soonest)
   return soonest
 end
 
--- Schedules whose next instant has come, or whose kept one may.
+-- Schedules whose next instant is due, or whose kept instant may follow.
 function work.due_schedules()
   local due = {}
   for _, schedule in ipairs(rows.schedules()) do
-    -- The last one is not of this schedule if that one has its unique name; then nobody tells of its end.
+    -- If the last task has another schedule's unique name, nothing reports its end.
     local may_follow = schedule.kept and (schedule.may_follow or not work.last_runs(schedule))
     local at = may_follow and schedule.kept or schedule.next
     if at and at <= work.now and not schedule.paused then
