@@ -51,7 +51,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/links.lua"),
     include_str!("lua/verbs.lua"),
     include_str!("lua/recount.lua"),
-    include_str!("lua/chores.lua"),
+    include_str!("lua/maintenance.lua"),
     include_str!("lua/admission.lua"),
     include_str!("lua/step.lua"),
     include_str!("lua/read.lua"),

@@ -15,22 +15,22 @@ end
 function work.add_all(new_tasks, age, sequence, schedule, instants)
   local added = {}
   -- The task that stands in for each of the batch: another task may have its unique name.
-  local stands = {}
+  local stand_ins = {}
   for n, new in ipairs(new_tasks) do
     local how, id
     local position = sequence + n - 1
     if new[1] then
       how, id = work.add_plain(new[1], new[2], new[3], age, position)
     else
-      how, id = work.add_one(new, age, position, schedule, instants and instants[n], stands)
+      how, id = work.add_one(new, age, position, schedule, instants and instants[n], stand_ins)
       if id ~= new.id then
-        stands[new.id] = id
+        stand_ins[new.id] = id
       end
     end
     work.notifies = work.notifies or how == 'n' or how == 'r'
     added[n] = how .. id
   end
-  work.tell_plain('added')
+  work.flush_plain_counts('added')
   return added
 end
 
@@ -47,7 +47,7 @@ function work.is_added(id, payload, age)
   return is_there
 end
 
-function work.add_one(new, age, position, schedule, instant, stands)
+function work.add_one(new, age, position, schedule, instant, stand_ins)
   local id = new.id
   if work.is_added(id, new.payload, age) then
     return 'a', id
@@ -65,7 +65,7 @@ function work.add_one(new, age, position, schedule, instant, stands)
   end
   local named = {}
   for _, edge in ipairs(new.edges or {}) do
-    local up = stands[edge[1]] or edge[1]
+    local up = stand_ins[edge[1]] or edge[1]
     local x = rows.task(up)
     if not x or x.state == State.Purged then
       refuse('upstream', id, up)
@@ -94,7 +94,7 @@ function work.remember_replacing(new, position, schedule, instant, holder)
 end
 
 -- Fields that are stored as given.
-local AS_GIVEN = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
+local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
 
 function work.made_of(new, position, schedule, instant)
   local now = work.now
@@ -105,7 +105,7 @@ function work.made_of(new, position, schedule, instant)
     x.position = position
   end
   -- Absent values are omitted, as most fields of a task are.
-  for _, name in ipairs(AS_GIVEN) do
+  for _, name in ipairs(GIVEN_FIELDS) do
     local value = new[name]
     if value then
       x[name] = value

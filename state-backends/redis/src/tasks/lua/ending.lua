@@ -15,7 +15,7 @@ local function is_leased_to(x, worker, incarnation, attempt)
 end
 
 -- The beginning of an error, cut between characters.
-local function cut(text)
+local function truncated(text)
   if #text <= limits.MAX_ERROR then
     return text
   end
@@ -43,7 +43,7 @@ end
 -- Ends a task whose run was asked to stop. Without `how` the run had not begun.
 local function end_cancelled(x, how, why)
   local after = copy_task(x)
-  after.error = why ~= '' and cut(why) or nil
+  after.error = why ~= '' and truncated(why) or nil
   if how then
     remember(after, how, work.now)
   end
@@ -87,13 +87,13 @@ function work.complete(worker, completion)
   end
   if x.stop == Stop.Cancel then
     local how = STOPPED[outcome]
-    local said = outcome == 'retry' and why or (outcome == 'error' or outcome == 'failed') and what or ''
-    end_cancelled(x, how and AttemptEnd[how], said)
+    local message = outcome == 'retry' and why or (outcome == 'error' or outcome == 'failed') and what or ''
+    end_cancelled(x, how and AttemptEnd[how], message)
   elseif x.stop == Stop.Deadline then
     work.finish(x, State.Failed, OVERDUE)
   elseif outcome == 'failed' then
     local after = copy_task(x)
-    after.failures, after.error = x.failures + 1, cut(what)
+    after.failures, after.error = x.failures + 1, truncated(what)
     work.end_as(x, after, State.Failed)
   elseif outcome == 'error' then
     work.run_failed(x, what, AttemptEnd.Error)
@@ -131,7 +131,7 @@ function work.run_failed(x, why, how)
   local policy, failures = work.policy(x), x.failures + 1
   local wait = wait_of(policy, failures, x.id, x.attempt)
   local after = copy_task(x)
-  after.failures, after.returns, after.error = failures, nil, cut(why)
+  after.failures, after.returns, after.error = failures, nil, truncated(why)
   if failures >= policy[1] then
     return work.end_as(x, after, State.Failed)
   end
@@ -145,10 +145,10 @@ function work.retry_later(x, wait, why)
   local retries, after = x.retries + 1, copy_task(x)
   after.retries, after.returns, after.not_before = retries, nil, plus(work.now, wait)
   if why ~= '' then
-    after.error = cut(why)
+    after.error = truncated(why)
   end
   if retries > work.policy(x)[2] then
-    after.error = string.format('it asked %d times to be run again: ', retries) .. cut(why)
+    after.error = string.format('it asked %d times to be run again: ', retries) .. truncated(why)
     return work.end_as(x, after, State.Failed)
   end
   remember(after, AttemptEnd.Retry, work.now)
@@ -163,17 +163,17 @@ function work.give_back(x, how, why)
   local after = copy_task(x)
   after.returns = x.returns + 1
   if why then
-    after.error = cut(why)
+    after.error = truncated(why)
   end
   if after.returns >= limits.MAX_RETURNS then
     local over = after.returns - limits.MAX_RETURNS + 1
     after.not_before = plus(work.now, wait_of(work.policy(x), over, x.id, x.attempt))
     local times = string.format('it was given back %d times in a row', after.returns)
-    after.error = why and cut(times .. ': ' .. why) or times
+    after.error = why and truncated(times .. ': ' .. why) or times
   end
   remember(after, how, work.now)
   if why then
-    after.history[#after.history].error = cut(why)
+    after.history[#after.history].error = truncated(why)
   end
   work.again(x, after)
 end
@@ -191,7 +191,7 @@ end
 function work.finish(x, state, why)
   local after = copy_task(x)
   if why then
-    after.error = cut(why)
+    after.error = truncated(why)
   elseif state == State.Done then
     after.error = nil
   end

@@ -2,13 +2,13 @@
 -- luacheck: std lua51, read globals rows redis is_ended copy refuse, globals work, max line length 120
 
 -- Namespace of named tasks (id.rs).
-local NAMED = '\141\028\042\100\155\063\094\007\161\196\082\240\107\126\147\216'
+local ID_NAMESPACE = '\141\028\042\100\155\063\094\007\161\196\082\240\107\126\147\216'
 
 -- TaskId::of_schedule: a UUID of version 5.
 local function id_of_schedule(incarnation, name, at)
   local text = string.format('schedule/%.0f/%.0f/', incarnation, at) .. name
   local bytes, n = {}, 0
-  for digits in string.gmatch(string.sub(redis.sha1hex(NAMED .. text), 1, 32), '..') do
+  for digits in string.gmatch(string.sub(redis.sha1hex(ID_NAMESPACE .. text), 1, 32), '..') do
     n = n + 1
     bytes[n] = tonumber(digits, 16)
   end

@@ -1,10 +1,11 @@
 -- Sends the collected writes.
--- luacheck: std lua51, read globals redis cmsgpack ROWS TASKS BODIES EDGES INDEX INLINE FILLER MOST WIDTHS UNCOUNTED
+-- luacheck: std lua51, read globals redis cmsgpack ROWS TASKS BODIES EDGES
+-- luacheck: read globals INDEX INLINE FILLER MAX_ARGUMENTS WIDTHS UNCOUNTED
 -- luacheck: read globals copy pack_task, globals tables, max line length 120, ignore 211
 
 local function send(verb, key, words)
-  for first = 1, #words, MOST do
-    redis.call(verb, key, unpack(words, first, math.min(first + MOST - 1, #words)))
+  for first = 1, #words, MAX_ARGUMENTS do
+    redis.call(verb, key, unpack(words, first, math.min(first + MAX_ARGUMENTS - 1, #words)))
   end
 end
 
@@ -47,7 +48,7 @@ local function count_new()
   local entries = tables.get('entries')
   local counts = not entries and {}
   for group, some in pairs(tables.pending) do
-    local letter, more = string.sub(group, 1, 1), some.news - some.gones
+    local letter, more = string.sub(group, 1, 1), some.new_count - some.gone_count
     if more ~= 0 and not UNCOUNTED[letter] then
       counts = counts or copy(entries)
       counts[letter] = (counts[letter] or 0) + more

@@ -3,10 +3,10 @@
 -- luacheck: std lua51, read globals rows State limits plus minus, globals work, max line length 120
 
 -- Maximum events removed at once.
-local FORGOTTEN = 2000
+local MAX_FORGOTTEN_EVENTS = 2000
 
 -- A purged task counts as absent.
-local function there(x)
+local function is_present(x)
   return x and x.state ~= State.Purged and x.state or nil
 end
 
@@ -15,15 +15,15 @@ function work.note(before, after)
   if not work.is_followed then
     return
   end
-  local from, to = there(before), there(after)
+  local from, to = is_present(before), is_present(after)
   if from == to then
     return
   end
-  local has_said = not before or before.error ~= after.error or before.failures < after.failures
+  local has_new_error = not before or before.error ~= after.error or before.failures < after.failures
   local runs = from == State.Leased or to == State.Leased
   rows.put_event({
     at = work.now, id = after.id, kind = after.kind, from = from, to = to, attempt = after.attempt or 0,
-    worker = runs and after.worker or nil, error = has_said and after.error or nil,
+    worker = runs and after.worker or nil, error = has_new_error and after.error or nil,
   })
 end
 
@@ -61,7 +61,7 @@ function work.forget_events()
   if not noted then
     return
   end
-  rows.forget_events(minus(work.now, limits.KEEP_EVENTS), FORGOTTEN)
+  rows.forget_events(minus(work.now, limits.KEEP_EVENTS), MAX_FORGOTTEN_EVENTS)
   if plus(noted['until'], limits.KEEP_EVENTS) < work.now and rows.last_event() == 0 then
     work.change_queue().followed = nil
   end

@@ -3,7 +3,7 @@
 -- luacheck: max line length 120
 
 -- Maximum holders of a key changed at once; the maintenance does the rest.
-local LEVEL = 8
+local MAX_REBALANCED = 8
 
 -- Whether the first task comes after the second one for their key.
 local function is_behind(x, other)
@@ -74,7 +74,7 @@ function work.limit_for(key, base, x)
 end
 
 function work.rebalance_some(key)
-  if not work.level(key, { left = LEVEL }) then
+  if not work.rebalance_key(key, { left = MAX_REBALANCED }) then
     local row = copy(rows.key(key) or { key = key })
     row.needs_rebalancing = true
     rows.put_key(row)
@@ -84,9 +84,9 @@ end
 
 -- Makes the most urgent tasks the holders of a key, up to its limit. Returns false if more is to be
 -- done.
-function work.level(key, share)
+function work.rebalance_key(key, budget)
   local base = work.key_limit(key)
-  while share.left > 0 do
+  while budget.left > 0 do
     local held, last = rows.holders(key), rows.last_ready_holder(key)
     if last and held > base then
       work.withdraw_permit(last)
@@ -113,7 +113,7 @@ function work.level(key, share)
         work.save(first, ready)
       end
     end
-    share.left = share.left - 1
+    budget.left = budget.left - 1
   end
   return false
 end

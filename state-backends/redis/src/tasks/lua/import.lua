@@ -4,8 +4,8 @@
 -- luacheck: read globals refuse, globals work, max line length 120
 
 function work.import(tasks)
-  -- `stands` has the stored task for each task that its unique name kept out.
-  local ids, added, stands = {}, {}, {}
+  -- `stand_ins` has the stored task for each task that its unique name kept out.
+  local ids, added, stand_ins = {}, {}, {}
   for n, one in ipairs(tasks) do
     ids[n] = one[1].id
   end
@@ -17,17 +17,17 @@ function work.import(tasks)
     if rows.task(id) then
       added[n] = 'a' .. id
     elseif holder then
-      stands[id] = holder.id
+      stand_ins[id] = holder.id
       added[n] = 'k' .. holder.id
     else
-      work.import_one(x, one[2], one[3], one[4], stands)
+      work.import_one(x, one[2], one[3], one[4], stand_ins)
       added[n] = 'n' .. id
     end
   end
   return added
 end
 
-function work.import_one(row, payload, result, edges, stands)
+function work.import_one(row, payload, result, edges, stand_ins)
   local x, most = new_task(row), work.queue.settings.max_payload
   local has_ended = is_ended(x.state)
   for _, body in ipairs({ payload, result or nil }) do
@@ -37,7 +37,7 @@ function work.import_one(row, payload, result, edges, stands)
   end
   local named = {}
   for _, edge in ipairs(edges) do
-    local of = stands[edge[1]] or edge[1]
+    local of = stand_ins[edge[1]] or edge[1]
     local up = not named[of] and rows.task(of)
     if not named[of] and (not up or up.state == State.Purged) then
       refuse('import-upstream', x.id, edge[1])

@@ -15,7 +15,7 @@ end
 -- An entry belongs to a group, its prefix. A lookup stays within one group.
 
 local function pending_of(group)
-  local some = { new = {}, news = 0, gone = {}, gones = 0 }
+  local some = { new = {}, new_count = 0, gone = {}, gone_count = 0 }
   tables.pending[group] = some
   return some
 end
@@ -23,9 +23,9 @@ end
 function tables.add_entry(group, entry)
   local some = tables.pending[group] or pending_of(group)
   if some.gone[entry] then
-    some.gone[entry], some.gones = nil, some.gones - 1
+    some.gone[entry], some.gone_count = nil, some.gone_count - 1
   elseif not some.new[entry] then
-    some.new[entry], some.news = true, some.news + 1
+    some.new[entry], some.new_count = true, some.new_count + 1
     if some.sorted then
       table.insert(some.sorted, place(some.sorted, entry), entry)
     end
@@ -35,12 +35,12 @@ end
 function tables.remove_entry(group, entry)
   local some = tables.pending[group] or pending_of(group)
   if some.new[entry] then
-    some.new[entry], some.news = nil, some.news - 1
+    some.new[entry], some.new_count = nil, some.new_count - 1
     if some.sorted then
       table.remove(some.sorted, place(some.sorted, entry))
     end
   elseif not some.gone[entry] then
-    some.gone[entry], some.gones = true, some.gones + 1
+    some.gone[entry], some.gone_count = true, some.gone_count + 1
   end
 end
 
@@ -96,17 +96,17 @@ function tables.relist(worker, presence)
 end
 
 -- The priorities of a kind that were ever ready, as in the entries, in order.
-function tables.levels(kind)
+function tables.priorities(kind)
   tables.index_tasks()
   return tables.get('levels:' .. kind) or '\128'
 end
 
-local function note_level(kind, priority)
-  local levels, level = tables.get('levels:' .. kind) or '\128', string.char(priority + 128)
-  if not string.find(levels, level, 1, true) then
-    local all = { level }
-    for n = 1, #levels do
-      all[n + 1] = string.sub(levels, n, n)
+local function note_priority(kind, priority)
+  local priorities, encoded = tables.get('levels:' .. kind) or '\128', string.char(priority + 128)
+  if not string.find(priorities, encoded, 1, true) then
+    local all = { encoded }
+    for n = 1, #priorities do
+      all[n + 1] = string.sub(priorities, n, n)
     end
     sort(all)
     tables.set('levels:' .. kind, table.concat(all))
@@ -133,7 +133,7 @@ function tables.index_tasks()
     if after then
       is_plain, group, rest = plain_entry(after)
       if after.state == State.Ready then
-        note_level(after.kind, after.priority)
+        note_priority(after.kind, after.priority)
       end
     end
     if before then
@@ -184,7 +184,7 @@ end
 
 -- Up to `most` entries of a group in order, from `from` after the group up to before `to`. A group
 -- in pages returns the rests, and never backwards.
-function tables.look(group, from, to, most, backwards)
+function tables.find_entries(group, from, to, most, backwards)
   local letter = string.sub(group, 1, 1)
   if not IMMEDIATE[letter] and next(tables.unindexed) then
     tables.index_tasks()
@@ -203,7 +203,7 @@ function tables.look(group, from, to, most, backwards)
     end
     return read_index('[' .. low, '(' .. high, backwards, at_least)
   end
-  if not some or some.news + some.gones == 0 then
+  if not some or some.new_count + some.gone_count == 0 then
     local entries = stored_between(most).entries
     if #entries <= most then
       return entries
@@ -214,7 +214,7 @@ function tables.look(group, from, to, most, backwards)
     end
     return first
   end
-  if some.news > 0 and not some.sorted then
+  if some.new_count > 0 and not some.sorted then
     some.sorted = {}
     for entry in pairs(some.new) do
       some.sorted[#some.sorted + 1] = entry
@@ -233,7 +233,7 @@ function tables.look(group, from, to, most, backwards)
     repeat
       have = have + 1
       if not read or have > #read.entries and not read.is_all then
-        read = stored_between(have + most - 1 + math.min(some.gones, 100))
+        read = stored_between(have + most - 1 + math.min(some.gone_count, 100))
       end
       stored = read.entries[have]
     until not stored or not some.gone[stored]
@@ -260,6 +260,6 @@ function tables.count_entries(group)
   if stored_of(string.sub(group, 1, 1)) > 0 then
     stored = redis.call('ZLEXCOUNT', INDEX, '[' .. group, '(' .. behind(group))
   end
-  return stored + (some and some.news - some.gones or 0)
+  return stored + (some and some.new_count - some.gone_count or 0)
 end
 

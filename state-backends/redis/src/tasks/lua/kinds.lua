@@ -17,7 +17,7 @@ function work.serve(step)
       row = copy(row)
       row.served_until = math.max(row.served_until, till)
       row.open, row.needs_rebalancing = row.open or opens or nil, row.needs_rebalancing or opens or nil
-      work.sweeps = work.sweeps or opens
+      work.runs_maintenance = work.runs_maintenance or opens
       rows.put_kind(row)
     end
     if not row.paused then
@@ -29,7 +29,7 @@ end
 
 -- Closes kinds that no worker serves any more, and moves their tasks in or out of the order of
 -- their keys. Returns false if more is to be done.
-function work.rebalance_kinds(share)
+function work.rebalance_kinds(budget)
   for _, row in ipairs(rows.kinds()) do
     if row.open and (row.paused or row.served_until <= work.lease_clock) then
       row = copy(row)
@@ -37,9 +37,9 @@ function work.rebalance_kinds(share)
       rows.put_kind(row)
     end
     if row.needs_rebalancing then
-      local some = row.open and rows.unserved(row.kind, share.left) or rows.ready_holders(row.kind, share.left)
+      local some = row.open and rows.unserved(row.kind, budget.left) or rows.ready_holders(row.kind, budget.left)
       for _, found in ipairs(some) do
-        share.left = share.left - 1
+        budget.left = budget.left - 1
         local x = rows.task(found.id)
         -- A task that gave way to another one has already been moved.
         if x and (x.unserved or x.state == State.Ready) then
@@ -53,7 +53,7 @@ function work.rebalance_kinds(share)
           end
         end
       end
-      if share.left == 0 then
+      if budget.left == 0 then
         return false
       end
       row = copy(row)

@@ -48,7 +48,7 @@ end
 
 function rows.ended_presences(till, cleared, most)
   while true do
-    local found = presences_of(tables.look(cleared and 'E\1' or 'E\0', nil, number(till + 1), most))
+    local found = presences_of(tables.find_entries(cleared and 'E\1' or 'E\0', nil, number(till + 1), most))
     local is_listed = true
     for _, presence in ipairs(found) do
       is_listed = not relist(presence) and is_listed
@@ -62,7 +62,7 @@ end
 function rows.shortest_busy_lease(after)
   local from
   while true do
-    local some = tables.look('W', from, nil, 16)
+    local some = tables.find_entries('W', from, nil, 16)
     for _, presence in ipairs(presences_of(some)) do
       if presence.busy and presence.ends > after then
         return presence.lease
@@ -78,7 +78,7 @@ end
 function rows.longest_lease(after)
   local to
   while true do
-    local some = tables.look('W', nil, to, 16, true)
+    local some = tables.find_entries('W', nil, to, 16, true)
     for _, presence in ipairs(presences_of(some)) do
       if presence.ends > after then
         return presence.lease
@@ -94,7 +94,7 @@ end
 function rows.next_busy_end(after)
   local from
   while true do
-    local first = presences_of(tables.look('B', from, nil, 1))[1]
+    local first = presences_of(tables.find_entries('B', from, nil, 1))[1]
     if not first then
       return nil
     elseif not relist(first) then
@@ -110,7 +110,7 @@ end
 local ALL = 1000000000
 
 function rows.presences()
-  local found = presences_of(tables.look('W', nil, nil, ALL))
+  local found = presences_of(tables.find_entries('W', nil, nil, ALL))
   table.sort(found, function(a, b)
     return is_below(a.worker, b.worker)
   end)
@@ -130,7 +130,7 @@ end
 
 local function all_named(letter, what)
   local fields, found = {}, {}
-  for n, entry in ipairs(tables.look(letter, nil, nil, ALL)) do
+  for n, entry in ipairs(tables.find_entries(letter, nil, nil, ALL)) do
     fields[n] = what .. string.sub(entry, 2)
   end
   tables.get_all(fields)
@@ -182,7 +182,7 @@ end
 
 local function keys_of(letter, most)
   local found = {}
-  for n, entry in ipairs(tables.look(letter, nil, nil, most)) do
+  for n, entry in ipairs(tables.find_entries(letter, nil, nil, most)) do
     found[n] = rows.key(string.sub(entry, 2))
   end
   return found
@@ -231,7 +231,7 @@ end
 
 function rows.counts()
   local found = {}
-  for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+  for _, entry in ipairs(tables.find_entries('C', nil, nil, ALL)) do
     local kind = string.sub(entry, 2)
     local row = tables.get('count:' .. kind)
     for counted = 0, 14 do
@@ -294,7 +294,7 @@ function rows.forget_times(before)
     if hour >= before then
       kept[#kept + 1] = hour
     else
-      for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+      for _, entry in ipairs(tables.find_entries('C', nil, nil, ALL)) do
         tables.set(times_of(hour, string.sub(entry, 2)), nil)
       end
     end

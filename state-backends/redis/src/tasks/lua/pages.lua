@@ -6,8 +6,8 @@
 -- luacheck: std lua51, read globals redis is_below sort place behind ROWS INDEX WIDTHS, globals tables
 -- luacheck: max line length 120
 
--- Maximum entries of a page, which is written as a whole.
-local PAGE = 250
+-- Maximum bytes of a page, which is written as a whole.
+local MAX_PAGE_BYTES = 250
 
 -- The last page of a group whose name is at most this text.
 local function page_before(group, text)
@@ -83,7 +83,7 @@ function tables.read_pages(group, low, high, most)
           read.is_all = true
           break
         end
-        local want = math.min(math.floor((most - #entries) * width / PAGE) + 1, 1000)
+        local want = math.min(math.floor((most - #entries) * width / MAX_PAGE_BYTES) + 1, 1000)
         -- The server parses texts faster than numbers.
         names = redis.call('ZRANGEBYLEX', INDEX, read.from, '(' .. (high and group .. high or behind(group)), 'LIMIT',
           '0', want == 1 and '1' or want)
@@ -200,7 +200,7 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
         names[#names + 1] = '0'
         names[#names + 1] = name
       end
-      local size, last = PAGE - PAGE % width, #rows
+      local size, last = MAX_PAGE_BYTES - MAX_PAGE_BYTES % width, #rows
       if #text > size then
         -- Entries are mostly appended, so pages are left full.
         if string.sub(text, -width) ~= changes[to] then
@@ -223,5 +223,5 @@ end
 
 -- At least `most` ids after this one, if they exist.
 function tables.ids_after(after, most)
-  return tables.look('I', after and after .. '\0', nil, most)
+  return tables.find_entries('I', after and after .. '\0', nil, most)
 end

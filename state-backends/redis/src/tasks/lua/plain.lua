@@ -35,7 +35,7 @@ function work.count_plain(what, kind)
 end
 
 -- Flushes the counters before they are read.
-function work.tell_plain(what)
+function work.flush_plain_counts(what)
   local kinds = work.plain[what]
   if kinds then
     for kind, count in pairs(kinds) do

@@ -3,10 +3,10 @@
 -- luacheck: globals work, max line length 120
 
 -- Maximum edges, inputs and held tasks per reply.
-local SOME = 100
+local MAX_LISTED = 100
 -- Number of most urgent ready tasks among which an overview finds the one that has been ready for
 -- longest.
-local HEAD = 20
+local OVERVIEW_READY = 20
 
 local read = {}
 -- The workers, once they have been read.
@@ -33,8 +33,9 @@ function read.tasks(asked)
   for n, id in ipairs(asked.ids) do
     local x = rows.task(id)
     found[n] = x and {
-      task = x, payload = rows.payload(id), result = rows.result(id), upstreams = rows.edges_to(id, nil, nil, SOME),
-      downstreams = rows.edges_from(id, nil, SOME), why = work.why(x),
+      task = x, payload = rows.payload(id), result = rows.result(id),
+      upstreams = rows.edges_to(id, nil, nil, MAX_LISTED),
+      downstreams = rows.edges_from(id, nil, MAX_LISTED), why = work.why(x),
     } or false
     size = size + (x and size_of(found[n]) or 0)
     if size > limits.MAX_REPLY then
@@ -108,7 +109,7 @@ end
 
 function read.inputs(asked)
   local page, size = { inputs = {} }, 0
-  local edges = rows.edges_to(asked.down, nil, asked.after, SOME)
+  local edges = rows.edges_to(asked.down, nil, asked.after, MAX_LISTED)
   for n, edge in ipairs(edges) do
     page.next = edge.up
     local up = rows.task(edge.up)
@@ -122,7 +123,7 @@ function read.inputs(asked)
       return page
     end
   end
-  if #edges < SOME then
+  if #edges < MAX_LISTED then
     page.next = nil
   end
   return page
@@ -132,7 +133,7 @@ function read.workers()
   local workers = {}
   for _, presence in ipairs(rows.presences()) do
     local holds = {}
-    for m, x in ipairs(rows.held_by(presence.worker, SOME)) do
+    for m, x in ipairs(rows.held_by(presence.worker, MAX_LISTED)) do
       holds[m] = { x.id, x.incarnation, x.attempt }
     end
     local alive_for = presence.ends > work.lease_clock and presence.ends - work.lease_clock or nil
@@ -268,11 +269,11 @@ function read.overview()
   for n, row in ipairs(rows.paused_keys(limits.MAX_LISTED)) do
     paused_keys[n] = { key = row.key, tasks = rows.blocked(row.key, limits.MAX_COUNTED), since = row.paused_at }
   end
-  local line, next = rows.ready(waiting, nil, HEAD), rows.next_scheduled()
+  local line, next = rows.ready(waiting, nil, OVERVIEW_READY), rows.next_scheduled()
   for _, x in ipairs(line) do
     oldest = math.min(oldest or limits.LARGEST, ready_since(x))
   end
-  local miscounted = #line < HEAD and number_of(counts, {}, { State.Ready }) ~= #line
+  local miscounted = #line < OVERVIEW_READY and number_of(counts, {}, { State.Ready }) ~= #line
     or (next == nil) ~= (number_of(counts, {}, { State.Scheduled }) == 0)
   return {
     at = work.now, settings = work.queue.settings, paused = work.queue.paused,

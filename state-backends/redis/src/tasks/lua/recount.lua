@@ -6,17 +6,17 @@
 -- luacheck: globals tables rows work, max line length 120
 
 -- Maximum entries that one command removes.
-local MOST_DROPPED = 10000
+local MAX_DROPPED = 10000
 -- Names or entries read at once.
-local PAGE = 200
+local SCAN_SIZE = 200
 -- Letters of the entries that end in the id of a task.
-local OF_TASKS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'd', 'I' }
+local TASK_LETTERS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'd', 'I' }
 
 -- Calls `with` for lists of the entries of a letter, each with its group, until it returns `true`.
 local function each_entry(letter, with)
   local from, width = '[' .. letter, WIDTHS[letter]
   while true do
-    local names = redis.call('ZRANGEBYLEX', INDEX, from, '(' .. behind(letter), 'LIMIT', '0', PAGE)
+    local names = redis.call('ZRANGEBYLEX', INDEX, from, '(' .. behind(letter), 'LIMIT', '0', SCAN_SIZE)
     if #names == 0 then
       return
     end
@@ -99,7 +99,7 @@ end
 -- The wrong counts: kind, state, the stored number and the right one.
 function rows.miscounted(counts)
   local kinds, known, found = {}, {}, {}
-  for _, entry in ipairs(tables.look('C', nil, nil, 1000000000)) do
+  for _, entry in ipairs(tables.find_entries('C', nil, nil, 1000000000)) do
     known[string.sub(entry, 2)] = true
   end
   for kind in pairs(counts) do
@@ -125,16 +125,16 @@ end
 -- missing.
 local function drop()
   local dropped = 0
-  for _, letter in ipairs(OF_TASKS) do
+  for _, letter in ipairs(TASK_LETTERS) do
     each_entry(letter, function(entries)
       local found = rows_of(entries)
       for n, entry in ipairs(entries) do
-        if dropped < MOST_DROPPED and not found[n] then
+        if dropped < MAX_DROPPED and not found[n] then
           tables.remove_entry(entry[1], entry[2])
           dropped = dropped + 1
         end
       end
-      return dropped == MOST_DROPPED
+      return dropped == MAX_DROPPED
     end)
   end
   return dropped
@@ -151,5 +151,5 @@ function work.recount()
     work.change_queue().rebalance_after = ''
     work.request_maintenance()
   end
-  return { corrected = corrected, dropped = dropped, more = dropped == MOST_DROPPED }
+  return { corrected = corrected, dropped = dropped, more = dropped == MAX_DROPPED }
 end

@@ -2,11 +2,12 @@
 -- by the outcome if completed, or by the text of its progress. Leased tasks are replied as ids,
 -- which main.lua replaces by rows at the end of the command.
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
--- luacheck: read globals is_leased_to is_ended READY plain_size MAINTENANCE_INTERVAL, globals work, max line length 120
+-- luacheck: read globals is_leased_to is_ended
+-- luacheck: read globals READY plain_size MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
 -- Time in µs after which a worker that was notified of a due schedule checks whether its task was
 -- made.
-local TOLD = 1000000
+local SCHEDULE_CHECK_DELAY_US = 1000000
 
 local function load_said(step)
   local ids = {}
@@ -40,7 +41,7 @@ function work.step(step)
     work.adopt(step)
   end
   if step.holding then
-    work.restate(step, is_alive, reply)
+    work.resync(step, is_alive, reply)
   end
   for _, completion in ipairs(step.complete) do
     local completed = work.complete(worker, completion)
@@ -50,12 +51,12 @@ function work.step(step)
       reply.lost[#reply.lost + 1] = completion[1]
     end
   end
-  work.tell_plain('ended')
-  for _, said in ipairs(step.progress) do
-    local x = rows.task(said[1])
-    if x and is_leased_to(x, worker, said[2], said[3]) then
+  work.flush_plain_counts('ended')
+  for _, progress in ipairs(step.progress) do
+    local x = rows.task(progress[1])
+    if x and is_leased_to(x, worker, progress[2], progress[3]) then
       local after = copy_task(x)
-      after.progress = said[4]
+      after.progress = progress[4]
       work.save(x, after)
     end
   end
@@ -70,7 +71,7 @@ function work.step(step)
     return reply
   end
   local served = work.serve(step)
-  reply.more = work.chores(worker)
+  reply.more = work.run_maintenance(worker)
   local want = work.may_lease(step, served)
   local ready = want > 0 and rows.ready_entries(served, step.at_least, want) or {}
   local admission = work.admit_some(step, served, want - #ready)
@@ -78,7 +79,7 @@ function work.step(step)
     ready = rows.ready_entries(served, step.at_least, want)
   end
   local room = work.lease(step, ready, reply)
-  reply.more = reply.more or work.goes_on(admission, reply)
+  reply.more = reply.more or work.has_more(admission, reply)
   -- A task found at its upstreams may have ended after the notifications.
   reply.more = reply.more or work.unnotified
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
@@ -98,17 +99,17 @@ function work.step(step)
     busy = busy, cleared = false,
     at_least = step.at_least, room = room,
   })
-  if work.sweeps then
+  if work.runs_maintenance then
     reply.schedules = work.due_schedules()
   end
   if #reply.leased < step.want then
-    reply.next = work.next_event(work.looks_again(admission))
+    reply.next = work.next_event(work.next_poll(admission))
   end
   return reply
 end
 
 -- The runs that a worker reports as held, now or until now, with the last reported token of each.
-local function said(step)
+local function reported_runs(step)
   local runs = {}
   for _, list in ipairs({ step.holding or {}, step.complete }) do
     for _, run in ipairs(list) do
@@ -124,7 +125,7 @@ end
 
 -- Returns runs that a rolled-back store does not know to their worker.
 function work.adopt(step)
-  for _, run in ipairs(said(step)) do
+  for _, run in ipairs(reported_runs(step)) do
     local id, incarnation, attempt = run[1], run[2], run[3]
     local x = rows.task(id)
     if x and not is_ended(x.state)
@@ -147,13 +148,13 @@ function work.adopt(step)
 end
 
 -- Makes the tasks held by a worker those that it reports.
-function work.restate(step, is_alive, reply)
-  local says = {}
-  for _, run in ipairs(said(step)) do
-    says[run[1]] = run
+function work.resync(step, is_alive, reply)
+  local reported = {}
+  for _, run in ipairs(reported_runs(step)) do
+    reported[run[1]] = run
   end
   for _, x in ipairs(rows.held_by(step.worker, limits.MAX_HELD)) do
-    local run = says[x.id]
+    local run = reported[x.id]
     if not run or run[2] ~= x.incarnation or run[3] ~= x.attempt then
       if is_alive then
         work.give_back(x, AttemptEnd.Lost)
@@ -232,7 +233,7 @@ function work.lease(step, ready, reply)
       room, is_empty = room and math.max(room - weight, 0), nil
     end
   end
-  work.tell_plain('leased')
+  work.flush_plain_counts('leased')
   return not is_empty and room or nil
 end
 
@@ -246,24 +247,24 @@ function work.next_event(soonest)
   end
   local scheduled, deadline = rows.next_scheduled(), rows.next_deadline()
   -- A due task has not been admitted yet.
-  sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.soon()))
+  sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.poll_interval()))
   sooner(deadline and minus(deadline, now))
   -- The next maintenance finds leases that have ended since the last one.
-  local swept = work.queue.lease_clock
-  local busy_end = rows.next_busy_end(swept)
+  local maintained_at = work.queue.lease_clock
+  local busy_end = rows.next_busy_end(maintained_at)
   if busy_end then
     -- Silence counts for at most a quarter of a lease, so some worker has to poll as often.
-    local lease = rows.shortest_busy_lease(swept)
-    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL
+    local lease = rows.shortest_busy_lease(maintained_at)
+    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL_US
     sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
   -- The worker that is notified of a due schedule makes its task. Others poll again, since that
   -- worker may have died.
-  local soon = work.sweeps and TOLD or MAINTENANCE_INTERVAL
+  local delay = work.runs_maintenance and SCHEDULE_CHECK_DELAY_US or MAINTENANCE_INTERVAL_US
   for _, schedule in ipairs(rows.schedules()) do
     if not schedule.paused then
-      sooner(schedule.next and (schedule.next > now and minus(schedule.next, now) or soon))
-      sooner(schedule.kept and schedule.may_follow and soon)
+      sooner(schedule.next and (schedule.next > now and minus(schedule.next, now) or delay))
+      sooner(schedule.kept and schedule.may_follow and delay)
     end
   end
   return soonest

@@ -28,7 +28,7 @@ local VERSION = 2
 -- linearly.
 local FILLER = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'
 -- Maximum arguments of one command.
-local MOST = 4000
+local MAX_ARGUMENTS = 4000
 
 -- Defaults that the row of a task omits.
 local DEFAULTS = {
@@ -133,8 +133,8 @@ function tables.get_all(fields)
       missing[#missing + 1] = field
     end
   end
-  for first = 1, #missing, MOST do
-    local last = math.min(first + MOST - 1, #missing)
+  for first = 1, #missing, MAX_ARGUMENTS do
+    local last = math.min(first + MAX_ARGUMENTS - 1, #missing)
     for n, packed in ipairs(redis.call('HMGET', ROWS, unpack(missing, first, last))) do
       tables.small[missing[first + n - 1]] = packed and cmsgpack.unpack(packed)
     end
@@ -157,10 +157,10 @@ function tables.read_queue(step)
   if step then
     small[fields[3]] = found[3] and cmsgpack.unpack(found[3])
     for n = 4, #fields, 3 do
-      local kind, count, levels = found[n], found[n + 1], found[n + 2]
+      local kind, count, priorities = found[n], found[n + 1], found[n + 2]
       small[fields[n]] = kind and tables.unpack_kept(kind)
       small[fields[n + 1]] = count and cmsgpack.unpack(count)
-      small[fields[n + 2]] = levels and tables.unpack_kept(levels)
+      small[fields[n + 2]] = priorities and tables.unpack_kept(priorities)
     end
   end
   return found[1]
@@ -202,8 +202,8 @@ function tables.load(ids)
     return
   end
   tables.is_read[TASKS] = true
-  for first = 1, #missing, MOST do
-    local last = math.min(first + MOST - 1, #missing)
+  for first = 1, #missing, MAX_ARGUMENTS do
+    local last = math.min(first + MAX_ARGUMENTS - 1, #missing)
     for n, row in ipairs(redis.call('HMGET', TASKS, unpack(missing, first, last))) do
       all[missing[first + n - 1]] = row
     end
@@ -292,8 +292,8 @@ function tables.load_edges(names)
       missing[#missing + 1] = name
     end
   end
-  for first = 1, #missing, MOST do
-    local last = math.min(first + MOST - 1, #missing)
+  for first = 1, #missing, MAX_ARGUMENTS do
+    local last = math.min(first + MAX_ARGUMENTS - 1, #missing)
     for n, packed in ipairs(redis.call('HMGET', EDGES, unpack(missing, first, last))) do
       if packed then
         local name = missing[first + n - 1]

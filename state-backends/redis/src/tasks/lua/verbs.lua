@@ -4,7 +4,7 @@
 -- luacheck: globals work, max line length 120
 
 -- Maximum tasks touched by a command that checks the downstreams of each.
-local FEW = 20
+local MAX_TOUCHED_WITH_EDGES = 20
 
 -- Verb::acts_on.
 local function acts_on(verb, state)
@@ -42,12 +42,13 @@ local function without(tags, tag)
   return #others > 0 and others or nil
 end
 
-local MOVED = 'it was moved to '
+local MOVED_ERROR = 'it was moved to '
 
 -- Whether a moved task runs at its destination. A task that has left and not arrived can be taken
 -- back.
 local function has_arrived(x)
-  return x.state == State.Cancelled and string.sub(x.error or '', 1, #MOVED) == MOVED and not has_tag(x, 'moving')
+  return x.state == State.Cancelled and string.sub(x.error or '', 1, #MOVED_ERROR) == MOVED_ERROR
+    and not has_tag(x, 'moving')
 end
 
 -- Verb::is_done_to.
@@ -111,12 +112,12 @@ function work.change_tasks(change)
     return touched
   end
   -- Each task may have many downstreams to check.
-  local limit = to and to.has_edges and math.min(change.limit, FEW) or change.limit
+  local limit = to and to.has_edges and math.min(change.limit, MAX_TOUCHED_WITH_EDGES) or change.limit
   local found = rows.select(selector, change.after, limit)
   if #found == limit then
     touched.next = found[#found].id
   end
-  local share = limits.MAX_EDGES
+  local budget = limits.MAX_EDGES
   -- Unique names that a dry run would give away.
   local given = {}
   for _, selected in ipairs(found) do
@@ -152,8 +153,8 @@ function work.change_tasks(change)
           end
           touched.ids[#touched.ids + 1] = x.id
         end
-        share = share - edges - below
-        if share <= 0 then
+        budget = budget - edges - below
+        if budget <= 0 then
           touched.next = x.id
           break
         end
@@ -210,7 +211,7 @@ end
 
 -- Moves a task. Its downstreams wait for it wherever they are.
 function work.move(x, after, to)
-  after.error, after.notified = MOVED .. to, true
+  after.error, after.notified = MOVED_ERROR .. to, true
   after.tags = { unpack(x.tags or {}) }
   after.tags[#after.tags + 1] = 'moving'
   work.end_notified(x, after, State.Cancelled)

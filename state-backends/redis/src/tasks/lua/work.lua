@@ -4,7 +4,7 @@
 -- luacheck: ignore 211 241
 
 -- Maintenance budget of a step.
-local SHARE = 200
+local MAINTENANCE_BUDGET = 200
 
 local work = {}
 
@@ -22,7 +22,7 @@ function work.begin(now, queue)
   -- The lease clock (clock.lua).
   work.lease_clock = work.queue.lease_clock
   -- Whether this step also runs the maintenance.
-  work.sweeps = false
+  work.runs_maintenance = false
   -- Whether this is the first step of an hour.
   work.hour_passed = false
   -- Counters of plain tasks (plain.lua), and the prefixes of rows and entries of those that are

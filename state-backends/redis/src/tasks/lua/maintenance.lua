@@ -1,45 +1,45 @@
 -- The bounded maintenance of a step (maintenance.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus minus display duration
--- luacheck: read globals SHARE hour_of, globals work, max line length 120
+-- luacheck: read globals MAINTENANCE_BUDGET hour_of, globals work, max line length 120
 
 -- Spends one budget. Returns true if more is to be done at once.
-function work.chores(worker)
-  local share, is_swept = { left = work.share or SHARE }, true
-  if work.sweeps then
-    is_swept = work.fail_tasks_of_dead_workers(worker, share) and work.end_overdue(share)
-      and work.rebalance_kinds(share) and work.rebalance_keys(share) and work.forget(share)
-    if work.queue.maintenance_due == is_swept then
-      work.change_queue().maintenance_due = not is_swept
+function work.run_maintenance(worker)
+  local budget, is_done = { left = work.budget or MAINTENANCE_BUDGET }, true
+  if work.runs_maintenance then
+    is_done = work.fail_tasks_of_dead_workers(worker, budget) and work.end_overdue(budget)
+      and work.rebalance_kinds(budget) and work.rebalance_keys(budget) and work.forget(budget)
+    if work.queue.maintenance_due == is_done then
+      work.change_queue().maintenance_due = not is_done
     end
   end
-  local is_notified = work.notify_ends(share)
-  return not (is_swept and is_notified)
+  local is_notified = work.notify_ends(budget)
+  return not (is_done and is_notified)
 end
 
 -- Tasks of workers whose leases have ended have failed once more.
-function work.fail_tasks_of_dead_workers(living, share)
-  for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, share.left)) do
+function work.fail_tasks_of_dead_workers(living, budget)
+  for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, budget.left)) do
     if dead.worker ~= living then
       local label = dead.label == '' and display(dead.worker) or dead.label
       local why = 'its worker (' .. label .. ') was not heard of for ' .. duration(dead.lease)
-      for _, x in ipairs(rows.held_by(dead.worker, share.left)) do
-        share.left = share.left - 1
+      for _, x in ipairs(rows.held_by(dead.worker, budget.left)) do
+        budget.left = budget.left - 1
         work.run_failed(x, why, AttemptEnd.Died)
       end
-      if share.left == 0 then
+      if budget.left == 0 then
         return false
       end
-      share.left = share.left - 1
+      budget.left = budget.left - 1
       dead.cleared, dead.busy = true, false
       rows.put_presence(dead.worker, dead)
     end
   end
-  return share.left > 0
+  return budget.left > 0
 end
 
-function work.end_overdue(share)
-  for _, found in ipairs(rows.overdue(work.now, share.left)) do
-    share.left = share.left - 1
+function work.end_overdue(budget)
+  for _, found in ipairs(rows.overdue(work.now, budget.left)) do
+    budget.left = budget.left - 1
     -- The end of an earlier task may have admitted this one.
     local x = rows.task(found.id)
     if x and x.state == State.Leased then
@@ -51,18 +51,18 @@ function work.end_overdue(share)
       work.finish(x, State.Failed, 'its deadline passed before it was started')
     end
   end
-  return share.left > 0
+  return budget.left > 0
 end
 
 -- Rebalances the keys one by one after a change of limits.
-function work.rebalance_keys(share)
-  for _, row in ipairs(rows.keys_to_rebalance(share.left)) do
-    if not work.level(row.key, share) then
+function work.rebalance_keys(budget)
+  for _, row in ipairs(rows.keys_to_rebalance(budget.left)) do
+    if not work.rebalance_key(row.key, budget) then
       return false
     elseif row.limit then
-      local levelled = copy(row)
-      levelled.needs_rebalancing = nil
-      rows.put_key(levelled)
+      local rebalanced = copy(row)
+      rebalanced.needs_rebalancing = nil
+      rows.put_key(rebalanced)
     else
       rows.remove_key(row.key)
     end
@@ -75,27 +75,29 @@ function work.rebalance_keys(share)
       work.change_queue().rebalance_after = nil
       break
     end
-    if share.left == 0 or not work.level(key, share) then
+    if budget.left == 0 or not work.rebalance_key(key, budget) then
       return false
     end
-    share.left = math.max(share.left - 1, 0)
+    budget.left = math.max(budget.left - 1, 0)
     work.change_queue().rebalance_after = key
   end
-  return share.left > 0
+  return budget.left > 0
 end
 
-function work.notify_ends(share)
-  while share.left > 0 do
-    local some = rows.unnotified(share.left)
+function work.notify_ends(budget)
+  while budget.left > 0 do
+    local some = rows.unnotified(budget.left)
     if #some == 0 then
       work.unnotified = false
       return true
     end
     for _, found in ipairs(some) do
       -- Counts tasks without downstreams, too: the loop ends whatever the rows contain.
-      share.left = math.max(share.left - 1, 0)
+      budget.left = math.max(budget.left - 1, 0)
       local x = rows.task(found.id)
-      if x and x.state >= State.Done and not x.notified and (share.left == 0 or not work.tell(x, share)) then
+      if x and x.state >= State.Done and not x.notified
+        and (budget.left == 0 or not work.notify_downstreams(x, budget))
+      then
         return false
       end
     end
@@ -117,16 +119,16 @@ local function number_in(state)
 end
 
 -- Deletes ended tasks past retention, and workers that are dead for long.
-function work.forget(share)
+function work.forget(budget)
   local keep = work.queue.settings.keep
   if work.hour_passed then
     rows.forget_times(hour_of(minus(work.now, limits.KEEP_TIMES)))
   end
   for state = State.Done, State.Purged do
-    local old = rows.ended(state, minus(work.now, keep_of(keep, state)), share.left)
+    local old = rows.ended(state, minus(work.now, keep_of(keep, state)), budget.left)
     local most = state < State.Purged and keep[state - State.Done + 4]
     if most then
-      local over = math.min(minus(number_in(state), most), share.left)
+      local over = math.min(minus(number_in(state), most), budget.left)
       if over > #old then
         old = rows.ended(state, minus(work.now, limits.KEEP_IDS), over)
       end
@@ -136,22 +138,22 @@ function work.forget(share)
       if x.ended_lease_clock and plus(x.ended_lease_clock, limits.KEEP_IDS) > work.lease_clock then
         break
       end
-      share.left = share.left - 1
-      if not work.forget_task(x, share) or share.left == 0 then
+      budget.left = budget.left - 1
+      if not work.forget_task(x, budget) or budget.left == 0 then
         return false
       end
     end
   end
-  for _, dead in ipairs(rows.ended_presences(minus(work.lease_clock, limits.KEEP_PRESENCE), true, share.left)) do
-    share.left = share.left - 1
+  for _, dead in ipairs(rows.ended_presences(minus(work.lease_clock, limits.KEEP_PRESENCE), true, budget.left)) do
+    budget.left = budget.left - 1
     rows.remove_presence(dead.worker)
   end
   work.forget_events()
-  return share.left > 0
+  return budget.left > 0
 end
 
 -- Deletes an ended task after its downstreams, which may need its result again.
-function work.forget_task(x, share)
+function work.forget_task(x, budget)
   if #rows.edges_from(x.id, nil, 1) > 0 then
     local retained = copy_task(x)
     retained.retained = true
@@ -159,11 +161,11 @@ function work.forget_task(x, share)
     return true
   end
   if x.has_edges then
-    for _, edge in ipairs(rows.edges_to(x.id, nil, nil, share.left)) do
-      share.left = share.left - 1
+    for _, edge in ipairs(rows.edges_to(x.id, nil, nil, budget.left)) do
+      budget.left = budget.left - 1
       work.remove_edge(edge)
     end
-    if share.left == 0 then
+    if budget.left == 0 then
       return false
     end
   end
