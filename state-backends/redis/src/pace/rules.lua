@@ -154,14 +154,14 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- The step back of the clock, if any.
-local back = 0
+local step_back = 0
 if seen_at - now > 1000000 then
-  back = seen_at - now
+  step_back = seen_at - now
   each(function(_, _, t)
-    return sub(t, back)
+    return sub(t, step_back)
   end)
-  last_slot, held_until = sub(last_slot, back), sub(held_until, back)
-  lifted_at, seen_at, next_end = sub(lifted_at, back), sub(seen_at, back), sub(next_end, back)
+  last_slot, held_until = sub(last_slot, step_back), sub(held_until, step_back)
+  lifted_at, seen_at, next_end = sub(lifted_at, step_back), sub(seen_at, step_back), sub(next_end, step_back)
   line_from = max(line_from, add(current, 1))
 end
 if seen_at < now then
@@ -178,7 +178,7 @@ if not ARGV[2] then
   local reply = {
     'ok',
     struct.pack('<ddddddddddddddddddc0', now, interval, burst, tat, more, last_slot, max_running, paused, revision,
-      ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, min(written_at, now), back,
+      ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, min(written_at, now), step_back,
       pack_more()),
     incarnation,
   }
@@ -213,7 +213,7 @@ local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
 local known_weight = 1
 -- The slots granted by the reply to the last step, by ticket, if that reply was lost: again.rs.
-local unheard = {}
+local unacknowledged = {}
 -- The stored revision, which every change raises.
 local known_revision = revision
 local is_new_queue, has_rates, is_set = false, nil, nil
@@ -239,9 +239,9 @@ if IS_STEP then
     elseif known_sequence >= SEQUENCE then
       return { 'superseded', known_sequence }
     end
-    for n = 0, known_sequence > memory_sequence and back == 0 and granted - 1 or -1 do
+    for n = 0, known_sequence > memory_sequence and step_back == 0 and granted - 1 or -1 do
       local its_ticket, slot = struct.unpack(GRANT, known, PRESENCE_SIZE + GRANT_SIZE * n + 1)
-      unheard[its_ticket] = slot
+      unacknowledged[its_ticket] = slot
     end
   end
   local last = max(ticket, memory_ticket, HIGHEST)
@@ -304,7 +304,7 @@ else
         local id, its = all[i], all[i + 1]
         if id ~= '' and #its < PRESENCE_SIZE then
           return { 'foreign', 'the presence of a shard cannot be read' }
-        elseif id ~= '' and sub(struct.unpack('<d', its, 17), back) > now then
+        elseif id ~= '' and sub(struct.unpack('<d', its, 17), step_back) > now then
           users[#users + 1] = id
           users[#users + 1] = string.sub(its, PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', its, GRANTED_AT) + 1)
         end
@@ -480,12 +480,12 @@ end
 
 -- Leases move with the clock, and grants are forgotten. Only this work grows with the number of
 -- shards.
-if back > 0 and shards > 0 then
+if step_back > 0 and shards > 0 then
   local all = redis.call('HGETALL', QUEUE)
   for i = 1, #all, 2 do
     local id, presence = all[i], all[i + 1]
     if id ~= '' and #presence >= PRESENCE_SIZE then
-      local ends = sub(struct.unpack('<d', presence, 17), back)
+      local ends = sub(struct.unpack('<d', presence, 17), step_back)
       local label = PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', presence, GRANTED_AT) + 1
       presence = string.sub(presence, 1, 16) .. struct.pack('<d', ends) .. string.sub(presence, 25, GRANTED_AT - 1)
         .. struct.pack('<d', 0) .. string.sub(presence, label)
@@ -516,10 +516,10 @@ if IS_STEP then
 
   local was_full = running >= limit
   -- A server that evicts keys may have removed the index.
-  local torn = false
-  while others > 0 and next_end <= now and not torn do
+  local is_index_damaged = false
+  while others > 0 and next_end <= now and not is_index_damaged do
     local ends = find_next_end()
-    torn = not ends
+    is_index_damaged = not ends
     next_end = ends or next_end
     if ends and ends <= now then
       -- In parts, since unpack() is limited.
@@ -715,8 +715,8 @@ if IS_STEP then
       refused = 'paused'
     elseif all_running >= limit then
       refused = 'at-max-running'
-    elseif weight == 1 and unheard[asked] and unheard[asked] >= max(sub(now, interval), held_until) then
-      slot = unheard[asked]
+    elseif weight == 1 and unacknowledged[asked] and unacknowledged[asked] >= max(sub(now, interval), held_until) then
+      slot = unacknowledged[asked]
     else
       slot = asked <= current and own_slot(asked, weight)
       if slot then
@@ -810,9 +810,9 @@ if IS_STEP then
     if reason ~= 'slot' and next_end <= add(now, ask_in) then
       -- One after the other: a thousand shards would ask at the same instant. The delay is short,
       -- since earlier shards may be dead.
-      local turn = mul(min(interval, 1000), max(rank(head) - 1, 0))
+      local delay = mul(min(interval, 1000), max(rank(head) - 1, 0))
       next_end = others > 0 and find_next_end() or 2^53 - 1
-      ask_in = min(ask_in, sub(add(next_end, turn), now))
+      ask_in = min(ask_in, sub(add(next_end, delay), now))
     end
   end
   if refused == 'missed' then
@@ -844,7 +844,7 @@ if IS_STEP then
         redis.call('ZREM', INDEX, ME)
       end
     end
-    if torn or (known and added > (known_head < 0 and 1 or 0)) then
+    if is_index_damaged or (known and added > (known_head < 0 and 1 or 0)) then
       -- Rebuilds the index from the presences.
       local all = redis.call('HGETALL', QUEUE)
       shards, running, heavy, is_new = 1, runs, weight > 1 and 1 or 0, true

@@ -7,7 +7,7 @@ use interval_queue_contract::InvalidInput;
 use interval_queue_store::{Url, decoded};
 
 /// The supported schemes.
-pub(super) const KNOWN: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
+pub(super) const KNOWN_SCHEMES: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
                                 rediss+cluster://";
 
 /// A parsed address.
@@ -57,7 +57,7 @@ impl Address {
         let (tls, kind) = match scheme.split_once('+').unwrap_or((&scheme, "")) {
             ("redis", kind @ ("" | "unix" | "sentinel" | "cluster")) => (false, kind),
             ("rediss", kind @ ("" | "sentinel" | "cluster")) => (true, kind),
-            _ => return Err(url.unknown_scheme(KNOWN)),
+            _ => return Err(url.unknown_scheme(KNOWN_SCHEMES)),
         };
         needs("tls", tls, cfg!(feature = "tls"), &scheme)?;
         needs("sentinel", kind == "sentinel", cfg!(feature = "sentinel"), &scheme)?;
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn parse(url: &str) -> Result<Address, InvalidInput> {
-        let mut url = Url::parse(url, KNOWN)?;
+        let mut url = Url::parse(url, KNOWN_SCHEMES)?;
         let address = Address::take(&mut url)?;
         url.finish().map(|()| address)
     }

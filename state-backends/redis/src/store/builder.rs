@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use interval_queue_contract::{InvalidInput, StateError};
 use interval_queue_store::Url;
 
-use super::{RedisStore, address::Address, dialer::Dialer, eviction, link::Link, watch::Desk};
+use super::{RedisStore, address::Address, dialer::Dialer, eviction, link::Link, watch::KeeperHandle};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// With an hour's lease and a year's hold this stays within the range of `PEXPIRE`.
-const LONGEST_EXPIRY: Duration = DAY.saturating_mul(366);
+const MAX_EXPIRY: Duration = DAY.saturating_mul(366);
 
 /// Options of a [`RedisStore`], checked by [`connect`](Builder::connect).
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Builder {
     /// password.
     pub async fn connect(self) -> Result<RedisStore, StateError> {
         within("timeout", self.timeout, Duration::from_millis(10), DAY)?;
-        within("idle_expiry", self.idle_expiry, DAY / 24, LONGEST_EXPIRY)?;
+        within("idle_expiry", self.idle_expiry, DAY / 24, MAX_EXPIRY)?;
         if self.prefix.chars().any(char::is_control) {
             let text = format!("prefix {:?} has a control character: use printable text", self.prefix);
             return Err(InvalidInput::new(text).into());
@@ -92,7 +92,7 @@ impl Builder {
             tracing::warn!("{warning}");
         }
         let (prefix, idle_expiry, warning) = (self.prefix.into(), self.idle_expiry, warning.map(Arc::from));
-        Ok(RedisStore { link: link.into(), desk: Desk::default(), prefix, idle_expiry, warning })
+        Ok(RedisStore { link: link.into(), keeper: KeeperHandle::default(), prefix, idle_expiry, warning })
     }
 }
 

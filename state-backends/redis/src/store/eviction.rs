@@ -7,7 +7,7 @@ use super::link::Link;
 /// A warning about a server that evicts. `None`: it does not, or this user may not ask.
 pub(super) async fn warning(link: &Link) -> Option<String> {
     let mut info = String::new();
-    collect(&link.ask(cmd("INFO").arg("memory"), None).await.ok()?, &mut info);
+    collect(&link.request(cmd("INFO").arg("memory"), None).await.ok()?, &mut info);
     let policy = evicting(&info)?;
     let address = &link.dialer.address;
     Some(format!(

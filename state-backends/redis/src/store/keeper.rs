@@ -17,18 +17,18 @@ use tokio::time::{self, Sleep};
 use super::{
     dialer::Dialer,
     error,
-    watch::{Desk, Order, lock},
+    watch::{KeeperHandle, Order, lock},
 };
 
 /// Minimum and maximum delay between two connection attempts, before jitter.
-const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// Silence after which the connection is checked with a ping.
-const SILENCE: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Takes orders, and notifies watchers.
 pub(super) struct Keeper {
     dialer: Arc<Dialer>,
-    desk: Desk,
+    handle: KeeperHandle,
     orders: UnboundedReceiver<Order>,
     /// All channels that are subscribed, or were when the connection broke.
     watchers: BTreeMap<String, Vec<Sender<()>>>,
@@ -39,10 +39,10 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(dialer: Arc<Dialer>, desk: Desk, orders: UnboundedReceiver<Order>) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>, handle: KeeperHandle, orders: UnboundedReceiver<Order>) -> Self {
         Self {
             dialer,
-            desk,
+            handle,
             orders,
             watchers: BTreeMap::new(),
             connection: None,
@@ -59,7 +59,7 @@ impl Keeper {
                 self.obey(order).await;
                 continue;
             }
-            let said = async {
+            let message = async {
                 match &mut self.connection {
                     Some((_, stream)) => stream.next().await,
                     None => std::future::pending().await,
@@ -67,16 +67,16 @@ impl Keeper {
             };
             tokio::select! {
                 Some(order) = self.orders.next() => self.obey(order).await,
-                said = said => match said {
-                    Some(said) => {
-                        self.due = after(SILENCE);
-                        self.watchers.get_mut(said.get_channel_name()).into_iter().flatten().for_each(tell);
+                message = message => match message {
+                    Some(message) => {
+                        self.due = after(PING_INTERVAL);
+                        self.watchers.get_mut(message.get_channel_name()).into_iter().flatten().for_each(notify);
                     }
                     None => self.lose(&reset()),
                 },
                 () = &mut self.due => match self.connection {
                     Some(_) => self.ping().await,
-                    None => self.come_back().await,
+                    None => self.reconnect().await,
                 },
             }
         }
@@ -86,25 +86,25 @@ impl Keeper {
     /// task.
     fn last_order(&mut self) -> Option<Order> {
         // The lock keeps new orders out.
-        let mut desk = lock(&self.desk);
+        let mut handle = lock(&self.handle);
         let order = self.orders.try_recv().ok();
         if order.is_none() {
-            *desk = None;
+            *handle = None;
         }
         order
     }
 
     async fn obey(&mut self, order: Order) {
         match order {
-            Order::Left => self.let_go().await,
-            Order::Watch { begun, .. } if begun.is_canceled() => {}
-            Order::Watch { channel, items, begun } => {
+            Order::Left => self.unsubscribe().await,
+            Order::Watch { started, .. } if started.is_canceled() => {}
+            Order::Watch { channel, items, started } => {
                 let outcome = self.subscribe_for(&channel).await;
                 if outcome.is_ok() {
                     self.watchers.entry(channel).or_default().push(items);
                 }
                 // A watcher that no longer listens has left, and sends `Left`.
-                let _ = begun.send(outcome);
+                let _ = started.send(outcome);
             }
         }
     }
@@ -113,7 +113,7 @@ impl Keeper {
         if self.connection.is_none() {
             let connected = self.connect().await;
             connected.map_err(|error| error::of_dialing(error, &self.dialer.address))?;
-            self.tell_all();
+            self.notify_all();
         }
         if self.watchers.contains_key(channel) {
             return Ok(());
@@ -137,16 +137,16 @@ impl Keeper {
             }
         }
         self.delays = backoff();
-        self.due = after(SILENCE);
+        self.due = after(PING_INTERVAL);
         Ok(())
     }
 
     async fn subscribe(&mut self, channel: &str) -> RedisResult<()> {
-        self.ask(async |sink| sink.subscribe(channel).await).await
+        self.request(async |sink| sink.subscribe(channel).await).await
     }
 
     /// Sends a request to the server. An error that breaks the connection closes it.
-    async fn ask(
+    async fn request(
         &mut self,
         question: impl AsyncFnOnce(&mut PubSubSink) -> RedisResult<()>,
     ) -> RedisResult<()> {
@@ -160,7 +160,7 @@ impl Keeper {
         answer
     }
 
-    async fn let_go(&mut self) {
+    async fn unsubscribe(&mut self) {
         let mut left = Vec::new();
         self.watchers.retain(|channel, watchers| {
             watchers.retain(|watcher| !watcher.is_closed());
@@ -171,21 +171,21 @@ impl Keeper {
         });
         // Without watchers the connection is closed, too.
         if !self.watchers.is_empty() && !left.is_empty() && self.connection.is_some() {
-            let _ = self.ask(async |sink| sink.unsubscribe(&left).await).await;
+            let _ = self.request(async |sink| sink.unsubscribe(&left).await).await;
         }
     }
 
     /// Detects a connection whose other end has vanished silently.
     async fn ping(&mut self) {
-        self.due = after(SILENCE);
-        let _ = self.ask(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;
+        self.due = after(PING_INTERVAL);
+        let _ = self.request(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;
     }
 
-    async fn come_back(&mut self) {
+    async fn reconnect(&mut self) {
         match self.connect().await {
             Ok(()) => {
                 tracing::info!(redis = %self.dialer.address, "watches channels again");
-                self.tell_all();
+                self.notify_all();
             }
             Err(error) => {
                 tracing::debug!(redis = %self.dialer.address, %error, "cannot connect to watch");
@@ -201,21 +201,21 @@ impl Keeper {
 
     fn try_again_later(&mut self) {
         self.connection = None;
-        self.due = after(self.delays.next().unwrap_or(RETRY.1));
+        self.due = after(self.delays.next().unwrap_or(RETRY_DELAYS.1));
     }
 
     /// Messages may have been missed.
-    fn tell_all(&mut self) {
-        self.watchers.values_mut().flatten().for_each(tell);
+    fn notify_all(&mut self) {
+        self.watchers.values_mut().flatten().for_each(notify);
     }
 }
 
 fn backoff() -> ExponentialBackoff {
-    let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
+    let delays = ExponentialBuilder::new().with_min_delay(RETRY_DELAYS.0).with_max_delay(RETRY_DELAYS.1);
     delays.without_max_times().with_jitter().build()
 }
 
-fn tell(watcher: &mut Sender<()>) {
+fn notify(watcher: &mut Sender<()>) {
     let _ = watcher.try_send(());
 }
 

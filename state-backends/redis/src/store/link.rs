@@ -38,10 +38,10 @@ use super::{
 
 /// Maximum commands in flight. Few enough that a server at a hundredth of its usual speed answers
 /// them in time; many enough for its full rate over a round trip of ten milliseconds.
-const MOST_UNDER_WAY: usize = 256;
+const MAX_IN_FLIGHT: usize = 256;
 /// Minimum time that a command waits for its permit. Earlier commands and a failing dial detect a
 /// vanished server, so this applies to one that answers. It is shorter than the wait of a shard.
-const PATIENCE: Duration = Duration::from_secs(6);
+const MIN_PERMIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// One connection attempt, shared by all commands that wait for it, and its outcome.
 type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
@@ -49,11 +49,11 @@ type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
 pub(super) struct Link {
     pub(super) dialer: Arc<Dialer>,
     attempt: Mutex<Attempt>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 /// A permit to send commands one after the other.
-pub(super) struct Turn<'a> {
+pub(super) struct SendPermit<'a> {
     link: &'a Link,
     attempt: Attempt,
     connection: Connection,
@@ -66,7 +66,7 @@ impl Link {
     pub(super) fn new(dialer: Dialer) -> Self {
         let dialer = Arc::new(dialer);
         let attempt = Mutex::new(attempt(&dialer));
-        Self { dialer, attempt, turns: Semaphore::new(MOST_UNDER_WAY) }
+        Self { dialer, attempt, permits: Semaphore::new(MAX_IN_FLIGHT) }
     }
 
     /// Connects, unless connected.
@@ -83,8 +83,8 @@ impl Link {
     /// # Errors
     ///
     /// The errors of [`permit`](Self::permit), of [`SendPermit::send`] and of the server.
-    pub(super) async fn ask(&self, command: &Cmd, node: Option<&Host>) -> Result<Value, StateError> {
-        self.turn().await?.send(command, node).await?.map_err(error::of_command)
+    pub(super) async fn request(&self, command: &Cmd, node: Option<&Host>) -> Result<Value, StateError> {
+        self.permit().await?.send(command, node).await?.map_err(error::of_command)
     }
 
     /// Waits for a permit to send.
@@ -93,19 +93,19 @@ impl Link {
     ///
     /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing
     /// was sent.
-    pub(super) async fn turn(&self) -> Result<Turn<'_>, StateError> {
-        let patience = self.dialer.timeout.saturating_mul(3).max(PATIENCE);
-        let turn = async {
+    pub(super) async fn permit(&self) -> Result<SendPermit<'_>, StateError> {
+        let permit_timeout = self.dialer.timeout.saturating_mul(3).max(MIN_PERMIT_TIMEOUT);
+        let permit = async {
             self.connect().await?;
             // The semaphore is never closed.
-            let _permit = self.turns.acquire().await.ok();
+            let _permit = self.permits.acquire().await.ok();
             // Nothing was sent yet: a connection closed meanwhile is replaced.
             let (attempt, connection) = self.connection().await?;
-            Ok(Turn { link: self, attempt, connection, timeout: self.dialer.timeout, _permit })
+            Ok(SendPermit { link: self, attempt, connection, timeout: self.dialer.timeout, _permit })
         };
-        time::timeout(patience, turn).await.unwrap_or_else(|elapsed| {
+        time::timeout(permit_timeout, permit).await.unwrap_or_else(|elapsed| {
             let message = format!(
-                "redis at {} was busy with other commands of this process for {patience:?}: nothing was sent",
+                "redis at {} was busy with other commands of this process for {permit_timeout:?}: nothing was sent",
                 self.dialer.address
             );
             tracing::warn!("{message}");
@@ -119,14 +119,14 @@ impl Link {
             Ok(connection) => Ok((attempt, connection)),
             Err(error) => {
                 tracing::debug!(redis = %self.dialer.address, %error, "cannot connect");
-                self.hang_up(&attempt);
+                self.close(&attempt);
                 Err(error::of_dialing(error, &self.dialer.address))
             }
         }
     }
 
     /// Closes a failed connection, unless another command has replaced it.
-    fn hang_up(&self, failed: &Attempt) {
+    fn close(&self, failed: &Attempt) {
         let mut current = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
         if current.ptr_eq(failed) {
             *current = attempt(&self.dialer);
@@ -134,7 +134,7 @@ impl Link {
     }
 }
 
-impl Turn<'_> {
+impl SendPermit<'_> {
     /// The name of the server, as in [`Connection::server`].
     pub(super) fn server(&self) -> &str {
         self.connection.server()
@@ -163,7 +163,7 @@ impl Turn<'_> {
                     && error::ends_connection(error)
                 {
                     tracing::warn!(redis = %address, %error, "lost the connection");
-                    self.link.hang_up(&self.attempt);
+                    self.link.close(&self.attempt);
                 }
                 Ok(answer)
             }
@@ -172,7 +172,7 @@ impl Turn<'_> {
                     "redis at {address} did not answer within {timeout:?}: the command may have happened"
                 );
                 tracing::warn!("{message}");
-                self.link.hang_up(&self.attempt);
+                self.link.close(&self.attempt);
                 Err(StateError::new(StateErrorKind::TimedOut, message).with_source(elapsed))
             }
         }

@@ -19,14 +19,14 @@ use interval_queue_store::Url;
 
 pub use self::builder::Builder;
 pub(crate) use self::script::{Library, Script};
-use self::{address::KNOWN, link::Link, watch::Desk};
+use self::{address::KNOWN_SCHEMES, link::Link, watch::KeeperHandle};
 
 /// A Redis or Valkey. Clones share one connection for all commands, which is replaced after an
 /// error, and one for all watched channels, which exists only while one is watched.
 #[derive(Clone)]
 pub struct RedisStore {
     link: Arc<Link>,
-    desk: Desk,
+    keeper: KeeperHandle,
     /// The prefix of all keys.
     pub(crate) prefix: Arc<str>,
     /// Time that the server keeps unused keys.
@@ -41,7 +41,7 @@ impl RedisStore {
     ///
     /// The URL cannot be used.
     pub fn builder(url: &str) -> Result<Builder, InvalidInput> {
-        Builder::from_url(Url::parse(url, KNOWN)?)
+        Builder::from_url(Url::parse(url, KNOWN_SCHEMES)?)
     }
 
     /// Why the server may lose stored keys: it was set to evict keys when this store connected.

@@ -20,7 +20,7 @@ impl RedisStore {
     pub(crate) async fn keys(&self, pattern: &str) -> Result<BTreeSet<String>, StateError> {
         let nodes = match self.link.dialer.address.endpoint {
             Endpoint::Cluster(_) => {
-                let slots = self.link.ask(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
+                let slots = self.link.request(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
                 masters_in(slots).map_err(of_command)?.into_iter().map(Some).collect()
             }
             _ => vec![None],
@@ -32,7 +32,7 @@ impl RedisStore {
             loop {
                 let mut scan = redis::cmd("SCAN");
                 scan.arg(next).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
-                let page = self.link.ask(&scan, node.as_ref()).await?;
+                let page = self.link.request(&scan, node.as_ref()).await?;
                 let keys;
                 (next, keys) = page_in(page).map_err(of_command)?;
                 found.extend(keys);

@@ -37,13 +37,13 @@ impl RedisStore {
     ) -> Result<Value, StateError> {
         // The source is sent with the same permit: after a wait, other commands would each send it
         // too.
-        let mut turn = self.link.turn().await?;
-        let by_hash = call("EVALSHA", &script.hash, turn.server(), keys, arguments);
-        match turn.send(&by_hash, None).await? {
+        let mut permit = self.link.permit().await?;
+        let by_hash = call("EVALSHA", &script.hash, permit.server(), keys, arguments);
+        match permit.send(&by_hash, None).await? {
             Err(error) if error::is_no_script(&error) => {
                 tracing::debug!(redis = ?self, "the server does not know the script: sending its source");
-                let by_source = call("EVAL", script.source, turn.server(), keys, arguments);
-                turn.send(&by_source, None).await?
+                let by_source = call("EVAL", script.source, permit.server(), keys, arguments);
+                permit.send(&by_source, None).await?
             }
             answer => answer,
         }
@@ -84,21 +84,21 @@ impl RedisStore {
         arguments: &[impl AsRef<[u8]>],
         at_least: Duration,
     ) -> Result<Value, StateError> {
-        let mut turn = self.link.turn().await?;
-        turn.wait_at_least(at_least);
+        let mut permit = self.link.permit().await?;
+        permit.wait_at_least(at_least);
         let size = arguments.iter().map(|argument| argument.as_ref().len()).sum::<usize>();
         let size = size + keys.iter().map(String::len).sum::<usize>() + library.name.len() + 16;
         let mut call = Cmd::with_capacity(3 + keys.len() + arguments.len(), size);
         call.arg("FCALL").arg(format!("{}_{function}", library.name)).arg(keys.len()).arg(keys);
         arguments.iter().for_each(|argument| _ = call.arg(argument.as_ref()));
-        match turn.send(&call, None).await? {
+        match permit.send(&call, None).await? {
             Err(error) if error::is_no_function(&error) => {
                 tracing::debug!(redis = ?self, "the server does not know the functions: loading them");
                 let mut load = redis::cmd("FUNCTION");
                 // Another process may load the library at the same time.
                 load.arg("LOAD").arg("REPLACE").arg(&library.source);
-                turn.send(&load, None).await?.map_err(error::of_command)?;
-                turn.send(&call, None).await?
+                permit.send(&load, None).await?.map_err(error::of_command)?;
+                permit.send(&call, None).await?
             }
             answer => answer,
         }

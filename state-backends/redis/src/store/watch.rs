@@ -26,13 +26,13 @@ use super::{RedisStore, keeper::Keeper};
 /// An order to the keeper.
 pub(super) enum Order {
     /// A watcher begins.
-    Watch { channel: String, items: Sender<()>, begun: oneshot::Sender<Result<(), StateError>> },
+    Watch { channel: String, items: Sender<()>, started: oneshot::Sender<Result<(), StateError>> },
     /// A watcher has left.
     Left,
 }
 
 /// The sender of orders. `None`: nothing is watched.
-pub(super) type Desk = Arc<Mutex<Option<UnboundedSender<Order>>>>;
+pub(super) type KeeperHandle = Arc<Mutex<Option<UnboundedSender<Order>>>>;
 
 impl RedisStore {
     /// Watches a channel. The stream has an item for each message from now on, and after each
@@ -45,18 +45,18 @@ impl RedisStore {
     pub(crate) async fn watch(&self, channel_name: String) -> Result<BoxStream<'static, ()>, StateError> {
         // A watcher with an item it has not taken needs no second one.
         let (items, received) = channel(0);
-        let (begun, outcome) = oneshot::channel();
-        let desk = self.order(Order::Watch { channel: channel_name, items, begun });
+        let (started, outcome) = oneshot::channel();
+        let keeper = self.order(Order::Watch { channel: channel_name, items, started });
         // From here on, dropping this future leaves.
-        let watch = Watch { items: received, desk };
+        let watch = Watch { items: received, keeper };
         let ended = |_| Err(StateError::new(StateErrorKind::Unreachable, "the runtime is shutting down"));
         outcome.await.unwrap_or_else(ended)?;
         Ok(watch.boxed())
     }
 
     fn order(&self, mut order: Order) -> UnboundedSender<Order> {
-        let mut desk = lock(&self.desk);
-        if let Some(open) = &*desk {
+        let mut keeper = lock(&self.keeper);
+        if let Some(open) = &*keeper {
             match open.unbounded_send(order) {
                 Ok(()) => return open.clone(),
                 // The runtime of the keeper has ended.
@@ -66,20 +66,20 @@ impl RedisStore {
         let (open, orders) = unbounded();
         // The receiver exists.
         let _ = open.unbounded_send(order);
-        tokio::spawn(Keeper::new(self.link.dialer.clone(), self.desk.clone(), orders).keep());
-        *desk = Some(open.clone());
+        tokio::spawn(Keeper::new(self.link.dialer.clone(), self.keeper.clone(), orders).keep());
+        *keeper = Some(open.clone());
         open
     }
 }
 
-pub(super) fn lock(desk: &Desk) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(keeper: &KeeperHandle) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
+    keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The stream of a watcher.
 struct Watch {
     items: Receiver<()>,
-    desk: UnboundedSender<Order>,
+    keeper: UnboundedSender<Order>,
 }
 
 impl Stream for Watch {
@@ -94,6 +94,6 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.items.close();
         // The keeper drops the sender of a watcher that has gone.
-        let _ = self.desk.unbounded_send(Order::Left);
+        let _ = self.keeper.unbounded_send(Order::Left);
     }
 }

@@ -116,9 +116,9 @@ pub(crate) enum Packed<'a> {
 }
 
 /// Maximum depth of a reply.
-const DEEPEST: u32 = 16;
+const MAX_DEPTH: u32 = 16;
 /// Maximum elements preallocated, whatever the size field claims.
-const ROOM: usize = 64;
+const PREALLOCATED: usize = 64;
 
 impl<'a> Packed<'a> {
     /// Reads the one value packed in these bytes.
@@ -128,7 +128,7 @@ impl<'a> Packed<'a> {
     /// They are no such value, or have trailing bytes.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, StateError> {
         let mut rest = bytes;
-        match read(&mut rest, DEEPEST) {
+        match read(&mut rest, MAX_DEPTH) {
             Some(packed) if rest.is_empty() => Ok(packed),
             _ => Err(nonsense("it is not packed as it should be")),
         }
@@ -188,7 +188,7 @@ fn whole<'a>(number: f64) -> Option<Packed<'a>> {
 }
 
 fn list<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>> {
-    let mut all = Vec::with_capacity(size.min(ROOM));
+    let mut all = Vec::with_capacity(size.min(PREALLOCATED));
     for _ in 0..size {
         all.push(read(rest, deeper)?);
     }
@@ -196,7 +196,7 @@ fn list<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>>
 }
 
 fn table<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>> {
-    let mut all = Vec::with_capacity(size.min(ROOM));
+    let mut all = Vec::with_capacity(size.min(PREALLOCATED));
     for _ in 0..size {
         let Packed::Text(name) = read(rest, deeper)? else { return None };
         all.push((name, read(rest, deeper)?));

@@ -58,12 +58,12 @@ pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
             mark: Mark { number: reply.get("number")?, at: reply.get("at")? },
             missed: reply.get("missed")?,
         }),
-        Command::Read(read) => look(read, reply)?,
+        Command::Read(read) => read_reply(read, reply)?,
         _ => return Err(nonsense("nothing was asked")),
     })
 }
 
-fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
+fn read_reply(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
     Ok(match read {
         Read::Clock => Reply::Clock(reply.to()?),
         Read::Overview => Reply::Overview(Box::new(overview(reply)?)),
@@ -96,7 +96,7 @@ fn added(packed: &Packed<'_>) -> Taken<Added> {
         b'a' => Added::Again(id),
         b'k' => Added::Kept(id),
         b'r' => Added::Replaced(id),
-        _ => return Err(nonsense("it is not told what became of a task")),
+        _ => return Err(nonsense("the outcome of an added task is unknown")),
     })
 }
 
@@ -137,7 +137,7 @@ fn one_leased(of_task: &[Packed<'_>], now: Micros, policy: Policy) -> Taken<Leas
 /// An id and the request to stop, in one text.
 fn stop(packed: &Packed<'_>) -> Taken<(TaskId, Stop)> {
     let (stop, id) = packed.bytes()?.split_last().ok_or_else(|| nonsense("an id is missing"))?;
-    let stop = STOPS.get(usize::from(*stop)).ok_or_else(|| nonsense("it is not told how to stop"))?;
+    let stop = STOPS.get(usize::from(*stop)).ok_or_else(|| nonsense("the way to stop is unknown"))?;
     Ok((Packed::Text(id).to()?, *stop))
 }
 
@@ -190,7 +190,7 @@ impl Take for Why {
             "load" => Self::Load(packed.at(1).to()?),
             "room" => Self::Room,
             "next" => Self::Next,
-            _ => return Err(nonsense("it is not told why a task does not run")),
+            _ => return Err(nonsense("the reason that a task does not run is unknown")),
         })
     }
 }
