@@ -284,7 +284,7 @@ fn settings(fields: &mut Fields<'_>, change: &SettingsChange) {
 
 fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
     match change {
-        Change::Open(retained, on_existing) => {
+        Change::Open(changed, on_existing) => {
             let word = match on_existing {
                 OnExisting::Fail => "fail",
                 OnExisting::Replace | OnExisting::Reset => "replace",
@@ -292,12 +292,12 @@ fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
                 _ => return Err(unknown("policy for a queue that is there")),
             };
             fields.text("what", "open");
-            fields.field("settings").table(|fields| settings(fields, retained));
+            fields.field("settings").table(|fields| settings(fields, changed));
             fields.text("on_existing", word);
         }
-        Change::Set(retained) => {
+        Change::Set(changed) => {
             fields.text("what", "set");
-            fields.field("settings").table(|fields| settings(fields, retained));
+            fields.field("settings").table(|fields| settings(fields, changed));
         }
         Change::Pause => fields.text("what", "pause"),
         Change::Resume => fields.text("what", "resume"),

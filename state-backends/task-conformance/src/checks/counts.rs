@@ -13,8 +13,8 @@ async fn compare(client: &Client) {
     }
     let counts = client.overview().await.counts.into_iter();
     let now = counts.filter(|(_, counted, _)| matches!(counted, Counted::Now(_)));
-    let notified: BTreeMap<_, _> = now.map(|(kind, counted, n)| ((kind, counted), n)).collect();
-    assert_eq!(notified, there);
+    let reported: BTreeMap<_, _> = now.map(|(kind, counted, n)| ((kind, counted), n)).collect();
+    assert_eq!(reported, there);
 }
 
 /// Counters equal rows after every command, also a rejected one.

@@ -67,9 +67,9 @@ pub async fn a_task_waiting_for_load_says_why(handles: Handles) {
     let why: Vec<_> = seen.into_iter().map(|seen| seen.unwrap().why.unwrap()).collect();
     assert_eq!(why, [Why::Next, Why::Load(0)]);
     let Reply::Workers(workers) = one.read(Read::Workers).await else { panic!("no workers") };
-    let mut notified: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
-    notified.sort();
-    assert_eq!(notified, [None, Some(0), Some(1)]);
+    let mut levels: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
+    levels.sort();
+    assert_eq!(levels, [None, Some(0), Some(1)]);
     assert_eq!(second.take(9).await, ids[1..], "load that has fallen is in nobody's way");
 }
 

@@ -23,8 +23,8 @@ impl Fuzzer {
         if self.plan.overlap == Overlap::Allow && !self.judge.was_rolled_back() {
             let found: Vec<Micros> = self.judge.nominal().collect();
             let nth = |n: usize| self.plan.clock(0) + seconds(FIRST_INSTANT + SCHEDULE_INTERVAL * n as u64);
-            let retained: Vec<Micros> = (0..found.len()).map(nth).collect();
-            if found != retained {
+            let expected: Vec<Micros> = (0..found.len()).map(nth).collect();
+            if found != expected {
                 return Err(format!("T8: these instants made a task: {found:?}"));
             }
         }

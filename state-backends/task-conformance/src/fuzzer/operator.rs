@@ -136,14 +136,14 @@ impl Fuzzer {
             edges.iter().filter(move |edge| edge.state == state).map(|edge| edge.up)
         };
         let waiting = self.stored.rows().filter(|x| x.state == State::Waiting);
-        let mut retained: Vec<TaskId> = waiting.flat_map(|x| ups(x.id, EdgeState::Held)).collect();
+        let mut to_retry: Vec<TaskId> = waiting.flat_map(|x| ups(x.id, EdgeState::Held)).collect();
         let mut at = 0;
-        while let Some(&id) = retained.get(at) {
+        while let Some(&id) = to_retry.get(at) {
             let more: Vec<_> = ups(id, EdgeState::Cut).chain(ups(id, EdgeState::Held)).collect();
-            retained.extend(more.into_iter().filter(|up| !retained.contains(up)).collect::<Vec<_>>());
+            to_retry.extend(more.into_iter().filter(|up| !to_retry.contains(up)).collect::<Vec<_>>());
             at += 1;
         }
-        for id in retained.into_iter().rev() {
+        for id in to_retry.into_iter().rev() {
             if let Some(holder) = self.waiting_holder(id) {
                 let cancel = tasks(Selector::ids([holder]), Verb::Cancel, 1);
                 self.send(Sender::Operator, Command::Change(cancel), 0.0);

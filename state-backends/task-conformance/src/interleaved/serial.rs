@@ -68,8 +68,8 @@ fn normalize<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let (added, done) = (of_state(|state| state == State::Added), of_state(|state| state == State::Done));
     let edges =
         stored.iter_mut().flat_map(|stored| stored.upstreams.iter_mut().chain(&mut stored.downstreams));
-    let notified = edges.filter(|edge| edge.state == EdgeState::Met);
-    for edge in notified.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
+    let met = edges.filter(|edge| edge.state == EdgeState::Met);
+    for edge in met.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
         edge.state = EdgeState::New;
     }
 }

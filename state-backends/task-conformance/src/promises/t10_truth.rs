@@ -25,10 +25,10 @@ pub async fn every_attempt_is_recorded(handles: Handles) {
         let run = worker.one().await;
         queue.pass(Duration::from_secs(3)).await;
         worker.end(run, outcome).await;
-        let notified = queue.row(id).await.history[n].clone();
-        assert_eq!((notified.token, notified.worker, notified.end), (run.1, Some(worker.id), end));
-        assert_eq!(notified.error.as_deref(), errors[n], "{end:?}");
-        assert_eq!(notified.ended - notified.leased.unwrap(), seconds(3));
+        let attempt = queue.row(id).await.history[n].clone();
+        assert_eq!((attempt.token, attempt.worker, attempt.end), (run.1, Some(worker.id), end));
+        assert_eq!(attempt.error.as_deref(), errors[n], "{end:?}");
+        assert_eq!(attempt.ended - attempt.leased.unwrap(), seconds(3));
         queue.pass(Duration::from_secs(20)).await;
         worker.tidy().await;
     }

@@ -3,14 +3,14 @@
 -- luacheck: std lua51, read globals rows copy refuse, globals work, max line length 120
 
 local function settings_on(change, settings)
-  local retained = copy(settings)
+  local changed = copy(settings)
   for name, value in pairs(change) do
-    retained[name] = value
+    changed[name] = value
   end
   if change.max_running == 0 then
-    retained.max_running = nil
+    changed.max_running = nil
   end
-  return retained
+  return changed
 end
 
 local function are_same(a, b)
@@ -78,10 +78,10 @@ function work.change(change)
 end
 
 function work.open(settings, on_existing)
-  local retained = settings_on(settings, work.queue.settings)
+  local changed = settings_on(settings, work.queue.settings)
   if work.is_new then
-    work.change_queue().settings = retained
-  elseif not are_same(retained, work.queue.settings) then
+    work.change_queue().settings = changed
+  elseif not are_same(changed, work.queue.settings) then
     if on_existing == 'fail' then
       refuse('settings', work.queue.settings)
     elseif on_existing == 'replace' then
@@ -91,12 +91,12 @@ function work.open(settings, on_existing)
 end
 
 function work.set(settings)
-  local retained = settings_on(settings, work.queue.settings)
+  local changed = settings_on(settings, work.queue.settings)
   local queue = work.change_queue()
-  if retained.key_limit ~= queue.settings.key_limit then
+  if changed.key_limit ~= queue.settings.key_limit then
     queue.rebalance_after = ''
   end
-  queue.settings = retained
+  queue.settings = changed
   work.request_maintenance()
 end
 

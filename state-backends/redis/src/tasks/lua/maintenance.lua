@@ -155,9 +155,9 @@ end
 -- Deletes an ended task after its downstreams, which may need its result again.
 function work.forget_task(x, budget)
   if #rows.edges_from(x.id, nil, 1) > 0 then
-    local retained = copy_task(x)
-    retained.retained = true
-    work.save(x, retained)
+    local kept = copy_task(x)
+    kept.retained = true
+    work.save(x, kept)
     return true
   end
   if x.has_edges then

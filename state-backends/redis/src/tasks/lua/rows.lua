@@ -347,7 +347,7 @@ function rows.unnotified_from(up, generation, most)
     return edges_in(group, { { '\0', '\1' } }, most, name_of)
   end
   -- Edges held since an earlier generation, among all held ones.
-  local retained, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
+  local held_edges, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
   local page = math.max(most, 100)
   while true do
     local held = tables.find_entries(group, after, '\2', page)
@@ -358,7 +358,7 @@ function rows.unnotified_from(up, generation, most)
     local older = 0
     for _, edge in ipairs(edges_named(names, page)) do
       if (edge.generation or 0) < generation then
-        retained[#retained + 1] = edge
+        held_edges[#held_edges + 1] = edge
         older = older + 1
       end
     end
@@ -367,13 +367,13 @@ function rows.unnotified_from(up, generation, most)
     end
     after = '\1' .. string.sub(held[#held], -16) .. '\0'
   end
-  table.sort(retained, function(a, b)
+  table.sort(held_edges, function(a, b)
     return is_below(a.down, b.down)
   end)
-  for n = #retained, most + 1, -1 do
-    retained[n] = nil
+  for n = #held_edges, most + 1, -1 do
+    held_edges[n] = nil
   end
-  return retained
+  return held_edges
 end
 
 function rows.edges_to(down, state, after, most)

@@ -7,4 +7,4 @@ mod fuzz_tests;
 mod policy;
 mod support;
 mod task_conformance;
-mod task_trouble;
+mod task_failures;

@@ -46,10 +46,10 @@ async fn a_foreign_server_differs_from_one_that_is_down() {
         #[cfg(feature = "tls")]
         "rediss",
     ];
-    for says in
+    for answer in
         [&b"SSH-2.0-OpenSSH_9.2p1\r\n"[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\x01\x02\x03\xff\xfe"]
     {
-        let port = stranger(says);
+        let port = stranger(answer);
         for scheme in schemes {
             let error = RedisState::connect(format!("{scheme}://127.0.0.1:{port}")).await.unwrap_err();
             assert_eq!(error.kind(), StateErrorKind::Unreachable, "{error:?}");

@@ -91,7 +91,7 @@ fn number(from: &mut impl BufRead) -> io::Result<usize> {
 #[tokio::test]
 async fn a_server_has_few_commands_to_answer_at_once() {
     let server = Refuser::start(0);
-    let state = patient(&server.url, Duration::from_secs(60)).await;
+    let state = connect_with_timeout(&server.url, Duration::from_secs(60)).await;
     for error in join_all((0..2_000).map(|_| open(&state))).await.into_iter().map(Result::unwrap_err) {
         assert!(!matches!(error.kind(), Unreachable | TimedOut), "{error}");
     }
@@ -102,7 +102,7 @@ async fn a_server_has_few_commands_to_answer_at_once() {
 #[tokio::test]
 async fn waiting_commands_go_on_after_unanswered_ones() {
     let server = Refuser::start(1);
-    let state = patient(&server.url, Duration::from_secs(2)).await;
+    let state = connect_with_timeout(&server.url, Duration::from_secs(2)).await;
     let kinds: Vec<_> = join_all((0..1_000).map(|_| open(&state))).await.into_iter().map(kind).collect();
     let unanswered = kinds.iter().filter(|kind| **kind == TimedOut).count();
     assert!((1..=256).contains(&unanswered), "{unanswered} were sent in vain");

@@ -69,7 +69,7 @@ async fn other_layouts_and_a_lost_row_are_named() {
     let script = "local row = cmsgpack.unpack(redis.call('HGET', KEYS[1], ''))
         row.version = tonumber(ARGV[1])
         return redis.call('HSET', KEYS[1], '', cmsgpack.pack(row))";
-    for (version, kind, says) in [
+    for (version, kind, expected) in [
         ("3", StateErrorKind::NewerVersion, "stored in layout 3, this program reads layout 2: upgrade it"),
         ("1", StateErrorKind::Unsupported, "stored in layout 1"),
         ("", StateErrorKind::Foreign, "has no version"),
@@ -79,7 +79,7 @@ async fn other_layouts_and_a_lost_row_are_named() {
         for command in [add([task(10)]), Command::Read(Read::Overview)] {
             let error = store.apply(&mail(), command).await.unwrap_err();
             assert_eq!(error.kind(), kind);
-            assert!(error.to_string().contains(says), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
         assert_eq!(everything(&server), before);
     }
@@ -265,13 +265,13 @@ async fn watchers_are_notified_of_tasks_after_a_restart() {
     let (store, other) = (connect(&server).await, connect(&server).await);
     let mut changes = store.changes(&mail()).await.unwrap();
     other.apply(&mail(), add([task(1)])).await.unwrap();
-    crate::common::notified(&mut changes).await;
+    crate::common::expect_notification(&mut changes).await;
     server.restart();
     // Something may have been missed.
-    crate::common::notified(&mut changes).await;
+    crate::common::expect_notification(&mut changes).await;
     wait_until("the server is used again", || server.try_command(&["PING"]).is_ok());
     while other.apply(&mail(), add([task(2)])).await.is_err() {}
-    crate::common::notified(&mut changes).await;
+    crate::common::expect_notification(&mut changes).await;
 }
 
 /// What a replica never heard of is lost with the master; nothing else is, and no token is given out twice.
@@ -343,7 +343,7 @@ async fn queues_of_a_cluster_are_on_all_its_nodes() {
     assert!(nodes.iter().all(|node| node.command(&["DBSIZE"])[0] != "0"));
     let mut changes = store.changes(&names[3]).await.unwrap();
     store.apply(&names[3], add([task(3)])).await.unwrap();
-    crate::common::notified(&mut changes).await;
+    crate::common::expect_notification(&mut changes).await;
 }
 
 #[tokio::test]
