@@ -1,4 +1,4 @@
-//! A real server that plays events, with a made-up clock and a made-up name.
+//! A real server that runs events, with a made-up clock and a made-up name.
 
 use std::collections::BTreeMap;
 
