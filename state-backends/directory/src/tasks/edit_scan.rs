@@ -62,10 +62,7 @@ impl Findings {
 
 /// Scans a queue for edits if a scan is due, if the drop box has files, or if `counts` is set: then
 /// the caller needs exact counts.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "measures how long a sweep takes, never an instant of the state"
-)]
+#[allow(clippy::disallowed_methods, reason = "measures how long a scan takes, never an instant of the store")]
 pub(super) fn scan(
     location: &Location,
     index: &Index,

@@ -10,7 +10,7 @@ fn rows(server: &PostgresServer) -> Vec<String> {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn foreign_keys_are_left_alone() {
+async fn what_is_not_such_a_record_is_left_alone() {
     let (server, state) = opened().await;
     let good = server.psql(&format!("SELECT record::jsonb FROM {TABLE}")).concat();
     let edited = |from: &str, to: &str| {

@@ -26,7 +26,7 @@ fn processor<'p>(processes: impl IntoIterator<Item = &'p i32>) -> u64 {
 /// `INTERVAL_QUEUE_TASKS=20000` measures as many tasks of each kind of run, and more if a step does many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn the_cost_of_a_task_is_reported() {
+async fn what_a_task_costs_is_told() {
     let tasks = std::env::var("INTERVAL_QUEUE_TASKS").map_or(400, |text| text.parse().unwrap());
     let server = PostgresServer::start();
     for (at_once, durability) in [1, 10, 100]
