@@ -1,4 +1,4 @@
-//! The host's clock: how long a hunt takes, nothing that a simulation could see.
+//! The host's clock: how long a search takes, nothing that a simulation could see.
 #![allow(clippy::disallowed_methods, reason = "this is a clock module")]
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -47,15 +47,15 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-mod aftermath;
 mod check;
+mod execution;
 mod fault;
+mod final_checks;
 mod journal;
 mod plan;
 mod process;
 mod run;
 mod sabotage;
-mod scene;
 mod service;
 mod shrink;
 mod simulate;

@@ -2,8 +2,8 @@
 
 mod args;
 mod clock;
-mod hunt;
 mod report;
+mod search;
 mod subject;
 
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let holds = match args::Args::parse().action {
-        args::Action::Run(options) => hunt::run(&options),
-        args::Action::Replay(options) => hunt::replay(&options),
+        args::Action::Run(options) => search::run(&options),
+        args::Action::Replay(options) => search::replay(&options),
         args::Action::Faults => report::faults(),
     };
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -208,7 +208,7 @@ impl Plan {
     }
 
     /// Whether nothing goes wrong: shards are punctual then, and have to start in order and waste no slot.
-    pub fn is_calm(&self) -> bool {
+    pub fn is_faultless(&self) -> bool {
         let punctual = |shard: &ShardPlan| {
             shard.drift == 0 && shard.delay.0 + shard.delay.1 <= ms(2) && shard.space_by == SpaceBy::Slots
         };

@@ -138,8 +138,8 @@ impl Process {
         self.condition(|condition| Arc::strong_count(&condition.tasks) - 1)
     }
 
-    pub(crate) fn condition<T>(&self, look: impl FnOnce(&mut Condition) -> T) -> T {
-        self.world.inside(|inside| look(&mut inside.processes[self.id]))
+    pub(crate) fn condition<T>(&self, work: impl FnOnce(&mut Condition) -> T) -> T {
+        self.world.inside(|inside| work(&mut inside.processes[self.id]))
     }
 }
 

@@ -1,14 +1,14 @@
-//! What a hunt found, for people and for programs.
+//! The result of a search, for people and for programs.
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use interval_queue_sim::{Fault, SABOTAGES, Violation, tasks};
 use serde_json::json;
 
-use crate::subject::Seen;
+use crate::subject::SimulationResult;
 
 /// How much of the journal is shown around a violation.
-pub(crate) const AROUND: usize = 40;
+pub(crate) const MAX_SHOWN_ENTRIES: usize = 40;
 
 /// All outcomes together.
 #[derive(Default)]
@@ -21,16 +21,16 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn add(&mut self, seed: u64, seen: Seen) {
+    pub(crate) fn add(&mut self, seed: u64, result: SimulationResult) {
         self.simulations += 1;
-        self.time += seen.time;
-        for (what, count) in seen.counts {
+        self.time += result.time;
+        for (what, count) in result.counts {
             *self.counts.entry(what).or_default() += count;
         }
-        for (fault, count) in seen.faults {
+        for (fault, count) in result.faults {
             *self.faults.entry(fault).or_default() += count;
         }
-        self.found = self.found.take().or(seen.violation.map(|violation| (seed, violation)));
+        self.found = self.found.take().or(result.violation.map(|violation| (seed, violation)));
     }
 
     fn count(&self, what: &str) -> u64 {

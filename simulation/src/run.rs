@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::{
     check::Violation,
+    execution::Execution,
     journal::Entry,
     plan::{Event, Plan},
-    scene::Scene,
     simulate::simulate,
     store::Rules,
     world::Settings,
@@ -49,12 +49,12 @@ fn carry_out(plan: &Plan, rules: Rules, keeps_journal: bool) -> Outcome {
         plan.events.iter().any(|timed| matches!(timed.event, Event::FailOver { .. } | Event::OldCopy { .. }));
     let settings = Settings { rules, keeps_versions, keeps_journal, ..Settings::seeded(plan.seed) };
     simulate(settings, |world| async move {
-        let scene = Scene::new(world.clone(), plan);
+        let execution = Execution::new(world.clone(), plan);
         tokio::select! {
             biased;
             () = world.violated() => {}
-            () = scene.play() => {}
+            () = execution.run() => {}
         }
-        scene.outcome()
+        execution.outcome()
     })
 }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{check::Promise, process::Process};
 
 /// How long it waits before it tries to open its shard again.
-const TRY_AGAIN: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// A job of a plan.
 pub(crate) struct Job {
@@ -57,11 +57,11 @@ impl Service {
         mut jobs: mpsc::UnboundedReceiver<Job>,
     ) {
         let queue = loop {
-            let (told, world) = (self.process.id, self.process.world.clone());
-            let builder = builder().on_error(move |_| world.check(|checks| checks.told(told)));
+            let (process_id, world) = (self.process.id, self.process.world.clone());
+            let builder = builder().on_error(move |_| world.check(|checks| checks.reported(process_id)));
             match builder.open(self.process.clone()).await {
                 Ok(queue) => break queue,
-                Err(_) => self.process.sleep(TRY_AGAIN).await,
+                Err(_) => self.process.sleep(RETRY_PAUSE).await,
             }
         };
         // Nobody may look any more.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// How many plans are tried at most.
-const TRIES: usize = 2_000;
+const MAX_RUNS: usize = 2_000;
 
 /// The shortest plan it can find that breaks `promise` as `plan` does.
 pub fn shrink(plan: &Plan, promise: Promise, rules: Rules) -> Plan {
@@ -23,15 +23,15 @@ pub fn shrink(plan: &Plan, promise: Promise, rules: Rules) -> Plan {
 /// The fewest events it can find that still break it.
 pub(crate) fn shortest<E: Clone>(events: &[E], breaks: impl Fn(&[E]) -> bool) -> Vec<E> {
     let mut shortest = events.to_vec();
-    let mut tries = 0;
+    let mut runs = 0;
     let mut chunk = shortest.len().div_ceil(2);
-    while chunk > 0 && tries < TRIES {
+    while chunk > 0 && runs < MAX_RUNS {
         let mut start = 0;
         let mut removed = false;
-        while start < shortest.len() && tries < TRIES {
+        while start < shortest.len() && runs < MAX_RUNS {
             let end = (start + chunk).min(shortest.len());
             let rest: Vec<E> = [&shortest[..start], &shortest[end..]].concat();
-            tries += 1;
+            runs += 1;
             if breaks(&rest) {
                 shortest = rest;
                 removed = true;

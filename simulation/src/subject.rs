@@ -16,7 +16,7 @@ pub(crate) enum Subject {
 }
 
 /// What came of a simulation.
-pub(crate) struct Seen {
+pub(crate) struct SimulationResult {
     pub(crate) violation: Option<Violation>,
     pub(crate) faults: Vec<(Fault, u64)>,
     pub(crate) time: Duration,
@@ -25,11 +25,11 @@ pub(crate) struct Seen {
 }
 
 /// A simulation as a person reads it.
-pub(crate) struct Told {
+pub(crate) struct Transcript {
     pub(crate) plan: String,
     pub(crate) journal: Vec<Entry>,
     pub(crate) violation: Option<Violation>,
-    pub(crate) otherwise: String,
+    pub(crate) result: String,
 }
 
 impl Subject {
@@ -46,12 +46,12 @@ impl Subject {
         Ok(Self::Tasks(shape, named(&all, sabotage)?.unwrap_or(right)))
     }
 
-    pub(crate) fn simulate(&self, seed: u64) -> Seen {
+    pub(crate) fn simulate(&self, seed: u64) -> SimulationResult {
         match self {
             Self::Jobs(shape, rules) => {
                 let plan = Plan::make(seed, shape);
                 let outcome = run(&plan, *rules);
-                Seen {
+                SimulationResult {
                     violation: outcome.violation,
                     faults: plan.faults().collect(),
                     time: outcome.time,
@@ -66,7 +66,7 @@ impl Subject {
             Self::Tasks(shape, rules) => {
                 let plan = TaskPlan::make(seed, shape);
                 let outcome = tasks::run(&plan, *rules);
-                Seen {
+                SimulationResult {
                     violation: outcome.violation,
                     faults: plan.faults().collect(),
                     time: outcome.time,
@@ -77,34 +77,36 @@ impl Subject {
     }
 
     /// Tells all that happens under a seed.
-    pub(crate) fn replay(&self, seed: u64) -> Told {
+    pub(crate) fn replay(&self, seed: u64) -> Transcript {
         match self {
-            Self::Jobs(shape, rules) => tell_jobs(&Plan::make(seed, shape), *rules),
-            Self::Tasks(shape, rules) => tell_tasks(&TaskPlan::make(seed, shape), *rules),
+            Self::Jobs(shape, rules) => transcribe_jobs(&Plan::make(seed, shape), *rules),
+            Self::Tasks(shape, rules) => transcribe_tasks(&TaskPlan::make(seed, shape), *rules),
         }
     }
 
     /// Tells the shortest plan found that breaks the promise as that of the seed does.
-    pub(crate) fn shortest(&self, seed: u64, promise: Promise) -> Told {
+    pub(crate) fn shortest(&self, seed: u64, promise: Promise) -> Transcript {
         match self {
-            Self::Jobs(shape, rules) => tell_jobs(&shrink(&Plan::make(seed, shape), promise, *rules), *rules),
+            Self::Jobs(shape, rules) => {
+                transcribe_jobs(&shrink(&Plan::make(seed, shape), promise, *rules), *rules)
+            }
             Self::Tasks(shape, rules) => {
-                tell_tasks(&tasks::shrink(&TaskPlan::make(seed, shape), promise, *rules), *rules)
+                transcribe_tasks(&tasks::shrink(&TaskPlan::make(seed, shape), promise, *rules), *rules)
             }
         }
     }
 }
 
-fn tell_jobs(plan: &Plan, rules: Rules) -> Told {
+fn transcribe_jobs(plan: &Plan, rules: Rules) -> Transcript {
     let outcome = replay(plan, rules);
-    let otherwise = format!("{} of the jobs started in {:?}", outcome.started, outcome.busy);
-    Told { plan: plan.to_string(), journal: outcome.journal, violation: outcome.violation, otherwise }
+    let result = format!("{} of the jobs started in {:?}", outcome.started, outcome.busy);
+    Transcript { plan: plan.to_string(), journal: outcome.journal, violation: outcome.violation, result }
 }
 
-fn tell_tasks(plan: &TaskPlan, rules: tasks::Rules) -> Told {
+fn transcribe_tasks(plan: &TaskPlan, rules: tasks::Rules) -> Transcript {
     let outcome = tasks::replay(plan, rules);
-    let otherwise = format!("{} runs of {} tasks in {:?}", outcome.runs, outcome.tasks, outcome.time);
-    Told { plan: plan.to_string(), journal: outcome.journal, violation: outcome.violation, otherwise }
+    let result = format!("{} runs of {} tasks in {:?}", outcome.runs, outcome.tasks, outcome.time);
+    Transcript { plan: plan.to_string(), journal: outcome.journal, violation: outcome.violation, result }
 }
 
 fn named<R: Copy>(all: &[(&str, R)], name: Option<&str>) -> Result<Option<R>, String> {

@@ -13,7 +13,7 @@ use tokio::{
 use crate::{process::Process, world::World};
 
 /// How long a client waits for a reply, unless told otherwise.
-const TIME_OUT: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the network does with the messages of one process.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Line {
 impl Default for Line {
     fn default() -> Self {
         Self {
-            time_out: TIME_OUT,
+            time_out: REQUEST_TIMEOUT,
             wakes: true,
             delay: Default::default(),
             next: Default::default(),
@@ -95,7 +95,7 @@ pub enum Cut {
 }
 
 /// The longest that a mishap keeps a message.
-const LATEST: Duration = Duration::from_secs(5);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 
 /// A reply, and when the store gave it.
 type Answer<R> = (Result<R, StateError>, Instant);
@@ -122,7 +122,7 @@ impl Process {
             let (mut request, mut reply) = (some(line.delay.0), some(line.delay.1));
             let (mishap, time_out) = (line.next.pop_front(), line.time_out);
             if mishap.is_some() {
-                inside.tasks.disturbed(now - began + request + reply + time_out + LATEST);
+                inside.tasks.disturbed(now - began + request + reply + time_out + MAX_DELAY);
             }
             if let Some(Mishap::Delay(late_request, late_reply)) = mishap {
                 request += late_request;
@@ -250,11 +250,11 @@ pub(crate) fn words(command: &Command) -> String {
 impl SharedState for Process {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         // What an application waits for fails to its face.
-        let is_told = matches!(command, Command::Step(_) | Command::Read);
+        let is_reported = matches!(command, Command::Step(_) | Command::Read);
         self.world.check(|checks| checks.sent(self.id, &command));
         let reply = self.send(queue, command).await;
         if let Err(error) = &reply {
-            self.world.check(|checks| checks.failed(self.id, is_told));
+            self.world.check(|checks| checks.failed(self.id, is_reported));
             self.world.note(|| format!("{} gets an error: {error}", self.name()));
         }
         reply

@@ -112,8 +112,8 @@ impl World {
         &self.shared.runtime
     }
 
-    pub(crate) fn inside<T>(&self, look: impl FnOnce(&mut Inside) -> T) -> T {
-        look(&mut self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn inside<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> T {
+        work(&mut self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn since(&self) -> Duration {
@@ -210,12 +210,12 @@ impl World {
         });
     }
 
-    fn lose(&self, told: bool, what: impl FnOnce(&mut Inside, Duration)) {
+    fn lose(&self, is_reported: bool, what: impl FnOnce(&mut Inside, Duration)) {
         self.disturbed(self.now());
         let since = self.since();
         self.inside(|inside| {
             what(inside, since);
-            inside.checks.each_queue(since, |queue, at| queue.lost(told, at));
+            inside.checks.each_queue(since, |queue, at| queue.lost(is_reported, at));
             let Inside { store, checks, .. } = inside;
             checks.rates_are(since, |queue| store.record(queue).is_some());
         });
@@ -295,15 +295,15 @@ impl World {
     }
 
     /// Looks at what the checks know, and may add to what they found.
-    pub(crate) fn check<T>(&self, look: impl FnOnce(&mut Checks) -> T) -> T {
-        self.watch(|inside| look(&mut inside.checks))
+    pub(crate) fn check<T>(&self, work: impl FnOnce(&mut Checks) -> T) -> T {
+        self.watch(|inside| work(&mut inside.checks))
     }
 
     /// Tells those who wait for a violation if this finds the first one.
-    fn watch<T>(&self, look: impl FnOnce(&mut Inside) -> T) -> T {
+    fn watch<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> T {
         let (result, found) = self.inside(|inside| {
             let before = inside.checks.violation.is_some();
-            let result = look(inside);
+            let result = work(inside);
             (result, inside.checks.violation.clone().filter(|_| !before))
         });
         if let Some(violation) = found {
@@ -365,7 +365,7 @@ impl World {
         let (reply, judged) = self.inside(|inside| {
             let now = inside.store.clock(Micros::from_duration(since));
             let (reply, judged) = inside.tasks.apply(process, queue, command, now, since);
-            (reply, judged.and_then(|()| inside.tasks.watch.all_heard(since)))
+            (reply, judged.and_then(|()| inside.tasks.monitor.all_notified(since)))
         });
         self.note(|| {
             let answer = match &reply {

@@ -119,7 +119,7 @@ fn on_a_clock_that_is_stepped_slots_keep_their_distance() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_events() {
+fn a_seed_repeats_its_events() {
     let journal = |seed| {
         let plan = Plan::make(seed, &shape(&Fault::ALL));
         replay(&plan, rules::apply).journal
@@ -133,7 +133,7 @@ fn the_same_seed_gives_the_same_events() {
 }
 
 #[test]
-fn rules_that_are_wrong_on_purpose_are_found_and_the_plan_shrinks() {
+fn broken_rules_are_found_and_the_plan_shrinks() {
     // That a step is carried out twice does harm once in some ten thousand plans; scripts/reliability looks
     // that long, and the model check refutes it in all of its states.
     for sabotage in SABOTAGES.into_iter().filter(|sabotage| sabotage.name != "no-sequence") {

@@ -46,11 +46,11 @@ fn every_promise_holds_under_all_faults_at_once() {
 /// outage, an answer that told to restate and was not heard, tokens given out again in the same second and by
 /// a clock that went back, a failed run whose upstreams nobody had looked at, a lease that nobody had heard
 /// of.
-const ONCE_BROKEN: [u64; 6] = [2_235, 3_092, 82, 2_045, 17_662, 21_679];
+const REGRESSION_SEEDS: [u64; 6] = [2_235, 3_092, 82, 2_045, 17_662, 21_679];
 
 #[test]
-fn what_broke_once_holds() {
-    ONCE_BROKEN.iter().for_each(|&seed| _ = holds(&Plan::make(seed, &shape(&Fault::ALL))));
+fn earlier_failures_hold() {
+    REGRESSION_SEEDS.iter().for_each(|&seed| _ = holds(&Plan::make(seed, &shape(&Fault::ALL))));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn without_faults_every_slot_has_a_run() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_events() {
+fn a_seed_repeats_its_events() {
     let journal = |seed| replay(&Plan::make(seed, &shape(&Fault::ALL)), rules::apply).journal;
     for seed in 0..20 {
         let first = journal(seed);
@@ -89,7 +89,7 @@ fn the_same_seed_gives_the_same_events() {
 }
 
 #[test]
-fn rules_that_are_wrong_on_purpose_are_found_and_the_plan_shrinks() {
+fn broken_rules_are_found_and_the_plan_shrinks() {
     for sabotage in SABOTAGES {
         let found = (0..1_500).find_map(|seed| {
             let plan = Plan::make(seed, &shape(&Fault::ALL));
@@ -161,7 +161,7 @@ fn a_worker_goes_on_at_the_pace_after_an_outage() {
 
 /// Nothing is wrong with the worker that runs here: it is the rules that lease the least urgent first.
 #[test]
-fn a_service_of_ones_own_is_told_of_broken_promises() {
+fn an_own_service_reports_broken_promises() {
     let no_order = SABOTAGES.iter().find(|sabotage| sabotage.name == "no-order").unwrap();
     let settings = Settings { task_rules: no_order.rules, ..Settings::seeded(3) };
     let violation = simulate(settings, |world| async move {

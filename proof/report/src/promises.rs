@@ -41,12 +41,12 @@ const PROMISES: [[&str; 3]; 12] = [
     [
         "T8 Schedules",
         "each nominal instant makes exactly one task",
-        "the play of the conformance suite: several workers that fire the same instant, also late and twice",
+        "the fuzzer of the conformance suite: several workers that fire the same instant, also late and twice",
     ],
     [
         "T9 Control",
         "cancel, retry, release and purge touch what a dry run shows",
-        "simulation: an operator among all faults; each real change beside its dry run in the play of the conformance suite",
+        "simulation: an operator among all faults; each real change beside its dry run in the fuzzer of the conformance suite",
     ],
     [
         "T10 Truth",
@@ -56,7 +56,7 @@ const PROMISES: [[&str; 3]; 12] = [
     [
         "T11 Quiet",
         "what has ended is kept as long as the queue says, and no longer",
-        "simulation: how often idle workers step; the play of the conformance suite: nothing is kept for too long",
+        "simulation: how often idle workers step; the fuzzer of the conformance suite: nothing is kept for too long",
     ],
     [
         "T12 Cost",

@@ -41,7 +41,7 @@ fn beginning() -> String {
     let tiers = paragraph(
         "Before each change `.ci/run` runs the gate of the tests, with a short simulation, killed processes and every check \
          of a store, and one of the six parts of the long tier: chaos, the model check, more simulation, broken rules, malformed \
-         input, plays, all orders of two transactions. `scripts/test --long` runs both tiers whole.",
+         input, fuzzing, all orders of two transactions. `scripts/test --long` runs both tiers whole.",
     );
     format!("# Reliability\n\n{what}\n{how}\n{tiers}")
 }

@@ -119,7 +119,7 @@ pub(crate) struct Checks {
     /// How long nothing may start while jobs wait and nothing is wrong; none: as long as it likes.
     pub(crate) longest_stall: Option<Duration>,
     waiting: isize,
-    calm_from: Duration,
+    undisturbed_from: Duration,
     /// How often jobs came to wait when none did, and how much time no slot was used while some did.
     busy_again: u32,
     wasted: Duration,
@@ -183,7 +183,7 @@ impl Checks {
     ) {
         if let Some(watched) = self.queues.get_mut(queue) {
             if matches!(reply, Reply::Read(None)) {
-                watched.rate.told_of_none(process, at);
+                watched.rate.reported_without_rate(process, at);
             }
             watched.delivered(process, reply, micros(applied), micros(at));
         }
@@ -210,8 +210,8 @@ impl Checks {
             Ok(slot) => {
                 let [began, ended] = slot.map(|instant| Duration::from_micros(instant.max(0).unsigned_abs()));
                 self.check_stall(at);
-                self.wasted += began.saturating_sub(self.calm_from);
-                self.calm_from = self.calm_from.max(ended);
+                self.wasted += began.saturating_sub(self.undisturbed_from);
+                self.undisturbed_from = self.undisturbed_from.max(ended);
             }
             Err((promise, what)) => self.violate(promise, at, what),
         }
@@ -243,7 +243,7 @@ impl Checks {
     /// Looks whether something should have started by now.
     pub(crate) fn check_stall(&mut self, at: Duration) {
         let Some(longest) = self.longest_stall.filter(|_| self.waiting > 0 && !self.dozing) else { return };
-        let stall = at.saturating_sub(self.calm_from);
+        let stall = at.saturating_sub(self.undisturbed_from);
         if stall > longest {
             let what = format!(
                 "{} jobs waited and nothing started for {stall:?}, longer than {longest:?}",
@@ -262,7 +262,7 @@ impl Checks {
     }
 
     pub(crate) fn disturbed(&mut self, until: Duration) {
-        self.calm_from = self.calm_from.max(until);
+        self.undisturbed_from = self.undisturbed_from.max(until);
     }
 
     /// Every living shard was woken after a pause.
@@ -277,29 +277,30 @@ impl Checks {
     }
 
     /// A command of the process got an error, of which its application is to be told or not.
-    pub(crate) fn failed(&mut self, process: usize, is_told: bool) {
-        if is_told {
+    pub(crate) fn failed(&mut self, process: usize, is_reported: bool) {
+        if is_reported {
             self.shards.entry(process).or_default().failures += 1;
         }
     }
 
     /// The application in the process was told of an error.
-    pub(crate) fn told(&mut self, process: usize) {
-        self.shards.entry(process).or_default().told += 1;
+    pub(crate) fn reported(&mut self, process: usize) {
+        self.shards.entry(process).or_default().reported += 1;
     }
 
     /// Holds what applications were told against what failed.
-    pub(crate) fn check_told(&mut self, at: Duration) {
-        let silent = self.shards.iter().find(|(_, shard)| shard.told != shard.failures);
-        let silent = silent.map(|(process, shard)| (*process, shard.failures, shard.told));
-        if let Some((process, failures, told)) = silent {
-            let what = format!("process {process} was told of {told} of {failures} failed steps and looks");
+    pub(crate) fn check_reported(&mut self, at: Duration) {
+        let silent = self.shards.iter().find(|(_, shard)| shard.reported != shard.failures);
+        let silent = silent.map(|(process, shard)| (*process, shard.failures, shard.reported));
+        if let Some((process, failures, reported)) = silent {
+            let what =
+                format!("process {process} was notified of {reported} of {failures} failed steps and looks");
             self.violate(Promise::Loud, at, what);
         }
     }
 
     /// What has to hold if nothing went wrong at all.
-    pub(crate) fn check_calm(&mut self, at: Duration) {
+    pub(crate) fn check_faultless(&mut self, at: Duration) {
         let inversions = self.inversions();
         if inversions > 0 {
             let what = format!("{inversions} jobs started after one with a higher ticket");

@@ -74,13 +74,13 @@ pub(crate) struct Watched {
 struct Given {
     slot: i64,
     /// The same on the store's clock.
-    told: Micros,
+    store_slot: Micros,
     /// How far the clock had been stepped forward.
     forward: i64,
     /// How much later than it is the shard may believe its slot to be.
     uncertain: i64,
     /// When the grant arrived.
-    heard_at: i64,
+    received_at: i64,
     /// For the judge: on the record's clock, had it never been moved back.
     what: Slot,
     /// Its number in the order in which slots were granted.
@@ -96,7 +96,7 @@ struct Known {
     /// The quickest reply but for the last one, and the last one, in microseconds.
     before: i64,
     last: i64,
-    heard_at: i64,
+    received_at: i64,
 }
 
 impl Known {
@@ -106,7 +106,7 @@ impl Known {
 }
 
 /// Nothing is known.
-const UNKNOWN: Known = Known { since: None, before: i64::MAX, last: i64::MAX, heard_at: 0 };
+const UNKNOWN: Known = Known { since: None, before: i64::MAX, last: i64::MAX, received_at: 0 };
 
 type Found = Result<(), (Promise, String)>;
 
@@ -223,7 +223,7 @@ impl Watched {
             let given = self.grants.entry((process, ticket)).or_default();
             let before = given.iter().rfind(|before| !before.used).copied();
             // It is the same slot still if the reply was lost.
-            let again = before.filter(|before| before.told == grant.slot && !before.delivered);
+            let again = before.filter(|before| before.store_slot == grant.slot && !before.delivered);
             if let Some(before) = before {
                 shard.overruns += u32::from(again.is_none());
                 self.granted_slots.remove((before.what.at, ticket, process));
@@ -233,10 +233,10 @@ impl Watched {
             let what = Slot { at: signed(grant.slot) + self.moved_back, weight, era };
             given.push(Given {
                 slot,
-                told: grant.slot,
+                store_slot: grant.slot,
                 forward: self.forward,
                 uncertain: 0,
-                heard_at: 0,
+                received_at: 0,
                 what,
                 number,
                 delivered: false,
@@ -265,14 +265,14 @@ impl Watched {
         let last =
             if self.stepped_at.is_some_and(|stepped| applied <= stepped) { i64::MAX } else { at - applied };
         // What it knew before has aged: both clocks drift, and timers have a grain of a millisecond.
-        let before = known.uncertain().saturating_add((at - known.heard_at) / 1_000 + 2_000);
-        *known = Known { before, last, heard_at: at, ..*known };
+        let before = known.uncertain().saturating_add((at - known.received_at) / 1_000 + 2_000);
+        *known = Known { before, last, received_at: at, ..*known };
         let uncertain = known.uncertain();
         for grant in &stepped.grants {
             let given = self.grants.get_mut(&(process, grant.ticket)).into_iter().flatten();
-            for given in given.filter(|given| given.told == grant.slot) {
+            for given in given.filter(|given| given.store_slot == grant.slot) {
                 given.delivered = true;
-                (given.uncertain, given.heard_at) = (uncertain, at);
+                (given.uncertain, given.received_at) = (uncertain, at);
             }
         }
     }
@@ -373,12 +373,14 @@ impl Watched {
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
     /// arrived.
     pub(crate) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {
-        let Some(known) = self.known.get_mut(&process).filter(|known| known.heard_at == at) else { return };
+        let Some(known) = self.known.get_mut(&process).filter(|known| known.received_at == at) else {
+            return;
+        };
         known.last = known.last.saturating_add(time);
         let uncertain = known.uncertain();
         let given =
             self.grants.iter_mut().filter(|((owner, _), _)| *owner == process).flat_map(|(_, given)| given);
-        given.filter(|given| given.heard_at == at).for_each(|given| given.uncertain = uncertain);
+        given.filter(|given| given.received_at == at).for_each(|given| given.uncertain = uncertain);
     }
 
     /// The process is dead: slots that it was granted and that have not come are free.
@@ -388,8 +390,8 @@ impl Watched {
 
     /// The record is gone or not the latest. If the server does not tell, shards that notice it may find a
     /// burst given back.
-    pub(crate) fn lost(&mut self, told: bool, at: i64) {
-        let unknown = if told { 1 } else { self.eras.largest_burst() };
+    pub(crate) fn lost(&mut self, is_reported: bool, at: i64) {
+        let unknown = if is_reported { 1 } else { self.eras.largest_burst() };
         self.allow_early(unknown.into(), at);
         // What was changed before may then be numbered higher than what is changed after.
         self.misnumbered |= self.stepped_back;

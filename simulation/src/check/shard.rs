@@ -5,10 +5,10 @@ use std::time::Duration;
 use interval_queue_contract::Step;
 
 /// The least tolerance for a late start.
-const LEAST: Duration = Duration::from_millis(10);
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How far the tolerance may double.
-const DOUBLINGS: u32 = 17;
+const MAX_DOUBLINGS: u32 = 17;
 
 #[derive(Default)]
 pub(super) struct Behaviour {
@@ -17,17 +17,17 @@ pub(super) struct Behaviour {
     /// How often in a row a ticket that had an unused grant got another one.
     pub(super) overruns: u32,
     pub(super) failures: u64,
-    pub(super) told: u64,
+    pub(super) reported: u64,
 }
 
 impl Behaviour {
     pub(super) fn stepped(&mut self, step: &Step) {
         // For the host, and for the reply.
-        let host = step.memory.interval().to_duration().max(LEAST);
+        let host = step.memory.interval().to_duration().max(MIN_INTERVAL);
         let least = host + step.lead.to_duration().max(host);
         // It doubles with each step that brought grants that were given up, of which is known only when they
         // are granted again.
-        let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
+        let doubled = least * (1 << (self.overruns + 1).min(MAX_DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];
     }
 

@@ -6,7 +6,7 @@ use interval_queue_contract::{
 };
 
 /// How far back slots are remembered, in microseconds: farther than any two can be apart that matter.
-const REMEMBERED: i64 = 600_000_000;
+const HISTORY_US: i64 = 600_000_000;
 
 /// An instant, a ticket and a process.
 pub(super) type Key = (i64, Ticket, usize);
@@ -69,7 +69,7 @@ impl Timeline {
 
     /// Forgets what is long past, much of it at once.
     pub(super) fn forget_before(&mut self, now: i64) {
-        let past = self.place((now - REMEMBERED, Ticket::NONE, 0));
+        let past = self.place((now - HISTORY_US, Ticket::NONE, 0));
         if past > self.keys.len() / 4 {
             self.keys.drain(..past);
             self.slots.drain(..past);

@@ -8,8 +8,8 @@ use interval_queue_tasks::{Builder, Context, Worker, WorkerHandle};
 use super::{
     handler::{self, Tally},
     opened::Opened,
+    task_execution::RETRY_PAUSE,
     task_plan::{Plan, WorkerPlan},
-    task_scene::TRY_AGAIN,
 };
 use crate::{process::Process, service::locked};
 
@@ -29,14 +29,14 @@ pub(super) async fn work(service: Service, builder: Builder, opened: Opened) {
     let queue = loop {
         match builder.clone().open_parts(process.tasks(), process.pace()).await {
             Ok(queue) => break queue,
-            Err(_) => process.sleep(TRY_AGAIN).await,
+            Err(_) => process.sleep(RETRY_PAUSE).await,
         }
     };
     opened.set(queue.clone());
     loop {
         // A worker that its handlers held would never be dropped.
-        let place = Service { handle: Arc::default(), ..service.clone() };
-        let handler = move |context: Context| handler::run(place.clone(), context);
+        let handler_service = Service { handle: Arc::default(), ..service.clone() };
+        let handler = move |context: Context| handler::run(handler_service.clone(), context);
         let worker = Worker::builder(&queue)
             .handler_for(&service.worker.kinds, handler)
             .jobs(service.worker.jobs)
@@ -53,6 +53,6 @@ pub(super) async fn work(service: Service, builder: Builder, opened: Opened) {
             }
             Err(error) => return process.world.judged(Err(format!("T1: no worker can be made: {error}"))),
         }
-        process.sleep(TRY_AGAIN).await;
+        process.sleep(RETRY_PAUSE).await;
     }
 }

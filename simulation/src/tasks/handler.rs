@@ -8,8 +8,8 @@ use interval_queue_tasks::{Context, Json, TaskError};
 use super::{
     actor::Service,
     ids,
+    task_execution::Begun,
     task_plan::{Ends, Run},
-    task_scene::Begun,
 };
 use crate::{process::Process, service::locked};
 
@@ -29,8 +29,8 @@ struct Going {
 }
 
 impl Going {
-    fn heard(&self) {
-        self.process.world.inside(|inside| inside.tasks.watch.heard(self.id, self.token));
+    fn notified(&self) {
+        self.process.world.inside(|inside| inside.tasks.monitor.notified(self.id, self.token));
     }
 }
 
@@ -44,7 +44,7 @@ impl Drop for Going {
         let began = world.began();
         let (at, stopped) = (at.saturating_duration_since(began), stopped.map(|until| until - began));
         world.note(|| format!("{} ends {} at {}", self.process.name(), ids::short(self.id), self.token));
-        let judged = world.inside(|inside| inside.tasks.watch.ended(self.id, self.token, at, stopped));
+        let judged = world.inside(|inside| inside.tasks.monitor.ended(self.id, self.token, at, stopped));
         world.judged(judged);
     }
 }
@@ -72,7 +72,7 @@ pub(super) async fn run(service: Service, context: Context) -> Result<Json, Task
         tokio::select! {
             biased;
             () = context.cancelled() => {
-                going.heard();
+                going.notified();
                 return Err(TaskError::released());
             }
             () = takes => {}
@@ -133,8 +133,8 @@ fn going(service: &Service, context: &Context, run: &Run) -> Going {
     let at = world.now() - world.began();
     let is_stray = matches!(run.ends, Ends::Strays(_));
     let (judged, leased_at) = world.inside(|inside| {
-        inside.tasks.watch.began(id, token, (is_stray, run.listens && !is_stray), at);
-        let leased_at = inside.tasks.watch.leased_at(id, token);
+        inside.tasks.monitor.began(id, token, (is_stray, run.listens && !is_stray), at);
+        let leased_at = inside.tasks.monitor.leased_at(id, token);
         (inside.tasks.kept(&service.queue).judge.begins(context.task()), leased_at)
     });
     world.judged(judged);

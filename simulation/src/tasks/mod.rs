@@ -3,28 +3,28 @@
 //! A [`Plan`] is all that happens in one simulation: who adds which tasks, how each of their runs ends, what operators
 //! do, and what goes wrong. [`run()`] carries it out. After every command the judge of the task contract holds all that
 //! is stored against the promises T1 to T10; what only whole processes can show is in `watch.rs`. Not played: schedules
-//! (T8), which no worker fires yet, and the cost of commands (T12); the play of the conformance suite and its tests
+//! (T8), which no worker fires yet, and the cost of commands (T12); the fuzzer of the conformance suite and its tests
 //! have them.
 
 mod actor;
-mod ending;
 mod handler;
 mod ids;
-mod making;
 mod opened;
 mod operator;
+mod plan_generator;
+mod run_monitor;
+mod task_execution;
+mod task_final_checks;
 mod task_plan;
 mod task_run;
 mod task_sabotage;
-mod task_scene;
 mod task_store;
 mod task_wire;
-mod watch;
 
+pub(crate) use run_monitor::RunMonitor;
 pub use task_plan::{Batch, Ends, Event, Operation, Plan, Run, Shape, TaskPlan, Timed, WorkerPlan};
 pub use task_run::{Outcome, replay, run, run_on, shrink};
 pub use task_sabotage::{SABOTAGES, Sabotage};
 pub use task_store::Rules;
 pub(crate) use task_store::Tasks;
 pub(crate) use task_wire::{answer, words};
-pub(crate) use watch::Watch;

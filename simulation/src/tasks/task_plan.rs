@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use fastrand::Rng;
 use interval_queue_task_contract::Verb;
 
-use super::making;
+use super::plan_generator;
 use crate::{Fault, plan::Event as Trouble};
 
 /// What plans are to be like.
@@ -190,7 +190,7 @@ pub enum Operation {
 impl Plan {
     /// The plan of that shape that a seed gives.
     pub fn make(seed: u64, shape: &Shape) -> Self {
-        making::plan(&mut Rng::with_seed(seed), seed, shape)
+        plan_generator::plan(&mut Rng::with_seed(seed), seed, shape)
     }
 
     /// How often each fault happens.
@@ -213,7 +213,7 @@ impl Plan {
         };
         // Each costs up to a quarter of a lease, and several may come within one.
         let faults = self.events.iter().filter(|timed| matches!(timed.event, Event::Trouble(_))).count();
-        self.lease >= making::LONG_LEASE && faults < 4 && self.events.iter().all(is_one)
+        self.lease >= plan_generator::LONG_LEASE && faults < 4 && self.events.iter().all(is_one)
     }
 
     /// How far the store's clock is stepped back in all, in microseconds.
@@ -226,7 +226,7 @@ impl Plan {
     }
 
     /// Whether nothing goes wrong at all.
-    pub fn is_calm(&self) -> bool {
+    pub fn is_faultless(&self) -> bool {
         let punctual = |worker: &WorkerPlan| {
             worker.drift == 0 && worker.delay.0 + worker.delay.1 <= Duration::from_millis(2)
         };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
+    task_execution::Execution,
     task_plan::{Event, Plan},
-    task_scene::Scene,
     task_store::Rules,
 };
 use crate::{Entry, Promise, Settings, Violation, plan::Event as Trouble, shrink::shortest, simulate};
@@ -39,7 +39,7 @@ pub fn run(plan: &Plan, rules: Rules) -> Outcome {
 /// Carries a plan out on a store whose pace, too, has rules of its own.
 pub fn run_on(plan: &Plan, pace: crate::Rules) -> Outcome {
     let task_rules = interval_queue_task_contract::rules::apply;
-    play(plan, Settings { rules: pace, task_rules, ..Settings::seeded(plan.seed) })
+    simulate_plan(plan, Settings { rules: pace, task_rules, ..Settings::seeded(plan.seed) })
 }
 
 /// The same, with a journal of what happens, which takes longer.
@@ -48,21 +48,21 @@ pub fn replay(plan: &Plan, rules: Rules) -> Outcome {
 }
 
 fn carry_out(plan: &Plan, task_rules: Rules, keeps_journal: bool) -> Outcome {
-    play(plan, Settings { task_rules, keeps_journal, ..Settings::seeded(plan.seed) })
+    simulate_plan(plan, Settings { task_rules, keeps_journal, ..Settings::seeded(plan.seed) })
 }
 
-fn play(plan: &Plan, settings: Settings) -> Outcome {
+fn simulate_plan(plan: &Plan, settings: Settings) -> Outcome {
     let rewinds =
         |event: &Event| matches!(event, Event::Trouble(Trouble::FailOver { .. } | Trouble::OldCopy { .. }));
     let keeps_versions = plan.events.iter().any(|timed| rewinds(&timed.event));
     simulate(Settings { keeps_versions, ..settings }, |world| async move {
-        let scene = Scene::new(world.clone(), plan);
+        let execution = Execution::new(world.clone(), plan);
         tokio::select! {
             biased;
             () = world.violated() => {}
-            () = scene.play() => {}
+            () = execution.run() => {}
         }
-        scene.outcome()
+        execution.outcome()
     })
 }
 

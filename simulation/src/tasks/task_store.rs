@@ -14,7 +14,7 @@ use interval_queue_task_contract::{
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::Watch;
+use super::RunMonitor;
 
 /// The rules that a store applies: [`rules::apply`](interval_queue_task_contract::rules::apply), unless something is
 /// to be proved.
@@ -33,7 +33,7 @@ pub(crate) struct Tasks {
     /// How many have come.
     commands: u64,
     queues: BTreeMap<QueueName, Kept>,
-    pub(crate) watch: Watch,
+    pub(crate) monitor: RunMonitor,
 }
 
 /// One queue, and what was seen of it.
@@ -41,7 +41,7 @@ pub(crate) struct Kept {
     tables: Tables,
     /// Earlier versions, the latest last.
     versions: VecDeque<Tables>,
-    pub(crate) picture: Arc<Dump>,
+    pub(crate) dump: Arc<Dump>,
     pub(crate) judge: Judge,
     /// Those who watch the queue, in the order in which they are told.
     watchers: Vec<Sender<()>>,
@@ -52,7 +52,7 @@ impl Default for Kept {
         Self {
             tables: Tables::default(),
             versions: VecDeque::new(),
-            picture: Arc::default(),
+            dump: Arc::default(),
             judge: Judge::new(false, Overlap::Allow),
             watchers: Vec::new(),
         }
@@ -61,7 +61,7 @@ impl Default for Kept {
 
 impl Tasks {
     pub(crate) fn new(rules: Rules, keeps_versions: bool) -> Self {
-        Self { rules, keeps_versions, commands: 0, queues: BTreeMap::new(), watch: Watch::default() }
+        Self { rules, keeps_versions, commands: 0, queues: BTreeMap::new(), monitor: RunMonitor::default() }
     }
 
     pub(crate) fn kept(&mut self, queue: &QueueName) -> &mut Kept {
@@ -73,8 +73,8 @@ impl Tasks {
     }
 
     /// All that is stored of a queue.
-    pub(crate) fn picture(&self, queue: &QueueName) -> Arc<Dump> {
-        self.queues.get(queue).map(|kept| kept.picture.clone()).unwrap_or_default()
+    pub(crate) fn dump(&self, queue: &QueueName) -> Arc<Dump> {
+        self.queues.get(queue).map(|kept| kept.dump.clone()).unwrap_or_default()
     }
 
     pub(crate) fn queues(&self) -> Vec<QueueName> {
@@ -119,17 +119,17 @@ impl Tasks {
                 let _ = watcher.try_send(());
             }
         }
-        let before = kept.picture.clone();
-        kept.look(&written);
+        let before = kept.dump.clone();
+        kept.refresh(&written);
         let kind = |reply: &Result<Reply, StateError>| reply.clone().map_err(|error| error.kind());
         let outcome = kind(&reply);
-        let mut judged = kept.judge.command(since, &before, &kept.picture, command, &outcome);
+        let mut judged = kept.judge.command(since, &before, &kept.dump, command, &outcome);
         if let Some(dry) = dry.filter(|dry| judged.is_ok() && kind(dry) != outcome) {
-            judged = Err(format!("T9: the dry run said {dry:?}, and the real one {reply:?}"));
+            judged = Err(format!("T9: the dry run returned {dry:?}, and the real one {reply:?}"));
         }
-        let after = kept.picture.clone();
+        let after = kept.dump.clone();
         if let Ok(reply) = &reply {
-            self.watch.applied(process, command, reply, &after, since);
+            self.monitor.applied(process, command, reply, &after, since);
         }
         (reply, judged)
     }
@@ -163,24 +163,24 @@ impl Tasks {
     fn lose(&mut self, since: Duration, what: impl Fn(&mut Kept)) {
         for kept in self.queues.values_mut() {
             what(kept);
-            kept.picture = Arc::default();
-            kept.look_at_all();
-            kept.judge.rolled_back(&kept.picture);
+            kept.dump = Arc::default();
+            kept.refresh_all();
+            kept.judge.rolled_back(&kept.dump);
         }
-        self.watch.lost(since);
+        self.monitor.lost(since);
     }
 
     pub(crate) fn clock_stepped(&mut self, micros: i64, since: Duration) {
-        self.watch.clock_stepped(micros, since);
+        self.monitor.clock_stepped(micros, since);
     }
 
     pub(crate) fn disturbed(&mut self, until: Duration) {
-        self.watch.disturbed(until);
+        self.monitor.disturbed(until);
     }
 }
 
 impl Kept {
-    fn look_at_all(&mut self) {
+    fn refresh_all(&mut self) {
         let mut all = Written { queue: true, counts: true, kinds: true, ..Written::default() };
         let selector = interval_queue_task_contract::Selector {
             states: interval_queue_task_contract::State::ALL.to_vec(),
@@ -188,34 +188,34 @@ impl Kept {
         };
         let found = self.tables.select(&selector, None, u32::MAX);
         all.tasks.extend(found.unwrap_or_default().iter().map(|x| x.id));
-        self.look(&all);
+        self.refresh(&all);
     }
 
-    /// Takes the picture again where something was written.
-    fn look(&mut self, written: &Written) {
+    /// Refreshes the dump where something was written.
+    fn refresh(&mut self, written: &Written) {
         if written.tasks.is_empty() && !written.queue && !written.counts && !written.kinds {
             return;
         }
         let tables = &mut self.tables;
-        let picture = Arc::make_mut(&mut self.picture);
+        let dump = Arc::make_mut(&mut self.dump);
         for &id in &written.tasks {
             match stored(tables, id) {
-                Some(stored) => _ = picture.tasks.insert(id, Arc::new(stored)),
-                None => _ = picture.tasks.remove(&id),
+                Some(stored) => _ = dump.tasks.insert(id, Arc::new(stored)),
+                None => _ = dump.tasks.remove(&id),
             }
         }
         if written.queue {
             let queue = tables.queue().ok().flatten();
-            picture.paused = queue.as_ref().is_some_and(|queue| queue.paused);
-            picture.settings = queue.map(|queue| queue.settings).unwrap_or_default();
+            dump.paused = queue.as_ref().is_some_and(|queue| queue.paused);
+            dump.settings = queue.map(|queue| queue.settings).unwrap_or_default();
         }
         if written.counts {
             let counts = tables.counts().unwrap_or_default();
-            picture.counts = counts.into_iter().map(|(kind, counted, n)| ((kind, counted), n)).collect();
+            dump.counts = counts.into_iter().map(|(kind, counted, n)| ((kind, counted), n)).collect();
         }
         if written.kinds {
             let kinds = tables.kinds().unwrap_or_default();
-            picture.kinds = kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
+            dump.kinds = kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
         }
     }
 }

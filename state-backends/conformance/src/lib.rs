@@ -27,7 +27,7 @@
 //! variable `INTERVAL_QUEUE_SEED` selects them.
 //!
 //! - [`run`] runs the checks in a program; [`CHECKS`] lists them and [`checks`] documents them.
-//! - [`Crowd`] generates commands, to compare rules on any clock and after any fault.
+//! - [`Load`] generates commands, to compare rules on any clock and after any fault.
 //! - [`Faulty`] makes a store fail on demand.
 //! - [`Keeping`] keeps the store's server or directory alive.
 //! - [`ManualClock`] is a clock that a test moves by hand.
@@ -35,9 +35,9 @@
 pub mod checks;
 mod client;
 mod clock;
-mod crowd;
 mod faulty;
 mod keeping;
+mod load;
 mod member;
 mod model;
 mod random;
@@ -47,9 +47,9 @@ mod tally;
 
 pub use client::Handles;
 pub use clock::ManualClock;
-pub use crowd::{Crowd, Said};
 pub use faulty::{Counts, Faults, Faulty};
 pub use keeping::Keeping;
+pub use load::{Load, SentCommand};
 pub use runner::{Check, Failure, Failures, run};
 pub use suite::CHECKS;
 pub use tally::Tally;

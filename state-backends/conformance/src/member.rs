@@ -1,4 +1,4 @@
-//! A shard of a crowd: a real line that also sends steps at odd times.
+//! A shard of a load: a real line that also sends steps at odd times.
 
 use std::{
     sync::LazyLock,
@@ -10,7 +10,7 @@ use interval_queue_line::{Due, Identity, Line, Next, SpaceBy, Started, Terms, Wa
 
 use crate::random::Random;
 
-const MAX_MEMBERS: u64 = Micros::MAX.get();
+const MAX_SEQUENCE: u64 = Micros::MAX.get();
 const IDS: [&str; 9] = ["a", "b c", "ü-", "d:0", "-", "o'n \"\\%{}", "日本", "🦀", "e\u{301}"];
 const LABELS: [&str; 7] =
     ["", "host:1", "two words  and more", "日本 🦀", "-", "it's; \"\\n\" %s $1 ?", "null"];
@@ -25,15 +25,15 @@ pub(crate) struct Member {
 
 /// All shards' clocks show the store's time, until it steps back.
 fn instant(now: Micros) -> Instant {
-    static BEGINNING: LazyLock<Instant> = LazyLock::new(|| {
+    static EPOCH: LazyLock<Instant> = LazyLock::new(|| {
         #[allow(clippy::disallowed_methods, reason = "any instant does, only differences count")]
         Instant::now()
     });
-    *BEGINNING + now.to_duration()
+    *EPOCH + now.to_duration()
 }
 
 impl Member {
-    /// The `n`th shard of a crowd, below [`Member::MAX_MEMBERS`].
+    /// The `n`th shard of a load, below [`Member::MAX_MEMBERS`].
     #[allow(clippy::unwrap_used, reason = "the names above are names")]
     pub(crate) fn new(n: usize, random: &mut Random) -> Self {
         let longest = "x".repeat(MAX_LABEL);
@@ -48,7 +48,7 @@ impl Member {
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, instant(Micros::ZERO));
-        line.connection.sequence = random.pick(&[0, 0, 0, MAX_MEMBERS - 30]);
+        line.connection.sequence = random.pick(&[0, 0, 0, MAX_SEQUENCE - 30]);
         Self {
             line,
             lead: Micros::new(random.pick(&[0, 1, 2_001, 40_000, 1_000_000])),
@@ -87,7 +87,7 @@ impl Member {
         loop {
             match line.next(at, self.lead, false) {
                 Next::Send(step) => {
-                    let sequence = step.sequence.min(MAX_MEMBERS);
+                    let sequence = step.sequence.min(MAX_SEQUENCE);
                     return Step { sequence, memory, ..*step };
                 }
                 Next::Read | Next::Sleep(_) | Next::Stop => add(line, at, random),

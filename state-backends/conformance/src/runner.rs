@@ -41,23 +41,23 @@ impl Check {
     }
 }
 
-/// Runs a check for at most `patience`. For this workspace's suites.
+/// Runs a check for at most `time_limit`. For this workspace's suites.
 #[doc(hidden)]
 #[allow(clippy::missing_errors_doc, reason = "as `Check::run`")]
 pub async fn watched(
     name: &'static str,
-    patience: Duration,
+    time_limit: Duration,
     check: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let mut check = tokio::spawn(check);
-    let message = match tokio::time::timeout(patience, &mut check).await {
+    let message = match tokio::time::timeout(time_limit, &mut check).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => {
-            error.try_into_panic().map_or_else(|error| error.to_string(), |panic| said(&*panic))
+            error.try_into_panic().map_or_else(|error| error.to_string(), |panic| panic_message(&*panic))
         }
         Err(_) => {
             check.abort();
-            format!("it was not done after {patience:?}")
+            format!("it was not done after {time_limit:?}")
         }
     };
     Err(Failure { check: name, message })
@@ -128,21 +128,21 @@ pub fn test(name: &str, make: Pin<Box<dyn Future<Output = Handles>>>) {
     }
 }
 
-/// Runs the body of a test on its own runtime for at most `patience`. For this workspace's suites.
+/// Runs the body of a test on its own runtime for at most `time_limit`. For this workspace's suites.
 #[doc(hidden)]
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
-pub fn test_within(patience: Duration, check: Pin<Box<dyn Future<Output = ()>>>) {
+pub fn test_within(time_limit: Duration, check: Pin<Box<dyn Future<Output = ()>>>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(async {
-            let done = tokio::time::timeout(patience, check).await.is_ok();
-            assert!(done, "it was not done after {patience:?}");
+            let done = tokio::time::timeout(time_limit, check).await.is_ok();
+            assert!(done, "it was not done after {time_limit:?}");
         }),
         Err(error) => panic!("no tokio runtime: {error}"),
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
 }

@@ -44,9 +44,9 @@ macro_rules! __every_check {
             commands_that_meet_follow_the_rules
             dropped_commands_leave_a_working_state
             one_thread_may_have_many_commands_under_way
-            changes_are_told_to_all_who_watch
+            changes_are_notified_to_all_watchers
             no_change_is_missed_when_watching_begins
-            steps_and_looks_are_not_told
+            steps_and_reads_are_not_notified
             dropped_watching_leaves_a_working_state
         }
     };

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::{Reply, StateErrorKind, Stepped, WaitReason};
 
-/// Counts of the outcomes of a [`Crowd`](crate::Crowd)'s commands. Default: zero.
+/// Counts of the outcomes of a [`Load`](crate::Load)'s commands. Default: zero.
 ///
 /// An outcome that never occurred was not compared: see [`Tally::rarest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -108,7 +108,7 @@ mod store;
 /// The lock and clock of files, for a store that keeps several. Private to this workspace.
 #[doc(hidden)]
 pub mod parts {
-    pub use crate::store::{Held, LockFile, TryLock, patience};
+    pub use crate::store::{Held, LockFile, TryLock, lock_wait};
 }
 
 pub use pace::JsonFileState;

@@ -16,7 +16,7 @@ use interval_queue_json_file::{Clock, Fsync, JsonFileState, JsonFileStore, Repla
 use support::{Taker, last_ticket, look, open_queue, opened, queue, state_in};
 
 /// As much as is written in one go.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
 fn inode(path: &Path) -> u64 {
     fs::metadata(path).unwrap().ino()
@@ -28,7 +28,7 @@ async fn change_nothing(state: &JsonFileState) {
 }
 
 /// An open state file whose next command overwrites it.
-async fn standing_in(directory: &Path) -> (JsonFileState, PathBuf) {
+async fn overwritable_in(directory: &Path) -> (JsonFileState, PathBuf) {
     let (state, path) = state_in(directory).await;
     let before = inode(&path);
     change_nothing(&state).await;
@@ -37,7 +37,7 @@ async fn standing_in(directory: &Path) -> (JsonFileState, PathBuf) {
 }
 
 #[tokio::test]
-async fn a_shorter_text_is_filled_up_with_blanks_and_a_longer_one_takes_a_new_file() {
+async fn a_shorter_text_is_padded_and_a_longer_one_replaces_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let short = fs::read_to_string(&path).unwrap();
@@ -68,7 +68,7 @@ async fn a_text_of_more_than_a_page_takes_a_new_file_each_time() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let mut shards = 0;
-    while fs::metadata(&path).unwrap().len() <= PAGE {
+    while fs::metadata(&path).unwrap().len() <= PAGE_BYTES {
         let before = inode(&path);
         change_nothing(&state).await;
         assert_eq!(inode(&path), before, "overwritten up to a page");
@@ -83,7 +83,7 @@ async fn a_text_of_more_than_a_page_takes_a_new_file_each_time() {
 }
 
 #[tokio::test]
-async fn only_where_nothing_is_flushed_is_the_file_overwritten_and_not_if_the_caller_says_so() {
+async fn the_file_is_overwritten_only_without_flushes_and_if_allowed() {
     use Replacement::{InPlace, Rename};
     for (replacement, fsync, clock, is_overwritten) in [
         (InPlace, Fsync::Never, Clock::Host, true),
@@ -105,7 +105,7 @@ async fn only_where_nothing_is_flushed_is_the_file_overwritten_and_not_if_the_ca
 #[tokio::test]
 async fn a_file_with_another_name_is_not_overwritten_under_it() {
     let directory = tempfile::tempdir().unwrap();
-    let (state, path) = standing_in(directory.path()).await;
+    let (state, path) = overwritable_in(directory.path()).await;
     // As backups made of hard links, which cost no room.
     let backup = directory.path().join("backup");
     fs::hard_link(&path, &backup).unwrap();
@@ -119,7 +119,7 @@ async fn a_file_with_another_name_is_not_overwritten_under_it() {
 #[tokio::test]
 async fn a_file_that_was_moved_away_or_replaced_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let (state, path) = standing_in(directory.path()).await;
+    let (state, path) = overwritable_in(directory.path()).await;
     let moved = directory.path().join("moved");
     fs::rename(&path, &moved).unwrap();
     let before = fs::read(&moved).unwrap();
@@ -139,7 +139,7 @@ async fn a_file_that_was_moved_away_or_replaced_is_left_alone() {
 #[tokio::test]
 async fn a_file_that_was_edited_where_it_stands_is_read_anew() {
     let directory = tempfile::tempdir().unwrap();
-    let (state, path) = standing_in(directory.path()).await;
+    let (state, path) = overwritable_in(directory.path()).await;
     let text = fs::read_to_string(&path).unwrap();
     for interval in ["9000000", "250000", "1000"] {
         fs::write(&path, text.replace("250000", interval)).unwrap();
@@ -153,7 +153,7 @@ async fn a_file_that_was_edited_where_it_stands_is_read_anew() {
 #[tokio::test]
 async fn a_link_planted_in_the_place_of_the_file_leads_to_no_write() {
     let directory = tempfile::tempdir().unwrap();
-    let (state, path) = standing_in(directory.path()).await;
+    let (state, path) = overwritable_in(directory.path()).await;
     let victim = directory.path().join("victim");
     fs::rename(&path, &victim).unwrap();
     symlink(&victim, &path).unwrap();

@@ -21,7 +21,7 @@ async fn impatient(path: &Path) -> Result<JsonFileState, StateError> {
 }
 
 #[tokio::test]
-async fn who_opens_waits_for_the_lock_and_a_look_does_only_for_the_clock_of_a_file_server() {
+async fn opening_waits_for_the_lock_and_a_read_only_for_its_clock() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
     let stamping = JsonFileStore::builder(&path).lock_timeout(Duration::from_millis(100));
@@ -34,16 +34,16 @@ async fn who_opens_waits_for_the_lock_and_a_look_does_only_for_the_clock_of_a_fi
 }
 
 #[tokio::test]
-async fn who_looks_or_opens_waits_for_a_command_that_overwrites_the_file_and_not_for_one_that_is_stuck() {
+async fn reading_waits_for_an_overwrite_but_not_a_stuck_one() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let whole = fs::read(&path).unwrap();
-    let (mut looks, mut opens) = (0, 0);
+    let (mut reads, mut opens) = (0, 0);
     for _ in 0..10 {
         let other = locked(&directory.path().join("state.json.lock"));
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        let (looking, opened) = (state.clone(), path.clone());
-        let looking = tokio::spawn(async move { look(&looking).await });
+        let (reading, opened) = (state.clone(), path.clone());
+        let reading = tokio::spawn(async move { look(&reading).await });
         let opening = tokio::spawn(async move { impatient(&opened).await });
         tokio::time::sleep(Duration::from_millis(10)).await;
         fs::write(&path, &whole).unwrap();
@@ -52,10 +52,10 @@ async fn who_looks_or_opens_waits_for_a_command_that_overwrites_the_file_and_not
             // This test itself was stopped for so long.
             assert_eq!(error.kind(), StateErrorKind::Unreachable, "{error}");
         };
-        looks += u32::from(looking.await.unwrap().inspect_err(stuck).is_ok());
+        reads += u32::from(reading.await.unwrap().inspect_err(stuck).is_ok());
         opens += u32::from(opening.await.unwrap().inspect_err(stuck).is_ok());
     }
-    assert!(looks > 0 && opens > 0, "{looks} {opens}");
+    assert!(reads > 0 && opens > 0, "{reads} {opens}");
 
     let _other = locked(&directory.path().join("state.json.lock"));
     assert!(look(&state).await.unwrap().is_some());
@@ -93,7 +93,7 @@ fn the_lock_of_a_killed_process_is_free() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_file_that_was_deleted_or_replaced_does_not_part_those_who_hold_the_old_one() {
+async fn a_deleted_or_replaced_lock_file_still_excludes() {
     for replaced in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let (old, path) = state_in(directory.path()).await;
@@ -135,7 +135,7 @@ async fn a_lock_file_that_was_deleted_or_replaced_does_not_part_those_who_hold_t
 }
 
 #[tokio::test]
-async fn a_lock_file_that_was_deleted_is_there_again_when_a_command_holds_it() {
+async fn a_deleted_lock_file_is_created_again_by_a_command() {
     let directory = tempfile::tempdir().unwrap();
     let (state, _) = state_in(directory.path()).await;
     let lock = directory.path().join("state.json.lock");

@@ -19,7 +19,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_first_change_creates_the_file_and_a_look_creates_nothing() {
+async fn the_first_change_creates_the_file_and_a_read_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let state = JsonFileState::open(directory.path().join("state.json")).await.unwrap();
     assert_eq!(look(&state).await.unwrap(), None);
@@ -32,7 +32,7 @@ async fn the_first_change_creates_the_file_and_a_look_creates_nothing() {
 }
 
 #[tokio::test]
-async fn whatever_is_flushed_the_result_is_the_same() {
+async fn flushing_does_not_change_the_result() {
     for fsync in [Fsync::Never, Fsync::Always] {
         for clock in [Clock::Host, Clock::FileServer] {
             let directory = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ async fn whatever_is_flushed_the_result_is_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_killed_writer_left_is_cleared_away() {
+async fn leftovers_of_a_killed_writer_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     fs::write(directory.path().join("state.json.tmp"), "{\"interval_que").unwrap();
@@ -57,7 +57,7 @@ async fn what_a_killed_writer_left_is_cleared_away() {
 }
 
 #[tokio::test]
-async fn a_look_reads_one_whole_state_while_others_replace_it() {
+async fn a_read_is_whole_while_others_replace_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let (state, _) = state_in(directory.path()).await;
     let mut taker = Taker::new(&state, "shard");
@@ -66,14 +66,14 @@ async fn a_look_reads_one_whole_state_while_others_replace_it() {
             taker.take().await.unwrap();
         }
     });
-    let (mut looks, mut last) = (0, 0);
+    let (mut reads, mut last) = (0, 0);
     while !taking.is_finished() {
         let now = last_ticket(&state).await;
         assert!(now >= last, "{now} after {last}");
-        (looks, last) = (looks + 1, now);
+        (reads, last) = (reads + 1, now);
     }
     taking.await.unwrap();
-    assert!(looks > 0);
+    assert!(reads > 0);
     assert_eq!(last_ticket(&state).await, 500);
 }
 

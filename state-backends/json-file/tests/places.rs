@@ -55,7 +55,7 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
         assert_error(&error, StateErrorKind::Full, "there is no room left");
         assert!(error.to_string().contains("state.json.tmp"), "{error}");
         assert_eq!(all_files(place), before);
-        assert!(look(&state).await.unwrap().is_some(), "a look needs no room");
+        assert!(look(&state).await.unwrap().is_some(), "a read needs no room");
 
         fs::write(&path, roomy).unwrap();
         taker.take().await.unwrap();
@@ -75,8 +75,8 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
 }
 
 #[tokio::test]
-async fn a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looked_at() {
-    const NAME: &str = "a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looked_at";
+async fn a_read_only_directory_is_refused_but_can_be_read() {
+    const NAME: &str = "a_read_only_directory_is_refused_but_can_be_read";
     if !is_copy_under(&OWN_MOUNTS, NAME) {
         return;
     }

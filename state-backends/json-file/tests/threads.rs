@@ -52,7 +52,7 @@ async fn needs_no_other_thread(directory: &Path, fsync: Fsync, tries: u32) -> (b
 }
 
 #[test]
-fn a_quick_command_keeps_its_thread_and_one_that_waits_for_the_disk_does_not() {
+fn a_quick_command_keeps_its_thread_and_a_slow_one_does_not() {
     // Where memory is the disk a flush is quick, too, and nobody knows for how long.
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -67,7 +67,7 @@ fn a_quick_command_keeps_its_thread_and_one_that_waits_for_the_disk_does_not() {
 }
 
 #[test]
-fn a_command_given_up_while_it_waits_for_a_thread_leaves_the_state_usable() {
+fn a_command_dropped_before_its_thread_leaves_the_store_usable() {
     runtime().block_on(async {
         let directory = tempfile::tempdir().unwrap();
         let (state, _) = state_in(directory.path()).await;

@@ -1,4 +1,4 @@
-//! Watching a file: what is told however the file is replaced, and what is left when nobody watches.
+//! Watching a file: notifications however the file is replaced, and what is left when nobody watches.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -30,13 +30,16 @@ mod watch {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const NOTIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
-    async fn told(changes: &mut Changes) {
-        timeout(PATIENCE, changes.next()).await.expect("nobody told").expect("the stream ended");
+    async fn expect_notification(changes: &mut Changes) {
+        timeout(NOTIFY_TIMEOUT, changes.next())
+            .await
+            .expect("nobody was notified")
+            .expect("the stream ended");
     }
 
-    async fn is_told_soon(changes: &mut Changes) -> bool {
+    async fn is_notified_soon(changes: &mut Changes) -> bool {
         timeout(Duration::from_millis(300), changes.next()).await.is_ok()
     }
 
@@ -49,48 +52,48 @@ mod watch {
     }
 
     #[tokio::test]
-    async fn changes_in_place_and_by_rename_are_told() {
+    async fn changes_in_place_and_by_rename_are_notified() {
         for replacement in [Replacement::InPlace, Replacement::Rename] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("state.json");
             let (state, other) = (opened(&path, replacement).await, opened(&path, replacement).await);
             let mut changes = state.changes(&queue("mail")).await.unwrap();
             open_queue(&other).await.unwrap();
-            told(&mut changes).await;
+            expect_notification(&mut changes).await;
             for _ in 0..5 {
                 change(&other, Change::Pause).await;
-                told(&mut changes).await;
+                expect_notification(&mut changes).await;
                 change(&other, Change::Resume).await;
-                told(&mut changes).await;
+                expect_notification(&mut changes).await;
             }
         }
     }
 
     #[tokio::test]
-    async fn a_file_that_is_deleted_or_replaced_by_hand_is_told() {
+    async fn a_file_deleted_or_replaced_by_hand_is_notified() {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = support::state_in(directory.path()).await;
         change(&state, Change::Pause).await;
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         let text = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        told(&mut changes).await;
+        expect_notification(&mut changes).await;
         fs::write(directory.path().join("edited"), &text).unwrap();
         fs::rename(directory.path().join("edited"), &path).unwrap();
-        told(&mut changes).await;
+        expect_notification(&mut changes).await;
         fs::write(&path, "{").unwrap();
-        assert!(!is_told_soon(&mut changes).await, "what is spoilt says nothing");
+        assert!(!is_notified_soon(&mut changes).await, "what is spoilt says nothing");
     }
 
     #[tokio::test]
-    async fn other_queues_of_the_file_are_not_told() {
+    async fn other_queues_of_the_file_are_not_notified() {
         let directory = tempfile::tempdir().unwrap();
         let (state, _) = support::state_in(directory.path()).await;
         let mut changes = state.changes(&queue("other")).await.unwrap();
         for _ in 0..20 {
             change(&state, Change::Pause).await;
         }
-        assert!(!is_told_soon(&mut changes).await);
+        assert!(!is_notified_soon(&mut changes).await);
     }
 
     #[tokio::test]
@@ -101,14 +104,14 @@ mod watch {
         let (state, _) = support::state_in(&place).await;
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         fs::remove_dir_all(&place).unwrap();
-        while timeout(PATIENCE, changes.next()).await.unwrap().is_some() {}
+        while timeout(NOTIFY_TIMEOUT, changes.next()).await.unwrap().is_some() {}
         let error = state.changes(&queue("mail")).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::NotFound, "{error:?}");
         fs::create_dir(&place).unwrap();
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         let other = JsonFileState::open(place.join("state.json")).await.unwrap();
         open_queue(&other).await.unwrap();
-        told(&mut changes).await;
+        expect_notification(&mut changes).await;
     }
 
     #[cfg(target_os = "linux")]
@@ -122,8 +125,8 @@ mod watch {
     /// In a process of its own, as others watch, too.
     #[cfg(target_os = "linux")]
     #[tokio::test(flavor = "multi_thread")]
-    async fn one_watcher_serves_all_queues_and_goes_with_the_last_who_watches() {
-        const THIS: &str = "watch::one_watcher_serves_all_queues_and_goes_with_the_last_who_watches";
+    async fn one_watcher_serves_all_queues_and_ends_with_the_last() {
+        const THIS: &str = "watch::one_watcher_serves_all_queues_and_ends_with_the_last";
         if !support::is_copy_under(&support::AS_IT_IS, THIS) {
             return;
         }

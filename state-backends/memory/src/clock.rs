@@ -7,12 +7,12 @@ use interval_queue_contract::{Micros, Reading};
 use tokio::time::Instant;
 
 /// The initial reading. Above zero, so that instants in the past exist.
-const START: Duration = Duration::from_secs(1);
+const START_TIME: Duration = Duration::from_secs(1);
 
-/// A clock that starts at `START` and follows tokio's, including virtual time.
+/// A clock that starts at `START_TIME` and follows tokio's, including virtual time.
 pub(crate) fn tokio_clock() -> impl Fn() -> Reading + Send + Sync + 'static {
     let began = Instant::now();
-    move || Reading::of_clock(Micros::from_duration(START + began.elapsed()))
+    move || Reading::of_clock(Micros::from_duration(START_TIME + began.elapsed()))
 }
 
 /// A clock that starts at the host's time and follows tokio's, including virtual time.

@@ -90,7 +90,7 @@ impl SharedState for MemoryState {
         }
         drop(records);
         if is_changed {
-            self.shared.watchers.tell(queue);
+            self.shared.watchers.notify(queue);
         }
         reply
     }

@@ -18,11 +18,13 @@ impl Watchers {
         let mut watched = self.lock();
         // Drops the senders of queues without watchers, which would accumulate otherwise.
         watched.retain(|_, sender| !sender.is_closed());
-        let told = watched.entry(queue.clone()).or_default().subscribe();
-        Box::pin(stream::unfold(told, async |mut told| told.changed().await.ok().map(|()| ((), told))))
+        let receiver = watched.entry(queue.clone()).or_default().subscribe();
+        Box::pin(stream::unfold(receiver, async |mut receiver| {
+            receiver.changed().await.ok().map(|()| ((), receiver))
+        }))
     }
 
-    pub(crate) fn tell(&self, queue: &QueueName) {
+    pub(crate) fn notify(&self, queue: &QueueName) {
         if let Some(sender) = self.lock().get(queue) {
             sender.send_replace(());
         }

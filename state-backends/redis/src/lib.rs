@@ -1,4 +1,5 @@
-//! Shared state and stored tasks of the interval queue in Redis or Valkey, for any number of processes and hosts.
+//! Shared state and stored tasks of the interval queue in Redis or Valkey, for any number of
+//! processes and hosts.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), interval_queue_contract::StateError> {
@@ -15,27 +16,28 @@
 //!
 //! # How it works
 //!
-//! Each command is one Lua script, so the server makes it atomic, and its clock is the only one that counts.
-//! The script (`src/pace/rules.lua`) says the same as
-//! [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random sequences of
-//! commands.
+//! Each command is one Lua script. The server makes it atomic, and only the server's clock counts.
+//! The script (`src/pace/rules.lua`) implements
+//! [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random
+//! sequences of commands.
 //!
-//! A queue is two keys in one hash slot: a hash of the record and of the shards that have work, and a sorted
-//! set that indexes those shards. A command's work grows with the logarithm of the number of shards.
+//! A queue is two keys in one hash slot: a hash of the record and of the shards that have work, and
+//! a sorted set that indexes those shards. The work of a command grows with the logarithm of the
+//! number of shards.
 //!
-//! The server's time goes into the interpreter, so the script is made for it: numbers travel and are stored
-//! packed as doubles, its parts are plain code that shares its locals, and each step is five or six commands
-//! of the server.
+//! The server spends its time in the interpreter, so the script is written for speed: numbers are
+//! sent and stored packed as doubles, its parts are plain code that shares its locals, and each
+//! step is five or six commands of the server.
 //!
 //! # Stored tasks
 //!
-//! A command on [tasks](RedisTasks) is one call of a function of the server, which repeats the rules of
-//! `interval-queue-task-contract` file by file (`src/tasks/lua`). A script would have to make all its
-//! closures with each command, which would cost more than most commands do. It collects what it writes and
-//! writes it at the end, so that a command that is refused has written nothing. The README has the keys, and
-//! what memory, persistence and failover cost.
+//! A command on [tasks](RedisTasks) is one call of a function of the server, which implements the
+//! rules of `interval-queue-task-contract` file by file (`src/tasks/lua`). A script would create
+//! all its closures with each command, which costs more than most commands. The function collects
+//! its writes and sends them at the end, so a refused command has written nothing. The README has
+//! the keys, and the cost of memory, persistence and failover.
 //!
-//! # Where the server is
+//! # Addresses
 //!
 //! | address | feature |
 //! |---|---|
@@ -46,14 +48,15 @@
 //! | `redis+cluster://[user:password@]host[:6379],host…` | `cluster` |
 //! | `rediss+sentinel://…`, `rediss+cluster://…` | and `tls` |
 //!
-//! Characters with a meaning in addresses are percent-encoded in names and passwords. With TLS, the parameter
-//! `ca=PATH` names a file of certificates in PEM form to trust instead of those of the system. A sentinel's
-//! own credentials are the parameters `sentinel-user` and `sentinel-password`. `prefix`, `timeout` and
-//! `idle_expiry` are those of the [`Builder`], durations with a unit, as in `5s`.
+//! Percent-encode characters with a meaning in addresses in names and passwords. With TLS, the
+//! parameter `ca=PATH` names a file of certificates in PEM form to trust instead of the system's.
+//! The parameters `sentinel-user` and `sentinel-password` are a sentinel's own credentials.
+//! `prefix`, `timeout` and `idle_expiry` are options of the [`Builder`]; durations have a unit, as
+//! in `5s`.
 //!
 //! TLS uses the `rustls` provider that the process installed, or `ring` if it installed none.
 #![cfg_attr(not(feature = "fuzzing"), allow(unreachable_pub, reason = "what tests reach into"))]
-// docs.rs says which feature brings what.
+// docs.rs shows the feature of each item.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod pace;
@@ -66,7 +69,7 @@ pub use self::{
     tasks::RedisTasks,
 };
 
-/// What the fuzz targets and the differential test reach into. No part of the public API.
+/// Internals for the fuzz targets and the differential test. Not public API.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod internals {

@@ -79,7 +79,7 @@ pub fn task() -> NewTask {
 }
 
 /// A task with this key.
-pub fn keyed(name: &str) -> NewTask {
+pub fn with_key(name: &str) -> NewTask {
     NewTask { key: Some(key(name)), ..task() }
 }
 
@@ -204,14 +204,14 @@ impl Client {
     pub async fn overview(&self) -> Overview {
         match self.read(Read::Overview).await {
             Reply::Overview(overview) => *overview,
-            other => panic!("a look was answered by {other:?}"),
+            other => panic!("a read was answered by {other:?}"),
         }
     }
 
     pub async fn find(&self, id: TaskId) -> Option<Stored> {
         match self.read(Read::Tasks(vec![id])).await {
             Reply::Tasks(mut tasks) if tasks.len() == 1 => tasks.remove(0),
-            other => panic!("a look at one task was answered by {other:?}"),
+            other => panic!("a read of one task was answered by {other:?}"),
         }
     }
 

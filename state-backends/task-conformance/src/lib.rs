@@ -28,17 +28,17 @@
 //! - [`run`] runs the checks in a program; [`CHECKS`] lists them and [`checks`] documents them.
 //! - [`differential`] sends random commands of all kinds to a store and to the memory.
 //! - [`interleaved`] runs concurrent transactions in every order of their statements.
-//! - [`play`] fuzzes the rules: producers, workers, faults, an operator; all promises checked after
+//! - [`fuzzer`] fuzzes the rules: producers, workers, faults, an operator; all promises checked after
 //!   every command.
 
 pub mod checks;
 #[doc(hidden)]
 pub mod client;
 pub mod differential;
+pub mod fuzzer;
 #[doc(hidden)]
 pub mod hand;
 pub mod interleaved;
-pub mod play;
 mod promises;
 #[doc(hidden)]
 pub mod recounted;

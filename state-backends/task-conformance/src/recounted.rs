@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use crate::{
     Handles,
-    client::{Client, keyed, kind, task, usual},
+    client::{Client, kind, task, usual, with_key},
 };
 
 /// Wrong counts are detected and recounted. Removed tasks block no others.
@@ -18,8 +18,8 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
     worker.beat().await;
     let mut removed = one.add([task(), task(), task(), task()]).await;
     let mut left = one.add([task(), task(), task()]).await;
-    removed.push(one.add_one(keyed("k")).await);
-    left.push(one.add_one(keyed("k")).await);
+    removed.push(one.add_one(with_key("k")).await);
+    left.push(one.add_one(with_key("k")).await);
     removed.push(one.add_one(NewTask { kind: kind("mail"), ..task() }).await);
     worker.tidy().await;
     assert_eq!(one.states(&left).await, [State::Ready, State::Ready, State::Ready, State::Blocked]);

@@ -31,8 +31,8 @@ macro_rules! __every_task_check {
             a_worker_gets_what_it_serves
             a_worker_gets_what_fits_in_its_order
             too_heavy_a_task_runs_alone
-            a_task_is_told_of_load
-            a_task_is_told_of_room
+            a_task_waiting_for_load_says_why
+            a_task_waiting_for_room_says_why
             a_key_runs_one_task_at_a_time
             a_key_runs_as_many_as_it_may
             a_more_urgent_task_takes_the_place
@@ -57,10 +57,10 @@ macro_rules! __every_task_check {
             a_stale_token_changes_nothing
             an_older_step_changes_nothing
             a_lost_reply_costs_no_attempt
-            a_stranger_restates_first
+            an_unknown_worker_resyncs_first
             a_dead_workers_task_runs_again
             a_rolled_back_store_gives_runs_back
-            workers_are_told
+            workers_are_notified
             a_result_is_kept
             too_large_a_result_is_a_failure
             a_permanent_failure_is_one
@@ -85,7 +85,7 @@ macro_rules! __every_task_check {
             selectors_select
             purged_tasks_are_forgotten
             a_cancelled_flow_is_purged
-            what_a_live_task_needs_is_not_purged
+            upstreams_of_live_tasks_are_not_purged
             each_instant_makes_one_task
             an_instant_is_skipped
             an_instant_is_kept
@@ -101,14 +101,14 @@ macro_rules! __every_task_check {
             a_look_at_too_much_gives_what_fits
             odd_names_are_distinct
             json_keeps_its_text
-            what_runs_leave_is_kept
-            events_tell_what_becomes_of_tasks
-            events_of_many_are_told_in_order
-            edges_are_told_from_both_ends
+            results_and_errors_of_runs_are_kept
+            events_report_the_changes_of_tasks
+            events_of_many_tasks_are_reported_in_order
+            edges_are_listed_from_both_ends
             large_replies_come_in_parts
-            news_nudge_those_who_watch
-            what_a_worker_cannot_take_nudges_others
-            a_heartbeat_nudges_nobody
+            changes_notify_watchers
+            tasks_beyond_a_workers_room_notify_others
+            a_heartbeat_notifies_nobody
             a_task_is_leased_to_one_worker
             limits_hold_when_many_lease_at_once
             one_of_many_has_a_name
@@ -123,7 +123,7 @@ macro_rules! __every_task_check {
             a_lone_worker_that_comes_back_keeps_its_runs
             an_outage_costs_no_lease
             a_failure_is_tried_again_later
-            what_a_task_does_not_set_is_the_queues
+            unset_options_of_a_task_are_the_queues
             a_backoff_of_the_task_wins
             reordered_tasks_take_their_places
             a_reordered_retry_keeps_its_time
@@ -132,7 +132,7 @@ macro_rules! __every_task_check {
             as_many_ended_tasks_are_kept_as_said
             times_are_counted_by_kind_and_hour
             times_are_kept_for_a_week
-            one_who_was_away_is_told_what_may_be_lacking
+            a_follower_that_was_away_is_notified_of_gaps
             a_step_of_the_clock_forgets_no_id
             inputs_are_kept_for_downstreams
             the_id_of_a_purged_task_is_kept
@@ -142,10 +142,10 @@ macro_rules! __every_task_check {
             a_task_is_ready_since_its_key_or_its_upstreams_let_it_in
             a_batch_is_whole_and_a_repeated_one_adds_nothing
             a_task_that_cannot_go_on_is_there_with_its_reason
-            who_comes_late_changes_nothing_and_is_told
+            a_late_worker_changes_nothing_and_is_notified
             deaths_count_until_a_task_has_failed_and_stays
             an_outage_costs_nobody_an_attempt
-            a_task_that_has_waited_a_day_goes_before_one_a_priority_higher
+            a_day_of_waiting_outweighs_one_priority
             a_retry_keeps_its_place
             equals_of_one_time_run_in_the_order_of_adding
             a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one
@@ -156,11 +156,11 @@ macro_rules! __every_task_check {
             a_dry_run_shows_what_the_real_one_touches
             a_worker_hears_of_a_cancellation_with_its_next_step
             a_task_cancelled_while_it_runs_ends_cancelled
-            every_attempt_is_told
+            every_attempt_is_recorded
             a_task_says_why_it_does_not_run
             an_idle_worker_sleeps_until_there_is_something_to_do
-            what_has_ended_goes_without_a_cleaner
-            what_has_ended_goes_where_workers_come_and_go
+            ended_tasks_are_purged_without_a_cleaner
+            ended_tasks_are_purged_while_workers_come_and_go
             a_stepped_clock_forgets_no_id
             a_short_lease_ends_in_time_among_the_idle
             a_lease_that_ends_unseen_is_looked_for_soon

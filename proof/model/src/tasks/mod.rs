@@ -26,14 +26,14 @@
 //!   whenever it likes.
 //! - **Twenty uncounted returns in a row** make a task wait. States are not told apart by how many there were, and each
 //!   is explored as of a shortest way to it, which has fewer.
-//! - **One kind of task**, which every worker serves, and no deadlines: those are left to the play of the conformance
+//! - **One kind of task**, which every worker serves, and no deadlines: those are left to the fuzzer of the conformance
 //!   suite.
 //! - **Nothing is purged**: what has ended is kept for longer than any way through the states takes.
 //! - **Runs that are not wanted any more end at once**: the driver drops them.
 //! - **A retry may come at once**: delays between tries only make workers later.
 //! - **A restarted process** is a new worker: one that makes its first step later.
 //! - **The clocks agree**, and the store forgets nothing: clocks that step and a store that was rolled back are left to
-//!   the play of the conformance suite and to the simulation, and so are schedules and the pace.
+//!   the fuzzer of the conformance suite and to the simulation, and so are schedules and the pace.
 //! - **In the continuation** no step is lost, what was lost stays lost, and every run is done; workers act when it is
 //!   time by their own reckoning, and nobody nudges them.
 

@@ -5,7 +5,7 @@ use std::{env, time::Duration};
 use interval_queue_contract::{Command, Micros};
 
 use crate::{
-    Crowd,
+    Load,
     client::{Client, Handles, unopened},
     model::{Model, Outcome, outcome, text},
     random::Random,
@@ -56,7 +56,7 @@ fn seeds() -> impl Iterator<Item = u64> {
 struct Sequence {
     seed: u64,
     sent: u32,
-    crowd: Crowd,
+    load: Load,
     random: Random,
     clients: [Client; 2],
     model: Model,
@@ -70,7 +70,7 @@ impl Sequence {
         Self {
             seed,
             sent: 0,
-            crowd: Crowd::new(seed).with_interval(interval),
+            load: Load::new(seed).with_interval(interval),
             random,
             clients: [one, other],
             model: Model::default(),
@@ -79,7 +79,7 @@ impl Sequence {
 
     /// Usually up to four intervals, sometimes the shortest lease.
     async fn pass_time(&mut self) {
-        let few = (self.crowd.interval() * 4).get();
+        let few = (self.load.interval() * 4).get();
         let micros = match self.random.within(0..=99) {
             0..40 => return,
             40..97 => self.random.within(0..=few),
@@ -93,30 +93,30 @@ impl Sequence {
     }
 
     async fn send(&mut self) {
-        let said = self.crowd.speak(self.model.record.as_ref(), self.model.at);
-        let came = outcome(self.any().apply(said.command().clone()).await);
-        self.judge(&[&[(said.command(), &came)]]).await;
+        let sent = self.load.next_command(self.model.record.as_ref(), self.model.at);
+        let came = outcome(self.any().apply(sent.command().clone()).await);
+        self.judge(&[&[(sent.command(), &came)]]).await;
         if let Ok(reply) = &came {
-            self.crowd.hear(&said, reply);
+            self.load.observe_reply(&sent, reply);
         }
     }
 
     async fn send_two(&mut self) {
-        let said = [(); 2].map(|()| self.crowd.speak(self.model.record.as_ref(), self.model.at));
+        let sent = [(); 2].map(|()| self.load.next_command(self.model.record.as_ref(), self.model.at));
         let mut under_way = Vec::new();
-        for (client, said) in self.clients.iter().zip(&said) {
-            let (client, command) = (client.clone(), said.command().clone());
+        for (client, sent) in self.clients.iter().zip(&sent) {
+            let (client, command) = (client.clone(), sent.command().clone());
             under_way.push(tokio::spawn(async move { outcome(client.apply(command).await) }));
         }
         let mut came = Vec::new();
         for command in under_way {
             came.push(command.await.unwrap());
         }
-        let [one, other] = [0, 1].map(|n| (said[n].command(), &came[n]));
+        let [one, other] = [0, 1].map(|n| (sent[n].command(), &came[n]));
         self.judge(&[&[one, other], &[other, one]]).await;
-        for (said, came) in said.iter().zip(&came) {
+        for (sent, came) in sent.iter().zip(&came) {
             if let Ok(reply) = came {
-                self.crowd.hear(said, reply);
+                self.load.observe_reply(sent, reply);
             }
         }
     }

@@ -38,7 +38,7 @@ async fn drain(changes: &mut Changes) -> usize {
 }
 
 /// Every kind of change through one handle notifies all watchers of both.
-pub async fn changes_are_told_to_all_who_watch(handles: Handles) {
+pub async fn changes_are_notified_to_all_watchers(handles: Handles) {
     let (one, other) = opened(handles, MINUTE).await;
     let (Some(mut near), Some(mut far), Some(mut second)) =
         (watch(&one).await, watch(&other).await, watch(&other).await)
@@ -90,7 +90,7 @@ pub async fn no_change_is_missed_when_watching_begins(handles: Handles) {
 }
 
 /// Steps and reads do not notify: watchers react with steps and reads, which would loop.
-pub async fn steps_and_looks_are_not_told(handles: Handles) {
+pub async fn steps_and_reads_are_not_notified(handles: Handles) {
     const TIMES: u64 = 20;
     let (one, other) = opened(handles, MINUTE).await;
     let Some(mut changes) = watch(&one).await else {

@@ -68,7 +68,7 @@ async fn a_lost_request_did_not_happen_and_a_lost_reply_did() {
 
 #[tokio::test(start_paused = true)]
 #[allow(clippy::disallowed_methods, reason = "the test measures virtual time")]
-async fn delays_pass_in_virtual_time_and_a_drop_between_them_has_happened() {
+async fn delays_are_virtual_and_a_drop_between_them_has_happened() {
     let (state, faulty) = opened().await;
     faulty.set(Faults {
         delay_before: Duration::from_secs(10),

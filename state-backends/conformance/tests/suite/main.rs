@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod backends;
-mod crowd_tests;
 mod faulty_tests;
 mod inline;
+mod load_tests;
 mod racy;
 mod wrong;

@@ -34,7 +34,7 @@ async fn a_slow_backend_is_none_the_worse() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
+async fn broken_rules_are_reported_with_the_revealing_command() {
     for (wrong, says) in [
         (Wrong::DropsLabels, "label"),
         (Wrong::ManglesLabels, "??"),
@@ -62,7 +62,7 @@ async fn a_clock_that_is_read_too_early_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stays_of_a_queue_that_was_deleted_is_noticed() {
+async fn a_remainder_of_a_deleted_queue_is_noticed() {
     let message = message("a_deleted_queue_is_gone", Wrong::KeepsDeleted).await.unwrap();
     assert!(message.contains("None"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! The options of a directory, and the step that opens it.
+//! The options of a directory, and opening it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,13 +8,13 @@ use interval_queue_store::Url;
 
 use super::DirectoryStore;
 
-/// How a [`DirectoryStore`] is opened. Made by [`DirectoryStore::builder`] or from a URL.
+/// Options of a [`DirectoryStore`], from [`DirectoryStore::builder`] or a URL.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened before `open`"]
 pub struct Builder {
     pub(crate) path: PathBuf,
     pub(crate) fsync: Fsync,
-    /// None: as the place asks for.
+    /// `None`: chosen by the file system of the directory.
     pub(crate) clock: Option<Clock>,
     pub(crate) lock_timeout: Duration,
     pub(crate) as_remote: bool,
@@ -31,8 +31,8 @@ impl Builder {
         }
     }
 
-    /// What `dir:PATH` says, with the parameters `fsync` (`never` or `always`), `clock` (`host` or `server`) and
-    /// `lock_timeout`.
+    /// Reads `dir:PATH` with the parameters `fsync` (`never` or `always`), `clock` (`host` or
+    /// `server`) and `lock_timeout`.
     ///
     /// # Errors
     ///
@@ -48,54 +48,54 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Whether a command is flushed to the disk before it is answered. Default: [`Fsync::Never`].
+    /// Whether a command is flushed to disk before it is answered. Default: [`Fsync::Never`].
     pub fn fsync(mut self, fsync: Fsync) -> Self {
         self.fsync = fsync;
         self
     }
 
-    /// Whose clock decides; all processes that share the directory must choose the same. Default:
-    /// [`Clock::FileServer`] on a network mount, as far as the system tells (Linux does), [`Clock::Host`]
-    /// elsewhere.
+    /// The clock that decides. All processes that share the directory must choose the same.
+    /// Default: [`Clock::FileServer`] on a network mount where the system reports one (Linux does),
+    /// [`Clock::Host`] elsewhere.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// How long a command waits for another process to give the lock back, before it ends as
+    /// Time that a command waits for the lock of another process before it fails as
     /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). Default: 5 s.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// Treats the place as a network mount, for tests.
+    /// Treats the directory as a network mount, for tests.
     #[doc(hidden)]
     pub fn as_remote(mut self) -> Self {
         self.as_remote = true;
         self
     }
 
-    /// Finds the directory, which need not be there, in one that must be. If it is there, it must be one of this
-    /// software, or empty. Nothing is made.
+    /// Resolves the directory and checks it. Its parent must exist. An existing directory must be
+    /// empty or belong to this software. Nothing is created.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out.
+    /// Each error names the path and the way out.
     ///
     /// | kind | why |
     /// |---|---|
-    /// | `NotFound` | the directory that it is to be in is missing |
-    /// | `Invalid` | the path names a file or anything else than a directory |
-    /// | `Foreign` | it has other files |
-    /// | `NewerVersion` | a newer version of this software has made it |
-    /// | `Unsupported` | a version before the first release has made it |
-    /// | `Denied` | no right to write to it |
+    /// | `NotFound` | the parent directory is missing |
+    /// | `Invalid` | the path names something other than a directory |
+    /// | `Foreign` | the directory has other files |
+    /// | `NewerVersion` | a newer version of this software created the directory |
+    /// | `Unsupported` | a version before the first release created the directory |
+    /// | `Denied` | no right to write to the directory |
     /// | `Unreachable` | the file system failed |
     ///
     /// # Cancel safety
     ///
-    /// It changes nothing.
+    /// Dropping the future changes nothing.
     pub async fn open(self) -> Result<DirectoryStore, StateError> {
         DirectoryStore::find(self).await
     }

@@ -1,4 +1,5 @@
-//! Faults for tests: a store that dies before one of its operations on files, or one of them fails.
+//! Fault injection for tests: the store dies before a chosen file operation, or one operation
+//! fails.
 
 use std::{
     io,
@@ -8,7 +9,8 @@ use std::{
     },
 };
 
-/// How many operations are left until the store dies; -1: it lives; less: one fails after so many less two.
+/// The fault as one number. -1: none. 0: the store has died. n > 0: it dies before the nth
+/// operation from now. n < -1: the operation `-2 - n`, counted from 0, fails.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults(Arc<AtomicI64>);
 
@@ -19,32 +21,32 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Dies before the operation with this number, counted from 0 and from now.
+    /// Dies before `operation`, counted from 0 and from now.
     pub(crate) fn die_before(&self, operation: i64) {
         self.0.store(operation + 1, Ordering::SeqCst);
     }
 
-    /// How many operations are left until it dies.
+    /// Operations left until the store dies.
     pub(crate) fn left(&self) -> i64 {
         self.0.load(Ordering::SeqCst) - 1
     }
 
-    /// Fails at the operation with this number, counted from 0 and from now, and goes on.
+    /// Fails at `operation`, counted from 0 and from now; later operations succeed.
     pub(crate) fn fail_at(&self, operation: i64) {
         self.0.store(-2 - operation, Ordering::SeqCst);
     }
 
-    /// Whether an operation is still to fail.
     pub(crate) fn is_to_fail(&self) -> bool {
         self.0.load(Ordering::SeqCst) < -1
     }
 
-    /// Whether it has died. What would be done then is not done, as if the process had been killed.
+    /// Whether the store has died. A dead store does nothing more, as if its process had been
+    /// killed.
     pub(crate) fn is_dead(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
     }
 
-    /// Before an operation.
+    /// Counts a file operation, which must not be carried out if this fails.
     pub(crate) fn step(&self) -> io::Result<()> {
         let left = self.0.load(Ordering::Relaxed);
         if left == -1 {

@@ -1,5 +1,5 @@
-//! The files of a directory, by names that are relative to it: read within bounds, written under another name first,
-//! moved and removed so that a second time does no harm.
+//! File operations by names relative to the directory. Reads are bounded, and moves and removals
+//! are idempotent.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,8 +14,8 @@ use interval_queue_store::files::names;
 
 use super::Faults;
 
-/// No file of a task is longer: a payload, a result and the history fit in several times over.
-pub(crate) const LONGEST: u64 = 32 << 20;
+/// Maximum size of a task's file: a payload, a result and the history fit in several times over.
+pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// The files below one directory.
 #[derive(Clone, Debug)]
@@ -23,21 +23,21 @@ pub(crate) struct Files {
     root: PathBuf,
     is_flushed: bool,
     pub(crate) faults: Faults,
-    /// Whether times of modification are fine enough for marks.
+    /// Whether modification times are fine enough for marks. Set by the first marked write.
     keeps_marks: OnceLock<bool>,
 }
 
-/// A file that was read.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) text: Vec<u8>,
-    /// When it was written, and to the nanosecond.
+    /// Modification time, to the nanosecond.
     pub(crate) written: SystemTime,
     file: File,
 }
 
 impl Contents {
-    /// Marks what was read as known. `false`: another user owns the file, who alone may set its times.
+    /// Sets the mark on the file that was read. `false`: another user owns the file, and only the
+    /// owner may set its times.
     pub(crate) fn mark(&self, mark: u32) -> io::Result<bool> {
         match self.file.set_modified(marked(self.written, mark)) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
@@ -46,8 +46,8 @@ impl Contents {
     }
 }
 
-/// Whether a file bears this mark: it is as the store left it. A person who writes to it, or puts another one in its
-/// place, takes the mark off.
+/// Whether `written` bears the mark, so the file is as the store left it. A write or a replacement
+/// by a person removes the mark.
 pub(crate) fn is_marked(written: SystemTime, mark: u32) -> bool {
     written.duration_since(UNIX_EPOCH).is_ok_and(|since| since.subsec_nanos() == mark)
 }
@@ -57,16 +57,13 @@ fn marked(at: SystemTime, mark: u32) -> SystemTime {
     UNIX_EPOCH + Duration::new(seconds, mark)
 }
 
-/// What can be wrong with a file that is not to be read.
+/// Why a file was not read.
 #[derive(Debug)]
 pub(crate) enum Unread {
-    /// There is none.
     Missing,
-    /// It is not for us: a link, a directory, or too long.
+    /// A link, a directory or too long, with the reason for people.
     Odd(String),
-    /// This user has no right to read it.
     Denied(io::Error),
-    /// The file system failed.
     Failed(io::Error),
 }
 
@@ -77,24 +74,24 @@ impl Files {
 
     pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
         let name = name.as_ref();
-        // To join them would have it grow.
+        // `join` would allocate twice.
         let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + 1 + name.as_os_str().len());
         path.push(&self.root);
         path.push(name);
         path
     }
 
-    /// Whether what is written is flushed to the disk.
+    /// Whether writes are flushed to disk.
     pub(crate) fn is_flushed(&self) -> bool {
         self.is_flushed
     }
 
-    /// Whether a file without its mark was edited: on a file system whose times are coarse none has one.
+    /// Whether a missing mark means an edit. On a file system with coarse times no file has a mark.
     pub(crate) fn keeps_marks(&self) -> bool {
         *self.keeps_marks.get().unwrap_or(&true)
     }
 
-    /// Reads a file whole, if it is one and not too long. Links are not followed.
+    /// Reads a whole file of at most [`MAX_FILE_BYTES`]. Links are not followed.
     pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<Contents, Unread> {
         let path = self.at(name);
         let file = open(&path).map_err(|error| match error.kind() {
@@ -107,17 +104,18 @@ impl Files {
         if !metadata.is_file() {
             return Err(Unread::Odd("it is no regular file".into()));
         }
-        if metadata.len() > LONGEST {
-            let text = format!("it has {} bytes: the file of a task has at most {LONGEST}", metadata.len());
+        if metadata.len() > MAX_FILE_BYTES {
+            let text =
+                format!("it has {} bytes: the file of a task has at most {MAX_FILE_BYTES}", metadata.len());
             return Err(Unread::Odd(text));
         }
-        // What it grows by meanwhile is an edit, which is seen by its mark.
+        // A file that grows meanwhile was edited, which its missing mark shows.
         let mut text = Vec::with_capacity(metadata.len() as usize);
         (&file).take(metadata.len()).read_to_end(&mut text).map_err(Unread::Failed)?;
         Ok(Contents { text, written: metadata.modified().map_err(Unread::Failed)?, file })
     }
 
-    /// Writes a new file, over one that a killed process left.
+    /// Writes a new file. A file of that name was left by a killed process and is replaced.
     pub(crate) fn write(&self, name: &str, text: &str, mark: Option<u32>) -> io::Result<()> {
         self.faults.step()?;
         let path = self.at(name);
@@ -152,7 +150,7 @@ impl Files {
         if self.is_flushed { file.sync_all() } else { Ok(()) }
     }
 
-    /// Writes a new file of a name that must be free. False: it is not.
+    /// Writes a new file if its name is free. `false`: the name is taken.
     pub(crate) fn create(&self, name: &str, text: &str, mark: u32) -> io::Result<bool> {
         self.faults.step()?;
         let path = self.at(name);
@@ -168,8 +166,8 @@ impl Files {
         self.fill(&file, text, Some(mark)).map(|()| true)
     }
 
-    /// Writes over a file, or a new one, where the text can be had again if only half of it comes there: to make files
-    /// and to remove them is dear.
+    /// Overwrites a file in place, or writes a new one. Creating and removing files is expensive.
+    /// The caller must be able to write the text again, since a crash can leave half of it.
     pub(crate) fn write_over(&self, name: &str, text: &str, mark: u32) -> io::Result<()> {
         self.faults.step()?;
         let path = self.at(name);
@@ -192,16 +190,17 @@ impl Files {
             }
             return self.fill(&file, text, Some(mark));
         }
-        // It has another name, too, or this user may not write to it or set its times, as its owner may.
+        // The file has a second name, or this user may not write to it or set its times.
         let temporary = format!("{name}.tmp");
         self.write(&temporary, text, Some(mark))?;
         self.rename(&temporary, name)
     }
 
-    /// Writes a line of its own to a file that has nothing else to say, of which the end of a longer one may be left.
+    /// Writes `line` to a file that has only that line. The end of a longer earlier line may
+    /// remain.
     pub(crate) fn note(&self, name: &str, line: &str) -> io::Result<()> {
         self.faults.step()?;
-        // To cut it off first would have it written to the disk, on some file systems.
+        // Truncation would force a write to disk on some file systems.
         OpenOptions::new()
             .write(true)
             .create(true)
@@ -210,12 +209,13 @@ impl Files {
             .write_all(line.as_bytes())
     }
 
-    /// Puts a text in the place of a file, whole.
+    /// Replaces a file atomically.
     pub(crate) fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         self.replace_by(&format!("{name}.tmp"), name, text)
     }
 
-    /// The same where several processes may do so at once: each has a temporary name of its own.
+    /// Replaces a file atomically where several processes may do so concurrently: each has a
+    /// temporary name of its own.
     pub(crate) fn replace_beside_others(&self, name: &str, text: &str) -> io::Result<()> {
         self.replace_by(&format!("{name}.{:016x}.tmp", RandomState::new().hash_one(name)), name, text)
     }
@@ -226,7 +226,7 @@ impl Files {
         self.flush_directory_of(name)
     }
 
-    /// Moves a file over whatever has the name.
+    /// Moves a file, over any file of the new name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.faults.step()?;
         let rename = || fs::rename(self.at(from), self.at(to));
@@ -239,7 +239,7 @@ impl Files {
         }
     }
 
-    /// Moves a file to a name that must be free. False: it is not.
+    /// Moves a file if the new name is free. `false`: the name is taken.
     pub(crate) fn rename_to_free(&self, from: &str, to: &str) -> io::Result<bool> {
         #[cfg(target_os = "linux")]
         {
@@ -257,7 +257,7 @@ impl Files {
             match renamed {
                 Ok(()) => return Ok(true),
                 Err(Errno::EXIST) => return Ok(false),
-                // A file system that does not know how.
+                // The file system does not support it.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -268,7 +268,7 @@ impl Files {
         self.rename(from, to).map(|()| true)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         self.faults.step()?;
         match fs::remove_file(self.at(name)) {
@@ -277,12 +277,13 @@ impl Files {
         }
     }
 
-    /// Whether there is something of this name; a link counts, wherever it leads.
+    /// Whether the name exists. A link counts, wherever it leads.
     pub(crate) fn is_there(&self, name: impl AsRef<Path>) -> bool {
         fs::symlink_metadata(self.at(name)).is_ok()
     }
 
-    /// Whether a file is as it was when it was read so. Where times are coarse that cannot be known.
+    /// Whether a file is unchanged since it was read with this time and length. Always `false`
+    /// where times are coarse.
     pub(crate) fn is_as_read(&self, name: &str, written: SystemTime, length: u64) -> bool {
         self.keeps_marks()
             && fs::symlink_metadata(self.at(name)).is_ok_and(|metadata| {
@@ -308,7 +309,7 @@ impl Files {
             return Ok(());
         }
         self.faults.step()?;
-        // A store that is gone is not begun again by halves.
+        // Fails if the root is gone, so that a removed store is not recreated in part.
         fs::metadata(self.at(""))?;
         fs::create_dir_all(self.at(directory))?;
         let mut above = directory;
@@ -323,7 +324,7 @@ impl Files {
         self.flush_directory(name.rsplit_once('/').map_or("", |(directory, _)| directory))
     }
 
-    /// Has the names in a directory on the disk, if that is wanted.
+    /// Flushes the names in a directory to disk, if writes are flushed.
     pub(crate) fn flush_directory(&self, directory: &str) -> io::Result<()> {
         if !self.is_flushed || !cfg!(unix) {
             return Ok(());
@@ -348,12 +349,11 @@ fn is_own(file: &fs::Metadata) -> bool {
     }
 }
 
-/// Opens a file to read it.
 fn open(path: &Path) -> io::Result<File> {
     #[cfg(target_os = "linux")]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // That it was read is not worth a write, but only its owner may say so.
+        // A changed access time is not worth a write. Only the owner may use `NOATIME`.
         let flags = no_link_flags() | rustix::fs::OFlags::NOATIME;
         let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
         if !matches!(&opened, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {

@@ -1,5 +1,5 @@
-//! A directory as a store: where it is, what marks it as ours, and its files. What is kept in it, the store does not
-//! know, but for the pace, which has a JSON file of its own.
+//! A directory as a store: its location, its mark and its files. This module does not know the
+//! content, except for the JSON file of the rate limits.
 
 use std::{
     fmt,
@@ -14,77 +14,83 @@ use interval_queue_store::files::blocking;
 mod builder;
 mod faults;
 pub(crate) mod files;
-mod place;
+mod location;
 
 pub use self::builder::Builder;
-pub(crate) use self::{faults::Faults, files::Files, place::Place};
+pub(crate) use self::{faults::Faults, files::Files, location::Location};
 
-/// One directory that processes share. A clone is another handle to the same one.
+/// One directory that processes share. A clone is another handle to the same directory.
 #[derive(Clone)]
 pub struct DirectoryStore {
-    pub(crate) place: Arc<Place>,
+    pub(crate) location: Arc<Location>,
 }
 
 impl DirectoryStore {
-    /// Begins to open the directory at `path`, which need not be there, in one that must be.
+    /// Begins to open the directory at `path`. The directory need not exist; its parent must.
     pub fn builder(path: impl Into<PathBuf>) -> Builder {
         Builder::new(path.into())
     }
 
-    /// Where the directory really is: absolute and without symbolic links.
+    /// The path of the directory: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.location.path()
     }
 
     async fn find(options: Builder) -> Result<Self, StateError> {
-        blocking(move || Ok(Self { place: Arc::new(Place::find(options)?) })).await
+        blocking(move || Ok(Self { location: Arc::new(Location::find(options)?) })).await
     }
 
-    /// The file that has the pace of the queues. Makes the directory if it is not there.
+    /// Opens the file that has the rate limits of the queues. Creates the directory if it is
+    /// missing.
     ///
     /// # Errors
     ///
-    /// The directory cannot be made, or not be used.
+    /// The directory cannot be created or used.
     ///
     /// # Cancel safety
     ///
     /// A dropped future may leave a directory without tasks.
     pub async fn pace(&self) -> Result<JsonFileStore, StateError> {
-        let place = self.place.clone();
-        blocking(move || place.make()).await?;
-        let options = self.place.options();
+        let location = self.location.clone();
+        blocking(move || location.make()).await?;
+        let options = self.location.options();
         let builder = JsonFileStore::builder(self.path().join("pace.json"));
-        builder.fsync(options.fsync).clock(self.place.clock()).lock_timeout(options.lock_timeout).open().await
+        builder
+            .fsync(options.fsync)
+            .clock(self.location.clock())
+            .lock_timeout(options.lock_timeout)
+            .open()
+            .await
     }
 
-    /// Dies before the operation on files with this number, counted from now, for tests.
+    /// Dies before this file operation, counted from now, for tests.
     #[doc(hidden)]
     pub fn die_before(&self, operation: i64) {
-        self.place.files().faults.die_before(operation);
+        self.location.files().faults.die_before(operation);
     }
 
-    /// How many operations on files are left until it dies, for tests.
+    /// File operations left until the store dies, for tests.
     #[doc(hidden)]
     pub fn operations_left(&self) -> i64 {
-        self.place.files().faults.left()
+        self.location.files().faults.left()
     }
 
-    /// Fails at the operation on files with this number, counted from now, for tests.
+    /// Fails at this file operation, counted from now, for tests.
     #[doc(hidden)]
     pub fn fail_at(&self, operation: i64) {
-        self.place.files().faults.fail_at(operation);
+        self.location.files().faults.fail_at(operation);
     }
 
-    /// Whether that operation is still to come.
+    /// Whether the operation of `fail_at` is still to come.
     #[doc(hidden)]
     pub fn is_to_fail(&self) -> bool {
-        self.place.files().faults.is_to_fail()
+        self.location.files().faults.is_to_fail()
     }
 
-    /// Whether it has died so.
+    /// Whether the store has died by `die_before`.
     #[doc(hidden)]
     pub fn is_dead(&self) -> bool {
-        self.place.files().faults.is_dead()
+        self.location.files().faults.is_dead()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The JSON of a task's file: what a person reads and edits. Names and units are those of `interval-queue
-//! tasks --json`; fields that are not known are kept.
+//! The JSON of a task's file, which people read and edit. Names and units are those of
+//! `interval-queue tasks --json`. Unknown fields are kept.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// What is wrong with a file, for people.
+/// Why a file cannot be used, for people.
 pub(super) type Wrong = String;
 
-/// What is written by other names, too, or read from a drop alone. It is not kept.
+/// Fields that are read under another name or only from a drop box. They are not written back.
 const ALIASES: [&str; 5] = ["not_before", "deadline", "max_attempts", "on_conflict", "state"];
 
-/// The fields of a file, in their order, each with the text of its value.
+/// The fields of a file in their order, each with the text of its value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document(Vec<(String, Box<str>)>);
 
-/// The same as they lie in the text.
+/// The fields as slices of the parsed text.
 struct Fields<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
@@ -53,7 +53,6 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 }
 
 impl Document {
-    /// Reads a file.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Wrong> {
         if text.iter().all(u8::is_ascii_whitespace) {
             return Err("it is empty: give at least {\"payload\": …}".into());
@@ -83,7 +82,7 @@ impl Document {
         text.map(|text| text.parse().map_err(|error| format!("\"id\": {error}"))).transpose()
     }
 
-    /// The payload as it stands in a file that was written by a store.
+    /// The payload as it stands in a file that a store wrote.
     pub(super) fn payload(&self) -> Option<Json> {
         self.raw("payload").map(Json::stored)
     }
@@ -127,7 +126,7 @@ impl Document {
         Ok(new)
     }
 
-    /// In microseconds by `name_us`, or as RFC 3339 by `name`.
+    /// The instant of `name_us` in microseconds, or of `name` as RFC 3339.
     fn instant(&self, name: &str) -> Result<Option<Micros>, Wrong> {
         if let Some(micros) = self.get(&format!("{name}_us"))? {
             return Ok(Some(micros));
@@ -139,7 +138,7 @@ impl Document {
         Ok(Some(Micros::new(interval_queue_store::files::clock::micros(at))))
     }
 
-    /// The row of a task that is in this state, as far as the file tells.
+    /// The row of a task in `state`, as far as the file has its fields.
     pub(super) fn task(&self, id: TaskId, state: State) -> Result<Task, Wrong> {
         let new = self.new_task(id)?;
         let at = |when: When| match when {
@@ -189,8 +188,8 @@ impl Document {
         })
     }
 
-    /// The text of a file: what the row says, and of `self` its payload, its result and what is not known, unless
-    /// others are given.
+    /// The text of a file from the row. Payload, result, upstreams and unknown fields come from
+    /// `self` unless others are given.
     pub(super) fn of_task(
         &self,
         task: &Task,
@@ -246,7 +245,7 @@ impl Document {
     }
 }
 
-/// All fields that a row or a body has.
+/// All fields of a row or a body.
 const KNOWN: [&str; 30] = [
     "id",
     "kind",
@@ -285,7 +284,7 @@ fn wrong(name: &str, value: &str, error: &serde_json::Error) -> Wrong {
     format!("{name:?}: {shown} cannot be used: {error}")
 }
 
-/// A file that is being written: a field a line.
+/// A file being written, one field per line.
 #[derive(Default)]
 struct Text(Vec<u8>);
 
@@ -323,7 +322,7 @@ impl Text {
     }
 }
 
-/// The parts of the policy that the task sets itself.
+/// The part of the retry policy that the task sets itself.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Rules {
@@ -350,7 +349,7 @@ impl Rules {
         }
     }
 
-    /// With the number that stands in the file for itself.
+    /// The override. A `max_attempts` at the top level of the file takes precedence.
     fn own(self, max_attempts: Option<u32>) -> PolicyOverride {
         PolicyOverride {
             max_attempts: max_attempts.or(self.max_attempts),
@@ -362,7 +361,7 @@ impl Rules {
     }
 }
 
-/// What a task waits for.
+/// An upstream of a task, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Upstream {
     id: TaskId,
@@ -382,7 +381,7 @@ impl Upstream {
     }
 }
 
-/// An earlier run.
+/// An earlier run of a task, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Run {
     token: String,

@@ -1,4 +1,4 @@
-//! The index: tables that can be made again from the files, and in them what the last command has left to be done.
+//! The index: tables that can be rebuilt from the files, and the redo list of the last command.
 
 use std::{cell::Cell, fs, io, path::PathBuf};
 
@@ -7,11 +7,11 @@ use interval_queue_sqlite::index::{TASKS, Tables, Updates};
 use interval_queue_store::files::{FileId, create};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
-use super::{Trouble, known::Known};
-use crate::store::Place;
+use super::{TransactionError, leased_files::LeasedFiles};
+use crate::store::Location;
 
-/// The tables beside those of tasks. Their version is that of those.
-const OURS: &str = "
+/// Tables of this store, next to the tables of tasks, whose version they share.
+const SCHEMA: &str = "
 CREATE TABLE directory_index (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
     version INTEGER NOT NULL,
@@ -31,89 +31,96 @@ CREATE TABLE directory_seen (
     PRIMARY KEY (queue, state, shard)
 ) STRICT, WITHOUT ROWID;
 ";
-/// More than there are.
-const STATEMENTS: usize = 320;
-/// What the log of the database shrinks to.
-const LOG_SIZE: i64 = 4 << 20;
+/// More than there are statements.
+const STATEMENT_CACHE_SIZE: usize = 320;
+/// Size to which the log of the database shrinks.
+const MAX_LOG_BYTES: i64 = 4 << 20;
 
-/// The open index.
 #[derive(Debug)]
 pub(super) struct Index {
-    pub(super) on: Connection,
+    pub(super) connection: Connection,
     pub(super) updates: Updates,
     pub(super) path: PathBuf,
-    /// The command whose intents were carried out, as this process knows.
+    /// The last command whose redo list was carried out, as far as this process knows.
     pub(super) carried_out: Cell<i64>,
-    pub(super) known: Known,
+    pub(super) leased_files: LeasedFiles,
     file: Option<FileId>,
 }
 
 impl Index {
-    /// The rows of a queue.
     pub(super) fn tables<'i>(&'i self, queue: &'i QueueName) -> Tables<'i> {
-        Tables::new(&self.on, &self.path, &self.updates, queue)
+        Tables::new(&self.connection, &self.path, &self.updates, queue)
     }
 
-    /// Opens it, or makes an empty one. The caller has the lock.
-    pub(super) fn open(place: &Place) -> Result<Self, Trouble> {
-        let path = place.path().join("index.db");
+    /// Opens the index, or creates an empty one. The caller has the lock.
+    pub(super) fn open(location: &Location) -> Result<Self, TransactionError> {
+        let path = location.path().join("index.db");
         if !path.exists() {
-            Self::remove(place)?;
+            Self::remove(location)?;
         }
-        place
+        location
             .files()
             .faults
             .step()
-            .map_err(|error| Trouble::Files(place.failed("open", "index.db", error)))?;
+            .map_err(|error| TransactionError::Files(location.failed("open", "index.db", error)))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
-        // SQLite would take away the right of others to write, whatever the umask.
+        // SQLite would remove the right of others to write, whatever the umask.
         let _ = create(&path);
-        let is_remote = place.is_remote();
-        let on = if is_remote && cfg!(unix) {
-            // The lock of the directory is the lock: those of SQLite are not what they say on many mounts.
+        let is_remote = location.is_remote();
+        let connection = if is_remote && cfg!(unix) {
+            // The lock of the directory excludes others. SQLite's own locks do not work on many
+            // mounts.
             Connection::open_with_flags_and_vfs(&path, flags, c"unix-none")?
         } else {
             Connection::open_with_flags(&path, flags)?
         };
-        on.busy_timeout(place.lock_timeout())?;
-        on.set_prepared_statement_cache_capacity(STATEMENTS);
-        // Else SQLite prepares statements again for every value of some parameters, such as a limit.
-        on.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        connection.busy_timeout(location.lock_timeout())?;
+        connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
+        // Without this flag SQLite prepares statements again for each value of some parameters,
+        // such as a limit.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         if is_remote {
-            on.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-            on.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
         } else {
-            on.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
-            on.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+            connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
         }
-        // What is not flushed is looked through once the host was started again, of which a mount does not tell.
-        let synchronous = match (place.files().is_flushed(), is_remote) {
+        // Without flushes the index is checked after a start of the host. Starts are not seen over
+        // a mount.
+        let synchronous = match (location.files().is_flushed(), is_remote) {
             (true, _) => "FULL",
             (false, true) => "NORMAL",
             (false, false) => "OFF",
         };
-        on.pragma_update(None, "synchronous", synchronous)?;
-        // What a savepoint keeps would be a file in another directory, once it has some pages.
-        on.pragma_update(None, "temp_store", "MEMORY")?;
-        bring_up(place, &on)?;
+        connection.pragma_update(None, "synchronous", synchronous)?;
+        // Larger savepoints would otherwise be files in another directory.
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        migrate(location, &connection)?;
         let (file, carried_out) = (FileId::at(&path), Cell::new(0));
-        Ok(Self { file, carried_out, known: Known::default(), updates: Updates::default(), path, on })
+        Ok(Self {
+            file,
+            carried_out,
+            leased_files: LeasedFiles::default(),
+            updates: Updates::default(),
+            path,
+            connection,
+        })
     }
 
-    /// Whether it is still the one that has the name.
+    /// Whether the file of this name is still the one that is open.
     pub(super) fn is_current(&self) -> bool {
         self.file.is_some() && FileId::at(&self.path) == self.file
     }
 
-    /// Removes it, to be made again.
-    pub(super) fn remove(place: &Place) -> Result<(), Trouble> {
+    pub(super) fn remove(location: &Location) -> Result<(), TransactionError> {
         for name in ["index.db-wal", "index.db-shm", "index.db-journal", "index.db"] {
-            match fs::remove_file(place.path().join(name)) {
+            match fs::remove_file(location.path().join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Trouble::Files(place.failed("remove", name, error)));
+                    return Err(TransactionError::Files(location.failed("remove", name, error)));
                 }
                 _ => {}
             }
@@ -121,50 +128,60 @@ impl Index {
         Ok(())
     }
 
-    fn of_itself<T: rusqlite::types::FromSql>(&self, sql: &str) -> Result<T, Trouble> {
-        Ok(self.on.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    fn query_value<T: rusqlite::types::FromSql>(&self, sql: &str) -> Result<T, TransactionError> {
+        Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
-    /// Whether nothing in it contradicts itself: of what was not flushed a part may be there.
-    pub(super) fn is_sound(&self) -> Result<bool, Trouble> {
-        Ok(self.of_itself::<String>("PRAGMA integrity_check(1)")? == "ok")
+    /// Whether the index is consistent. After a crash of the host without flushes, only part of it
+    /// may be stored.
+    pub(super) fn is_sound(&self) -> Result<bool, TransactionError> {
+        Ok(self.query_value::<String>("PRAGMA integrity_check(1)")? == "ok")
     }
 
-    pub(super) fn is_whole(&self) -> Result<bool, Trouble> {
-        self.of_itself("SELECT whole FROM directory_index")
+    pub(super) fn is_whole(&self) -> Result<bool, TransactionError> {
+        self.query_value("SELECT whole FROM directory_index")
     }
 
     /// The number of the last command that changed files.
-    pub(super) fn command(&self) -> Result<i64, Trouble> {
-        self.of_itself("SELECT command FROM directory_index")
+    pub(super) fn command(&self) -> Result<i64, TransactionError> {
+        self.query_value("SELECT command FROM directory_index")
     }
 
-    /// What it has to do with them.
-    pub(super) fn intents(&self) -> Result<String, Trouble> {
-        self.of_itself("SELECT intents FROM directory_index")
+    /// The redo list of the last command.
+    pub(super) fn redo_entries(&self) -> Result<String, TransactionError> {
+        self.query_value("SELECT intents FROM directory_index")
     }
 
-    pub(super) fn intend(&self, command: i64, intents: &str) -> Result<(), Trouble> {
+    pub(super) fn set_redo_entries(&self, command: i64, redo: &str) -> Result<(), TransactionError> {
         let sql = "UPDATE directory_index SET command = ?1, intents = ?2";
-        self.on.prepare_cached(sql)?.execute((command, intents))?;
+        self.connection.prepare_cached(sql)?.execute((command, redo))?;
         Ok(())
     }
 
-    pub(super) fn is_whole_now(&self) -> Result<(), Trouble> {
-        self.on.execute("UPDATE directory_index SET whole = 1", [])?;
+    pub(super) fn mark_whole(&self) -> Result<(), TransactionError> {
+        self.connection.execute("UPDATE directory_index SET whole = 1", [])?;
         Ok(())
     }
 
-    /// When a directory was changed last, as it was looked at; none: it is to be looked at.
-    pub(super) fn seen(&self, folder: &str, state: &str, shard: i64) -> Result<Option<i64>, Trouble> {
+    /// Modification time of a directory when it was last scanned. `None`: scan it.
+    pub(super) fn seen(
+        &self,
+        folder: &str,
+        state: &str,
+        shard: i64,
+    ) -> Result<Option<i64>, TransactionError> {
         let sql = "SELECT changed FROM directory_seen WHERE queue = ?1 AND state = ?2 AND shard = ?3";
-        Ok(self.on.prepare_cached(sql)?.query_row((folder, state, shard), |row| row.get(0)).optional()?)
+        Ok(self
+            .connection
+            .prepare_cached(sql)?
+            .query_row((folder, state, shard), |row| row.get(0))
+            .optional()?)
     }
 
-    /// All of a state.
-    pub(super) fn all_seen(&self, folder: &str, state: &str) -> Result<Vec<(i64, i64)>, Trouble> {
+    /// All seen directories of a state, with their modification times.
+    pub(super) fn all_seen(&self, folder: &str, state: &str) -> Result<Vec<(i64, i64)>, TransactionError> {
         let sql = "SELECT shard, changed FROM directory_seen WHERE queue = ?1 AND state = ?2";
-        let mut statement = self.on.prepare_cached(sql)?;
+        let mut statement = self.connection.prepare_cached(sql)?;
         let seen = statement.query_map((folder, state), |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(seen.collect::<Result<_, _>>()?)
     }
@@ -175,45 +192,45 @@ impl Index {
         state: &str,
         shard: i64,
         changed: i64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransactionError> {
         let sql =
             "INSERT OR REPLACE INTO directory_seen (queue, state, shard, changed) VALUES (?1, ?2, ?3, ?4)";
-        self.on.prepare_cached(sql)?.execute((folder, state, shard, changed))?;
+        self.connection.prepare_cached(sql)?.execute((folder, state, shard, changed))?;
         Ok(())
     }
 
-    pub(super) fn forget_seen(&self, folder: &str, state: &str, shard: i64) -> Result<(), Trouble> {
+    pub(super) fn forget_seen(&self, folder: &str, state: &str, shard: i64) -> Result<(), TransactionError> {
         let sql = "DELETE FROM directory_seen WHERE queue = ?1 AND state = ?2 AND shard = ?3";
-        self.on.prepare_cached(sql)?.execute((folder, state, shard))?;
+        self.connection.prepare_cached(sql)?.execute((folder, state, shard))?;
         Ok(())
     }
 
-    pub(super) fn forget_all_seen(&self) -> Result<(), Trouble> {
-        self.on.execute("DELETE FROM directory_seen", [])?;
+    pub(super) fn forget_all_seen(&self) -> Result<(), TransactionError> {
+        self.connection.execute("DELETE FROM directory_seen", [])?;
         Ok(())
     }
 }
 
-/// Makes the tables, or brings those of an earlier version up to date, all at once.
-fn bring_up(place: &Place, on: &Connection) -> Result<(), Trouble> {
-    let transaction = on.unchecked_transaction()?;
+/// Creates the tables, or migrates those of an earlier version, in one transaction.
+fn migrate(location: &Location, connection: &Connection) -> Result<(), TransactionError> {
+    let transaction = connection.unchecked_transaction()?;
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
-    let version: u32 = match on.query_row(tables, [], |row| row.get::<_, i64>(0))? {
+    let version: u32 = match connection.query_row(tables, [], |row| row.get::<_, i64>(0))? {
         0 => 0,
-        _ => on.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?,
+        _ => connection.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?,
     };
     let known = TASKS.known() as u32;
     if version > known {
         let what =
             format!("has an index.db of version {version}, and this one knows {known}: upgrade the program");
-        return Err(place.error(StateErrorKind::NewerVersion, what).into());
+        return Err(location.error(StateErrorKind::NewerVersion, what).into());
     }
     if let Some(steps) = TASKS.steps(version as usize) {
-        on.execute_batch(&steps)?;
+        connection.execute_batch(&steps)?;
         if version == 0 {
-            on.execute_batch(OURS)?;
+            connection.execute_batch(SCHEMA)?;
         }
-        on.execute("UPDATE directory_index SET version = ?1", [known])?;
+        connection.execute("UPDATE directory_index SET version = ?1", [known])?;
         transaction.commit()?;
     }
     Ok(())

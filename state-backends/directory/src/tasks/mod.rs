@@ -1,4 +1,4 @@
-//! Stored tasks in a directory: a file each, found by an index.
+//! Stored tasks in a directory: one file each, found by an index.
 
 use std::{
     fmt,
@@ -16,42 +16,43 @@ use interval_queue_store::files::blocking;
 use interval_queue_task_contract::{Command, Reply, TaskStore};
 use tokio::{sync::oneshot, time::timeout};
 
-mod aside;
-mod desk;
 mod document;
+mod edit_scan;
+mod error;
 mod index;
-mod intent;
-mod known;
+mod leased_files;
 mod names;
+mod pending_files;
+mod quarantine;
 mod queue_file;
 mod rebuild;
 mod reconcile;
-mod round;
+mod redo_entry;
 mod rows;
 mod session;
-mod sweep;
-mod trouble;
+mod transaction;
 mod watch;
 mod writer;
 
-pub(crate) use self::trouble::Trouble;
+pub(crate) use self::error::TransactionError;
 use self::{
     session::TaskClock,
     watch::Watchers,
     writer::{Request, Writer},
 };
-use crate::{DirectoryStore, store::Place};
+use crate::{DirectoryStore, store::Location};
 
-/// A thread needs so long at most to come to a command that need not wait.
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+/// Upper bound of the time until the writer thread reaches a command that need not wait for the
+/// lock.
+const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Stored tasks in one directory that processes share. See the [crate's documentation](crate).
 ///
-/// Cloning gives another handle to the same directory. One per process and directory is enough; commands of one handle
-/// share transactions.
+/// Cloning gives another handle to the same directory. One per process and directory is enough;
+/// commands of one handle share transactions.
 #[derive(Clone)]
 pub struct DirectoryTasks {
-    place: Arc<Place>,
+    location: Arc<Location>,
     writer: Writer,
     watchers: Arc<Watchers>,
 }
@@ -61,24 +62,24 @@ impl DirectoryTasks {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
+    /// The errors of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::on(&DirectoryStore::builder(path).open().await?).await
     }
 
-    /// The tasks in a directory. If it is not there, the first command that stores makes it, so that a look leaves
-    /// nothing behind.
+    /// Opens the tasks in a directory. A missing directory is created by the first command that
+    /// stores something, not by a read.
     ///
     /// # Errors
     ///
-    /// Each names the path and the way out.
+    /// Each error names the path and the way out.
     ///
     /// | kind | why |
     /// |---|---|
-    /// | `Foreign` | it has files of something else |
-    /// | `NewerVersion` | a newer version of this software made it |
+    /// | `Foreign` | the directory has files of something else |
+    /// | `NewerVersion` | a newer version of this software created the directory |
     /// | `Unsupported` | the lock does not exclude here |
-    /// | `Unreachable` | another process held the lock too long, the file system failed, or no thread can be started |
+    /// | `Unreachable` | the lock was held too long, the file system failed, or no thread can be started |
     ///
     /// # Cancel safety
     ///
@@ -87,11 +88,11 @@ impl DirectoryTasks {
         Self::start(store, None).await
     }
 
-    /// The same by another clock than the host's, for tests.
+    /// As [`on`](Self::on) with another clock than the host's, for tests.
     ///
     /// # Errors
     ///
-    /// Those of [`on`](Self::on).
+    /// The errors of [`on`](Self::on).
     #[doc(hidden)]
     pub async fn with_clock(
         store: &DirectoryStore,
@@ -101,56 +102,56 @@ impl DirectoryTasks {
     }
 
     async fn start(store: &DirectoryStore, clock: Option<TaskClock>) -> Result<Self, StateError> {
-        let place = store.place.clone();
-        let probed = place.clone();
+        let location = store.location.clone();
+        let probed = location.clone();
         let probe = move || {
             probed.check()?;
-            if probed.is_made()? { probed.lock().probe(probed.patience()) } else { Ok(()) }
+            if probed.is_made()? { probed.lock().probe(probed.lock_wait()) } else { Ok(()) }
         };
         blocking(probe).await?;
         Ok(Self {
-            writer: Writer::start(place.clone(), clock)?,
-            watchers: Arc::new(Watchers::new(place.clone())),
-            place,
+            writer: Writer::start(location.clone(), clock)?,
+            watchers: Arc::new(Watchers::new(location.clone())),
+            location,
         })
     }
 
-    /// Where the directory really is: absolute and without symbolic links.
+    /// The path of the directory: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.location.path()
     }
 }
 
 /// # Cancel safety
 ///
-/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
-/// waits for others is not begun.
+/// A command that has begun is completed even if its future is dropped. A command that waits for
+/// others is not begun then.
 #[async_trait]
 impl TaskStore for DirectoryTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let (reply, mut answer) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         self.writer.send(Request { queue: queue.clone(), command, claimed: claimed.clone(), reply })?;
-        let patience = self.place.lock_timeout().max(LEAST_PATIENCE);
-        let answer = match timeout(patience, &mut answer).await {
+        let reply_timeout = self.location.lock_timeout().max(MIN_REPLY_TIMEOUT);
+        let answer = match timeout(reply_timeout, &mut answer).await {
             Ok(answer) => answer,
-            // Nobody carries it out any more.
-            Err(_) if !claimed.swap(true, Ordering::Relaxed) => return Err(self.place.held_too_long()),
-            // The thread that has begun has a patience of its own.
+            // The claim keeps the writer thread from carrying out the command.
+            Err(_) if !claimed.swap(true, Ordering::Relaxed) => return Err(self.location.held_too_long()),
+            // The writer thread has begun; its wait for the lock has a time limit of its own.
             Err(_) => answer.await,
         };
         match answer {
             Ok(Ok(reply)) => reply,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(_) => Err(writer::gone(&self.place)),
+            Err(_) => Err(writer::gone(&self.location)),
         }
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let place = self.place.clone();
-        blocking(
-            move || if place.is_made()? { watch::queues(&place) } else { place.check().map(|()| Vec::new()) },
-        )
+        let location = self.location.clone();
+        blocking(move || {
+            if location.is_made()? { watch::queues(&location) } else { location.check().map(|()| Vec::new()) }
+        })
         .await
     }
 

@@ -1,4 +1,4 @@
-//! Names of queues, states and tasks as names of files.
+//! File names of queues, states and tasks.
 
 use std::fmt::Write;
 
@@ -6,15 +6,15 @@ use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{State, TaskId};
 use uuid::Uuid;
 
-/// So many tasks share a directory.
-pub(super) const SHARD: i64 = 1_000;
+/// Maximum tasks per directory.
+pub(super) const SHARD_SIZE: i64 = 1_000;
 
-/// The directory of new files.
-pub(super) const TEMPORARY: &str = "tmp";
-pub(super) const DROP: &str = "drop";
-pub(super) const ASIDE: &str = "set-aside";
+/// The directory of temporary files.
+pub(super) const TEMPORARY_DIR: &str = "tmp";
+pub(super) const DROP_BOX: &str = "drop";
+pub(super) const QUARANTINE: &str = "set-aside";
 
-/// Where files of tasks are.
+/// The states that have files.
 pub(super) const STATES: [State; 9] = [
     State::Added,
     State::Waiting,
@@ -27,71 +27,71 @@ pub(super) const STATES: [State; 9] = [
     State::Cancelled,
 ];
 
-/// What lies beside the queues.
-const TAKEN: [&str; 8] =
-    ["README", "layout.json", "pace.json", "index.db", "lock", "lock-gate", "done", TEMPORARY];
-/// File systems know no longer names than 255 bytes.
-const LONGEST: usize = 240;
-/// What the place of a file has behind the name of its queue, usually at most.
-const PLACE: usize = 64;
-/// Makes a name out of one that is too long.
-const LONG: Uuid = Uuid::from_u128(0x4c7f_0b6e_1d52_5e9a_8f31_77aa_20d9_6b14);
+/// Names in the root directory that no queue may have.
+const RESERVED_NAMES: [&str; 8] =
+    ["README", "layout.json", "pace.json", "index.db", "lock", "lock-gate", "done", TEMPORARY_DIR];
+/// File systems limit names to 255 bytes; endings need the rest.
+const MAX_NAME_BYTES: usize = 240;
+/// Usual bytes of a path after the name of its queue.
+const PATH_CAPACITY: usize = 64;
+/// Namespace of the ids that shorten names that are too long.
+const LONG_NAME_NAMESPACE: Uuid = Uuid::from_u128(0x4c7f_0b6e_1d52_5e9a_8f31_77aa_20d9_6b14);
 
-/// The directory of a queue: its name, with what a file system or a shell would take otherwise as `%XX`.
+/// The directory of a queue: its name, with characters special to file systems or shells as `%XX`.
 pub(super) fn folder(queue: &QueueName) -> String {
     let name = queue.as_str();
-    let is_taken = TAKEN.iter().any(|taken| name.starts_with(taken));
+    let is_reserved = RESERVED_NAMES.iter().any(|reserved| name.starts_with(reserved));
     let mut escaped = String::with_capacity(name.len());
-    for (at, sign) in name.char_indices() {
+    for (at, char) in name.char_indices() {
         let is_odd =
-            sign.is_control() || "/\\%:*?\"<>|".contains(sign) || (at == 0 && (sign == '.' || is_taken));
+            char.is_control() || "/\\%:*?\"<>|".contains(char) || (at == 0 && (char == '.' || is_reserved));
         if is_odd {
             let mut bytes = [0; 4];
-            for byte in sign.encode_utf8(&mut bytes).bytes() {
+            for byte in char.encode_utf8(&mut bytes).bytes() {
                 escaped.push_str(&format!("%{byte:02X}"));
             }
         } else {
-            escaped.push(sign);
+            escaped.push(char);
         }
     }
-    if escaped.len() <= LONGEST {
+    if escaped.len() <= MAX_NAME_BYTES {
         return escaped;
     }
-    let fits = (0..=LONGEST - 40).rev().find(|&at| escaped.is_char_boundary(at)).unwrap_or(0);
-    format!("{}%-{}", &escaped[..fits], Uuid::new_v5(&LONG, name.as_bytes()))
+    let fits = (0..=MAX_NAME_BYTES - 40).rev().find(|&at| escaped.is_char_boundary(at)).unwrap_or(0);
+    format!("{}%-{}", &escaped[..fits], Uuid::new_v5(&LONG_NAME_NAMESPACE, name.as_bytes()))
 }
 
-/// The queue that has this directory, unless its name was too long: then `queue.json` says it.
+/// The queue of a directory. `None` if its name was shortened: then `queue.json` has it.
 pub(super) fn queue_of(folder: &str) -> Option<QueueName> {
     let name = interval_queue_store::decoded(folder, "the name").ok()?;
     QueueName::new(name.into_owned()).ok().filter(|queue| self::folder(queue) == folder)
 }
 
-/// The name of a bounded directory.
+/// The directory of up to [`SHARD_SIZE`] tasks.
 pub(super) fn shard(folder: &str, state: State, shard: i64) -> String {
     format!("{folder}/{state}/{shard:06}")
 }
 
-/// Where the file of a task is. One that was purged has none.
-pub(super) fn place(folder: &str, state: State, number: i64, id: TaskId) -> Option<String> {
+/// The path of a task's file. `None` for a purged task.
+pub(super) fn path(folder: &str, state: State, number: i64, id: TaskId) -> Option<String> {
     if state == State::Purged {
         return None;
     }
-    let mut place = String::with_capacity(folder.len() + PLACE);
-    let _ = write!(place, "{folder}/{state}/{:06}/{id}.json", number / SHARD);
-    Some(place)
+    let mut path = String::with_capacity(folder.len() + PATH_CAPACITY);
+    let _ = write!(path, "{folder}/{state}/{:06}/{id}.json", number / SHARD_SIZE);
+    Some(path)
 }
 
-/// The nanoseconds of the time of modification that mark the file of a task as known: a multiple of 100, as
-/// fine as most file systems have them.
+/// The nanoseconds of the modification time that mark a task's file as unedited: a multiple of 100,
+/// the resolution of most file systems.
 pub(super) fn mark(id: TaskId) -> u32 {
     let number = id.uuid().as_u128();
     let mixed = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) % 10_000_000) as u32 * 100
 }
 
-/// The mark of the task whose file has this name.
-pub(super) fn mark_in(place: &str) -> Option<u32> {
-    let stem = place.rsplit('/').next()?.strip_suffix(".json")?;
+/// The mark of the task whose file has this path.
+pub(super) fn mark_of_path(path: &str) -> Option<u32> {
+    let stem = path.rsplit('/').next()?.strip_suffix(".json")?;
     stem.parse().ok().map(mark)
 }

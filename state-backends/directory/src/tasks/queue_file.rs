@@ -1,4 +1,4 @@
-//! `queue.json`: what people may want to keep of a queue when the index is lost.
+//! `queue.json`: the part of a queue that must be kept if the index is lost.
 
 use std::collections::BTreeMap;
 
@@ -6,45 +6,44 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{Key, Kind, Rows, Schedule, Settings};
 use serde::{Deserialize, Serialize};
 
-use super::{Trouble, index::Index};
+use super::{TransactionError, index::Index};
 
-/// What the file says.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct QueueFile {
-    /// The name, which the directory may not have as it is.
+    /// The name, which the directory may not have unchanged.
     pub(super) queue: QueueName,
     #[serde(default)]
     pub(super) paused: bool,
     #[serde(default)]
     pub(super) paused_kinds: Vec<Kind>,
-    /// Times are microseconds.
+    /// Times are in microseconds.
     #[serde(default)]
     pub(super) settings: Settings,
-    /// Limits of single keys; 0: it is paused.
+    /// Limits of single keys; 0: paused.
     #[serde(default)]
     pub(super) keys: BTreeMap<String, u32>,
     #[serde(default)]
     pub(super) schedules: Vec<Schedule>,
-    /// No token of this queue is older.
+    /// Lower bound of the tokens of this queue.
     #[serde(default)]
     pub(super) incarnation: Micros,
-    /// No worker is silent for longer while it runs something.
+    /// The longest lease of a busy worker.
     #[serde(default)]
     pub(super) longest_lease: Micros,
 }
 
-/// What is written of a queue as the index has it.
-pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, Trouble> {
+/// The text of `queue.json` from the index.
+pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, TransactionError> {
     let mut tables = index.tables(queue);
     let row = tables.queue()?;
     let kinds = tables.kinds()?;
     let sql = "SELECT k.key, k.max_running FROM interval_queue_task_key k JOIN interval_queue_task_queue q \
                ON q.number = k.queue WHERE q.name = ?1 AND k.max_running IS NOT NULL";
-    let mut limits = index.on.prepare_cached(sql)?;
+    let mut limits = index.connection.prepare_cached(sql)?;
     let keys = limits.query_map([queue.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let sql = "SELECT coalesce(max(w.lease), 0) FROM interval_queue_task_worker w JOIN interval_queue_task_queue q \
                ON q.number = w.queue WHERE q.name = ?1";
-    let longest: i64 = index.on.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0))?;
+    let longest: i64 = index.connection.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0))?;
     let file = QueueFile {
         longest_lease: u64::try_from(longest)
             .ok()

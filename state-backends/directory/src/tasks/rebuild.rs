@@ -1,4 +1,4 @@
-//! The index is made again from the files.
+//! Rebuilds the index from the files.
 
 use std::{fs, io};
 
@@ -10,44 +10,45 @@ use interval_queue_task_contract::{
 use uuid::Uuid;
 
 use super::{
-    Trouble, aside,
+    TransactionError,
     document::Document,
     index::Index,
-    names::{self, SHARD, STATES},
+    names::{self, SHARD_SIZE, STATES},
+    quarantine,
     queue_file::QueueFile,
 };
 use crate::store::{
-    Place,
-    files::{LONGEST, Unread},
+    Location,
+    files::{MAX_FILE_BYTES, Unread},
 };
 
-/// A task that was leased stays so for this while at least: its worker, if it lives, says that it has it.
-const GRACE: Micros = Micros::from_millis(60_000);
+/// Minimum lease of tasks found as leased. A worker that is alive reports its runs within it.
+const GRACE_PERIOD: Micros = Micros::from_millis(60_000);
 
-/// So many directories are read in one transaction.
-const PART: usize = 20;
+/// Directories read per transaction.
+const SHARDS_PER_COMMIT: usize = 20;
 
 /// Reads all files into an empty index.
-pub(super) fn rebuild(place: &Place, index: &Index, now: Micros) -> Result<(), Trouble> {
-    // As long as it is not whole nobody takes it for what it is to be, so that it may be stored in parts.
-    index.on.execute_batch("BEGIN IMMEDIATE")?;
-    for folder in folders(place)? {
-        if let Some(queue) = queue_in(place, &folder) {
-            Rebuilding::begin(place, index, now, &folder, queue)?.all()?;
+pub(super) fn rebuild(location: &Location, index: &Index, now: Micros) -> Result<(), TransactionError> {
+    // No process uses the index until it is marked whole, so it may be committed in parts.
+    index.connection.execute_batch("BEGIN IMMEDIATE")?;
+    for folder in folders(location)? {
+        if let Some(queue) = queue_in(location, &folder) {
+            Rebuilding::begin(location, index, now, &folder, queue)?.all()?;
         }
     }
-    // Numbers of done commands go on rising.
-    let done = fs::read_to_string(place.files().at("done")).unwrap_or_default();
+    // Command numbers must keep rising.
+    let done = fs::read_to_string(location.files().at("done")).unwrap_or_default();
     let command = done.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0);
-    index.intend(command, "")?;
-    index.is_whole_now()?;
-    index.on.execute("DELETE FROM interval_queue_task WHERE queue = -1", [])?;
-    index.on.execute_batch("COMMIT").map_err(Trouble::Commit)
+    index.set_redo_entries(command, "")?;
+    index.mark_whole()?;
+    index.connection.execute("DELETE FROM interval_queue_task WHERE queue = -1", [])?;
+    index.connection.execute_batch("COMMIT").map_err(TransactionError::Commit)
 }
 
-fn entries(place: &Place, name: &str) -> Result<Vec<fs::DirEntry>, Trouble> {
-    let failed = |error| Trouble::Files(place.failed("look into", name, error));
-    match fs::read_dir(place.files().at(name)) {
+fn entries(location: &Location, name: &str) -> Result<Vec<fs::DirEntry>, TransactionError> {
+    let failed = |error| TransactionError::Files(location.failed("look into", name, error));
+    match fs::read_dir(location.files().at(name)) {
         Ok(entries) => entries.collect::<Result<_, _>>().map_err(failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(failed(error)),
@@ -55,20 +56,19 @@ fn entries(place: &Place, name: &str) -> Result<Vec<fs::DirEntry>, Trouble> {
 }
 
 /// Directories that may be of queues.
-fn folders(place: &Place) -> Result<Vec<String>, Trouble> {
+fn folders(location: &Location) -> Result<Vec<String>, TransactionError> {
     let mut folders = Vec::new();
-    for entry in entries(place, "")? {
+    for entry in entries(location, "")? {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let name = entry.file_name().into_string();
-        folders.extend(name.ok().filter(|name| is_directory && name != names::TEMPORARY));
+        folders.extend(name.ok().filter(|name| is_directory && name != names::TEMPORARY_DIR));
     }
     folders.sort_unstable();
     Ok(folders)
 }
 
-/// The queue of a directory.
-fn queue_in(place: &Place, folder: &str) -> Option<QueueFile> {
-    let read = place.files().read(format!("{folder}/queue.json")).ok();
+fn queue_in(location: &Location, folder: &str) -> Option<QueueFile> {
+    let read = location.files().read(format!("{folder}/queue.json")).ok();
     let file = read.and_then(|contents| serde_json::from_slice::<QueueFile>(&contents.text).ok());
     let named = |queue: QueueName| QueueFile {
         queue,
@@ -84,12 +84,12 @@ fn queue_in(place: &Place, folder: &str) -> Option<QueueFile> {
 }
 
 struct Rebuilding<'a> {
-    place: &'a Place,
+    location: &'a Location,
     index: &'a Index,
     now: Micros,
     folder: &'a str,
     file: QueueFile,
-    /// The worker that is said to have what is leased.
+    /// Placeholder for the unknown workers that have leased tasks.
     unknown: WorkerId,
     has_leased: bool,
     latest: Micros,
@@ -97,35 +97,38 @@ struct Rebuilding<'a> {
 
 impl<'a> Rebuilding<'a> {
     fn begin(
-        place: &'a Place,
+        location: &'a Location,
         index: &'a Index,
         now: Micros,
         folder: &'a str,
         file: QueueFile,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, TransactionError> {
         let unknown = WorkerId::new(Uuid::now_v7());
-        Ok(Self { place, index, now, folder, file, unknown, has_leased: false, latest: now })
+        Ok(Self { location, index, now, folder, file, unknown, has_leased: false, latest: now })
     }
 
-    fn all(mut self) -> Result<(), Trouble> {
+    fn all(mut self) -> Result<(), TransactionError> {
         let queue = self.file.queue.clone();
         let mut shards = Vec::new();
         for state in STATES {
-            for entry in entries(self.place, &format!("{}/{state}", self.folder))? {
+            for entry in entries(self.location, &format!("{}/{state}", self.folder))? {
                 shards.extend(entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok()));
             }
         }
         shards.sort_unstable();
         shards.dedup();
         let is_queue =
-            !shards.is_empty() || self.place.files().is_there(format!("{}/queue.json", self.folder));
+            !shards.is_empty() || self.location.files().is_there(format!("{}/queue.json", self.folder));
         if !is_queue {
             return Ok(());
         }
         self.put_queue(&queue)?;
         for (n, shard) in shards.into_iter().enumerate() {
-            if n % PART == PART - 1 {
-                self.index.on.execute_batch("COMMIT; BEGIN IMMEDIATE").map_err(Trouble::Commit)?;
+            if n % SHARDS_PER_COMMIT == SHARDS_PER_COMMIT - 1 {
+                self.index
+                    .connection
+                    .execute_batch("COMMIT; BEGIN IMMEDIATE")
+                    .map_err(TransactionError::Commit)?;
             }
             self.shard(&queue, shard)?;
         }
@@ -133,7 +136,7 @@ impl<'a> Rebuilding<'a> {
         self.put_queue(&queue)
     }
 
-    fn put_queue(&self, queue: &QueueName) -> Result<(), Trouble> {
+    fn put_queue(&self, queue: &QueueName) -> Result<(), TransactionError> {
         let mut rows = self.index.tables(queue);
         let incarnation = self.file.incarnation.max(self.now) + Micros::new(1);
         rows.put_queue(&Queue {
@@ -170,8 +173,8 @@ impl<'a> Rebuilding<'a> {
                 worker: self.unknown,
                 label: Label::new("before the index was made again").unwrap_or_default(),
                 sequence: 0,
-                lease: GRACE.max(self.file.longest_lease),
-                ends: self.now + GRACE.max(self.file.longest_lease),
+                lease: GRACE_PERIOD.max(self.file.longest_lease),
+                ends: self.now + GRACE_PERIOD.max(self.file.longest_lease),
                 kinds: Vec::new(),
                 version: RULES_VERSION,
                 since: self.now,
@@ -186,37 +189,39 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// The files of all states whose tasks have numbers of one range, in the order of adding.
-    fn shard(&mut self, queue: &QueueName, shard: i64) -> Result<(), Trouble> {
+    /// Reads the files of all states in one range of numbers, and inserts them in the order of
+    /// adding.
+    fn shard(&mut self, queue: &QueueName, shard: i64) -> Result<(), TransactionError> {
         let mut found: Vec<(Task, String, Vec<Edge>)> = Vec::new();
         for state in STATES {
             let name = names::shard(self.folder, state, shard);
-            for entry in entries(self.place, &name)? {
-                let Ok(shown) = entry.file_name().into_string() else { continue };
-                if shown.ends_with(".json") && !shown.starts_with('.') {
-                    found.extend(self.read(state, format!("{name}/{shown}"))?);
+            for entry in entries(self.location, &name)? {
+                let Ok(file_name) = entry.file_name().into_string() else { continue };
+                if file_name.ends_with(".json") && !file_name.starts_with('.') {
+                    found.extend(self.read(state, format!("{name}/{file_name}"))?);
                 }
             }
         }
         found.sort_by_key(|(task, ..)| (task.added, task.position, task.id));
-        // Rows take the numbers behind the highest one there is.
+        // Rows get the numbers that follow the highest existing one.
         let sql = "INSERT OR IGNORE INTO interval_queue_task \
                    (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, unserved, holds_name, \
                     weight, has_edges, incarnation, attempt, failures, retries, returns, generation, notified, retained) \
                    VALUES (?1, -1, printf('%036d', ?1), 'purged', '', 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
-        self.index.on.prepare_cached(sql)?.execute([shard * SHARD - 1])?;
+        self.index.connection.prepare_cached(sql)?.execute([shard * SHARD_SIZE - 1])?;
         self.latest = found.iter().map(|(task, ..)| task.added).fold(self.latest, Micros::max);
         self.has_leased |= found.iter().any(|(task, ..)| task.state == State::Leased);
         let mut rows = self.index.tables(queue);
         for (mut task, name, edges) in found {
             if let Some(other) = rows.task(task.id)? {
-                // The higher attempt counts; of equals the one that was found first.
+                // The higher attempt counts; of equals, the file that was found first.
                 let why = format!(
                     "task {} is {} already: that file counts, and not this one",
                     task.id, other.state
                 );
-                aside::set_aside(self.place.files(), &name, &why)
-                    .map_err(|error| Trouble::Files(self.place.failed("set aside", &name, error)))?;
+                quarantine::isolate(self.location.files(), &name, &why).map_err(|error| {
+                    TransactionError::Files(self.location.failed("set aside", &name, error))
+                })?;
                 continue;
             }
             if let Some(unique) = &task.unique {
@@ -239,20 +244,24 @@ impl<'a> Rebuilding<'a> {
             rows.count(&task.kind, Counted::Now(task.state), 1)?;
             rows.count(&task.kind, Counted::EverAdded, 1)?;
             let number = rows.number_of(task.id)?.unwrap_or_default();
-            let target = names::place(self.folder, task.state, number, task.id);
+            let target = names::path(self.folder, task.state, number, task.id);
             if let Some(target) = target.filter(|target| *target != name) {
-                let moved = self.place.files().rename(&name, &target);
-                moved.map_err(|error| Trouble::Files(self.place.failed("move", &name, error)))?;
+                let moved = self.location.files().rename(&name, &target);
+                moved.map_err(|error| TransactionError::Files(self.location.failed("move", &name, error)))?;
             }
         }
         rows.finish()?;
         Ok(())
     }
 
-    /// Reads one file; none: it was set aside, or is gone.
-    fn read(&self, state: State, name: String) -> Result<Option<(Task, String, Vec<Edge>)>, Trouble> {
-        let failed = |error| Trouble::Files(self.place.failed("read", &name, error));
-        let read = match self.place.files().read(&name) {
+    /// Reads one file. `None`: quarantined or removed.
+    fn read(
+        &self,
+        state: State,
+        name: String,
+    ) -> Result<Option<(Task, String, Vec<Edge>)>, TransactionError> {
+        let failed = |error| TransactionError::Files(self.location.failed("read", &name, error));
+        let read = match self.location.files().read(&name) {
             Ok(contents) => self.task(state, &name, &contents.text),
             Err(Unread::Missing) => return Ok(None),
             Err(Unread::Odd(why)) => Err(why),
@@ -261,15 +270,17 @@ impl<'a> Rebuilding<'a> {
         match read {
             Ok((task, edges)) => Ok(Some((task, name, edges))),
             Err(why) => {
-                let aside = aside::set_aside(self.place.files(), &name, &why);
-                aside.map_err(|error| Trouble::Files(self.place.failed("set aside", &name, error)))?;
+                let quarantined = quarantine::isolate(self.location.files(), &name, &why);
+                quarantined.map_err(|error| {
+                    TransactionError::Files(self.location.failed("set aside", &name, error))
+                })?;
                 Ok(None)
             }
         }
     }
 
     fn task(&self, state: State, name: &str, text: &[u8]) -> Result<(Task, Vec<Edge>), String> {
-        debug_assert!(text.len() as u64 <= LONGEST);
+        debug_assert!(text.len() as u64 <= MAX_FILE_BYTES);
         let document = Document::parse(text)?;
         let id = document.id()?.ok_or("it has no \"id\"")?;
         let stem = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json"));
@@ -289,7 +300,7 @@ impl<'a> Rebuilding<'a> {
         } else {
             task.ended = None;
         }
-        // The rules let through all gates what waits at one.
+        // A task at a gate starts over: the rules admit it again.
         let waits = matches!(state, State::Waiting | State::Blocked)
             || state == State::Ready && task.key.is_some()
             || state == State::Scheduled && task.has_edges && task.leased.is_none();
@@ -307,11 +318,11 @@ impl<'a> Rebuilding<'a> {
         Ok((task, new.edges.into_iter().map(edge).collect()))
     }
 
-    /// What tasks were told of their upstreams follows from how those ended.
-    fn edges(&self, queue: &QueueName) -> Result<(), Trouble> {
+    /// Derives the state of edges from the ends of their upstreams.
+    fn edges(&self, queue: &QueueName) -> Result<(), TransactionError> {
         let number = "(SELECT number FROM interval_queue_task_queue WHERE name = ?1)";
-        let run = |sql: String| self.index.on.execute(&sql, [queue.as_str()]);
-        // Nobody waits for what is not there any more.
+        let run = |sql: String| self.index.connection.execute(&sql, [queue.as_str()]);
+        // An edge from a task that does not exist is dropped.
         run(format!(
             "DELETE FROM interval_queue_task_edge WHERE queue = {number} AND NOT EXISTS \
              (SELECT 1 FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up)"
@@ -319,7 +330,8 @@ impl<'a> Rebuilding<'a> {
         let state_of = |task: &str| {
             format!("(SELECT state FROM interval_queue_task t WHERE t.queue = {number} AND t.id = {task})")
         };
-        // Those that have passed this gate have been told; of the others the next step looks upstream.
+        // A task past `added` has been notified of its upstreams. The others are checked by the
+        // next poll.
         run(format!(
             "UPDATE interval_queue_task_edge SET generation = \
              (SELECT generation FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up), state = CASE \

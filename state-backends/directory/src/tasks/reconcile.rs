@@ -1,4 +1,5 @@
-//! What becomes of files that are not as the index has them: each is a command of the rules, or set aside.
+//! Reconciles files with the index: each difference becomes a command of the rules, or its file is
+//! quarantined.
 
 use std::{
     io,
@@ -13,27 +14,27 @@ use interval_queue_task_contract::{
 use uuid::Uuid;
 
 use super::{
-    Trouble, aside,
+    TransactionError,
     document::{Document, Wrong},
-    intent::Intent,
-    names,
-    round::Round,
-    sweep::Findings,
+    edit_scan::Findings,
+    names, quarantine,
+    redo_entry::RedoEntry,
+    transaction::DirectoryTransaction,
 };
 use crate::store::files::{Contents, Unread, is_marked};
 
-/// Goes through what was found. Whether the index or files change.
+/// Reconciles the findings. Returns whether the index or files change.
 pub(super) fn reconcile(
-    round: &mut Round<'_>,
+    transaction: &mut DirectoryTransaction<'_>,
     queue: &QueueName,
     findings: Findings,
-) -> Result<bool, Trouble> {
-    let mut hand = Hand { round, queue, folder: names::folder(queue), is_changed: false };
+) -> Result<bool, TransactionError> {
+    let mut reconciler = Reconciler { transaction, queue, folder: names::folder(queue), is_changed: false };
     let mut moved = Vec::new();
     let mut new = Vec::new();
-    // First it is known of all files where they are, since each command may touch several.
+    // All files are located first, since each command may touch several.
     for (state, path) in findings.strange {
-        match hand.strange(state, &path)? {
+        match reconciler.strange(state, &path)? {
             Strange::Nothing => {}
             Strange::Moved(task, document) => moved.push((task, state, document)),
             Strange::New(id, document, name) => new.push((id, document, name)),
@@ -42,7 +43,7 @@ pub(super) fn reconcile(
     let mut gone = findings.gone;
     let mut edited = Vec::new();
     for id in findings.edited {
-        match hand.edited(id)? {
+        match reconciler.edited(id)? {
             Edited::Same => {}
             Edited::Gone => gone.push(id),
             Edited::Written(document, contents) => edited.push((id, document, contents)),
@@ -50,101 +51,101 @@ pub(super) fn reconcile(
     }
     let mut removed = Vec::new();
     for id in gone {
-        removed.extend(hand.gone(id)?);
+        removed.extend(reconciler.gone(id)?);
     }
     for (task, state, document) in moved {
-        hand.move_task(&task, state, &document)?;
+        reconciler.move_task(&task, state, &document)?;
     }
     for id in removed {
-        hand.remove(id)?;
+        reconciler.remove(id)?;
     }
     for (id, document, contents) in edited {
-        hand.take_over(id, &document, Some(&contents))?;
+        reconciler.take_over(id, &document, Some(&contents))?;
     }
     for (id, document, name) in new {
-        hand.add(id, &document, &name)?;
+        reconciler.add(id, &document, &name)?;
     }
-    Ok(hand.is_changed)
+    Ok(reconciler.is_changed)
 }
 
-/// What a file is that is not known where it is.
+/// The meaning of a file that the index does not expect.
 enum Strange {
     Nothing,
     Moved(Box<Task>, Document),
     New(Option<TaskId>, Document, String),
 }
 
-/// What a file is that was written to.
+/// The meaning of a file without its mark.
 enum Edited {
     Same,
     Gone,
     Written(Document, Contents),
 }
 
-struct Hand<'r, 'a> {
-    round: &'r mut Round<'a>,
+struct Reconciler<'r, 'a> {
+    transaction: &'r mut DirectoryTransaction<'a>,
     queue: &'r QueueName,
     folder: String,
     is_changed: bool,
 }
 
-impl Hand<'_, '_> {
-    fn failed(&self, verb: &str, name: &Path, error: io::Error) -> Trouble {
-        Trouble::Files(self.round.place.failed(verb, &name.to_string_lossy(), error))
+impl Reconciler<'_, '_> {
+    fn failed(&self, verb: &str, name: &Path, error: io::Error) -> TransactionError {
+        TransactionError::Files(self.transaction.location.failed(verb, &name.to_string_lossy(), error))
     }
 
-    fn aside(&mut self, path: &Path, why: &str) -> Result<(), Trouble> {
+    fn quarantine(&mut self, path: &Path, why: &str) -> Result<(), TransactionError> {
         self.is_changed = true;
-        let aside = aside::set_aside(self.round.files(), path, why);
-        aside.map(drop).map_err(|error| self.failed("set aside", path, error))
+        let quarantined = quarantine::isolate(self.transaction.files(), path, why);
+        quarantined.map(drop).map_err(|error| self.failed("set aside", path, error))
     }
 
-    /// Tells of something that a person may not do.
-    fn tell(&mut self, id: TaskId, what: &str) -> Result<(), Trouble> {
-        let name = format!("{}/{}/{id}.json.reason", self.folder, names::ASIDE);
-        let written = self.round.files().replace(&name, &format!("{what}\n"));
+    /// Writes why an edit has no effect.
+    fn write_reason(&mut self, id: TaskId, what: &str) -> Result<(), TransactionError> {
+        let name = format!("{}/{}/{id}.json.reason", self.folder, names::QUARANTINE);
+        let written = self.transaction.files().replace(&name, &format!("{what}\n"));
         written.map_err(|error| self.failed("write", Path::new(&name), error))
     }
 
-    fn task(&mut self, id: TaskId) -> Result<Option<Task>, Trouble> {
-        self.round.with_rows(self.queue, false, |rows| rows.task(id))
+    fn task(&mut self, id: TaskId) -> Result<Option<Task>, TransactionError> {
+        self.transaction.with_rows(self.queue, false, |rows| rows.task(id))
     }
 
-    fn number(&mut self, id: TaskId) -> Result<i64, Trouble> {
+    fn number(&mut self, id: TaskId) -> Result<i64, TransactionError> {
         let sql = "SELECT t.number FROM interval_queue_task t JOIN interval_queue_task_queue q ON q.number = t.queue \
                    WHERE q.name = ?1 AND t.id = ?2";
-        let on = &self.round.index.on;
+        let on = &self.transaction.index.connection;
         Ok(on.prepare_cached(sql)?.query_row((self.queue.as_str(), id.to_string()), |row| row.get(0))?)
     }
 
-    /// Where the file of a task belongs.
-    fn place(&mut self, task: &Task) -> Result<Option<String>, Trouble> {
+    /// The path at which the file of a task belongs.
+    fn path_of(&mut self, task: &Task) -> Result<Option<String>, TransactionError> {
         let number = self.number(task.id)?;
-        Ok(names::place(&self.folder, task.state, number, task.id))
+        Ok(names::path(&self.folder, task.state, number, task.id))
     }
 
-    fn strange(&mut self, state: Option<State>, path: &Path) -> Result<Strange, Trouble> {
-        let contents = match self.round.files().read(path) {
+    fn strange(&mut self, state: Option<State>, path: &Path) -> Result<Strange, TransactionError> {
+        let contents = match self.transaction.files().read(path) {
             Ok(contents) => contents,
             Err(Unread::Missing) => return Ok(Strange::Nothing),
-            Err(Unread::Odd(why)) => return self.aside(path, &why).map(|()| Strange::Nothing),
+            Err(Unread::Odd(why)) => return self.quarantine(path, &why).map(|()| Strange::Nothing),
             Err(Unread::Denied(_)) => {
-                return self.aside(path, "this user has no right to read it").map(|()| Strange::Nothing);
+                return self.quarantine(path, "this user has no right to read it").map(|()| Strange::Nothing);
             }
             Err(Unread::Failed(error)) => return Err(self.failed("read", path, error)),
         };
-        match self.what(state, path, &contents)? {
+        match self.classify(state, path, &contents)? {
             Ok(strange) => Ok(strange),
-            Err(why) => self.aside(path, &why).map(|()| Strange::Nothing),
+            Err(why) => self.quarantine(path, &why).map(|()| Strange::Nothing),
         }
     }
 
-    fn what(
+    fn classify(
         &mut self,
         state: Option<State>,
         path: &Path,
         contents: &Contents,
-    ) -> Result<Result<Strange, Wrong>, Trouble> {
+    ) -> Result<Result<Strange, Wrong>, TransactionError> {
         let Some(name) = path.to_str().filter(|name| !name.chars().any(char::is_control)) else {
             return Ok(Err("its name is no text: give it another one".into()));
         };
@@ -175,41 +176,41 @@ impl Hand<'_, '_> {
             if let Some(state) = ended {
                 return Ok(Err(format!(
                     "no task of this id is known to be {state}: mv it to {}/ to add it",
-                    names::DROP
+                    names::DROP_BOX
                 )));
             }
-            // The id of one that was removed is kept for a while, and adds nothing.
+            // A purged task's id is kept for a while; a file with it is added under a new id.
             let is_free = match id {
                 Some(id) => self.task(id)?.is_none(),
                 None => false,
             };
             return Ok(Ok(Strange::New(id.filter(|_| is_free), document, name.to_owned())));
         };
-        let place = self.place(&task)?.unwrap_or_default();
-        if self.round.files().is_there(&place) && place != name {
+        let expected = self.path_of(&task)?.unwrap_or_default();
+        if self.transaction.files().is_there(&expected) && expected != name {
             return Ok(Err(format!(
-                "task {} is {}, at {place}: that one counts, and not this file",
+                "task {} is {}, at {expected}: that one counts, and not this file",
                 task.id, task.state
             )));
         }
         let id = task.id;
-        self.round.desk(self.queue).moved.insert(id, name.to_owned());
+        self.transaction.pending(self.queue).moved.insert(id, name.to_owned());
         Ok(Ok(Strange::Moved(Box::new(task), document)))
     }
 
-    /// A file that has lost its mark.
-    fn edited(&mut self, id: TaskId) -> Result<Edited, Trouble> {
+    /// Reads a file that has lost its mark.
+    fn edited(&mut self, id: TaskId) -> Result<Edited, TransactionError> {
         let Some(task) = self.task(id)? else { return Ok(Edited::Same) };
-        let Some(place) = self.place(&task)? else { return Ok(Edited::Same) };
-        let contents = match self.round.files().read(&place) {
+        let Some(expected) = self.path_of(&task)? else { return Ok(Edited::Same) };
+        let contents = match self.transaction.files().read(&expected) {
             Ok(contents) => contents,
             Err(Unread::Missing) => return Ok(Edited::Gone),
             Err(Unread::Odd(why)) => {
-                self.aside(Path::new(&place), &why)?;
+                self.quarantine(Path::new(&expected), &why)?;
                 return Ok(Edited::Gone);
             }
             Err(Unread::Denied(error) | Unread::Failed(error)) => {
-                return Err(self.failed("read", Path::new(&place), error));
+                return Err(self.failed("read", Path::new(&expected), error));
             }
         };
         let read = Document::parse(&contents.text).and_then(|document| {
@@ -226,28 +227,28 @@ impl Hand<'_, '_> {
             }
             Ok((_, document)) => Ok(Edited::Written(document, contents)),
             Err(why) => {
-                self.aside(Path::new(&place), &why)?;
+                self.quarantine(Path::new(&expected), &why)?;
                 Ok(Edited::Gone)
             }
         }
     }
 
-    /// A task whose file is not there, unless it was found elsewhere.
-    fn gone(&mut self, id: TaskId) -> Result<Option<TaskId>, Trouble> {
-        if self.round.desk(self.queue).moved.contains_key(&id) {
+    /// Returns the task if its file is missing and was not found elsewhere.
+    fn gone(&mut self, id: TaskId) -> Result<Option<TaskId>, TransactionError> {
+        if self.transaction.pending(self.queue).moved.contains_key(&id) {
             return Ok(None);
         }
         let Some(task) = self.task(id)? else { return Ok(None) };
-        match self.place(&task)? {
-            Some(place) if !self.round.files().is_there(&place) => {
-                self.round.desk(self.queue).missing.insert(id);
+        match self.path_of(&task)? {
+            Some(expected) if !self.transaction.files().is_there(&expected) => {
+                self.transaction.pending(self.queue).missing.insert(id);
                 Ok(Some(id))
             }
             _ => Ok(None),
         }
     }
 
-    fn verb(&mut self, id: TaskId, verb: Verb) -> Result<(), Trouble> {
+    fn verb(&mut self, id: TaskId, verb: Verb) -> Result<(), TransactionError> {
         let change = ChangeTasks {
             selector: Selector { states: State::ALL.into(), ..Selector::ids([id]) },
             verb,
@@ -256,22 +257,27 @@ impl Hand<'_, '_> {
             limit: 1,
             dry_run: false,
         };
-        let reply = self.round.apply(self.queue, &Command::Change(Change::Tasks(change)), false)?;
+        let reply = self.transaction.apply(self.queue, &Command::Change(Change::Tasks(change)), false)?;
         self.is_changed = true;
         match reply {
             Reply::Touched(Touched { taken, .. }) if !taken.is_empty() => {
                 taken.iter().try_for_each(|(id, holder)| {
                     let what =
                         format!("task {holder} has the unique name of task {id}, so its file was put back");
-                    self.tell(*id, &what)
+                    self.write_reason(*id, &what)
                 })
             }
             _ => Ok(()),
         }
     }
 
-    /// A person has moved the file of a task to the directory of another state.
-    fn move_task(&mut self, task: &Task, to: Option<State>, document: &Document) -> Result<(), Trouble> {
+    /// Applies the move of a task's file to the directory of another state.
+    fn move_task(
+        &mut self,
+        task: &Task,
+        to: Option<State>,
+        document: &Document,
+    ) -> Result<(), TransactionError> {
         use State::{Added, Blocked, Cancelled, Ready, Scheduled, Waiting};
         let waits = matches!(to, None | Some(Added | Ready | Blocked | Scheduled | Waiting));
         let verb = match task.state {
@@ -283,20 +289,20 @@ impl Hand<'_, '_> {
         };
         match verb {
             Some(verb) => self.verb(task.id, verb)?,
-            // Within its own directory it only has to lie in the right part of it.
+            // The file only moves to the right shard.
             None if to == Some(task.state) => {}
             None => {
-                let to = to.map_or(names::DROP, State::as_str);
+                let to = to.map_or(names::DROP_BOX, State::as_str);
                 let what = format!(
                     "task {} is {}: a person cannot make it {to}, so its file was put back",
                     task.id, task.state
                 );
-                self.tell(task.id, &what)?;
+                self.write_reason(task.id, &what)?;
             }
         }
-        // Its file goes to where it belongs now.
+        // The file is moved to the path of its task's state.
         let id = task.id;
-        self.round.with_rows(self.queue, false, |rows| match rows.task(id)? {
+        self.transaction.with_rows(self.queue, false, |rows| match rows.task(id)? {
             Some(task) => rows.put(&task, &task),
             None => Ok(()),
         })?;
@@ -304,7 +310,7 @@ impl Hand<'_, '_> {
         self.take_over(id, document, None)
     }
 
-    fn remove(&mut self, id: TaskId) -> Result<(), Trouble> {
+    fn remove(&mut self, id: TaskId) -> Result<(), TransactionError> {
         let Some(task) = self.task(id)? else { return Ok(()) };
         if !task.state.is_ended() && task.stop.is_none() {
             self.verb(id, Verb::Cancel)?;
@@ -315,14 +321,20 @@ impl Hand<'_, '_> {
         Ok(())
     }
 
-    /// What a person wrote of a task that does not run holds from now on.
-    fn take_over(&mut self, id: TaskId, document: &Document, read: Option<&Contents>) -> Result<(), Trouble> {
-        let now = self.round.now;
+    /// Applies an edit to a task that is not running.
+    fn take_over(
+        &mut self,
+        id: TaskId,
+        document: &Document,
+        read: Option<&Contents>,
+    ) -> Result<(), TransactionError> {
+        let now = self.transaction.now;
         let Ok(new) = document.new_task(id) else { return Ok(()) };
-        match self.round.with_rows(self.queue, false, |rows| rules::edit(rows, now, &new)) {
+        match self.transaction.with_rows(self.queue, false, |rows| rules::edit(rows, now, &new)) {
             Ok(true) => self.is_changed = true,
             Ok(false) => {
-                // A payload alone is read when it is needed. What runs is not marked: it may yet be looked at.
+                // An edited payload is read at the next lease. A running task's file stays
+                // unmarked, so it is scanned again.
                 let is_ours = self.task(id)?.is_some_and(|task| task.state != State::Leased);
                 if let Some(contents) = read.filter(|_| is_ours) {
                     let has_id = document.id().is_ok_and(|id| id.is_some());
@@ -332,50 +344,50 @@ impl Hand<'_, '_> {
                     }
                 }
             }
-            Err(Trouble::Refused(error)) => {
-                self.tell(id, &format!("what was written of task {id} cannot be: {error}"))?;
+            Err(TransactionError::Refused(error)) => {
+                self.write_reason(id, &format!("what was written of task {id} cannot be: {error}"))?;
                 self.rewrite(id)?;
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Has the file of a task written again as the index has it.
-    fn rewrite(&mut self, id: TaskId) -> Result<(), Trouble> {
+    /// Writes the file of a task again from the index.
+    fn rewrite(&mut self, id: TaskId) -> Result<(), TransactionError> {
         self.is_changed = true;
-        self.round.with_rows(self.queue, false, |rows| match rows.task(id)? {
+        self.transaction.with_rows(self.queue, false, |rows| match rows.task(id)? {
             Some(task) => rows.rewrite(&task),
             None => Ok(()),
         })
     }
 
-    fn add(&mut self, id: Option<TaskId>, document: &Document, name: &str) -> Result<(), Trouble> {
+    fn add(&mut self, id: Option<TaskId>, document: &Document, name: &str) -> Result<(), TransactionError> {
         let id = id.unwrap_or_else(|| TaskId::new(Uuid::now_v7()));
         let path = PathBuf::from(name);
         let new = match document.new_task(id) {
             Ok(new) => new,
-            Err(why) => return self.aside(&path, &why),
+            Err(why) => return self.quarantine(&path, &why),
         };
-        // The new file takes over what is not known, and this one goes.
-        self.round.desk(self.queue).moved.insert(id, name.to_owned());
+        // The new task's file takes over the unknown fields of this one, which is removed.
+        self.transaction.pending(self.queue).moved.insert(id, name.to_owned());
         let add = Command::Add(Add { tasks: [new].into(), sequence: 0, age: Micros::ZERO });
-        match self.round.apply(self.queue, &add, false) {
+        match self.transaction.apply(self.queue, &add, false) {
             Ok(Reply::Added(added)) => {
                 if !matches!(added[..], [Added::New(_)]) {
-                    let desk = self.round.desk(self.queue);
-                    desk.moved.remove(&id);
-                    desk.intents.push(Intent::Remove { name: name.to_owned() });
+                    let pending = self.transaction.pending(self.queue);
+                    pending.moved.remove(&id);
+                    pending.redo.push(RedoEntry::Remove { name: name.to_owned() });
                 }
                 self.is_changed = true;
                 Ok(())
             }
             Ok(_) => Ok(()),
-            Err(Trouble::Refused(error)) => {
-                self.round.desk(self.queue).moved.remove(&id);
-                self.aside(&path, &error.to_string())
+            Err(TransactionError::Refused(error)) => {
+                self.transaction.pending(self.queue).moved.remove(&id);
+                self.quarantine(&path, &error.to_string())
             }
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         }
     }
 }

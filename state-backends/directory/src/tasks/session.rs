@@ -1,5 +1,5 @@
-//! What is done under the lock: the index is opened, what others have left is finished, and commands are carried out,
-//! many a transaction.
+//! The work under the lock: opens the index, finishes the redo list of a killed process, and
+//! carries out commands in batches.
 
 use std::{
     any::Any,
@@ -13,30 +13,33 @@ use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_json_file::parts::Held;
 use interval_queue_task_contract::{Command, Read, Reply};
 
-use super::{Trouble, index::Index, names, rebuild, round, round::Round, sweep, sweep::Sweeps};
-use crate::store::Place;
+use super::{
+    TransactionError, edit_scan, edit_scan::ScanState, index::Index, names, rebuild, transaction,
+    transaction::DirectoryTransaction,
+};
+use crate::store::Location;
 
-/// A reply, or what a panic has left.
+/// A reply, or the payload of a panic.
 pub(super) type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
 
-/// So often files that are not as the index has them are looked at before a command takes them as they are.
-const STRICT: u32 = 3;
+/// Attempts that scan files which differ from the index before a command uses them as they are.
+const MAX_STRICT_ATTEMPTS: u32 = 3;
 
 pub(super) type TaskClock = Arc<dyn Fn() -> Micros + Send + Sync>;
 
-/// What a process keeps from one command to the next.
+/// State of a process from one command to the next.
 pub(super) struct Session {
-    place: Arc<Place>,
+    location: Arc<Location>,
     clock: Option<TaskClock>,
     index: Option<Index>,
-    sweeps: HashMap<QueueName, Sweeps>,
-    /// Whether what killed processes have left was removed.
+    scan_states: HashMap<QueueName, ScanState>,
+    /// Whether temporary files of killed processes have been removed.
     is_clean: bool,
 }
 
 impl Session {
-    pub(super) fn new(place: Arc<Place>, clock: Option<TaskClock>) -> Self {
-        Self { place, clock, index: None, sweeps: HashMap::new(), is_clean: false }
+    pub(super) fn new(location: Arc<Location>, clock: Option<TaskClock>) -> Self {
+        Self { location, clock, index: None, scan_states: HashMap::new(), is_clean: false }
     }
 
     /// Carries out commands under the lock.
@@ -47,7 +50,7 @@ impl Session {
             Ok(Err(error)) => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
             Err(panic) => {
                 self.index = None;
-                // It is the clock of a test that panics, and one of them hears of it.
+                // Only the clock of a test panics. One caller gets the panic, the others an error.
                 let again = StateError::new(
                     interval_queue_contract::StateErrorKind::Unreachable,
                     "the store was interrupted: nothing was stored",
@@ -57,19 +60,19 @@ impl Session {
                 answers
             }
         };
-        if self.place.is_remote() || self.place.files().faults.is_dead() {
-            // What is open may not show what another host has written.
+        if self.location.is_remote() || self.location.files().faults.is_dead() {
+            // An open index may not show the writes of another host.
             self.index = None;
         }
         served
     }
 
-    /// The index as it is to be, with what was edited by hand in it.
+    /// Opens the index and reconciles edits by hand. Returns the time.
     fn prepare(&mut self, held: &Held<'_>, batch: &[(&QueueName, &Command)]) -> Result<Micros, StateError> {
-        let place = self.place.clone();
+        let location = self.location.clone();
         let now = match &self.clock {
             Some(clock) => clock(),
-            None => Micros::new(place.clock().read(held)?),
+            None => Micros::new(location.clock().read(held)?),
         };
         let ready = self.open(now).and_then(|()| {
             let mut queues: Vec<_> = batch.iter().map(|(queue, _)| *queue).collect();
@@ -80,56 +83,57 @@ impl Session {
                     .iter()
                     .any(|(of, command)| *of == queue && matches!(command, Command::Read(Read::Overview)));
                 let index = self.index()?;
-                let sweeps = self.sweeps.get(queue).copied().unwrap_or_default();
-                let sweeps = sweep::sweep(&place, index, now, queue, sweeps, counts)?;
-                self.sweeps.insert(queue.clone(), sweeps);
+                let scan_state = self.scan_states.get(queue).copied().unwrap_or_default();
+                let scan_state = edit_scan::scan(&location, index, now, queue, scan_state, counts)?;
+                self.scan_states.insert(queue.clone(), scan_state);
             }
             Ok(())
         });
         match ready {
             Ok(()) => Ok(now),
-            Err(trouble) => {
+            Err(error) => {
                 self.index = None;
-                Err(trouble.tell(&place))
+                Err(error.into_state_error(&location))
             }
         }
     }
 
-    fn index(&self) -> Result<&Index, Trouble> {
-        self.index.as_ref().ok_or(Trouble::Index(rusqlite::Error::InvalidQuery))
+    fn index(&self) -> Result<&Index, TransactionError> {
+        self.index.as_ref().ok_or(TransactionError::Index(rusqlite::Error::InvalidQuery))
     }
 
-    /// Opens the index, or makes it again if it is not to be used.
-    fn open(&mut self, now: Micros) -> Result<(), Trouble> {
+    /// Opens the index, or rebuilds it if it is corrupt.
+    fn open(&mut self, now: Micros) -> Result<(), TransactionError> {
         if self.index.as_ref().is_some_and(|index| !index.is_current()) {
             self.index = None;
         }
         match self.try_open(now) {
-            Err(trouble) if trouble.is_damage() => {
+            Err(error) if error.is_corruption() => {
                 self.index = None;
-                Index::remove(&self.place)?;
+                Index::remove(&self.location)?;
                 self.try_open(now)
             }
             other => other,
         }
     }
 
-    fn try_open(&mut self, now: Micros) -> Result<(), Trouble> {
+    fn try_open(&mut self, now: Micros) -> Result<(), TransactionError> {
         if self.index.is_none() {
-            self.index = Some(Index::open(&self.place)?);
+            self.index = Some(Index::open(&self.location)?);
         }
         let index = self.index()?;
-        if !round::finish(&self.place, index)? {
+        if !transaction::finish(&self.location, index)? {
             self.index = None;
-            self.sweeps.clear();
-            Index::remove(&self.place)?;
-            let index = Index::open(&self.place)?;
-            rebuild::rebuild(&self.place, &index, now)?;
+            self.scan_states.clear();
+            Index::remove(&self.location)?;
+            let index = Index::open(&self.location)?;
+            rebuild::rebuild(&self.location, &index, now)?;
             self.index = Some(index);
         }
         if !self.is_clean {
-            // Nobody else writes while the lock is held, and what is to be put in its place was.
-            for entry in fs::read_dir(self.place.files().at(names::TEMPORARY)).into_iter().flatten().flatten()
+            // Under the lock no other process writes, and the redo list has been carried out.
+            for entry in
+                fs::read_dir(self.location.files().at(names::TEMPORARY_DIR)).into_iter().flatten().flatten()
             {
                 let _ = fs::remove_file(entry.path());
             }
@@ -139,16 +143,16 @@ impl Session {
     }
 
     fn carry_out(&mut self, now: Micros, batch: &[(&QueueName, &Command)]) -> Vec<Answer> {
-        let tell = |trouble: Trouble| Ok(Err(trouble.tell(&self.place)));
-        match catch_unwind(AssertUnwindSafe(|| self.together(now, batch))) {
+        let refuse = |error: TransactionError| Ok(Err(error.into_state_error(&self.location)));
+        match catch_unwind(AssertUnwindSafe(|| self.apply_batch(now, batch))) {
             Ok(Ok(answers)) => answers,
-            Ok(Err(trouble)) if batch.len() == 1 => {
-                let answer = tell(trouble);
+            Ok(Err(error)) if batch.len() == 1 => {
+                let answer = refuse(error);
                 self.index = None;
                 vec![answer]
             }
-            Ok(Err(trouble @ (Trouble::Commit(_) | Trouble::Files(_)))) => {
-                let error = trouble.tell(&self.place);
+            Ok(Err(error @ (TransactionError::Commit(_) | TransactionError::Files(_)))) => {
+                let error = error.into_state_error(&self.location);
                 self.index = None;
                 batch.iter().map(|_| Ok(Err(error.clone()))).collect()
             }
@@ -156,48 +160,55 @@ impl Session {
                 self.index = None;
                 vec![Err(panic)]
             }
-            // One of them fails in the index itself, or panics: it is not to take the others with it.
+            // A command failed in the index or panicked: each is carried out alone, so the others
+            // succeed.
             Ok(Err(_)) | Err(_) => {
                 self.index = None;
-                let alone = |one: &(&QueueName, &Command)| match self.open(now) {
+                let carry_out_one = |one: &(&QueueName, &Command)| match self.open(now) {
                     Ok(()) => self.carry_out(now, &[*one]).pop(),
-                    Err(trouble) => Some(Ok(Err(trouble.tell(&self.place)))),
+                    Err(error) => Some(Ok(Err(error.into_state_error(&self.location)))),
                 };
-                batch.iter().filter_map(alone).collect()
+                batch.iter().filter_map(carry_out_one).collect()
             }
         }
     }
 
-    /// One after the other, each of which can be undone alone.
-    fn together(&self, now: Micros, batch: &[(&QueueName, &Command)]) -> Result<Vec<Answer>, Trouble> {
+    /// Carries out a batch in one transaction. A refused command is undone alone.
+    fn apply_batch(
+        &self,
+        now: Micros,
+        batch: &[(&QueueName, &Command)],
+    ) -> Result<Vec<Answer>, TransactionError> {
         let index = self.index()?;
-        let is_alone = batch.len() == 1;
-        let mut tries = 0;
+        let is_only_command = batch.len() == 1;
+        let mut attempts = 0;
         'again: loop {
-            tries += 1;
-            let mut round = Round::begin(&self.place, index, now)?;
+            attempts += 1;
+            let mut transaction = DirectoryTransaction::begin(&self.location, index, now)?;
             let mut answers = Vec::with_capacity(batch.len());
             for &(queue, command) in batch {
-                let is_strict = tries <= STRICT && matches!(command, Command::Step(_));
-                let applied = if is_alone {
-                    round.apply_alone(queue, command, is_strict)
+                let is_strict = attempts <= MAX_STRICT_ATTEMPTS && matches!(command, Command::Step(_));
+                let applied = if is_only_command {
+                    transaction.apply_only(queue, command, is_strict)
                 } else {
-                    round.apply(queue, command, is_strict)
+                    transaction.apply(queue, command, is_strict)
                 };
                 match applied {
                     Ok(reply) => answers.push(Ok(Ok(reply))),
-                    Err(Trouble::Refused(error)) if is_alone => return Ok(vec![Ok(Err(error))]),
-                    Err(Trouble::Refused(error)) => answers.push(Ok(Err(error))),
-                    Err(Trouble::Look(suspects)) => {
-                        drop(round);
-                        sweep::look_at(&self.place, index, now, queue, &suspects)?;
+                    Err(TransactionError::Refused(error)) if is_only_command => {
+                        return Ok(vec![Ok(Err(error))]);
+                    }
+                    Err(TransactionError::Refused(error)) => answers.push(Ok(Err(error))),
+                    Err(TransactionError::Recheck(suspects)) => {
+                        drop(transaction);
+                        edit_scan::scan_tasks(&self.location, index, now, queue, &suspects)?;
                         continue 'again;
                     }
-                    Err(trouble) => return Err(trouble),
+                    Err(error) => return Err(error),
                 }
             }
-            // What was not carried out the next command has to.
-            let _ = round.commit()?;
+            // A redo list that failed is carried out before the next command.
+            let _ = transaction.commit()?;
             return Ok(answers);
         }
     }

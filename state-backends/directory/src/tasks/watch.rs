@@ -1,5 +1,5 @@
-//! Watching queues for news: each has a file that is written to when there is some, and a drop box; the operating
-//! system says when. It is written to shortly before what it tells of is stored, under the lock.
+//! Watches queues for changes. Each has a notification file and a drop box, which the operating
+//! system watches. The notification file is written under the lock, shortly before the commit.
 
 use std::{
     collections::HashMap,
@@ -16,17 +16,17 @@ use notify::{
 };
 use tokio::sync::watch::Sender;
 
-use super::names::{self, DROP};
-use crate::store::Place;
+use super::names::{self, DROP_BOX};
+use crate::store::Location;
 
-/// Those who watch queues of a directory.
+/// The watchers of the queues of a directory.
 pub(super) struct Watchers {
-    place: Arc<Place>,
+    location: Arc<Location>,
     queues: Arc<Mutex<Watched>>,
     watcher: Mutex<Option<RecommendedWatcher>>,
 }
 
-/// What tells those who watch a queue, by its directory.
+/// The notifier of each watched queue, by its directory.
 type Watched = HashMap<PathBuf, Sender<()>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -34,24 +34,24 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watchers {
-    pub(super) fn new(place: Arc<Place>) -> Self {
-        Self { place, queues: Arc::default(), watcher: Mutex::new(None) }
+    pub(super) fn new(location: Arc<Location>) -> Self {
+        Self { location, queues: Arc::default(), watcher: Mutex::new(None) }
     }
 
-    /// Begins to watch a queue. Its directory is made, since nothing else could be watched.
+    /// Begins to watch a queue. Creates its directory, since a missing one cannot be watched.
     pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
         let (watchers, folder) = (self.clone(), names::folder(queue));
         blocking(move || {
-            watchers.place.make()?;
-            let drop_box = format!("{folder}/{DROP}");
-            let files = watchers.place.files();
+            watchers.location.make()?;
+            let drop_box = format!("{folder}/{DROP_BOX}");
+            let files = watchers.location.files();
             files
                 .make_directory(&drop_box)
-                .map_err(|error| watchers.place.failed("make", &drop_box, error))?;
+                .map_err(|error| watchers.location.failed("make", &drop_box, error))?;
             let directory = files.at(&folder);
             let notified = {
                 let mut queues = locked(&watchers.queues);
-                // Otherwise queues that nobody watches any more would gather.
+                // Entries without watchers would accumulate.
                 queues.retain(|_, notified| !notified.is_closed());
                 queues.entry(directory.clone()).or_default().subscribe()
             };
@@ -73,31 +73,31 @@ impl Watchers {
         let mut shared = locked(&self.watcher);
         if shared.is_none() {
             let queues = self.queues.clone();
-            let hear = move |event: notify::Result<Event>| match event {
-                Ok(event) => hear(&queues, &event),
-                // Something may have been missed.
-                Err(_) => tell_all(&queues),
+            let handler = move |event: notify::Result<Event>| match event {
+                Ok(event) => on_event(&queues, &event),
+                // Events may have been missed.
+                Err(_) => notify_all(&queues),
             };
             *shared =
-                Some(notify::recommended_watcher(hear).map_err(|error| cannot_watch(directory, error))?);
+                Some(notify::recommended_watcher(handler).map_err(|error| cannot_watch(directory, error))?);
         }
         let Some(watcher) = shared.as_mut() else { return Ok(()) };
-        for place in [directory.to_owned(), directory.join(DROP)] {
+        for watched in [directory.to_owned(), directory.join(DROP_BOX)] {
             watcher
-                .watch(&place, RecursiveMode::NonRecursive)
+                .watch(&watched, RecursiveMode::NonRecursive)
                 .map_err(|error| cannot_watch(directory, error))?;
         }
         Ok(())
     }
 }
 
-fn tell_all(queues: &Mutex<Watched>) {
+fn notify_all(queues: &Mutex<Watched>) {
     locked(queues).values().for_each(|notified| notified.send_replace(()));
 }
 
-fn hear(queues: &Mutex<Watched>, event: &Event) {
+fn on_event(queues: &Mutex<Watched>, event: &Event) {
     if event.need_rescan() {
-        return tell_all(queues);
+        return notify_all(queues);
     }
     if matches!(event.kind, EventKind::Access(_)) {
         return;
@@ -107,11 +107,11 @@ fn hear(queues: &Mutex<Watched>, event: &Event) {
     for path in &event.paths {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(directory) = path.parent() else { continue };
-        // That of the queue itself: no more will come.
+        // The directory of the queue itself is gone, and its stream ends.
         if gone && queues.remove(path).is_some() {
             continue;
         }
-        let is_dropped = directory.ends_with(DROP)
+        let is_dropped = directory.ends_with(DROP_BOX)
             && !name.starts_with('.')
             && !matches!(event.kind, EventKind::Remove(_));
         let of_queue =
@@ -122,11 +122,10 @@ fn hear(queues: &Mutex<Watched>, event: &Event) {
     }
 }
 
-/// The queues that there are.
-pub(super) fn queues(place: &Place) -> Result<Vec<QueueName>, StateError> {
-    let failed = |error| place.failed("look into", "", error);
+pub(super) fn queues(location: &Location) -> Result<Vec<QueueName>, StateError> {
+    let failed = |error| location.failed("look into", "", error);
     let mut queues = Vec::new();
-    for entry in fs::read_dir(place.path()).map_err(failed)? {
+    for entry in fs::read_dir(location.path()).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let Ok(text) = fs::read(entry.path().join("queue.json")) else { continue };
         let named = serde_json::from_slice::<super::queue_file::QueueFile>(&text).ok().map(|file| file.queue);
@@ -141,7 +140,7 @@ pub(super) fn queues(place: &Place) -> Result<Vec<QueueName>, StateError> {
 fn cannot_watch(path: &Path, error: notify::Error) -> StateError {
     let is_limit = match &error.kind {
         ErrorKind::MaxFilesWatch => true,
-        // EMFILE: so many watchers of this user, or open files of this process.
+        // EMFILE: too many watchers of this user, or open files of this process.
         ErrorKind::Io(error) => error.raw_os_error() == Some(24),
         _ => false,
     };

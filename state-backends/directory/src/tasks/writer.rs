@@ -1,4 +1,5 @@
-//! The thread that has the lock: it carries out all commands that wait at once, and answers them once that is stored.
+//! The thread that takes the lock. It carries out all waiting commands at once, and answers them
+//! when they are stored.
 
 use std::{
     sync::{
@@ -16,33 +17,37 @@ use interval_queue_task_contract::{Command, rules};
 use tokio::sync::oneshot;
 
 use super::session::{Answer, Session, TaskClock};
-use crate::store::Place;
+use crate::store::Location;
 
-/// About so many tasks are spoken of in one transaction, so that other processes need not wait for long.
-const MOST: usize = 4_000;
-/// A payload weighs a task more for each so many bytes.
-const HEAVY: usize = 4_096;
+/// Approximate maximum tasks per transaction, which bounds the wait of other processes.
+const MAX_BATCH_WEIGHT: usize = 4_000;
+/// Bytes of payload that weigh as much as a task.
+const BYTES_PER_WEIGHT: usize = 4_096;
 
-/// One command, and who waits for it.
+/// One command and its caller.
 pub(super) struct Request {
     pub(super) queue: QueueName,
     pub(super) command: Command,
-    /// By whoever carries it out, or gives it up.
+    /// Set by the thread that carries it out, or by the caller that gives up.
     pub(super) claimed: Arc<AtomicBool>,
     pub(super) reply: oneshot::Sender<Answer>,
 }
 
 impl Request {
-    /// Whether it is to be carried out, from now on by whoever has asked.
+    /// Claims the command. `false`: its caller has given up.
     fn claim(&self) -> bool {
         !self.reply.is_closed() && !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// About how many tasks it speaks of.
+    /// Approximate number of tasks that the command touches.
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => {
-                1 + add.tasks.iter().map(|task| 1 + task.payload.as_str().len() / HEAVY).sum::<usize>()
+                1 + add
+                    .tasks
+                    .iter()
+                    .map(|task| 1 + task.payload.as_str().len() / BYTES_PER_WEIGHT)
+                    .sum::<usize>()
             }
             Command::Step(step) => 1 + step.complete.len() + step.want as usize,
             Command::Change(_) => 100,
@@ -51,19 +56,19 @@ impl Request {
     }
 }
 
-/// Where commands are handed to the thread. It ends once all of these are gone.
+/// The sender of commands to the thread, which ends when all senders are dropped.
 #[derive(Clone)]
 pub(super) struct Writer(Sender<Request>);
 
 impl Writer {
-    /// A thread of its own and not one of the runtime's, which would wait at its end for one that waits for other
-    /// processes.
-    pub(super) fn start(place: Arc<Place>, clock: Option<TaskClock>) -> Result<Self, StateError> {
+    /// Starts a thread of its own. A runtime would wait at shutdown for a blocking thread that
+    /// waits for other processes.
+    pub(super) fn start(location: Arc<Location>, clock: Option<TaskClock>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
-        let failed = place.clone();
+        let failed = location.clone();
         let run = move || {
-            let (lock, gate) = (place.lock(), Gate::beside(&place.path().join("lock")));
-            Thread { session: Session::new(place.clone(), clock), place, lock, gate, requests }.run();
+            let (lock, gate) = (location.lock(), Gate::beside(&location.path().join("lock")));
+            Thread { session: Session::new(location.clone(), clock), location, lock, gate, requests }.run();
         };
         let started = thread::Builder::new().name("interval-queue-tasks".into()).spawn(run);
         started.map_err(|error| gone(&failed).with_source(error))?;
@@ -77,12 +82,12 @@ impl Writer {
 
 const GONE: &str = "the thread that stores tasks is gone: open the directory again";
 
-pub(super) fn gone(place: &Place) -> StateError {
-    place.error(StateErrorKind::Unreachable, format_args!("is not served: {GONE}"))
+pub(super) fn gone(location: &Location) -> StateError {
+    location.error(StateErrorKind::Unreachable, format_args!("is not served: {GONE}"))
 }
 
 struct Thread {
-    place: Arc<Place>,
+    location: Arc<Location>,
     session: Session,
     lock: LockFile,
     gate: Gate,
@@ -92,15 +97,15 @@ struct Thread {
 impl Thread {
     fn run(mut self) {
         while let Ok(first) = self.requests.recv() {
-            if let Err(error) = self.make_for(&first) {
+            if let Err(error) = self.prepare(&first) {
                 if first.claim() {
                     let _ = first.reply.send(Ok(Err(error)));
                 }
                 continue;
             }
-            // Waiting is fair there; the lock is what excludes.
+            // The gate makes waiting fair; the lock excludes.
             self.gate.pass();
-            // Those that came during the wait go along.
+            // Commands that arrived during the wait join the batch.
             let batch = self.batch(first);
             let answers = self.carry_out(&batch);
             self.gate.leave();
@@ -110,17 +115,17 @@ impl Thread {
         }
     }
 
-    /// Makes the directory for what stores. A look leaves nothing behind.
-    fn make_for(&self, request: &Request) -> Result<(), StateError> {
-        if !request.command.is_read() || self.place.is_made()? {
-            return self.place.make();
+    /// Creates the directory for a command that stores. A read leaves nothing behind.
+    fn prepare(&self, request: &Request) -> Result<(), StateError> {
+        if !request.command.is_read() || self.location.is_made()? {
+            return self.location.make();
         }
-        self.place.check()?;
+        self.location.check()?;
         request.command.check()?;
         Err(rules::no_queue())
     }
 
-    /// What is carried out now.
+    /// Takes `first` and waiting commands, up to [`MAX_BATCH_WEIGHT`].
     fn batch(&self, first: Request) -> Vec<Request> {
         let mut weight = 0;
         let mut batch = Vec::new();
@@ -130,7 +135,7 @@ impl Thread {
                 weight += request.weight();
                 batch.push(request);
             }
-            next = if weight < MOST { self.requests.try_recv().ok() } else { None };
+            next = if weight < MAX_BATCH_WEIGHT { self.requests.try_recv().ok() } else { None };
         }
         batch
     }
@@ -139,7 +144,7 @@ impl Thread {
         if batch.is_empty() {
             return Vec::new();
         }
-        match self.lock.acquire(self.place.patience()) {
+        match self.lock.acquire(self.location.lock_wait()) {
             Ok(held) => {
                 let commands: Vec<_> =
                     batch.iter().map(|request| (&request.queue, &request.command)).collect();

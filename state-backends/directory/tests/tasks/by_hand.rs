@@ -76,7 +76,7 @@ async fn a_payload_that_is_written_over_in_place_is_the_one_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_of_a_task_that_runs_is_kept_at_its_end() {
+async fn edits_of_a_running_task_are_kept_at_its_end() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add([task(1), task(2)])).await.unwrap();
     let mut hand = Hand::new(&store, 1);
@@ -164,11 +164,8 @@ async fn a_file_that_is_moved_changes_its_state() {
     assert_eq!(state_of(&store, 4).await, Some(State::Ready), "nobody leases by hand");
     assert_eq!(state_of(&store, 5).await, Some(State::Ready));
     agree(&store).await;
-    let notified = reasons(&store);
-    assert!(
-        notified.len() == 2 && notified.iter().all(|notified| notified.contains("put back")),
-        "{notified:?}"
-    );
+    let reasons = reasons(&store);
+    assert!(reasons.len() == 2 && reasons.iter().all(|reason| reason.contains("put back")), "{reasons:?}");
     // The retried one has all its attempts again, and its history.
     let retried = all(&store, &mail()).await.swap_remove(0).task;
     assert_eq!((retried.failures, retried.generation, retried.history.len()), (0, 1, 1));
@@ -239,7 +236,7 @@ async fn an_editor_that_writes_a_leased_file_again_doubles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_dropped_is_a_task() {
+async fn dropped_files_become_tasks() {
     let (_directory, store) = opened().await;
     // The first worker makes the queue, and with it the box.
     let mut hand = Hand::new(&store, 1);
@@ -277,7 +274,7 @@ async fn what_is_dropped_is_a_task() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_task_is_set_aside_and_in_nobodys_way() {
+async fn unusable_files_are_quarantined_and_block_nothing() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add((0..9).map(task))).await.unwrap();
     overview(&store).await;
@@ -302,7 +299,7 @@ async fn what_is_no_task_is_set_aside_and_in_nobodys_way() {
     let leased = Hand::new(&store, 1).step(Vec::new(), 20).await.leased;
     let ids: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
     assert_eq!(ids, [4, 7, 8].map(id));
-    let notified = reasons(&store);
+    let reasons = reasons(&store);
     for what in [
         "is empty",
         "no JSON",
@@ -315,9 +312,9 @@ async fn what_is_no_task_is_set_aside_and_in_nobodys_way() {
         "its name is no text",
         "no regular file",
     ] {
-        assert!(notified.iter().any(|notified| notified.contains(what)), "{what}: {notified:#?}");
+        assert!(reasons.iter().any(|reason| reason.contains(what)), "{what}: {reasons:#?}");
     }
-    assert_eq!(notified.len(), 12, "{notified:#?}");
+    assert_eq!(reasons.len(), 12, "{reasons:#?}");
     assert_eq!(fs::read_dir(&drop_box).unwrap().count(), 0);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "{\"payload\": \"secret\"}");
     agree(&store).await;
@@ -411,7 +408,7 @@ async fn a_lost_index_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_of_which_a_crash_of_the_host_has_kept_a_part_is_made_again() {
+async fn an_index_torn_by_a_host_crash_is_rebuilt() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add((0..500).map(task))).await.unwrap();
     let path = store.path().to_owned();
@@ -433,10 +430,10 @@ async fn an_index_of_which_a_crash_of_the_host_has_kept_a_part_is_made_again() {
 #[tokio::test]
 async fn a_directory_of_something_else_stays_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
-    let refused = async |path: &Path, kind, says: &str| {
+    let refused = async |path: &Path, kind, expected: &str| {
         let error = DirectoryStore::builder(path).open().await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     };
     let other = directory.path().join("photos");
     fs::create_dir(&other).unwrap();
@@ -447,7 +444,7 @@ async fn a_directory_of_something_else_stays_as_it_is() {
     refused(&directory.path().join("a/b"), StateErrorKind::NotFound, "does not exist").await;
     let newer = directory.path().join("newer");
     fs::create_dir(&newer).unwrap();
-    for (layout, kind, says) in [
+    for (layout, kind, expected) in [
         (3, StateErrorKind::NewerVersion, "upgrade the program"),
         (
             1,
@@ -456,15 +453,15 @@ async fn a_directory_of_something_else_stays_as_it_is() {
         ),
     ] {
         fs::write(newer.join("layout.json"), format!("{{\"interval_queue_directory\": {layout}}}")).unwrap();
-        refused(&newer, kind, says).await;
+        refused(&newer, kind, expected).await;
     }
     fs::write(newer.join("layout.json"), "{}").unwrap();
     refused(&newer, StateErrorKind::Damaged, "layout.json").await;
     let lost = directory.path().join("lost");
     open(&lost).await.apply(&mail(), add([task(1)])).await.unwrap();
     fs::remove_file(lost.join("layout.json")).unwrap();
-    let says = "has lost its layout.json: put {\"interval_queue_directory\": 2} there";
-    refused(&lost, StateErrorKind::Damaged, says).await;
+    let expected = "has lost its layout.json: put {\"interval_queue_directory\": 2} there";
+    refused(&lost, StateErrorKind::Damaged, expected).await;
     fs::write(lost.join("layout.json"), "{\"interval_queue_directory\": 2}").unwrap();
     assert_eq!(open(&lost).await.queues().await.unwrap(), [mail()]);
     // A look leaves nothing behind, and an empty directory will do.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_directory::{DirectoryStore, DirectoryTasks};
-use interval_queue_task_conformance::{differential::compare, play::Stage};
+use interval_queue_task_conformance::{differential::compare, fuzzer::Target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_commands_do_the_same_as_in_the_memory() {
@@ -19,8 +19,8 @@ async fn random_commands_do_the_same_as_in_the_memory() {
         let builder = if is_remote { builder.as_remote() } else { builder };
         let opened = builder.open().await.unwrap();
         let store = DirectoryTasks::with_clock(&opened, move || reading.now());
-        let stage = Stage { store: Arc::new(store.await.unwrap()), clock, copies: None };
-        leased += compare(seed, if is_remote { 150 } else { 400 }, &stage).await.unwrap();
+        let target = Target { store: Arc::new(store.await.unwrap()), clock, copies: None };
+        leased += compare(seed, if is_remote { 150 } else { 400 }, &target).await.unwrap();
     }
     assert!(leased > 200, "{leased} tasks were leased");
 }

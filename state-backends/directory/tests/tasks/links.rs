@@ -26,7 +26,7 @@ async fn whole(store: &DirectoryTasks) -> Vec<Stored> {
     }
 }
 
-fn said(store: &DirectoryTasks, state: &str, n: u64) -> serde_json::Value {
+fn stored_upstreams(store: &DirectoryTasks, state: &str, n: u64) -> serde_json::Value {
     let text = fs::read_to_string(file(store.path(), state, id(n))).unwrap();
     serde_json::from_str::<serde_json::Value>(&text).unwrap()["upstreams"].clone()
 }
@@ -53,10 +53,10 @@ async fn a_file_says_what_its_task_waits_for_now() {
     hand.step(Vec::new(), 0).await;
     agree(&store).await;
     let sum = serde_json::json!({ "id": id(2), "name": "sum", "on_failure": "wait" });
-    assert_eq!(said(&store, "waiting", 3), serde_json::json!([sum]));
-    let both = said(&store, "waiting", 4);
+    assert_eq!(stored_upstreams(&store, "waiting", 3), serde_json::json!([sum]));
+    let both = stored_upstreams(&store, "waiting", 4);
     assert_eq!((both.as_array().unwrap().len(), &both[0]["id"]), (2, &serde_json::json!(id(1))));
-    assert_eq!(said(&store, "ready", 5), serde_json::Value::Null, "the last one is gone");
+    assert_eq!(stored_upstreams(&store, "ready", 5), serde_json::Value::Null, "the last one is gone");
     let edges = async || whole(&store).await.into_iter().map(|stored| stored.upstreams).collect::<Vec<_>>();
     let before = edges().await;
     assert_eq!(before.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 1, 2, 0]);
@@ -91,6 +91,6 @@ async fn a_refused_add_says_nothing_of_upstreams() {
     let refused = store.apply(&mail(), add([NewTask { edges, ..task(2) }])).await.unwrap_err();
     assert_eq!(refused.kind(), StateErrorKind::NotFound);
     store.apply(&mail(), add([task(2)])).await.unwrap();
-    assert_eq!(said(&store, "ready", 2), serde_json::Value::Null);
+    assert_eq!(stored_upstreams(&store, "ready", 2), serde_json::Value::Null);
     agree(&store).await;
 }

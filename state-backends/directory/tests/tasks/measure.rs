@@ -17,7 +17,7 @@ use interval_queue_test_support::{Process, files::block_on};
 
 use super::support::{Hand, add, done, mail, open, task};
 
-const LASTS: Duration = Duration::from_secs(4);
+const WORK_TIME: Duration = Duration::from_secs(4);
 
 /// Clock ticks of the processor that this process has used, as hundredths of a second.
 fn used() -> u64 {
@@ -39,7 +39,7 @@ fn work() {
         let mut held: Vec<Leased> = Vec::new();
         let (mut ended, begun, before) = (0, Instant::now(), used());
         for at in 0.. {
-            if begun.elapsed() > LASTS {
+            if begun.elapsed() > WORK_TIME {
                 break;
             }
             let first = n * 100_000_000 + at * size;
@@ -64,8 +64,8 @@ fn measure_processes() {
         for size in [1, 10, 100] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("jobs");
-            let (sender, says) = mpsc::channel();
-            let crowd: Vec<_> = (1..=processes)
+            let (sender, lines) = mpsc::channel();
+            let copies: Vec<_> = (1..=processes)
                 .map(|n| {
                     let sender = sender.clone();
                     let mut process = Process::start(NAME, move |line| {
@@ -78,8 +78,8 @@ fn measure_processes() {
                 })
                 .collect();
             let (mut rate, mut ended, mut used) = (0.0, 0, 0);
-            for _ in &crowd {
-                let word = says.recv().unwrap();
+            for _ in &copies {
+                let word = lines.recv().unwrap();
                 let numbers: Vec<u64> = word.split(' ').map(|number| number.parse().unwrap()).collect();
                 rate += numbers[0] as f64 / (numbers[1] as f64 / 1e6);
                 ended += numbers[0];
@@ -120,12 +120,12 @@ async fn measure_many_that_wait() {
         // What was added is looked at once.
         tokio::time::sleep(Duration::from_millis(100)).await;
         super::support::overview(&store).await;
-        tell(&mut hand, waiting, added, &path, &store).await;
+        print_steps(&mut hand, waiting, added, &path, &store).await;
     }
 }
 
 #[allow(clippy::disallowed_methods, reason = "measures")]
-async fn tell(
+async fn print_steps(
     hand: &mut Hand<'_>,
     waiting: u64,
     added: Duration,
@@ -140,12 +140,12 @@ async fn tell(
     let (took, cpu) = (begun.elapsed(), used() - before);
     let begun = Instant::now();
     super::support::overview(store).await;
-    let look = begun.elapsed();
+    let scan = begun.elapsed();
     fs::remove_file(path.join("index.db")).unwrap();
     let begun = Instant::now();
     super::support::overview(store).await;
     println!(
-        "{waiting} wait: added in {added:?}; 45 steps of 10 in {took:?}, {cpu} lease_clock of CPU; a look {look:?}; the index is made again \
+        "{waiting} wait: added in {added:?}; 45 steps of 10 in {took:?}, {cpu} ticks of CPU; a scan {scan:?}; the index is made again \
          in {:?}",
         begun.elapsed()
     );

@@ -24,23 +24,23 @@ use super::support::{Hand, LEASE, add, agree, all, count, done, id, mail, open, 
 /// A copy of this program, and what it says.
 struct Copy {
     process: Process,
-    says: Receiver<String>,
+    lines: Receiver<String>,
 }
 
 impl Copy {
     fn start(test: &str, path: &Path, n: u64) -> Self {
-        let (sender, says) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         let mut process = Process::start(test, move |line| {
             if let Some(word) = line.strip_prefix("says ") {
                 let _ = sender.send(word.to_owned());
             }
         });
         process.tell(&format!("{}\n{n}", path.display()));
-        Self { process, says }
+        Self { process, lines }
     }
 }
 
-fn say(what: &str) {
+fn report(what: &str) {
     // In one write: a killed process leaves no half of a line.
     io::stdout().write_all(format!("\nsays {what}\n").as_bytes()).unwrap();
 }
@@ -69,10 +69,10 @@ fn add_and_complete() {
         for at in 0.. {
             let first = n * 1_000_000 + at * BATCH;
             store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
-            say(&format!("added {first}"));
+            report(&format!("added {first}"));
             let completed: Vec<_> = held.iter().map(|leased| leased.task.id).collect();
             held = hand.step(done(&held), 3).await.leased;
-            completed.iter().for_each(|id| say(&format!("completed {id}")));
+            completed.iter().for_each(|id| report(&format!("completed {id}")));
         }
     });
 }
@@ -87,16 +87,16 @@ fn a_killed_process_loses_nothing_that_was_answered() {
     let (_directory, path) = in_directory();
     let (mut added, mut completed) = (BTreeSet::new(), BTreeSet::<TaskId>::new());
     for round in 0..ROUNDS {
-        let mut crowd: Vec<_> = (0..3).map(|n| Copy::start(NAME, &path, 1 + round * 3 + n)).collect();
-        let mut heard = Vec::new();
-        while heard.len() < 20 + round as usize * 7 {
-            heard.push(crowd[round as usize % 3].says.recv().unwrap());
+        let mut copies: Vec<_> = (0..3).map(|n| Copy::start(NAME, &path, 1 + round * 3 + n)).collect();
+        let mut reported = Vec::new();
+        while reported.len() < 20 + round as usize * 7 {
+            reported.push(copies[round as usize % 3].lines.recv().unwrap());
         }
-        for copy in &mut crowd {
+        for copy in &mut copies {
             copy.process.kill();
-            heard.extend(copy.says.iter());
+            reported.extend(copy.lines.iter());
         }
-        for word in heard {
+        for word in reported {
             match word.split_once(' ').unwrap() {
                 ("added", first) => added.extend((0..BATCH).map(|n| id(first.parse::<u64>().unwrap() + n))),
                 ("completed", id) => _ = completed.insert(id.parse().unwrap()),
@@ -135,7 +135,7 @@ fn work() {
             let stepped = hand.step(done(&held), 20).await;
             for leased in &held {
                 let lost = stepped.lost.contains(&leased.task.id);
-                say(&format!(
+                report(&format!(
                     "{} {} {}",
                     if lost { "lost" } else { "done" },
                     leased.task.id,
@@ -144,14 +144,14 @@ fn work() {
             }
             held = stepped.leased;
             for leased in &held {
-                say(&format!("leased {} {}", leased.task.id, leased.task.token));
+                report(&format!("leased {} {}", leased.task.id, leased.task.token));
             }
             if held.is_empty() && !stepped.more {
                 idle += 1;
                 std::thread::sleep(Duration::from_millis(50));
             }
         }
-        say("end . .");
+        report("end . .");
     });
 }
 
@@ -161,8 +161,8 @@ fn tasks() -> u64 {
 }
 
 #[test]
-fn eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time() {
-    const NAME: &str = "processes::eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time";
+fn killed_processes_run_no_task_twice_at_a_time() {
+    const NAME: &str = "processes::killed_processes_run_no_task_twice_at_a_time";
     if Process::is_copy() {
         return work();
     }
@@ -173,25 +173,25 @@ fn eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time() {
             store.apply(&mail(), add((first..tasks().min(first + 200)).map(task))).await.unwrap();
         }
     });
-    let mut crowd: Vec<_> = (1..=8).map(|n| Copy::start(NAME, &path, n)).collect();
-    let mut heard = Vec::new();
+    let mut copies: Vec<_> = (1..=8).map(|n| Copy::start(NAME, &path, n)).collect();
+    let mut reported = Vec::new();
     for killed in 0..6 {
         // Each at another moment of the work.
-        while heard.len() < (killed + 1) * 40 {
-            heard.push(crowd[killed].says.recv_timeout(Duration::from_secs(120)).unwrap());
-            heard.extend(crowd.iter().flat_map(|copy| copy.says.try_iter().collect::<Vec<_>>()));
+        while reported.len() < (killed + 1) * 40 {
+            reported.push(copies[killed].lines.recv_timeout(Duration::from_secs(120)).unwrap());
+            reported.extend(copies.iter().flat_map(|copy| copy.lines.try_iter().collect::<Vec<_>>()));
         }
-        crowd[killed].process.kill();
-        heard.extend(crowd[killed].says.iter());
-        crowd[killed] = Copy::start(NAME, &path, 10 + killed as u64);
+        copies[killed].process.kill();
+        reported.extend(copies[killed].lines.iter());
+        copies[killed] = Copy::start(NAME, &path, 10 + killed as u64);
     }
-    for copy in crowd {
-        heard.extend(copy.says.iter().take_while(|word| word != "end . ."));
+    for copy in copies {
+        reported.extend(copy.lines.iter().take_while(|word| word != "end . ."));
     }
     // Of each run there is one, and of each task at most one that was done.
     let mut runs: BTreeMap<String, u32> = BTreeMap::new();
     let mut ended = BTreeSet::new();
-    for word in heard {
+    for word in reported {
         let words: Vec<_> = word.split(' ').collect();
         match words[0] {
             "leased" => *runs.entry(format!("{} {}", words[1], words[2])).or_default() += 1,

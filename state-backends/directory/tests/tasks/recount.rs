@@ -14,8 +14,11 @@ async fn removed_files_and_rows_are_counted() {
     store.apply(&mail(), add((0..9).map(task))).await.unwrap();
     fs::remove_file(file(store.path(), "ready", id(0))).unwrap();
     // A file that is gone is a task that was cancelled and purged.
-    let look = overview(&store).await;
-    assert_eq!((count(&look, State::Ready), count(&look, State::Purged), look.miscounted), (8, 1, false));
+    let counted = overview(&store).await;
+    assert_eq!(
+        (count(&counted, State::Ready), count(&counted, State::Purged), counted.miscounted),
+        (8, 1, false)
+    );
     assert_eq!(recount(&store).await, []);
 
     let index = rusqlite::Connection::open(store.path().join("index.db")).unwrap();
@@ -27,8 +30,8 @@ async fn removed_files_and_rows_are_counted() {
     assert!(overview(&store).await.miscounted);
     let corrected = Corrected { kind: Kind::default(), state: State::Ready, before: 8, counted: 6 };
     assert_eq!(recount(&store).await, [corrected]);
-    let look = overview(&store).await;
-    assert_eq!((count(&look, State::Ready), look.miscounted), (6, false));
+    let counted = overview(&store).await;
+    assert_eq!((count(&counted, State::Ready), counted.miscounted), (6, false));
     assert_eq!(all(&store, &mail()).await.len(), 7);
     agree(&store).await;
 }

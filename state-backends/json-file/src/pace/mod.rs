@@ -91,14 +91,14 @@ impl SharedState for JsonFileState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let queue = queue.clone();
         if matches!(command, Command::Read) && !self.store.stamps() {
-            let mut record = self.store.look(move |path, text| record(path, text, &queue)).await?;
+            let mut record = self.store.query(move |path, text| record(path, text, &queue)).await?;
             return rules::apply(&mut record, &reading(clock::host()), &command);
         }
         self.store.change(move |change| carry_out(change, queue, &command)).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        self.store.look(|path, text| Document::parse(path, text, None).map(Document::names)).await
+        self.store.query(|path, text| Document::parse(path, text, None).map(Document::names)).await
     }
 
     #[cfg(feature = "watch")]

@@ -22,7 +22,7 @@ pub(crate) struct TextFile {
     in_place: bool,
     flush: Flush,
     /// The file last read, if it may be overwritten.
-    standing: Option<Overwritable>,
+    overwritable: Option<Overwritable>,
 }
 
 /// The data that must be on the disk before a replacement counts as done.
@@ -38,7 +38,7 @@ pub(crate) enum Flush {
 
 impl TextFile {
     pub(crate) fn new(path: PathBuf, in_place: bool, flush: Flush) -> Self {
-        Self { temporary: beside(&path, ".tmp"), path, in_place, flush, standing: None }
+        Self { temporary: beside(&path, ".tmp"), path, in_place, flush, overwritable: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -48,20 +48,20 @@ impl TextFile {
     /// Reads the file into `buffer`. `None`: there is no file. The caller holds the lock, because
     /// other processes may overwrite the file.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
-        if self.in_place && self.read_standing(buffer) {
+        if self.in_place && self.read_in_place(buffer) {
             return Ok(Some(buffer));
         }
-        self.standing = None;
+        self.overwritable = None;
         Self::read_named(&self.path, buffer)
     }
 
-    fn read_standing(&mut self, buffer: &mut Vec<u8>) -> bool {
-        let mut read = |standing: &Overwritable| standing.read(&self.path, buffer).is_some();
-        if self.standing.as_ref().is_some_and(&mut read) {
+    fn read_in_place(&mut self, buffer: &mut Vec<u8>) -> bool {
+        let mut read = |overwritable: &Overwritable| overwritable.read(&self.path, buffer).is_some();
+        if self.overwritable.as_ref().is_some_and(&mut read) {
             return true;
         }
-        self.standing = Overwritable::open(&self.path).filter(read);
-        self.standing.is_some()
+        self.overwritable = Overwritable::open(&self.path).filter(read);
+        self.overwritable.is_some()
     }
 
     /// Whether a command waits for the disk.
@@ -95,8 +95,8 @@ impl TextFile {
     /// Replaces the `before` bytes that were just read by `text`, all or nothing. The caller has
     /// held the lock since the read.
     pub(crate) fn replace(&mut self, before: usize, text: &mut Vec<u8>) -> Result<(), StateError> {
-        let overwritten = match &self.standing {
-            Some(standing) => standing.overwrite(directory(&self.path), text, before),
+        let overwritten = match &self.overwritable {
+            Some(overwritable) => overwritable.overwrite(directory(&self.path), text, before),
             None => Ok(false),
         };
         match overwritten {

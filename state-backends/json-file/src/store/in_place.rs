@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 
 /// Linux's smallest page, and the most bytes written at once.
-const PAGE: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 
 /// File systems that are local and copy a page at once: ext4 (and 2 and 3), XFS, btrfs, tmpfs, and
 /// overlays, whose upper layer is one of these.
@@ -36,19 +36,19 @@ struct Stamp {
 impl Overwritable {
     /// Opens the file at `path`. `None`: it must be replaced by rename, for whatever reason.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        let (named, _) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        let (named, _) = stat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(open(path, flags, Mode::empty()).ok()?);
         // `f_type` is a machine word, of which the lower 32 bits are used.
         let known = FILE_SYSTEMS.contains(&(fstatfs(&file).ok()?.f_type as u32));
-        let (stamp, _) = look(&file, Path::new(""), AtFlags::EMPTY_PATH)?;
+        let (stamp, _) = stat(&file, Path::new(""), AtFlags::EMPTY_PATH)?;
         (known && stamp == named).then_some(Self { file, stamp })
     }
 
     /// Reads the file into `buffer`. `None`: `path` names another file, or the file grew. The
     /// caller holds the lock.
     pub(crate) fn read(&self, path: &Path, buffer: &mut Vec<u8>) -> Option<()> {
-        let (stamp, length) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        let (stamp, length) = stat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         if stamp != self.stamp {
             return None;
         }
@@ -64,14 +64,14 @@ impl Overwritable {
         // Without the right to create files, a process would work until a text grows. Rename, to
         // fail early.
         let rights = Access::WRITE_OK | Access::EXEC_OK;
-        let has_room = text.len() <= before && before <= PAGE;
+        let has_room = text.len() <= before && before <= PAGE_BYTES;
         if !has_room || accessat(CWD, directory, rights, AtFlags::EACCESS).is_err() {
             return Ok(false);
         }
         fill_up(text, before);
         // An editor truncates a file before it writes. Its text, written after ours, could be
         // shorter and leave our end behind.
-        match look(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
+        match stat(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
             Some((_, length)) if length == before => self.file.write_all_at(text, 0).map(|()| true),
             _ => Ok(false),
         }
@@ -89,7 +89,7 @@ fn fill_up(text: &mut Vec<u8>, length: usize) {
 
 /// Requests no times: the next write would then stamp the file again, which costs more than the
 /// write.
-fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Stamp, usize)> {
+fn stat(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Stamp, usize)> {
     let wanted = StatxFlags::TYPE
         | StatxFlags::MODE
         | StatxFlags::NLINK

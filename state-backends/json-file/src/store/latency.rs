@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 /// Maximum average latency on the calling thread. A hop to another thread and back: 20 µs.
-const QUICK: Duration = Duration::from_micros(100);
-/// Weight of the latest command in the mean: one part in `WEIGHT`.
-const WEIGHT: u32 = 8;
+const QUICK_COMMAND: Duration = Duration::from_micros(100);
+/// Weight of the latest command in the mean: one part in `MEAN_WEIGHT`.
+const MEAN_WEIGHT: u32 = 8;
 
 #[derive(Debug)]
 pub(crate) struct LatencyEstimate {
@@ -15,13 +15,13 @@ pub(crate) struct LatencyEstimate {
 impl Default for LatencyEstimate {
     /// Unproven: the first commands run on a blocking thread.
     fn default() -> Self {
-        Self { mean: QUICK * 2 }
+        Self { mean: QUICK_COMMAND * 2 }
     }
 }
 
 impl LatencyEstimate {
     pub(crate) fn is_quick(&self) -> bool {
-        self.mean < QUICK
+        self.mean < QUICK_COMMAND
     }
 
     /// Runs a command and records its duration, without the wait for the lock.
@@ -37,7 +37,7 @@ impl LatencyEstimate {
     }
 
     fn note(&mut self, took: Duration) {
-        self.mean = (self.mean * (WEIGHT - 1) + took) / WEIGHT;
+        self.mean = (self.mean * (MEAN_WEIGHT - 1) + took) / MEAN_WEIGHT;
     }
 }
 

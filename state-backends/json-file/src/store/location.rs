@@ -11,7 +11,7 @@ use interval_queue_store::files::{LockTimeout, beside, resolve};
 use super::{
     Builder, Clock,
     file::TextFile,
-    lock::{LockFile, TryLock, patience},
+    lock::{LockFile, TryLock, lock_wait},
 };
 
 /// A process that holds the lock longer is probably stopped between two system calls: the file is
@@ -46,29 +46,29 @@ impl Location {
     }
 
     /// The timeout of a command that begins now.
-    pub(crate) fn patience(&self) -> LockTimeout {
-        patience(self.options.lock_timeout)
+    pub(crate) fn lock_wait(&self) -> LockTimeout {
+        lock_wait(self.options.lock_timeout)
     }
 
     /// Reads the text without creating anything.
     pub(crate) fn check<T>(
         &self,
-        look: impl Fn(&Path, Option<&[u8]>) -> Result<T, StateError>,
+        parse: impl Fn(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
-        let read = self.read(&look);
+        let read = self.read(&parse);
         // Another process may be overwriting the file. Then a lock file exists: read again under
         // it.
-        if read.is_err() && self.lock_path.exists() { self.look(look) } else { read }
+        if read.is_err() && self.lock_path.exists() { self.query(parse) } else { read }
     }
 
     /// Reads the text under the lock, or without it if the lock stays taken.
-    pub(crate) fn look<T>(
+    pub(crate) fn query<T>(
         &self,
-        look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
+        parse: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         let mut lock = self.lock();
-        let held = lock.acquire(patience(self.options.lock_timeout.min(MAX_READ_WAIT)));
-        match (self.read(look), held) {
+        let held = lock.acquire(lock_wait(self.options.lock_timeout.min(MAX_READ_WAIT)));
+        match (self.read(parse), held) {
             // A text read without the lock may be torn, so damage alone proves nothing.
             (Err(error), Err(why_not_held)) if error.kind() == StateErrorKind::Damaged => Err(why_not_held),
             (result, _) => result,
@@ -77,8 +77,8 @@ impl Location {
 
     fn read<T>(
         &self,
-        look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
+        parse: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
-        look(&self.path, TextFile::read_named(&self.path, &mut Vec::new())?)
+        parse(&self.path, TextFile::read_named(&self.path, &mut Vec::new())?)
     }
 }

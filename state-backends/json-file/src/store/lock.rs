@@ -14,9 +14,9 @@ use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_store::files::{FileId, LockTimeout, cannot, lock};
 
 /// Tries before the first pause. Most commands hold the lock for less than a pause.
-const QUICK_TRIES: u32 = 3;
+const MAX_QUICK_ATTEMPTS: u32 = 3;
 /// Maximum pause, so that a released lock is noticed soon.
-const LONGEST_PAUSE: Duration = Duration::from_micros(500);
+const MAX_PAUSE: Duration = Duration::from_micros(500);
 
 /// Tries to lock an open file. `false`: another descriptor holds the lock. Tests inject one that
 /// does nothing.
@@ -47,8 +47,8 @@ impl LockFile {
     /// # Errors
     ///
     /// The lock does not exclude here, or it cannot be taken.
-    pub fn probe(&mut self, patience: LockTimeout) -> Result<(), StateError> {
-        if self.acquire(patience)?.excludes()? {
+    pub fn probe(&mut self, wait: LockTimeout) -> Result<(), StateError> {
+        if self.acquire(wait)?.excludes()? {
             return Ok(());
         }
         let path = self.path.display();
@@ -75,18 +75,18 @@ impl LockFile {
         }
     }
 
-    /// Takes the lock; opens or creates the file if needed. `patience` began with the command.
+    /// Takes the lock; opens or creates the file if needed. `wait` began with the command.
     ///
     /// # Errors
     ///
     /// Another process held the lock for too long, or the file cannot be locked.
-    pub fn acquire(&mut self, patience: LockTimeout) -> Result<Held<'_>, StateError> {
+    pub fn acquire(&mut self, wait: LockTimeout) -> Result<Held<'_>, StateError> {
         loop {
             let (lock, fresh) = match self.open.take() {
                 Some(lock) => (lock, false),
                 None => (Lock::open(&self.path)?, true),
             };
-            match wait_for(self.try_lock, &lock.file, &patience) {
+            match wait_for(self.try_lock, &lock.file, &wait) {
                 // If the lock file was deleted or replaced, others lock the new one: open it again.
                 Ok(true) if lock.is_at(&self.path) => {
                     self.open = Some(lock);
@@ -98,14 +98,14 @@ impl LockFile {
                     return Err(unreachable(format!(
                         "another process has held {} for {:?}: find it, for example with fuser, and end it",
                         self.path.display(),
-                        patience.limit()
+                        wait.limit()
                     )));
                 }
                 Err(error) if fresh => return Err(unlockable(&self.path, error)),
                 // The file server may have forgotten the open file: open it again.
                 Err(_) => {}
             }
-            if patience.is_over() {
+            if wait.is_over() {
                 return Err(unreachable(format!(
                     "{} is replaced all the time: leave it alone",
                     self.path.display()
@@ -154,20 +154,20 @@ impl Drop for Held<'_> {
 }
 
 /// The timeout of a command that begins now.
-pub fn patience(limit: Duration) -> LockTimeout {
-    LockTimeout::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
+pub fn lock_wait(limit: Duration) -> LockTimeout {
+    LockTimeout::begin(limit, (MAX_PAUSE, MAX_PAUSE))
 }
 
-/// `false`: `patience` is over. Blocking locks have no timeout and can wait far too long under
+/// `false`: `wait` is over. Blocking locks have no timeout and can wait far too long under
 /// contention.
-fn wait_for(try_lock: TryLock, file: &File, patience: &LockTimeout) -> io::Result<bool> {
-    for _ in 0..QUICK_TRIES {
+fn wait_for(try_lock: TryLock, file: &File, wait: &LockTimeout) -> io::Result<bool> {
+    for _ in 0..MAX_QUICK_ATTEMPTS {
         if try_lock(file)? {
             return Ok(true);
         }
         thread::yield_now();
     }
-    patience.until_free(|taken| matches!(taken, Ok(false)), || try_lock(file))
+    wait.until_free(|taken| matches!(taken, Ok(false)), || try_lock(file))
 }
 
 impl Lock {

@@ -26,7 +26,7 @@ mod open;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use self::lock::{Held, LockFile, TryLock, patience};
+pub use self::lock::{Held, LockFile, TryLock, lock_wait};
 pub(crate) use self::open::Change;
 pub use self::{
     builder::{Builder, Fsync, Replacement},
@@ -70,11 +70,11 @@ impl JsonFileStore {
         &self,
         check: impl Fn(&Path, Option<&[u8]>) -> Result<(), StateError> + Send + 'static,
     ) -> Result<(), StateError> {
-        let (location, patience) = (self.location.clone(), self.location.patience());
+        let (location, wait) = (self.location.clone(), self.location.lock_wait());
         let mut open = self.open.clone().lock_owned().await;
         blocking(move || {
             location.check(check)?;
-            open.lock.probe(patience)
+            open.lock.probe(wait)
         })
         .await
     }
@@ -91,7 +91,7 @@ impl JsonFileStore {
     ) -> Result<T, StateError> {
         // The timeout includes the wait for this process's commands, so that queued commands share
         // one.
-        let patience = self.location.patience();
+        let wait = self.location.lock_wait();
         let mut open = self.open.clone().lock_owned().await;
         if open.is_probably_quick() {
             let Open { lock, stored } = &mut *open;
@@ -101,24 +101,24 @@ impl JsonFileStore {
         }
         blocking(move || {
             let Open { lock, stored } = &mut *open;
-            stored.carry_out(&lock.acquire(patience)?, work)
+            stored.carry_out(&lock.acquire(wait)?, work)
         })
         .await
     }
 
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn query<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError> + Send + 'static,
+        read: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError> + Send + 'static,
     ) -> Result<T, StateError> {
         let location = self.location.clone();
-        blocking(move || location.look(look)).await
+        blocking(move || location.query(read)).await
     }
 
     /// Notifies when `revision` returns another number for the text.
     #[cfg(feature = "watch")]
     pub(crate) async fn watch(
         &self,
-        revision: impl watch::Look,
+        revision: impl watch::RevisionReader,
     ) -> Result<futures::stream::BoxStream<'static, ()>, StateError> {
         let (location, watchers) = (self.location.clone(), self.watchers.clone());
         blocking(move || watchers.watch(&location, revision)).await

@@ -24,7 +24,7 @@ pub(crate) struct Open {
 pub(crate) struct Stored {
     file: TextFile,
     clock: Clock,
-    swiftness: LatencyEstimate,
+    estimate: LatencyEstimate,
     /// The last texts, kept to reuse their memory.
     before: Vec<u8>,
     after: Vec<u8>,
@@ -57,7 +57,7 @@ impl Open {
         let stored = Stored {
             file: TextFile::new(location.path().to_owned(), in_place, flush),
             clock: options.clock,
-            swiftness: LatencyEstimate::default(),
+            estimate: LatencyEstimate::default(),
             before: Vec::new(),
             after: Vec::new(),
         };
@@ -66,7 +66,7 @@ impl Open {
 
     /// Whether a change probably takes microseconds.
     pub(crate) fn is_probably_quick(&self) -> bool {
-        !self.stored.file.is_flushed() && self.stored.swiftness.is_quick()
+        !self.stored.file.is_flushed() && self.stored.estimate.is_quick()
     }
 }
 
@@ -76,8 +76,8 @@ impl Stored {
         held: &Held<'_>,
         work: impl FnOnce(&mut Change<'_>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
-        let Self { file, clock, swiftness, before, after } = self;
-        swiftness.watch(|| {
+        let Self { file, clock, estimate, before, after } = self;
+        estimate.watch(|| {
             let before = file.read(before)?;
             after.clear();
             let now = clock.read(held)?;

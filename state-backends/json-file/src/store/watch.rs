@@ -28,12 +28,12 @@ use tokio::{
 use super::location::Location;
 
 /// Computes a number from the text that differs after each watched change.
-pub(crate) trait Look:
+pub(crate) trait RevisionReader:
     FnOnce(&Path, Option<&[u8]>) -> Result<Option<u64>, StateError> + Clone + Send + 'static
 {
 }
 
-impl<L> Look for L where
+impl<L> RevisionReader for L where
     L: FnOnce(&Path, Option<&[u8]>) -> Result<Option<u64>, StateError> + Clone + Send + 'static
 {
 }
@@ -50,7 +50,7 @@ pub(crate) struct Watchers(Mutex<Weak<Watcher>>);
 
 #[derive(Debug)]
 struct Watcher {
-    teller: Notifier,
+    notifier: Notifier,
     _directory: RecommendedWatcher,
 }
 
@@ -60,59 +60,59 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Watchers {
     /// Starts to watch. May block.
-    pub(crate) fn watch<L: Look>(
+    pub(crate) fn watch<L: RevisionReader>(
         &self,
         location: &Arc<Location>,
-        look: L,
+        read: L,
     ) -> Result<BoxStream<'static, ()>, StateError> {
-        let (watcher, told) = self.listen(location)?;
+        let (watcher, receiver) = self.listen(location)?;
         // Subscribed before this read, so no later change is missed.
-        let revision = location.look(look.clone())?;
-        let watched = Watched { location: location.clone(), look, revision, told, watcher };
+        let revision = location.query(read.clone())?;
+        let watched = Watched { location: location.clone(), read, revision, receiver, watcher };
         Ok(stream::unfold(watched, Watched::next).boxed())
     }
 
     fn listen(&self, location: &Location) -> Result<(Arc<Watcher>, Receiver<()>), StateError> {
         let mut shared = locked(&self.0);
         if let Some(watcher) = shared.upgrade()
-            && let Some(told) = watcher.join()
+            && let Some(receiver) = watcher.join()
         {
-            return Ok((watcher, told));
+            return Ok((watcher, receiver));
         }
         let watcher =
             Arc::new(Watcher::new(location.path()).map_err(|error| cannot_watch(location.path(), error))?);
         *shared = Arc::downgrade(&watcher);
-        let told = watcher.join().ok_or_else(|| lost(location.path()))?;
-        Ok((watcher, told))
+        let receiver = watcher.join().ok_or_else(|| lost(location.path()))?;
+        Ok((watcher, receiver))
     }
 }
 
 impl Watcher {
     fn new(path: &Path) -> notify::Result<Self> {
-        let teller = Notifier::new(Mutex::new(Some(Sender::new(()))));
-        let (tells, name) = (teller.clone(), path.file_name().map(OsStr::to_owned));
+        let notifier = Notifier::new(Mutex::new(Some(Sender::new(()))));
+        let (sender, name) = (notifier.clone(), path.file_name().map(OsStr::to_owned));
         let directory = directory(path);
         let watched = directory.to_owned();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            let mut teller = locked(&tells);
+            let mut notifier = locked(&sender);
             match event {
-                Ok(event) if is_end(&event, &watched) => *teller = None,
+                Ok(event) if is_end(&event, &watched) => *notifier = None,
                 Ok(event) if !concerns(&event, name.as_deref()) => {}
                 // After an error an event may have been missed.
-                _ => teller.iter().for_each(|teller| teller.send_replace(())),
+                _ => notifier.iter().for_each(|notifier| notifier.send_replace(())),
             }
         })?;
         watcher.watch(directory, RecursiveMode::NonRecursive)?;
-        Ok(Self { teller, _directory: watcher })
+        Ok(Self { notifier, _directory: watcher })
     }
 
     fn join(&self) -> Option<Receiver<()>> {
-        locked(&self.teller).as_ref().map(Sender::subscribe)
+        locked(&self.notifier).as_ref().map(Sender::subscribe)
     }
 
     /// Ends all streams. The next `watch` creates a new watcher.
     fn end(&self) {
-        *locked(&self.teller) = None;
+        *locked(&self.notifier) = None;
     }
 }
 
@@ -130,19 +130,19 @@ fn concerns(event: &Event, name: Option<&OsStr>) -> bool {
 
 struct Watched<L> {
     location: Arc<Location>,
-    look: L,
+    read: L,
     revision: Option<u64>,
-    told: Receiver<()>,
+    receiver: Receiver<()>,
     watcher: Arc<Watcher>,
 }
 
-impl<L: Look> Watched<L> {
+impl<L: RevisionReader> Watched<L> {
     /// Waits for a change. `None`: the file cannot be watched any more.
     async fn next(mut self) -> Option<((), Self)> {
         loop {
-            self.told.changed().await.ok()?;
-            let (location, look) = (self.location.clone(), self.look.clone());
-            match blocking(move || location.look(look)).await {
+            self.receiver.changed().await.ok()?;
+            let (location, read) = (self.location.clone(), self.read.clone());
+            match blocking(move || location.query(read)).await {
                 Ok(revision) if revision != self.revision => {
                     self.revision = revision;
                     return Some(((), self));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use interval_queue_store::files::lock::try_lock;
 
 use super::*;
-use crate::store::lock::{LockFile, patience};
+use crate::store::lock::{LockFile, lock_wait};
 
 #[test]
 fn the_stamp_is_the_time_of_the_file_system_and_never_goes_back() {
@@ -15,7 +15,7 @@ fn the_stamp_is_the_time_of_the_file_system_and_never_goes_back() {
     let before = host();
     let mut latest = 0;
     for _ in 0..50 {
-        let held = lock.acquire(patience(Duration::from_secs(5))).unwrap();
+        let held = lock.acquire(lock_wait(Duration::from_secs(5))).unwrap();
         let now = Clock::FileServer.read(&held).unwrap();
         assert_eq!(micros(std::fs::metadata(&path).unwrap().modified().unwrap()), now);
         assert!(now >= latest, "{now:?} after {latest:?}");

@@ -20,7 +20,7 @@ fn taken(text: &str, queue: &str, wanted: Option<&str>) -> Result<Option<Record>
 }
 
 #[test]
-fn a_record_is_the_same_whether_or_not_it_is_read_with_the_frame() {
+fn a_record_reads_alike_with_and_without_the_frame() {
     let whole = record(7).to_json().unwrap();
     for (text, kind) in [
         (whole.as_str(), None),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_edit_by_hand_that_races_a_command_never_leaves_a_part_of_each() {
+fn an_edit_that_races_a_command_is_never_mixed_with_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.json");
     fs::write(&path, "what was there\n").unwrap();

@@ -25,21 +25,21 @@ fn a_descriptor_that_the_server_forgot_is_opened_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.json.lock");
     let mut lock = LockFile::new(path.clone(), forgetful);
-    let ino = lock.acquire(patience(LIMIT)).unwrap().file().unwrap().metadata().unwrap().ino();
+    let ino = lock.acquire(lock_wait(LIMIT)).unwrap().file().unwrap().metadata().unwrap().ino();
     std::fs::rename(&path, directory.path().join("old")).unwrap();
     FORGOTTEN.store(ino, Ordering::Relaxed);
-    lock.acquire(patience(LIMIT)).unwrap();
+    lock.acquire(lock_wait(LIMIT)).unwrap();
 
     // Where a freshly opened one is no better: an error, not an endless loop.
     std::fs::rename(directory.path().join("old"), &path).unwrap();
-    let error = lock.acquire(patience(LIMIT)).unwrap_err();
+    let error = lock.acquire(lock_wait(LIMIT)).unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Unreachable);
     FORGOTTEN.store(0, Ordering::Relaxed);
-    lock.acquire(patience(LIMIT)).unwrap();
+    lock.acquire(lock_wait(LIMIT)).unwrap();
 }
 
 #[tokio::test]
-async fn a_place_where_the_lock_does_nothing_is_refused_with_the_way_out() {
+async fn a_lock_that_does_not_exclude_is_refused_with_the_way_out() {
     let grants_all: TryLock = |_| Ok(true);
     let has_no_locks: TryLock = |_| Err(io::ErrorKind::Unsupported.into());
     for try_lock in [grants_all, has_no_locks] {

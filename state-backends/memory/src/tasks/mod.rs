@@ -35,7 +35,7 @@ pub struct MemoryTasks {
 struct Shared {
     clock: Box<dyn Fn() -> Micros + Send + Sync>,
     /// Maintenance budget of a poll. `None`: the default of the rules.
-    share: Option<u32>,
+    budget: Option<u32>,
     queues: Mutex<BTreeMap<QueueName, Tables>>,
     watchers: Watchers,
 }
@@ -48,18 +48,18 @@ impl MemoryTasks {
 
     /// An empty store on `clock`, which is read once per command, under the lock.
     pub fn with_clock(clock: impl Fn() -> Micros + Send + Sync + 'static) -> Self {
-        Self::made_of(Box::new(clock), None)
+        Self::build(Box::new(clock), None)
     }
 
-    /// An empty store with a maintenance budget of `share` per poll. For tests of the rules.
+    /// An empty store with a maintenance budget of `budget` per poll. For tests of the rules.
     #[doc(hidden)]
-    pub fn with_share(clock: impl Fn() -> Micros + Send + Sync + 'static, share: u32) -> Self {
-        Self::made_of(Box::new(clock), Some(share))
+    pub fn with_maintenance_budget(clock: impl Fn() -> Micros + Send + Sync + 'static, budget: u32) -> Self {
+        Self::build(Box::new(clock), Some(budget))
     }
 
-    fn made_of(clock: Box<dyn Fn() -> Micros + Send + Sync>, share: Option<u32>) -> Self {
+    fn build(clock: Box<dyn Fn() -> Micros + Send + Sync>, budget: Option<u32>) -> Self {
         let (queues, watchers) = (Mutex::default(), Watchers::default());
-        Self { shared: Arc::new(Shared { clock, share, queues, watchers }) }
+        Self { shared: Arc::new(Shared { clock, budget, queues, watchers }) }
     }
 
     /// A copy of all rows for [`restore`](Self::restore). For tests of a store that is rolled back.
@@ -100,7 +100,7 @@ impl MemoryTasks {
         }
         drop(queues);
         if notifies {
-            self.shared.watchers.tell(queue);
+            self.shared.watchers.notify(queue);
         }
         done
     }
@@ -117,9 +117,9 @@ pub struct MemoryCopy(BTreeMap<QueueName, Tables>);
 #[async_trait]
 impl TaskStore for MemoryTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        self.carry_out(queue, |tables, now| match self.shared.share {
+        self.carry_out(queue, |tables, now| match self.shared.budget {
             None => rules::apply(tables, now, &command),
-            Some(share) => rules::apply_with_budget(tables, now, share, &command),
+            Some(budget) => rules::apply_with_budget(tables, now, budget, &command),
         })
     }
 

@@ -10,12 +10,12 @@ use interval_queue_task_contract::{
 
 use super::tables::Tables;
 
-const FIRST: TaskId = TaskId::FIRST;
-const LAST: TaskId = TaskId::LAST;
-const LOWEST: Rank = Rank::first(i64::MIN);
-const HIGHEST: Rank = Rank::last(i64::MAX);
+const FIRST_ID: TaskId = TaskId::FIRST;
+const LAST_ID: TaskId = TaskId::LAST;
+const LOWEST_RANK: Rank = Rank::first(i64::MIN);
+const HIGHEST_RANK: Rank = Rank::last(i64::MAX);
 
-fn some<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<Vec<Task>, StateError> {
+fn take_cloned<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<Vec<Task>, StateError> {
     Ok(tasks.take(most as usize).cloned().collect())
 }
 
@@ -72,20 +72,23 @@ impl Rows for Tables {
     }
 
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
-        Ok(self.range(Entry::Name(name.clone(), FIRST)..=Entry::Name(name.clone(), LAST)).next().cloned())
+        Ok(self
+            .range(Entry::Name(name.clone(), FIRST_ID)..=Entry::Name(name.clone(), LAST_ID))
+            .next()
+            .cloned())
     }
 
     fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Added(LOWEST)..=Entry::Added(HIGHEST)), most)
+        take_cloned(self.range(Entry::Added(LOWEST_RANK)..=Entry::Added(HIGHEST_RANK)), most)
     }
 
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
         let until = Rank::last(i64::try_from(until.get()).unwrap_or(i64::MAX));
-        some(self.range(Entry::Scheduled(LOWEST)..=Entry::Scheduled(until)), most)
+        take_cloned(self.range(Entry::Scheduled(LOWEST_RANK)..=Entry::Scheduled(until)), most)
     }
 
     fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
-        let mut all = self.range(Entry::Scheduled(LOWEST)..=Entry::Scheduled(HIGHEST));
+        let mut all = self.range(Entry::Scheduled(LOWEST_RANK)..=Entry::Scheduled(HIGHEST_RANK));
         Ok(all.next().map(|x| x.not_before))
     }
 
@@ -94,17 +97,17 @@ impl Rows for Tables {
         for kind in kinds {
             let mut from = at_least.unwrap_or(i32::MIN);
             loop {
-                let first = Entry::Ready(kind.clone(), from, LOWEST);
-                let last = Entry::Ready(kind.clone(), i32::MAX, HIGHEST);
+                let first = Entry::Ready(kind.clone(), from, LOWEST_RANK);
+                let last = Entry::Ready(kind.clone(), i32::MAX, HIGHEST_RANK);
                 let Some(priority) = self.range(first..=last).next().map(|x| x.priority) else { break };
-                let first = Entry::Ready(kind.clone(), priority, LOWEST);
-                let last = Entry::Ready(kind.clone(), priority, HIGHEST);
+                let first = Entry::Ready(kind.clone(), priority, LOWEST_RANK);
+                let last = Entry::Ready(kind.clone(), priority, HIGHEST_RANK);
                 found.extend(self.range(first..=last).take(most as usize));
                 from = priority + 1;
             }
         }
         found.sort_by_key(|x| x.order());
-        some(found.into_iter(), most)
+        take_cloned(found.into_iter(), most)
     }
 
     fn leased(&mut self) -> Result<u64, StateError> {
@@ -112,80 +115,91 @@ impl Rows for Tables {
     }
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
-        Ok(self.range(Entry::LeasedOfKey(key.clone(), FIRST)..=Entry::LeasedOfKey(key.clone(), LAST)).count()
-            as u64)
+        Ok(self
+            .range(Entry::LeasedOfKey(key.clone(), FIRST_ID)..=Entry::LeasedOfKey(key.clone(), LAST_ID))
+            .count() as u64)
     }
 
     fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Leased(worker, FIRST)..=Entry::Leased(worker, LAST)), most)
+        take_cloned(self.range(Entry::Leased(worker, FIRST_ID)..=Entry::Leased(worker, LAST_ID)), most)
     }
 
     fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::ToStop(worker, FIRST)..=Entry::ToStop(worker, LAST)), most)
+        take_cloned(self.range(Entry::ToStop(worker, FIRST_ID)..=Entry::ToStop(worker, LAST_ID)), most)
     }
 
     fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
-        Ok(self.range(Entry::Holder(key.clone(), FIRST)..=Entry::Holder(key.clone(), LAST)).count() as u64)
+        Ok(self.range(Entry::Holder(key.clone(), FIRST_ID)..=Entry::Holder(key.clone(), LAST_ID)).count()
+            as u64)
     }
 
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, StateError> {
-        let all = Entry::OrderedHolder(key.clone(), FIRST)..=Entry::OrderedHolder(key.clone(), LAST);
+        let all = Entry::OrderedHolder(key.clone(), FIRST_ID)..=Entry::OrderedHolder(key.clone(), LAST_ID);
         Ok(self.range(all).next().is_some())
     }
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all = Entry::ReadyHolder(key.clone(), LOWEST)..=Entry::ReadyHolder(key.clone(), HIGHEST);
+        let all =
+            Entry::ReadyHolder(key.clone(), LOWEST_RANK)..=Entry::ReadyHolder(key.clone(), HIGHEST_RANK);
         Ok(self.range(all).next_back().cloned())
     }
 
     fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all = Entry::Competitor(key.clone(), LOWEST)..=Entry::Competitor(key.clone(), HIGHEST);
+        let all = Entry::Competitor(key.clone(), LOWEST_RANK)..=Entry::Competitor(key.clone(), HIGHEST_RANK);
         Ok(self.range(all).next().cloned())
     }
 
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
-        let all = self.range(Entry::KeyInUse(key.clone(), FIRST)..=Entry::KeyInUse(key.clone(), LAST));
+        let all = self.range(Entry::KeyInUse(key.clone(), FIRST_ID)..=Entry::KeyInUse(key.clone(), LAST_ID));
         Ok(all.filter(|x| x.state == State::Blocked).take(most as usize).count() as u64)
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
-        // "!" sorts before every key, and no entry lies between `LAST` of a key and the next key.
-        let behind = match after {
-            Some(after) => Entry::KeyInUse(after.clone(), LAST),
-            None => Entry::KeyInUse(Key::new("!")?, FIRST),
+        // "!" sorts before every key, and no entry lies between `LAST_ID` of a key and the next key.
+        let following = match after {
+            Some(after) => Entry::KeyInUse(after.clone(), LAST_ID),
+            None => Entry::KeyInUse(Key::new("!")?, FIRST_ID),
         };
-        Ok(self.entries.range(behind..).find_map(|entry| match entry {
+        Ok(self.entries.range(following..).find_map(|entry| match entry {
             Entry::KeyInUse(key, _) if Some(key) > after => Some(key.clone()),
             _ => None,
         }))
     }
 
     fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Unserved(kind.clone(), FIRST)..=Entry::Unserved(kind.clone(), LAST)), most)
+        take_cloned(
+            self.range(Entry::Unserved(kind.clone(), FIRST_ID)..=Entry::Unserved(kind.clone(), LAST_ID)),
+            most,
+        )
     }
 
     fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        let all =
-            Entry::ReadyHolderOfKind(kind.clone(), FIRST)..=Entry::ReadyHolderOfKind(kind.clone(), LAST);
-        some(self.range(all), most)
+        let all = Entry::ReadyHolderOfKind(kind.clone(), FIRST_ID)
+            ..=Entry::ReadyHolderOfKind(kind.clone(), LAST_ID);
+        take_cloned(self.range(all), most)
     }
 
     fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(until, LAST)), most)
+        take_cloned(
+            self.range(Entry::Deadline(Micros::ZERO, FIRST_ID)..=Entry::Deadline(until, LAST_ID)),
+            most,
+        )
     }
 
     fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
-        let mut all = self.range(Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(Micros::MAX, LAST));
+        let mut all =
+            self.range(Entry::Deadline(Micros::ZERO, FIRST_ID)..=Entry::Deadline(Micros::MAX, LAST_ID));
         Ok(all.next().and_then(|x| x.deadline))
     }
 
     fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        some(self.range(Entry::Unnotified(FIRST)..=Entry::Unnotified(LAST)), most)
+        take_cloned(self.range(Entry::Unnotified(FIRST_ID)..=Entry::Unnotified(LAST_ID)), most)
     }
 
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let all = self.range(Entry::Ended(state, Micros::ZERO, FIRST)..=Entry::Ended(state, before, LAST));
-        some(all.take_while(|x| x.ended < Some(before)), most)
+        let all =
+            self.range(Entry::Ended(state, Micros::ZERO, FIRST_ID)..=Entry::Ended(state, before, LAST_ID));
+        take_cloned(all.take_while(|x| x.ended < Some(before)), most)
     }
 
     fn select(
@@ -196,15 +210,15 @@ impl Rows for Tables {
     ) -> Result<Vec<Task>, StateError> {
         let is_behind = |id: TaskId| after.is_none_or(|after| id > after);
         if selector.ids.is_empty() {
-            let behind = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-            let all = self.tasks.range((behind, std::ops::Bound::Unbounded)).map(|(_, task)| task);
-            return some(all.filter(|task| selector.matches(task)), most);
+            let following = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+            let all = self.tasks.range((following, std::ops::Bound::Unbounded)).map(|(_, task)| task);
+            return take_cloned(all.filter(|task| selector.matches(task)), most);
         }
         let mut ids = selector.ids.clone();
         ids.sort();
         ids.dedup();
         let named = ids.into_iter().filter(|&id| is_behind(id)).filter_map(|id| self.tasks.get(&id));
-        some(named.filter(|task| selector.matches(task)), most)
+        take_cloned(named.filter(|task| selector.matches(task)), most)
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
@@ -222,13 +236,13 @@ impl Rows for Tables {
     }
 
     fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, StateError> {
-        let behind = self.edges_behind(up, after);
-        Ok(behind.take(most as usize).cloned().collect())
+        let following = self.edges_after(up, after);
+        Ok(following.take(most as usize).cloned().collect())
     }
 
     fn unnotified_from(&mut self, up: TaskId, generation: u32, most: u32) -> Result<Vec<Edge>, StateError> {
         Ok(self
-            .edges_behind(up, None)
+            .edges_after(up, None)
             .filter(|edge| edge.is_unnotified(generation))
             .take(most as usize)
             .cloned()
@@ -242,7 +256,7 @@ impl Rows for Tables {
         after: Option<TaskId>,
         most: u32,
     ) -> Result<Vec<Edge>, StateError> {
-        let edges = self.edges.range((down, FIRST)..=(down, LAST)).map(|(_, edge)| edge);
+        let edges = self.edges.range((down, FIRST_ID)..=(down, LAST_ID)).map(|(_, edge)| edge);
         Ok(edges
             .filter(|edge| state.is_none_or(|state| edge.state == state))
             .filter(|edge| after.is_none_or(|after| edge.up > after))
@@ -252,7 +266,7 @@ impl Rows for Tables {
     }
 
     fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
-        Ok(self.edges.range((down, FIRST)..=(down, LAST)).any(|(_, edge)| edge.state.is_pending()))
+        Ok(self.edges.range((down, FIRST_ID)..=(down, LAST_ID)).any(|(_, edge)| edge.state.is_pending()))
     }
 
     fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, StateError> {
@@ -381,8 +395,10 @@ impl Rows for Tables {
     }
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
-        let some = self.counts.iter().filter(|&(_, &n)| n != 0);
-        Ok(some.map(|((kind, counted), &n)| (kind.clone(), *counted, n.max(0).cast_unsigned())).collect())
+        let take_cloned = self.counts.iter().filter(|&(_, &n)| n != 0);
+        Ok(take_cloned
+            .map(|((kind, counted), &n)| (kind.clone(), *counted, n.max(0).cast_unsigned()))
+            .collect())
     }
 
     fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), StateError> {

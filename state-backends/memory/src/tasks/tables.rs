@@ -75,7 +75,7 @@ pub struct Written {
 
 impl Tables {
     /// Edges from `up` to downstreams after `after`, by downstream.
-    pub(super) fn edges_behind(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
+    pub(super) fn edges_after(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let from = after.map_or(Bound::Included((up, TaskId::FIRST)), |after| Bound::Excluded((up, after)));
         let ends = self.downstreams.range((from, Bound::Included((up, TaskId::LAST))));
         ends.filter_map(|&(up, down)| self.edges.get(&(down, up)))

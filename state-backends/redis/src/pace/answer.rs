@@ -1,4 +1,4 @@
-//! What the script answers: packed numbers, or a refusal that changed nothing.
+//! Decodes the script's answer: packed numbers, or a refusal that changed nothing.
 
 use interval_queue_contract::{
     Change, Changed, Command, Grant, LastTake, MAX_ASK, MAX_RATES, MAX_TAKE, Memory, Meter, Meters, Micros,
@@ -9,11 +9,11 @@ use redis::Value;
 
 use super::refusal;
 
-/// Reads the answer to `command`.
+/// Decodes the answer to `command`.
 ///
 /// # Errors
 ///
-/// The script refused the command, or its answer makes no sense.
+/// The script refused the command, or its answer is invalid.
 pub fn decode(command: &Command, answer: Value) -> Result<Reply, StateError> {
     match (command, answer) {
         (Command::Step(step), Value::BulkString(reply)) => Answer(&reply).stepped(step).map(Reply::Stepped),
@@ -29,7 +29,7 @@ pub fn decode(command: &Command, answer: Value) -> Result<Reply, StateError> {
     }
 }
 
-/// Doubles of a reply, read one after the other.
+/// The doubles of a reply, read in order.
 struct Answer<'a>(&'a [u8]);
 
 impl Answer<'_> {
@@ -39,10 +39,10 @@ impl Answer<'_> {
         Ok(f64::from_le_bytes(*bytes))
     }
 
-    /// The next number, where any below zero stands for none. All others are whole and at most 2⁵³ − 1.
+    /// The next number. Negative: `None`. All others are integers of at most 2⁵³ − 1.
     fn optional(&mut self) -> Result<Option<u64>, StateError> {
         let double = self.double()?;
-        // The conversion stops at both ends and drops a fraction.
+        // The conversion saturates at both ends and drops a fraction.
         let whole = double as u64;
         if double < 0.0 {
             Ok(None)
@@ -66,7 +66,7 @@ impl Answer<'_> {
         let [at, ticket, current, revision, max_running, paused] = self.numbers()?;
         let [held_until, longest_lead, shards] = self.numbers()?;
         let more = self.count(MAX_RATES - 1)?;
-        // What there is no record of has no meters.
+        // Without a record there are no meters.
         let meters = Some(self.meters(1 + more)?).filter(|_| revision > 0).unwrap_or_default();
         let memory = Memory {
             at: Micros::new(at),
@@ -81,12 +81,12 @@ impl Answer<'_> {
             longest_lead: Micros::new(longest_lead),
             shards: small(shards)?,
         };
-        // It is echoed with the next command, which would be refused.
+        // The memory is sent with the next command, which would be refused.
         Command::Change(Change::Pause, memory).check().map_err(not_readable)?;
         Ok(memory)
     }
 
-    /// How many there are of something, at most so many.
+    /// A count of at most `most`.
     fn count(&mut self, most: usize) -> Result<usize, StateError> {
         usize::try_from(self.number()?).ok().filter(|&count| count <= most).ok_or_else(nonsense)
     }
@@ -105,7 +105,7 @@ impl Answer<'_> {
         let [first, count, present] = self.numbers()?;
         let taken = Taken { first: Ticket::new(first), count: small(count)? };
         let taken = Some(taken).filter(|taken| taken.count > 0);
-        // So many tickets are given to jobs: they must be there.
+        // Each ticket is given to a job, so the tickets must exist.
         let within = |taken: Taken| {
             let known = taken.first <= memory.ticket
                 && u64::from(taken.count) <= memory.ticket.behind(taken.first) + 1;
@@ -121,15 +121,15 @@ impl Answer<'_> {
         Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
     }
 
-    /// The script says their slots. They are the first of the tickets that were asked for, those just
-    /// taken last.
+    /// Pairs the slots of the script with their tickets: the first of the tickets asked for, then
+    /// those just taken.
     fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
         let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
         let new = taken
             .into_iter()
             .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
         let mut asked = step.ask.iter().map(|ask| ask.ticket).chain(new.take(weights));
-        // One slot is always there.
+        // The first slot is always present.
         let [count, mut slot] = self.numbers()?;
         let mut grants = Vec::new();
         for n in 0..count {
@@ -158,7 +158,7 @@ impl Answer<'_> {
         Ok(Changed { memory, before: Some(Settings { rates, max_running }) })
     }
 
-    /// The record, the instant at which it was looked at, and by how much the clock was stepped back.
+    /// The record, the instant of the read, and the step back of the clock.
     fn record(mut self) -> Result<(Micros, Record, Micros), StateError> {
         let at = self.number()?;
         let first = self.meter()?;
@@ -177,7 +177,7 @@ impl Answer<'_> {
         Ok((Micros::new(at), record, Micros::new(back)))
     }
 
-    /// What is stored of a shard, before the label.
+    /// A stored presence without its label.
     fn presence(&mut self) -> Result<Presence, StateError> {
         let head = self.optional()?.map(Ticket::new);
         let [running, expires_at, sequence, request, first, count, weight] = self.numbers()?;
@@ -204,12 +204,12 @@ fn small(number: u64) -> Result<u32, StateError> {
     number.try_into().map_err(|_| nonsense())
 }
 
-/// The running limit; 0 stands for none.
+/// The running limit; 0: unlimited.
 fn limit(number: u64) -> Result<Option<u32>, StateError> {
     Ok(Some(small(number)?).filter(|&limit| limit > 0))
 }
 
-/// What a ticket waits for; none if there is nothing to wait for.
+/// The reason that a ticket waits. `None`: it need not wait.
 fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError> {
     Ok(Some(match words {
         "" => return Ok(None),
@@ -224,7 +224,7 @@ fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError>
     }))
 }
 
-/// The answer to a look, without its status.
+/// The answer to a read, without its status.
 fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
     let Some((numbers, words)) = words.split_first() else {
         return Ok(None);
@@ -249,7 +249,7 @@ fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
     Ok(Some(Snapshot { at, record }))
 }
 
-/// Text between or behind the numbers.
+/// Text between or after the numbers.
 fn text(bytes: &[u8]) -> Result<&str, StateError> {
     std::str::from_utf8(bytes).map_err(not_readable)
 }
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_ticket_and_no_instant_is_refused() {
+    fn invalid_tickets_and_instants_are_refused() {
         let most = Micros::MAX.get();
         let read = |number: f64| Answer(&number.to_le_bytes()).optional().ok();
         for (number, expected) in [

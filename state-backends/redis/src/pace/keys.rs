@@ -1,13 +1,14 @@
-//! The keys of a queue. The part in braces decides the hash slot, so both are on one node of a cluster.
+//! The keys of a queue. The part in braces determines the hash slot, so both keys are on one node
+//! of a cluster.
 
 use std::borrow::Cow;
 
 use interval_queue_contract::QueueName;
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
-/// What would end the braces early, or begin them again.
+/// Characters that would end the braces early, or open others.
 const IN_PREFIX: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'{').add(b'}');
-/// The last colon parts prefix and name.
+/// The last colon separates prefix and name.
 const IN_NAME: &AsciiSet = &IN_PREFIX.add(b':');
 
 /// Names the keys of queues under one prefix.
@@ -17,7 +18,6 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Of this prefix.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: utf8_percent_encode(prefix, IN_PREFIX).to_string() }
     }
@@ -34,7 +34,7 @@ impl Keys {
         [key, index]
     }
 
-    /// The channel on which changes of the queue are told.
+    /// The channel for notifications of changes of the queue.
     pub fn channel(&self, queue: &QueueName) -> String {
         let [key, _] = self.of(queue);
         key + ":changes"
@@ -52,7 +52,7 @@ impl Keys {
         pattern + ":*}"
     }
 
-    /// The queue that has this key; none if it is none of this prefix.
+    /// The queue of this key. `None`: a key of another prefix.
     pub fn queue(&self, key: &str) -> Option<QueueName> {
         let inner = key.strip_prefix('{')?.strip_suffix('}')?;
         let name = inner.strip_prefix(&self.prefix)?.strip_prefix(':')?;
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_comes_back_from_its_keys_which_share_one_pair_of_braces() {
+    fn names_come_back_from_keys_with_one_pair_of_braces() {
         for prefix in ["interval-queue", "my:app", "{x}%", "*[a]?\\", ""] {
             let keys = Keys::new(prefix);
             for text in ["mail", "a:b", "{a}:b", "}{:x", "100%", "日本語", "*?"] {

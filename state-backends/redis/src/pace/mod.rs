@@ -1,4 +1,4 @@
-//! The pace of a queue on a Redis: its record, kept by one script.
+//! The rate limit of a queue in Redis: its record, maintained by one script.
 
 pub(crate) mod answer;
 pub(crate) mod keys;

@@ -1,4 +1,4 @@
-//! Why the script refused a command. It has changed nothing then.
+//! Decodes refusals of the script. A refused command has changed nothing.
 
 use interval_queue_contract::{
     Command, Label, Micros, Presence, Rate, Rates, Record, Settings, ShardId, StateError, StateErrorKind,
@@ -6,7 +6,7 @@ use interval_queue_contract::{
     rules::{self, Reading},
 };
 
-/// The error of a refusal: its kind, then details. None if there is no such refusal.
+/// The error of a refusal: its kind, then details. `None`: no such refusal.
 pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
     let (kind, details) = words.split_first()?;
     let detail =
@@ -34,7 +34,8 @@ pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
     Some(StateError::new(kind, message))
 }
 
-/// What the rules say to the command. Of the record they see what matters, so that their texts stand once.
+/// The error of a rule. The rule is run on a record with the relevant fields, so that its text
+/// exists once.
 fn of_a_rule(kind: &str, details: &[u64], command: &Command) -> Option<StateError> {
     let record = |rates, max_running| Record::new(Settings { rates, max_running });
     let any = Rates::every(Micros::new(1));
@@ -67,7 +68,7 @@ fn of_a_rule(kind: &str, details: &[u64], command: &Command) -> Option<StateErro
     rules::apply(&mut record, &Reading::of_clock(now), command).err()
 }
 
-/// The error of a queue that is used by these shards, each an id and a label.
+/// The error of a queue that these shards use, each an id and a label.
 fn in_use(shards: &[String], command: &Command) -> Option<StateError> {
     let mut record = Record::new(Settings { rates: Rates::every(Micros::new(1)), max_running: None });
     for shard in shards.chunks(2) {

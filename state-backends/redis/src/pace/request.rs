@@ -1,4 +1,4 @@
-//! Commands as the arguments of the script, whose head says what it expects.
+//! Encodes commands as the arguments of the script, whose head documents them.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,10 +7,10 @@ use interval_queue_contract::{
     StateError, StateErrorKind, Step, Ticket,
 };
 
-/// No ticket, where 0 is one.
+/// No ticket. 0 is a ticket.
 const NONE: i64 = -1;
 
-/// What a command is to the script, behind the name of the server: packed numbers, then words.
+/// The arguments after the name of the server: packed numbers, then words.
 ///
 /// # Errors
 ///
@@ -30,13 +30,13 @@ pub fn arguments(command: &Command, idle_expiry: Duration) -> Result<Vec<Cow<'_,
     };
     let idle = [micros(Micros::from_duration(idle_expiry))];
     let numbers = idle.into_iter().chain(numbers).chain(memory(seen)?).chain(list);
-    // Doubles are the only numbers of Lua. Text would cost both sides more than all else.
+    // Lua's numbers are doubles. Text would cost both sides more than all else.
     let numbers = numbers.flat_map(|number| (number as f64).to_le_bytes()).collect();
     let words = words.into_iter().map(|word| Cow::Borrowed(word.as_bytes()));
     Ok([Cow::Owned(numbers)].into_iter().chain(words).collect())
 }
 
-/// The numbers that are there of each command, and those of which there may be any number.
+/// The fixed numbers of a command, and its lists of numbers.
 type Numbers = (Vec<i64>, Vec<i64>);
 
 fn memory(memory: &Memory) -> Result<Vec<i64>, InvalidInput> {
@@ -93,7 +93,8 @@ fn step(step: &Step) -> Result<Numbers, StateError> {
     Ok((numbers, asks.chain(weights.iter().copied().map(i64::from)).collect()))
 }
 
-/// The running limit, the hold or idle time, and the rates; the change, and the policy for a queue that is there.
+/// The running limit, the hold or idle time, and the rates; the change, and the policy for an
+/// existing queue.
 fn change(change: Change) -> Result<(Numbers, [&'static str; 2]), StateError> {
     let (verb, policy, rates, limit, hold) = match change {
         Change::Open { rates, max_running, on_existing } => {
@@ -132,7 +133,7 @@ fn policy(on_existing: OnExisting) -> Result<&'static str, StateError> {
     })
 }
 
-/// Which queues are deleted, and how long they must have been idle.
+/// The queues to delete, and their minimum idle time.
 fn deletion(deletion: Deletion) -> Result<(&'static str, Option<Micros>), StateError> {
     Ok(match deletion {
         Deletion::Unused => ("unused", None),
@@ -150,7 +151,7 @@ fn ticket(ticket: Ticket) -> i64 {
     ticket.get() as i64
 }
 
-/// A number that Lua must keep exactly.
+/// A number that Lua represents exactly.
 fn exact(what: &str, value: u64) -> Result<i64, InvalidInput> {
     let most = Micros::MAX.get();
     if value > most {
@@ -159,7 +160,7 @@ fn exact(what: &str, value: u64) -> Result<i64, InvalidInput> {
     Ok(value as i64)
 }
 
-/// Something that a later version of the contract added.
+/// The error for an addition of a later version of the contract.
 fn unknown(what: &str) -> StateError {
     StateError::new(
         StateErrorKind::Unsupported,

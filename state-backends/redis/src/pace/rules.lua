@@ -1,12 +1,12 @@
--- The script of a queue. It carries out a step of a shard, a change for all shards or a look, and says the
--- same as the rules of the contract, whose files it names below (rules/*.rs).
+-- The script of a queue. It carries out a step of a shard, a change for all shards, or a read, and
+-- implements the rules of the contract, whose files it names below (rules/*.rs).
 --
--- It is one chunk whose parts share their locals, as each run pays for every function that it defines.
---
+-- It is one chunk whose parts share their locals, since each run pays for every function that it
+-- defines.
 -- luacheck: std lua51, read globals KEYS ARGV redis struct, max line length 120
 
--- Arithmetic of microseconds and tickets: whole numbers from 0 to 2^53 - 1 that stop at both ends, as in
--- Rust. A sum or product beyond may be rounded, but never to below the end.
+-- Arithmetic of microseconds and tickets: integers from 0 to 2^53 - 1 that saturate at both ends,
+-- as in Rust. A sum or product beyond may be rounded, but never below the end.
 local min, max = math.min, math.max
 
 local function add(a, b)
@@ -23,44 +23,44 @@ local function mul(a, b)
   return product < 2^53 and product or 2^53 - 1
 end
 
--- How a queue is kept: two keys in one hash slot.
+-- The storage of a queue: two keys in one hash slot.
 --
--- QUEUE is a hash. Its field '' is the record, each other field the presence of the shard whose id it is.
--- INDEX is a sorted set of the presences. Left of zero each shard stands by the end of its lease, its id
--- behind a blank, the one that ends next nearest to zero; right of zero each shard that has a head stands by
--- it. So one command moves a shard to both its places, and the lowest head comes right after as many leases
--- as there are shards.
+-- QUEUE is a hash. Field '' is the record; each other field is the presence of the shard with that
+-- id. INDEX is a sorted set of the presences. Below zero, each shard is listed by the end of its
+-- lease, as its id after a blank, the next end closest to zero. Above zero, each shard with a head
+-- is listed by that head. One command moves a shard in both, and the lowest head follows as many
+-- leases as there are shards.
 --
 -- Numbers are packed as doubles: text would cost more than all else here.
 local QUEUE, INDEX = KEYS[1], KEYS[2]
 local VERSION = 3
--- The version and the numbers below; behind them are the meters but the first, each an interval, a burst and a
--- `tat`, and the incarnation as text.
+-- The version and the numbers below, followed by the meters except the first (each an interval, a
+-- burst and a `tat`) and the incarnation as text.
 local RECORD, RECORD_SIZE = '<dddddddddddddddddddddd', 176
 local METER, METER_SIZE = '<ddd', 24
--- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count), weight
--- of the head, how many grants are remembered; behind them are these, each a ticket and its slot, and the label as
--- text.
+-- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first
+-- ticket, count), weight of the head, number of remembered grants; followed by these grants (ticket
+-- and slot) and the label as text.
 local PRESENCE, PRESENCE_SIZE, WEIGHT_AT, GRANTED_AT = '<ddddddddd', 72, 57, 65
 local GRANT, GRANT_SIZE = '<dd', 16
 
--- ARGV: the name of the server; packed numbers; a shard, its label. A change has '' for the shard and says
--- behind it what to change and what to do with a queue that is there. A look has the name of the server
--- alone.
+-- ARGV: the name of the server; packed numbers; a shard and its label. A change has '' for the
+-- shard, followed by the change and the policy for an existing queue. A read has only the name of
+-- the server.
 local ME = ARGV[3] or ''
 local IS_STEP, CHANGE, ON_EXISTING = ME ~= '', ME == '' and ARGV[4], ARGV[5]
 
--- The record. The first meter stands by itself, as there is rarely another one; `more` is the number of the
--- others. `max_running` 0 stands for any number, `paused` is 0 or 1, `running` and `shards` are the sum
--- and the number of the presences, `heavy` the number of those with a head above weight 1. No lease ends before
--- `next_end`. The keys expire at `kept_until`, or never if it is 0.
+-- The record. The first meter is separate, since there is rarely another one; `more` is the number
+-- of the others. `max_running` 0: unlimited; `paused` is 0 or 1; `running` and `shards` are the sum
+-- and the number of the presences; `heavy` is the number of presences with a head above weight 1.
+-- No lease ends before `next_end`. The keys expire at `kept_until`, or never if it is 0.
 local interval, burst, tat, more, intervals, bursts, tats = 0, 1, 0, 0, {}, {}, {}
 local last_slot, max_running, paused, revision = 0, 0, 0, 0
 local ticket, current, held_until, line_from, gaps_until = 0, 0, 0, 0, 0
 local longest_lead, lifted_at, seen_at, running, shards, heavy, next_end, kept_until = 0, 0, 0, 0, 0, 0, 2^53 - 1, 0
 local incarnation = ''
 
--- A run that refuses returns a kind and details instead of a packed reply. It has written nothing then.
+-- A refusal returns a kind and details instead of a packed reply. Nothing has been written then.
 local stored = redis.call('HMGET', QUEUE, '', ME)
 local found = stored[1]
 if found then
@@ -111,13 +111,13 @@ if found then
 elseif redis.call('EXISTS', QUEUE) == 1 then
   return { 'foreign', 'it has no record' }
 else
-  -- That the index holds another type is an error before anything is written.
+  -- An index of another type is an error before anything is written.
   redis.call('ZCARD', INDEX)
 end
 
--- What there is of one meter and of all together: meter.rs.
+-- Each meter, and all together: meter.rs.
 
--- Gives each meter the `tat` that `change` makes of its interval, its burst and its `tat`.
+-- Sets the `tat` of each meter to `change(interval, burst, tat)`.
 local function each(change)
   tat = change(interval, burst, tat)
   for n = 1, more do
@@ -125,12 +125,12 @@ local function each(change)
   end
 end
 
--- How often the second number goes into the first.
+-- The quotient, rounded down.
 local function quotient(a, b)
   return (a - math.fmod(a, b)) / b
 end
 
--- The meters but the first, packed.
+-- The meters except the first, packed.
 local function pack_more()
   local packed = ''
   for n = 1, more do
@@ -138,10 +138,10 @@ local function pack_more()
   end
   return packed
 end
--- When the record was last written.
+-- Instant of the last write of the record.
 local written_at = seen_at
 
--- The settings, packed: the running limit, the number of the rates and the rates.
+-- The settings, packed: the running limit, the number of rates, and the rates.
 local function pack_settings()
   local packed = struct.pack('<dddd', max_running, more + 1, interval, burst)
   for n = 1, more do
@@ -150,18 +150,18 @@ local function pack_settings()
   return packed
 end
 
--- The state's clock: clock.rs.
+-- The store's clock: clock.rs.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
--- By how much the clock was stepped back, if it was.
-local back = 0
+-- The step back of the clock, if any.
+local step_back = 0
 if seen_at - now > 1000000 then
-  back = seen_at - now
+  step_back = seen_at - now
   each(function(_, _, t)
-    return sub(t, back)
+    return sub(t, step_back)
   end)
-  last_slot, held_until = sub(last_slot, back), sub(held_until, back)
-  lifted_at, seen_at, next_end = sub(lifted_at, back), sub(seen_at, back), sub(next_end, back)
+  last_slot, held_until = sub(last_slot, step_back), sub(held_until, step_back)
+  lifted_at, seen_at, next_end = sub(lifted_at, step_back), sub(seen_at, step_back), sub(next_end, step_back)
   line_from = max(line_from, add(current, 1))
 end
 if seen_at < now then
@@ -169,8 +169,8 @@ if seen_at < now then
 end
 now = seen_at
 
--- A look touches nothing. It replies with the packed instant and numbers of the record, its incarnation, and
--- the id and the presence of each shard; just 'ok' if there is no such queue.
+-- A read changes nothing. It returns the packed instant and numbers of the record, its incarnation,
+-- and the id and presence of each shard; only 'ok' if the queue does not exist.
 if not ARGV[2] then
   if not found then
     return { 'ok' }
@@ -178,7 +178,7 @@ if not ARGV[2] then
   local reply = {
     'ok',
     struct.pack('<ddddddddddddddddddc0', now, interval, burst, tat, more, last_slot, max_running, paused, revision,
-      ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, min(written_at, now), back,
+      ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, min(written_at, now), step_back,
       pack_more()),
     incarnation,
   }
@@ -192,32 +192,33 @@ if not ARGV[2] then
   return reply
 end
 
--- What is said. First the idle expiry, and what its sender remembers of the record.
+-- The request. First the idle expiry, and the sender's memory of the record.
 local IDLE, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision, memory_max_running,
   memory_paused, memory_held_until, memory_longest_lead, memory_more, memory_interval, memory_burst, memory_tat
--- Then, of a step: 0 stands for none, -1 for no ticket. LOWEST is the first ticket that asks, HIGHEST the
--- highest that the shard holds, LATE_START and LATE_AT are a start that moves the next slot.
+-- The numbers of a step: 0: none; -1: no ticket. LOWEST is the first ticket that asks, HIGHEST the
+-- highest that the shard holds. LATE_START and LATE_AT are a start that moves the next slot.
 local SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, LATE_START, LATE_AT, ASKS,
   WEIGHTS
 local REQUEUE = 1
--- Of a change: 0 stands for any running limit, -1 for the one that is stored. RATES is the number of its rates,
--- 0 stands for those that are stored. HOLD is also how long a queue must have been idle to be deleted.
+-- The numbers of a change. LIMIT 0: unlimited; -1: as stored. RATES is the number of rates; 0: as
+-- stored. HOLD is also the minimum idle time of a queue to delete.
 local LIMIT, HOLD, RATES
--- The meters that are remembered stand from METERS_AT on, the first of them among the numbers. Behind them come
--- the asks, each a ticket and a weight, and the weights of the take; or the rates, each an interval and a burst.
+-- The remembered meters start at METERS_AT, except the first, which is among the numbers. They are
+-- followed by the asks (ticket and weight) and the weights of the take, or by the rates (interval
+-- and burst).
 local METERS_AT, FIRST_ASK, RATES_AT
 
--- What the record knows of the shard.
+-- The stored presence of the shard.
 local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
 local known_weight = 1
--- The slots that the reply to its last step granted, by ticket, if it has not heard of it: again.rs.
-local unheard = {}
--- The revision that is stored, which every change raises.
+-- The slots granted by the reply to the last step, by ticket, if that reply was lost: again.rs.
+local unacknowledged = {}
+-- The stored revision, which every change raises.
 local known_revision = revision
 local is_new_queue, has_rates, is_set = false, nil, nil
 
--- All that can be wrong. Nothing was touched yet.
+-- All checks. Nothing has been written yet.
 if IS_STEP then
   IDLE, SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, LATE_START, LATE_AT,
     ASKS, WEIGHTS, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision, memory_max_running,
@@ -238,9 +239,9 @@ if IS_STEP then
     elseif known_sequence >= SEQUENCE then
       return { 'superseded', known_sequence }
     end
-    for n = 0, known_sequence > memory_sequence and back == 0 and granted - 1 or -1 do
+    for n = 0, known_sequence > memory_sequence and step_back == 0 and granted - 1 or -1 do
       local its_ticket, slot = struct.unpack(GRANT, known, PRESENCE_SIZE + GRANT_SIZE * n + 1)
-      unheard[its_ticket] = slot
+      unacknowledged[its_ticket] = slot
     end
   end
   local last = max(ticket, memory_ticket, HIGHEST)
@@ -266,8 +267,8 @@ else
   function is_set()
     return has_rates() and (LIMIT < 0 or LIMIT == max_running)
   end
-  -- Every shard opens its queue first: the place to find out what the user may not do, so that no run ends
-  -- halfway. Redis before 7 cannot tell.
+  -- Each shard opens its queue first: rights are checked here, so no run ends halfway. Redis before
+  -- 7 cannot check them.
   if CHANGE == 'open' and redis.acl_check_cmd then
     for _, command in ipairs({
       { 'HMGET', QUEUE, '' }, { 'HGETALL', QUEUE }, { 'HSET', QUEUE, '', '' }, { 'HDEL', QUEUE, 'id' },
@@ -280,7 +281,7 @@ else
       end
     end
   end
-  -- That the index is of another type is an error before anything is written.
+  -- An index of another type is an error before anything is written.
   redis.call('ZCARD', INDEX)
   is_new_queue = not found and CHANGE == 'open' and memory_revision == 0 and RATES > 0
   if found and CHANGE == 'open' and ON_EXISTING == 'fail' and not is_set() then
@@ -292,7 +293,7 @@ else
     return refusal
   end
 
-  -- To forget the queue: delete.rs. Nothing else of this script is run then.
+  -- Deletes the queue: delete.rs. Nothing else of this script runs then.
   if CHANGE == 'delete' then
     if not found then
       return { 'not-found' }
@@ -303,7 +304,7 @@ else
         local id, its = all[i], all[i + 1]
         if id ~= '' and #its < PRESENCE_SIZE then
           return { 'foreign', 'the presence of a shard cannot be read' }
-        elseif id ~= '' and sub(struct.unpack('<d', its, 17), back) > now then
+        elseif id ~= '' and sub(struct.unpack('<d', its, 17), step_back) > now then
           users[#users + 1] = id
           users[#users + 1] = string.sub(its, PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', its, GRANTED_AT) + 1)
         end
@@ -318,22 +319,22 @@ else
     end
     redis.call('DEL', QUEUE, INDEX)
     redis.pcall('PUBLISH', QUEUE .. ':changes', '')
-    -- The reply tells the instant, and the settings there were.
+    -- The reply has the instant and the settings before.
     return struct.pack('<dddddddddddddc0', now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, pack_settings())
   end
 end
 
--- Which server process this is, '' where nobody may know. A client tells what it is connected to, or '?'.
+-- The server process; '' if this user may not know it. A client names its server, or '?'.
 local server = ARGV[1]
 if server == '?' then
   local info = redis.pcall('INFO', 'server')
   server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
 end
 
--- Sets the rates that stand at `at`, each in so many bytes. What a meter owes is carried over in slots; a new one
--- among others begins with the most that any of them owes. A weight above the burst is owed as it is, by the first
--- one in any case. It is counted from the last slot on, and if that is still to come from now on, too. Nor does the
--- next slot come before it: meter.rs.
+-- Sets the rates at `at`, each of `size` bytes. The debt of a meter is carried over in slots; a new
+-- meter among others starts with the largest debt. A weight above the burst is owed as it is, by
+-- the first meter in any case. The debt counts from the last slot on, or from now if that is later.
+-- The next slot does not come before that slot: meter.rs.
 local function set_rates(at, size, count)
   local old, most, most_yet, from = {}, 1, 1, min(now, last_slot)
   local function owes(i, t, since)
@@ -388,9 +389,9 @@ elseif not found then
   max_running = memory_max_running
 end
 
--- A record that was lost or rewound is lifted again by what the shards remember: loss.rs.
+-- Restores a lost or rewound record from the memories of the shards: loss.rs.
 
--- Whether a meter that is remembered is ahead of the one in its place, if that is of the same rate.
+-- Whether a remembered meter is ahead of the stored one of the same rate.
 local function is_ahead()
   if memory_interval == interval and memory_burst == burst and memory_tat > tat then
     return true
@@ -433,7 +434,7 @@ if restarted or lost then
   ticket, current = max(ticket, memory_ticket), max(current, memory_current)
   longest_lead = max(longest_lead, memory_longest_lead)
   if restarted or not same_clock or memory_at >= lifted_at then
-    -- Slots may have been granted up to there of which nobody has told.
+    -- Upper bound of slots that may have been granted without being reported.
     local horizon, granted = add(now, longest_lead), math.huge
     local unseen = sub(horizon, same_clock and memory_at or 0)
     each(function(i, b, t)
@@ -454,8 +455,8 @@ if restarted or lost then
   incarnation = server
 end
 
--- Slots went by while nothing could start and nobody missed them: distances count from now. What was used before is
--- paid off.
+-- Slots passed while nothing could start and no shard missed them: distances count from now.
+-- Earlier use is paid off.
 local function count_slots_from_now()
   local moved = false
   each(function(_, _, t)
@@ -468,23 +469,23 @@ local function count_slots_from_now()
   end
 end
 
--- As many jobs may run at once: presence.rs. From here on it writes.
+-- The running limit: presence.rs. Writes start here.
 local limit = max_running > 0 and max_running or math.huge
 
--- What was left of a queue that is lost. A script whose first write is a DEL is let through when memory is
--- short, so none is sent in vain.
+-- Removes the remains of a lost queue. Redis lets a script run when memory is short if its first
+-- write is a DEL, so no DEL is sent needlessly.
 if not found and redis.call('EXISTS', INDEX) == 1 then
   redis.call('DEL', INDEX)
 end
 
--- Leases move with the clock, and grants are forgotten. This is the one thing whose work grows with the number of
+-- Leases move with the clock, and grants are forgotten. Only this work grows with the number of
 -- shards.
-if back > 0 and shards > 0 then
+if step_back > 0 and shards > 0 then
   local all = redis.call('HGETALL', QUEUE)
   for i = 1, #all, 2 do
     local id, presence = all[i], all[i + 1]
     if id ~= '' and #presence >= PRESENCE_SIZE then
-      local ends = sub(struct.unpack('<d', presence, 17), back)
+      local ends = sub(struct.unpack('<d', presence, 17), step_back)
       local label = PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', presence, GRANTED_AT) + 1
       presence = string.sub(presence, 1, 16) .. struct.pack('<d', ends) .. string.sub(presence, 25, GRANTED_AT - 1)
         .. struct.pack('<d', 0) .. string.sub(presence, label)
@@ -494,15 +495,15 @@ if back > 0 and shards > 0 then
   end
 end
 
--- What is kept of the shard from now on, whether it is the first one, and the reply. It begins with what is
--- to be remembered.
+-- The presence to store, whether it is the first one, and the reply, which begins with the sender's
+-- new memory.
 local presence, is_new, reply
 if IS_STEP then
-  -- The other shards. Those whose lease has ended are forgotten: presence.rs.
+  -- The other shards. Shards whose lease has ended are removed: presence.rs.
   local my_lease = ' ' .. ME
   local others = known and shards - 1 or shards
 
-  -- When the next of their leases ends; nil if the index does not have it.
+  -- The next end of their leases; nil if the index does not have it.
   local function find_next_end()
     local nearest = redis.call('ZRANGE', INDEX, max(shards - 2, 0), shards - 1, 'WITHSCORES')
     local at = #nearest - 1
@@ -514,14 +515,14 @@ if IS_STEP then
   end
 
   local was_full = running >= limit
-  -- A server that evicts keys may have taken the index.
-  local torn = false
-  while others > 0 and next_end <= now and not torn do
+  -- A server that evicts keys may have removed the index.
+  local is_index_damaged = false
+  while others > 0 and next_end <= now and not is_index_damaged do
     local ends = find_next_end()
-    torn = not ends
+    is_index_damaged = not ends
     next_end = ends or next_end
     if ends and ends <= now then
-      -- In portions, as unpack() takes only so many.
+      -- In parts, since unpack() is limited.
       local dead, leases = {}, redis.call('ZRANGEBYSCORE', INDEX, -1 - now, -1, 'LIMIT', 0, 1000)
       for _, lease in ipairs(leases) do
         if lease ~= my_lease then
@@ -529,7 +530,7 @@ if IS_STEP then
         end
       end
       for _, other in ipairs(redis.call('HMGET', QUEUE, unpack(dead))) do
-        -- One that is not there may have had a head.
+        -- A missing presence may have had a head.
         local its_head, its_running, its_weight = 0, 0, 1
         if other and #other >= PRESENCE_SIZE then
           its_head, its_running = struct.unpack('<dd', other)
@@ -550,7 +551,7 @@ if IS_STEP then
     end
   end
 
-  -- The lowest of their heads, and whose it is: of shards with the same, the first by id.
+  -- The lowest of their heads, and its shard. Of equal heads, the first shard by id.
   local first_head, first_shard = math.huge, ''
   if others > 0 then
     local lowest = redis.call('ZRANGE', INDEX, shards, shards + 1, 'WITHSCORES')
@@ -562,19 +563,20 @@ if IS_STEP then
     next_end = 2^53 - 1
   end
 
-  -- Which slot a ticket may have: slot.rs. Parameters are named `asked`, as `ticket` is the last one taken.
+  -- The possible slot of a ticket: slot.rs. Parameters are named `asked`, since `ticket` is the
+  -- last ticket taken.
 
-  -- Running jobs of all shards, this one's and what it was just granted included.
+  -- Running jobs of all shards, with this shard's and its new grants.
   local all_running = running - known_running + RUNNING
-  -- How often the first in line asks for room to run.
+  -- The interval at which the first ticket asks for a permit to run.
   local poll = max_running > 0 and min(max(interval, 10000), 100000)
 
-  -- The `tat` of the first meter with a hold in force, which no burst ends.
+  -- The `tat` of the first meter, but at least the end of a hold, which no burst shortens.
   local function held_tat()
     return held_until > 0 and max(tat, add(held_until, mul(interval, burst - 1))) or tat
   end
 
-  -- The earliest slot for a job of that weight.
+  -- The earliest slot for a job of this weight.
   local function next_slot(weight)
     local slot = sub(held_tat(), mul(interval, burst - min(weight, burst)))
     for n = 1, more do
@@ -583,7 +585,8 @@ if IS_STEP then
     return slot
   end
 
-  -- The slot of a job of that weight behind so many of weight 1, with so much of each burst kept for others.
+  -- The slot of a job of this weight after `slots` jobs of weight 1, with `kept` of each burst
+  -- reserved for others.
   local function slot_behind(slots, kept, weight)
     local first = next_slot(1)
     local beyond, full = slots + min(kept, burst - 1) + min(weight, burst) - burst, max(held_tat(), first)
@@ -595,8 +598,8 @@ if IS_STEP then
     return slot
   end
 
-  -- What the jobs of other shards before a ticket weigh, but for one of each that has its ticket from `counted` on.
-  -- There is no such function unless there are bursts and jobs above weight 1.
+  -- The weight of other shards' jobs before a ticket, without one job of each shard whose ticket is
+  -- at least `counted`. Only defined with bursts and jobs above weight 1.
   local bursty = (bursts[more] or burst) > 1
   local weight_before = bursty and heavy > (known_weight > 1 and 1 or 0) and function(asked, counted)
     if asked <= first_head then
@@ -615,7 +618,7 @@ if IS_STEP then
     return sum
   end
 
-  -- How many other shards hold a ticket before this one.
+  -- The number of other shards that hold a ticket before this one.
   local function rank(asked)
     if asked <= first_head then
       return 0
@@ -624,9 +627,9 @@ if IS_STEP then
     return known_head >= 0 and known_head < asked and before - 1 or before
   end
 
-  -- The slot of a ticket that was overtaken but not forgotten. A heavy job does not fit in between.
+  -- The slot of an overtaken ticket that was not forgotten. A heavy job does not fit in between.
   local function own_slot(asked, weight)
-    -- Behind the last ticket of all there is none to count from.
+    -- After the last ticket there is no distance to count.
     if asked > current or weight > 1 or burst > 1 or asked < line_from or current == 2^53 - 1 then
       return nil
     end
@@ -640,20 +643,21 @@ if IS_STEP then
     return slot
   end
 
-  -- Its own place, whether or not those before it use theirs. Bursts are left to heavy jobs before it.
+  -- The ticket's own slot, whether or not earlier tickets use theirs. Bursts are left to earlier
+  -- heavy jobs.
   local function by_distance(asked, weight)
     local kept = weight_before and weight_before(asked, current + 1) or 0
     return slot_behind(asked > current and asked - current - 1 or 0, kept, weight)
   end
 
-  -- The time that those before it have to notice that there is room to run again, if there is none for more.
+  -- The time for earlier tickets to notice that a job may run again, if only one may.
   local function courtesy(asked)
     local room = limit - all_running
     return room > 0 and room <= others and room <= rank(asked) and 2 * poll or 0
   end
 
-  -- How early it may have its slot. While another shard holds a late one, that comes first: a shard with a
-  -- longer lead would else be served before it for ever.
+  -- How early a slot may be granted. A late ticket of another shard comes first, or a shard with a
+  -- longer lead would always be served before it.
   local function lead_for(asked)
     if first_head <= current and asked > current and not own_slot(first_head, 1) then
       return min(LEAD, 1000)
@@ -661,26 +665,26 @@ if IS_STEP then
     return LEAD
   end
 
-  -- Tickets are taken, and a leading part of what is asked for is granted: step.rs and slot.rs.
+  -- Takes tickets, and grants a leading part of the tickets asked for: step.rs and slot.rs.
   --
-  -- Tickets that the shard dropped, and tickets of which the record does not know, leave their mark.
+  -- Records tickets that the shard dropped, and tickets that the record does not know.
   if HIGHEST > ticket then
     ticket = HIGHEST
   end
   if GIVEN_UP > gaps_until then
     gaps_until = max(gaps_until, min(GIVEN_UP, ticket))
   end
-  -- Somebody else may hold the same tickets: no overtaken ticket owns a slot.
+  -- Another shard may hold the same tickets: no overtaken ticket owns a slot.
   if ASKS > 0 and (known_head < 0 or known_head > LOWEST) then
     line_from = max(line_from, add(ticket, 1))
   end
-  -- The next slot keeps its distance from a start that came late, unless somebody has it already.
+  -- The next slot keeps its distance from a late start, unless it has been granted already.
   if burst == 1 and LATE_START > 0 and LATE_START == current and tat < add(min(LATE_AT, now), interval) then
     tat = add(min(LATE_AT, now), interval)
     last_slot = max(last_slot, min(LATE_AT, now))
     line_from = max(line_from, add(current, 1))
   end
-  -- The last take, a new one or the one that is asked for again.
+  -- The last take: a new one, or the repeated one.
   local first, count = 0, 0
   if REQUEST > 0 then
     if REQUEST ~= last_request then
@@ -689,13 +693,13 @@ if IS_STEP then
     end
     first, count = last_first, last_count
   end
-  -- Slots went by while nothing could start and nobody missed them: distances count from now.
+  -- Slots passed while nothing could start and no shard missed them: distances count from now.
   if was_full and all_running < limit then
     count_slots_from_now()
   end
 
-  -- The slot of each granted ticket, the first that got none (-1: none), its weight and why; and what is remembered
-  -- of the grants if there are bursts.
+  -- The slot of each granted ticket; the first refused ticket (-1: none), its weight and the
+  -- reason; with bursts, also the grants to remember.
   local slots, head, head_weight, refused = {}, -1, 1, nil
   local granted, grants = 0, ''
   local new = count < WEIGHTS and count or WEIGHTS
@@ -711,12 +715,12 @@ if IS_STEP then
       refused = 'paused'
     elseif all_running >= limit then
       refused = 'at-max-running'
-    elseif weight == 1 and unheard[asked] and unheard[asked] >= max(sub(now, interval), held_until) then
-      slot = unheard[asked]
+    elseif weight == 1 and unacknowledged[asked] and unacknowledged[asked] >= max(sub(now, interval), held_until) then
+      slot = unacknowledged[asked]
     else
       slot = asked <= current and own_slot(asked, weight)
       if slot then
-        -- The line has paid for it already.
+        -- The earlier tickets have paid for it already.
         for k = 1, more do
           tats[k] = add(max(tats[k], slot), intervals[k])
         end
@@ -730,7 +734,7 @@ if IS_STEP then
           refused = asked > first_head and 'behind' or 'slot'
         else
           slot = due > now and due or now
-          -- Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
+          -- A change of slots against tickets takes the slot by distance from an overtaken ticket.
           if asked <= current then
             line_from = max(line_from, add(current, 1))
           elseif weight > 1 then
@@ -765,7 +769,7 @@ if IS_STEP then
     head = (THEN < 0 and count > WEIGHTS) and add(first, WEIGHTS) or THEN
   end
 
-  -- What the lowest ticket that is left waits for, and when its shard asks again: wait.rs.
+  -- The reason that the lowest remaining ticket waits, and when its shard asks again: wait.rs.
 
   local reason, ask_in = '', -1
   if refused and refused ~= 'missed' then
@@ -799,24 +803,24 @@ if IS_STEP then
     end
     ask_in = sub(slot, now)
     if reason == 'at-max-running' and ask_in == 0 then
-      -- Until its slot comes a job may end; from then on it has to look.
+      -- A job may end before the slot; from the slot on the shard has to poll.
       ask_in = mul(poll, rank(head) + 1)
     end
     ask_in = min(ask_in, (LEASE - LEASE % 2) / 2)
     if reason ~= 'slot' and next_end <= add(now, ask_in) then
-      -- One after the other: a thousand would all ask in the same instant. Little, since those before it may
-      -- be dead, too.
-      local turn = mul(min(interval, 1000), max(rank(head) - 1, 0))
+      -- One after the other: a thousand shards would ask at the same instant. The delay is short,
+      -- since earlier shards may be dead.
+      local delay = mul(min(interval, 1000), max(rank(head) - 1, 0))
       next_end = others > 0 and find_next_end() or 2^53 - 1
-      ask_in = min(ask_in, sub(add(next_end, turn), now))
+      ask_in = min(ask_in, sub(add(next_end, delay), now))
     end
   end
   if refused == 'missed' then
     reason = 'missed'
   end
 
-  -- What is known of the shard from now on: step.rs. Without a limit nobody needs to know when a job ends,
-  -- and a short one saves its shard the second command.
+  -- The presence to store: step.rs. Without a running limit no shard needs to know when a job ends,
+  -- and a short job saves its shard the second command.
   if head >= 0 or RUNNING > 0 or (max_running > 0 and #slots > 0) then
     local ends, runs = add(now, LEASE), min(RUNNING + #slots, 4294967295)
     local weight = head >= 0 and head_weight or 1
@@ -840,8 +844,8 @@ if IS_STEP then
         redis.call('ZREM', INDEX, ME)
       end
     end
-    if torn or (known and added > (known_head < 0 and 1 or 0)) then
-      -- The index is made again from the presences.
+    if is_index_damaged or (known and added > (known_head < 0 and 1 or 0)) then
+      -- Rebuilds the index from the presences.
       local all = redis.call('HGETALL', QUEUE)
       shards, running, heavy, is_new = 1, runs, weight > 1 and 1 or 0, true
       for i = 1, #all, 2 do
@@ -863,9 +867,10 @@ if IS_STEP then
     redis.call('ZREM', INDEX, ME, my_lease)
   end
 
-  -- The reply: first and number of the tickets taken, whether the shard is present, when it asks again (-1:
-  -- never), the ticket that it waits behind, the number of grants and their slots; then what it waits for, and
-  -- behind a blank the shard that it waits behind. The first slot is always there, as there is rarely another one.
+  -- The reply: first and number of the tickets taken, whether the shard is present, when it asks
+  -- again (-1: never), the ticket that it waits behind, the number of grants and their slots; then
+  -- the reason, and after a blank the shard that it waits behind. The first slot is always present,
+  -- since there is rarely another one.
   local further = #slots > 1 and struct.pack('<' .. string.rep('d', #slots - 1), unpack(slots, 2)) or ''
   local behind = 0
   if reason == 'behind' then
@@ -875,7 +880,8 @@ if IS_STEP then
     held_until, longest_lead, shards, more, interval, burst, tat, pack_more(), first, count, presence and 1 or 0,
     ask_in, behind, #slots, slots[1] or 0, further, reason)
 else
-  -- A change: change.rs. The reply tells the settings before, without rates if there was no such queue.
+  -- A change: change.rs. The reply has the settings before, without rates if the queue did not
+  -- exist.
   local before = is_new_queue and struct.pack('<dd', 0, 0) or pack_settings()
 
   local function revise()
@@ -930,17 +936,18 @@ else
     longest_lead, shards, more, interval, burst, tat, pack_more(), before)
 end
 
--- The record is written, and what is kept of the shard if there is anything. The keys outlive all that they
--- reserve by the idle expiry; a paused queue is nobody's to forget, nor the rate of a queue of stored tasks. Who opens
--- that one makes a change, so not every step looks for tasks. A user without the right to their key has no such queue.
+-- Writes the record, and the presence if there is one. The keys outlive all that they reserve by
+-- the idle expiry. A paused queue never expires, nor the rate of a queue of stored tasks. Opening
+-- such a queue is a change, so only changes look for tasks. For a user without the right to the
+-- tasks' key there is no such queue.
 local keep_for_good, expire_in = paused == 1, nil
 if paused == 0 then
-  -- No lease is longer than an hour.
+  -- A lease is at most an hour.
   local needed = max(tat, held_until, now, unpack(tats)) - now + 3600000000 + IDLE
   local expires = is_new or kept_until < add(now, needed)
   keep_for_good = (expires or CHANGE) and redis.pcall('EXISTS', QUEUE .. ':t') == 1
   if expires and not keep_for_good then
-    -- An eighth more, so that not every command has to say it again.
+    -- An eighth more, so that not every command has to set the expiry.
     needed = needed + math.ceil(IDLE / 8)
     kept_until = add(now, needed)
     expire_in = math.ceil(needed / 1000)
@@ -966,7 +973,7 @@ elseif persists then
   redis.call('PERSIST', INDEX)
 end
 
--- A change is told to those who watch the queue. A user without the right to tell has made it all the same.
+-- Notifies watchers of a change. If the user may not publish, the change is made all the same.
 if CHANGE and revision ~= known_revision then
   redis.pcall('PUBLISH', QUEUE .. ':changes', '')
 end

@@ -1,4 +1,4 @@
-//! The state backend.
+//! The backend of the rate limit.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, S
 use super::{answer, keys::Keys, request};
 use crate::store::{RedisStore, Script};
 
-/// Carries out every command.
+/// The script that carries out every command.
 static RULES: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("rules.lua")));
 
 /// State in Redis or Valkey.
@@ -19,11 +19,11 @@ pub struct RedisState {
 }
 
 impl RedisState {
-    /// Connects with the settings in the URL. The [crate] says which addresses there are.
+    /// Connects with the settings in the URL. The [crate] lists the addresses.
     ///
     /// # Errors
     ///
-    /// The URL cannot be used, or those of [`Builder::connect`](crate::Builder::connect).
+    /// The URL cannot be used, or the errors of [`Builder::connect`](crate::Builder::connect).
     pub async fn connect(url: impl AsRef<str>) -> Result<Self, StateError> {
         Ok(Self::on(&RedisStore::builder(url.as_ref())?.connect().await?))
     }
@@ -49,7 +49,8 @@ impl SharedState for RedisState {
         Ok(queues)
     }
 
-    /// All queues of a store are watched over one connection, which is there only meanwhile.
+    /// All queues of a store are watched over one connection, which exists only while one is
+    /// watched.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch(self.keys.channel(queue)).await
     }

@@ -1,30 +1,31 @@
-//! Where the server is: a URL in, hosts and credentials out. Neither errors nor `Debug` show a password.
+//! The address of the server: a URL parsed into hosts and credentials. Neither errors nor `Debug`
+//! show a password.
 
 use std::{fmt, net::Ipv6Addr, path::PathBuf};
 
 use interval_queue_contract::InvalidInput;
 use interval_queue_store::{Url, decoded};
 
-/// The schemes that there are.
-pub(super) const KNOWN: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
+/// The supported schemes.
+pub(super) const KNOWN_SCHEMES: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
                                 rediss+cluster://";
 
 /// A parsed address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What is there.
+    /// The kind of endpoint and its hosts.
     pub endpoint: Endpoint,
-    /// With which user and password to come.
+    /// User and password.
     pub credentials: Credentials,
     /// The number of the database.
     pub database: i64,
-    /// Whether to speak TLS.
+    /// Whether to use TLS.
     pub tls: bool,
-    /// A file of certificates to trust instead of those of the system.
+    /// A file of certificates to trust instead of the system's.
     pub ca: Option<PathBuf>,
 }
 
-/// What is at the address.
+/// The endpoint of an address.
 #[derive(Clone, PartialEq, Eq)]
 #[allow(missing_debug_implementations, missing_docs, reason = "no part of the public API")]
 pub enum Endpoint {
@@ -46,17 +47,17 @@ pub struct Credentials {
 }
 
 impl Address {
-    /// Takes the address out of a URL, and the parameters that belong to it.
+    /// Takes the address and its parameters out of a URL.
     ///
     /// # Errors
     ///
-    /// Names what cannot be used, the schemes that are known, or the missing feature.
+    /// Names the part that cannot be used, the known schemes, or the missing feature.
     pub(super) fn take(url: &mut Url) -> Result<Self, InvalidInput> {
         let scheme = url.scheme().to_owned();
         let (tls, kind) = match scheme.split_once('+').unwrap_or((&scheme, "")) {
             ("redis", kind @ ("" | "unix" | "sentinel" | "cluster")) => (false, kind),
             ("rediss", kind @ ("" | "sentinel" | "cluster")) => (true, kind),
-            _ => return Err(url.unknown_scheme(KNOWN)),
+            _ => return Err(url.unknown_scheme(KNOWN_SCHEMES)),
         };
         needs("tls", tls, cfg!(feature = "tls"), &scheme)?;
         needs("sentinel", kind == "sentinel", cfg!(feature = "sentinel"), &scheme)?;
@@ -77,8 +78,8 @@ impl Address {
             let database = database(&url.text("db")?.unwrap_or_default())?;
             return Ok(Self { endpoint, credentials, database, tls, ca });
         }
-        // The last @ ends the credentials, so that a forgotten escape cannot show a piece of a password in an
-        // error.
+        // The last @ ends the credentials, so that a forgotten escape cannot show part of a
+        // password in an error.
         let rest = url.place()[2..].to_owned();
         let (credentials, rest) = match rest.rsplit_once('@') {
             Some((credentials, rest)) => (Credentials::parse(credentials)?, rest),
@@ -160,7 +161,7 @@ fn parse_hosts(text: &str, port: u16) -> Result<Vec<Host>, InvalidInput> {
     text.split(',').map(|host| parse_host(host, port)).collect()
 }
 
-/// `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
+/// Parses `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
 fn parse_host(text: &str, default: u16) -> Result<Host, InvalidInput> {
     let wrong = || InvalidInput::new(format!("{text:?} is no host of redis: give host or host:port"));
     let (host, port) = match text.strip_prefix('[') {
@@ -173,7 +174,7 @@ fn parse_host(text: &str, default: u16) -> Result<Host, InvalidInput> {
         None => return Err(wrong()),
     };
     let can_be = if text.starts_with('[') {
-        // Behind a % stands the interface of a link-local address.
+        // After % comes the interface of a link-local address.
         host.split('%').next().is_some_and(|host| host.parse::<Ipv6Addr>().is_ok())
     } else {
         !host.is_empty()
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     fn parse(url: &str) -> Result<Address, InvalidInput> {
-        let mut url = Url::parse(url, KNOWN)?;
+        let mut url = Url::parse(url, KNOWN_SCHEMES)?;
         let address = Address::take(&mut url)?;
         url.finish().map(|()| address)
     }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn unusable_addresses_are_named() {
         for (url, says) in [
             ("localhost", "has no scheme: use one of redis://"),
             ("localhost:6379", "unknown scheme \"localhost:\": use one of redis://"),

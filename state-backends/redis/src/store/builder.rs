@@ -1,17 +1,17 @@
-//! How a [`RedisStore`] is set up.
+//! Options of a [`RedisStore`].
 
 use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{InvalidInput, StateError};
 use interval_queue_store::Url;
 
-use super::{RedisStore, address::Address, dialer::Dialer, eviction, link::Link, watch::Desk};
+use super::{RedisStore, address::Address, dialer::Dialer, eviction, link::Link, watch::KeeperHandle};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Together with an hour's lease and a year's hold this stays within what `PEXPIRE` takes.
-const LONGEST_EXPIRY: Duration = DAY.saturating_mul(366);
+/// With an hour's lease and a year's hold this stays within the range of `PEXPIRE`.
+const MAX_EXPIRY: Duration = DAY.saturating_mul(366);
 
-/// Settings for a [`RedisStore`], checked by [`connect`](Builder::connect).
+/// Options of a [`RedisStore`], checked by [`connect`](Builder::connect).
 #[derive(Clone, Debug)]
 #[must_use = "call connect"]
 pub struct Builder {
@@ -22,11 +22,11 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The address and the settings that a URL names.
+    /// The address and the options in a URL.
     ///
     /// # Errors
     ///
-    /// Names what cannot be used, the schemes or parameters that are known, or the missing feature.
+    /// Names the part that cannot be used, the known schemes or parameters, or the missing feature.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
         let builder = Self {
             address: Address::take(&mut url)?,
@@ -37,33 +37,33 @@ impl Builder {
         url.finish().map(|()| builder)
     }
 
-    /// What all keys begin with. Default: `interval-queue`.
+    /// The prefix of all keys. Default: `interval-queue`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long to wait for a connection, and for the answer to a command once it is sent; 10 ms at least.
-    /// Default: 2 s.
+    /// Timeout of a connection attempt, and of a command once it is sent; at least 10 ms. Default:
+    /// 2 s.
     ///
-    /// At most 256 commands are under way at once. Further ones wait for their turn, for 6 s or three times
-    /// as long; one that gets none was not sent. So a server that is busy is not mistaken for one that
-    /// vanished.
+    /// At most 256 commands are in flight. Further commands wait for a permit, for 6 s or three
+    /// times this timeout, whichever is longer. A command that gets no permit was not sent. So a
+    /// busy server is not mistaken for one that vanished.
     ///
-    /// A command without an answer may have happened. It is not sent again.
+    /// A command without an answer may have been carried out. It is not sent again.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long the server keeps a queue that nobody uses, beyond everything it reserves; an hour to 366
-    /// days. Default: 7 days. A paused queue is kept for good.
+    /// Time that the server keeps an unused queue, beyond everything it reserves; from an hour to
+    /// 366 days. Default: 7 days. A paused queue never expires.
     pub fn idle_expiry(mut self, idle_expiry: Duration) -> Self {
         self.idle_expiry = idle_expiry;
         self
     }
 
-    /// Where the server is.
+    /// The address of the server.
     #[cfg(feature = "fuzzing")]
     #[doc(hidden)]
     pub fn address(&self) -> &Address {
@@ -74,12 +74,13 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): a setting cannot be used.
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers there.
-    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): it refuses user or password.
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): an option cannot be used.
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers.
+    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): the server rejects user or
+    /// password.
     pub async fn connect(self) -> Result<RedisStore, StateError> {
         within("timeout", self.timeout, Duration::from_millis(10), DAY)?;
-        within("idle_expiry", self.idle_expiry, DAY / 24, LONGEST_EXPIRY)?;
+        within("idle_expiry", self.idle_expiry, DAY / 24, MAX_EXPIRY)?;
         if self.prefix.chars().any(char::is_control) {
             let text = format!("prefix {:?} has a control character: use printable text", self.prefix);
             return Err(InvalidInput::new(text).into());
@@ -91,7 +92,7 @@ impl Builder {
             tracing::warn!("{warning}");
         }
         let (prefix, idle_expiry, warning) = (self.prefix.into(), self.idle_expiry, warning.map(Arc::from));
-        Ok(RedisStore { link: link.into(), desk: Desk::default(), prefix, idle_expiry, warning })
+        Ok(RedisStore { link: link.into(), keeper: KeeperHandle::default(), prefix, idle_expiry, warning })
     }
 }
 

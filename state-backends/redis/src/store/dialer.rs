@@ -1,4 +1,4 @@
-//! How a connection is made, for each kind of endpoint.
+//! Connection attempts, for each kind of endpoint.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -19,30 +19,30 @@ use super::{
 /// Makes connections.
 pub(super) struct Dialer {
     pub(super) address: Address,
-    /// For how long it tries.
+    /// The timeout of an attempt.
     pub(super) timeout: Duration,
-    /// To trust instead of those of the system.
+    /// Certificates to trust instead of the system's.
     #[cfg(feature = "tls")]
     certificates: Option<redis::TlsCertificates>,
 }
 
-/// A connection. Clones share it, and so do the commands that are under way.
+/// A connection. Clones share it, with the commands in flight.
 #[derive(Clone)]
 pub(super) enum Connection {
-    /// To one server, and its name.
+    /// One server, and its name.
     Server(MultiplexedConnection, Arc<str>),
-    /// To all servers of a cluster.
+    /// All servers of a cluster.
     #[cfg(feature = "cluster")]
     Cluster(redis::cluster_async::ClusterConnection),
 }
 
 impl Dialer {
-    /// Gets ready. Connects to nothing.
+    /// Prepares connections without connecting.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates cannot be
-    /// read.
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates
+    /// cannot be read.
     pub(super) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
         #[cfg(feature = "tls")]
         let certificates = tls::certificates(&address).map_err(|error| {
@@ -57,10 +57,9 @@ impl Dialer {
         })
     }
 
-    /// Connects.
     pub(super) async fn dial(&self) -> RedisResult<Connection> {
         self.in_time(async {
-            // Commands are timed by their sender.
+            // The sender of a command applies the timeout.
             let config = AsyncConnectionConfig::new()
                 .set_connection_timeout(Some(self.timeout))
                 .set_response_timeout(None);
@@ -86,7 +85,7 @@ impl Dialer {
         .await
     }
 
-    /// Connects to listen to channels. What is said on any node of a cluster is heard on all.
+    /// Connects to listen to channels. A message published on any node of a cluster arrives on all.
     pub(super) async fn dial_to_watch(&self) -> RedisResult<PubSub> {
         self.in_time(async {
             match &self.address.endpoint {
@@ -111,7 +110,7 @@ impl Dialer {
         .await
     }
 
-    /// What comes of it within the time there is.
+    /// Runs a connection attempt with the timeout.
     pub(super) async fn in_time<T>(&self, dialing: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let timed_out = |_| Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)));
         time::timeout(self.timeout, dialing).await.unwrap_or_else(timed_out)
@@ -125,7 +124,7 @@ impl Dialer {
         }
     }
 
-    /// A host, with TLS if the address says so.
+    /// A host, with TLS if the address asks for it.
     fn host(&self, (host, port): &Host) -> ConnectionAddr {
         let (host, port) = (host.clone(), *port);
         if self.address.tls {
@@ -135,7 +134,6 @@ impl Dialer {
         }
     }
 
-    /// A client of one server.
     fn client(&self, place: ConnectionAddr) -> RedisResult<Client> {
         let info = info(place, &self.address.credentials, self.address.database)?;
         #[cfg(feature = "tls")]
@@ -149,7 +147,7 @@ impl Dialer {
     fn cluster(&self, hosts: &[Host]) -> RedisResult<redis::cluster::ClusterClient> {
         let nodes = hosts.iter().map(|host| info(self.host(host), &self.address.credentials, 0));
         let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
-        // A command whose connection broke may have happened: it is never sent twice.
+        // A command whose connection broke may have been carried out: it is never sent twice.
         let builder = redis::cluster::ClusterClient::builder(nodes).retries(0).tcp_settings(tcp());
         #[cfg(feature = "tls")]
         if let Some(certificates) = &self.certificates {
@@ -195,7 +193,7 @@ impl Dialer {
 }
 
 impl Connection {
-    /// Sends one command, to this node of a cluster if one is named. Dropping the future forgets its answer.
+    /// Sends one command, in a cluster to `node` if given. Dropping the future drops the answer.
     pub(super) async fn send(&mut self, command: &Cmd, node: Option<&Host>) -> RedisResult<Value> {
         #[cfg(not(feature = "cluster"))]
         let _ = node;
@@ -213,8 +211,8 @@ impl Connection {
         }
     }
 
-    /// Which server process is at the other end, for as long as the connection lasts; empty if the user may
-    /// not know. `?` in a cluster, where that depends on the key.
+    /// The server process at the other end, for as long as the connection lasts. Empty: the user
+    /// may not know. `?` in a cluster, where it depends on the key.
     pub(super) fn server(&self) -> &str {
         match self {
             Self::Server(_, name) => name,
@@ -224,11 +222,11 @@ impl Connection {
     }
 }
 
-/// Asks the server for its name. This is also the short command without which one that wants a password does
-/// not say so: it hears no long one.
+/// Asks the server for its name. A server that requires a password answers only this short command
+/// with that error, not a long one.
 async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection> {
     let name = match redis::cmd("INFO").arg("server").query_async::<String>(&mut connection).await {
-        // The random name that a server process takes when it starts.
+        // A server process takes this random name when it starts.
         Ok(info) => info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap_or_default().into(),
         Err(error) if error::is_refused_command(&error) => "".into(),
         Err(error) => return Err(error),
@@ -236,7 +234,7 @@ async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection>
     Ok(Connection::Server(connection, name))
 }
 
-/// A place, a database, and the user.
+/// Address, database and user of a connection.
 fn info(place: ConnectionAddr, credentials: &Credentials, database: i64) -> RedisResult<ConnectionInfo> {
     let mut settings = RedisConnectionInfo::default().set_db(database);
     if let Some(user) = &credentials.user {
@@ -248,7 +246,7 @@ fn info(place: ConnectionAddr, credentials: &Credentials, database: i64) -> Redi
     Ok(place.into_connection_info()?.set_redis_settings(settings).set_tcp_settings(tcp()))
 }
 
-/// No command waits until the server has acknowledged the one before.
+/// Commands are sent without waiting for the acknowledgement of earlier ones.
 fn tcp() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
@@ -262,12 +260,12 @@ mod tls {
 
     use super::Address;
 
-    /// The certificates to trust instead of those of the system.
+    /// The certificates to trust instead of the system's.
     pub(super) fn certificates(address: &Address) -> io::Result<Option<TlsCertificates>> {
-        // `rustls` panics without a provider, or with a choice of several. One that the process installed
+        // `rustls` panics without a provider, or with several. One that the process installed
         // stays.
         if address.tls && CryptoProvider::get_default().is_none() {
-            // An error says that somebody was faster.
+            // An error means that another thread was faster.
             let _ = ring::default_provider().install_default();
         }
         let Some(ca) = &address.ca else {
@@ -284,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_not_held_back_until_the_one_before_is_acknowledged() {
+    fn a_command_does_not_wait_for_an_acknowledgement() {
         let info = info(ConnectionAddr::Tcp("localhost".into(), 1), &Credentials::default(), 0).unwrap();
         assert!(info.tcp_settings().nodelay());
     }

@@ -1,4 +1,4 @@
-//! What an error of the server or of the connection means for the one who sent a command.
+//! Maps errors of the server and of the connection to errors of the contract.
 
 #[cfg(feature = "tls")]
 use std::{error::Error, io, sync::Arc};
@@ -22,7 +22,7 @@ pub fn of_command(error: RedisError) -> StateError {
     StateError::new(kind, message).with_source(error)
 }
 
-/// The error of an attempt to connect, when nothing was sent yet.
+/// The error of a connection attempt: nothing was sent.
 pub(super) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     let kind = match (kind_of(&error), error.kind()) {
         (StateErrorKind::Denied, _) => StateErrorKind::Denied,
@@ -40,7 +40,7 @@ pub(super) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     StateError::new(kind, message).with_source(error).without_effect()
 }
 
-/// Whether bytes have come that no Redis sends.
+/// Whether bytes arrived that no Redis sends.
 fn is_no_redis(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Parse || is_no_tls(error)
 }
@@ -79,14 +79,14 @@ pub(super) fn is_no_function(error: &RedisError) -> bool {
         && error.detail().is_some_and(|detail| detail.starts_with("Function not found"))
 }
 
-/// Whether the server refuses this command, but perhaps not others.
+/// Whether the server rejects this command, but perhaps not others.
 pub(super) fn is_refused_command(error: &RedisError) -> bool {
     let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
     let not_permitted = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);
     not_permitted || answered && kind_of(error) == StateErrorKind::Unsupported
 }
 
-/// Whether another connection may lead to a server that serves, or this one is broken.
+/// Whether this connection is broken, or another one may lead to a server that serves.
 pub(super) fn ends_connection(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::Server(_) | ErrorKind::Extension => {
@@ -123,8 +123,8 @@ fn kind_of_code(code: &str) -> StateErrorKind {
     }
 }
 
-/// The code of a server's error. Redis before 7 hides that of a command in a script behind `ERR`, the name of
-/// the script and the number of the line.
+/// The code of a server's error. Redis before 7 hides the code of a command in a script after
+/// `ERR`, the name of the script and the line number.
 fn code_of(error: &RedisError) -> Option<&str> {
     if error.kind() != ErrorKind::Server(ServerErrorKind::ResponseError) {
         return error.code();
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_decides_and_a_time_out_is_told_apart_from_the_connection() {
+    fn the_code_decides_and_a_time_out_is_no_lost_connection() {
         let answer = |reply: &str| {
             let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
             value.extract_error().unwrap_err()

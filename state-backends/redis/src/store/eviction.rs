@@ -1,13 +1,13 @@
-//! Whether the server evicts keys when its memory is full, which takes parts of queues away.
+//! Whether the server evicts keys when its memory is full, which would remove parts of queues.
 
 use redis::{Value, cmd};
 
 use super::link::Link;
 
-/// A line about a server that evicts. `None`: it does not, or this user may not ask.
+/// A warning about a server that evicts. `None`: it does not, or this user may not ask.
 pub(super) async fn warning(link: &Link) -> Option<String> {
     let mut info = String::new();
-    collect(&link.ask(cmd("INFO").arg("memory"), None).await.ok()?, &mut info);
+    collect(&link.request(cmd("INFO").arg("memory"), None).await.ok()?, &mut info);
     let policy = evicting(&info)?;
     let address = &link.dialer.address;
     Some(format!(
@@ -16,7 +16,7 @@ pub(super) async fn warning(link: &Link) -> Option<String> {
     ))
 }
 
-/// The texts of all nodes of a cluster, or of the one server.
+/// Collects the texts of all nodes of a cluster, or of the one server.
 fn collect(value: &Value, into: &mut String) {
     match value {
         Value::BulkString(text) => into.push_str(&String::from_utf8_lossy(text)),
@@ -28,7 +28,7 @@ fn collect(value: &Value, into: &mut String) {
     into.push('\n');
 }
 
-/// The policy of a server that has a limit of memory and evicts.
+/// The eviction policy of a server with a memory limit.
 fn evicting(info: &str) -> Option<&str> {
     let mut limit = "0";
     for line in info.lines() {

@@ -1,4 +1,4 @@
-//! The task that keeps the connection by which channels are watched.
+//! The task that maintains the connection of watched channels.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -17,32 +17,32 @@ use tokio::time::{self, Sleep};
 use super::{
     dialer::Dialer,
     error,
-    watch::{Desk, Order, lock},
+    watch::{KeeperHandle, Order, lock},
 };
 
-/// The first and the longest time between two attempts to connect, before jitter.
-const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-/// How long a connection may say nothing before it is asked whether it is still there.
-const SILENCE: Duration = Duration::from_secs(10);
+/// Minimum and maximum delay between two connection attempts, before jitter.
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// Silence after which the connection is checked with a ping.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Takes orders, and listens for those who watch.
+/// Takes orders, and notifies watchers.
 pub(super) struct Keeper {
     dialer: Arc<Dialer>,
-    desk: Desk,
+    handle: KeeperHandle,
     orders: UnboundedReceiver<Order>,
     /// All channels that are subscribed, or were when the connection broke.
     watchers: BTreeMap<String, Vec<Sender<()>>>,
     connection: Option<(PubSubSink, PubSubStream)>,
     delays: ExponentialBackoff,
-    /// When to connect again, or to ask whether the connection is still there.
+    /// When to reconnect, or to ping the connection.
     due: Pin<Box<Sleep>>,
 }
 
 impl Keeper {
-    pub(super) fn new(dialer: Arc<Dialer>, desk: Desk, orders: UnboundedReceiver<Order>) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>, handle: KeeperHandle, orders: UnboundedReceiver<Order>) -> Self {
         Self {
             dialer,
-            desk,
+            handle,
             orders,
             watchers: BTreeMap::new(),
             connection: None,
@@ -51,7 +51,7 @@ impl Keeper {
         }
     }
 
-    /// Ends with the last who leaves.
+    /// Runs until the last watcher has left.
     pub(super) async fn keep(mut self) {
         loop {
             if self.watchers.is_empty() {
@@ -59,7 +59,7 @@ impl Keeper {
                 self.obey(order).await;
                 continue;
             }
-            let said = async {
+            let message = async {
                 match &mut self.connection {
                     Some((_, stream)) => stream.next().await,
                     None => std::future::pending().await,
@@ -67,43 +67,44 @@ impl Keeper {
             };
             tokio::select! {
                 Some(order) = self.orders.next() => self.obey(order).await,
-                said = said => match said {
-                    Some(said) => {
-                        self.due = after(SILENCE);
-                        self.watchers.get_mut(said.get_channel_name()).into_iter().flatten().for_each(tell);
+                message = message => match message {
+                    Some(message) => {
+                        self.due = after(PING_INTERVAL);
+                        self.watchers.get_mut(message.get_channel_name()).into_iter().flatten().for_each(notify);
                     }
                     None => self.lose(&reset()),
                 },
                 () = &mut self.due => match self.connection {
                     Some(_) => self.ping().await,
-                    None => self.come_back().await,
+                    None => self.reconnect().await,
                 },
             }
         }
     }
 
-    /// An order that came when nobody watches any more. None: the next one starts another task.
+    /// An order that arrived after the last watcher had left. `None`: the next order starts another
+    /// task.
     fn last_order(&mut self) -> Option<Order> {
-        // Nobody can order meanwhile.
-        let mut desk = lock(&self.desk);
+        // The lock keeps new orders out.
+        let mut handle = lock(&self.handle);
         let order = self.orders.try_recv().ok();
         if order.is_none() {
-            *desk = None;
+            *handle = None;
         }
         order
     }
 
     async fn obey(&mut self, order: Order) {
         match order {
-            Order::Left => self.let_go().await,
-            Order::Watch { begun, .. } if begun.is_canceled() => {}
-            Order::Watch { channel, items, begun } => {
+            Order::Left => self.unsubscribe().await,
+            Order::Watch { started, .. } if started.is_canceled() => {}
+            Order::Watch { channel, items, started } => {
                 let outcome = self.subscribe_for(&channel).await;
                 if outcome.is_ok() {
                     self.watchers.entry(channel).or_default().push(items);
                 }
-                // A watcher that does not listen any more has left, and says so.
-                let _ = begun.send(outcome);
+                // A watcher that no longer listens has left, and sends `Left`.
+                let _ = started.send(outcome);
             }
         }
     }
@@ -112,7 +113,7 @@ impl Keeper {
         if self.connection.is_none() {
             let connected = self.connect().await;
             connected.map_err(|error| error::of_dialing(error, &self.dialer.address))?;
-            self.tell_all();
+            self.notify_all();
         }
         if self.watchers.contains_key(channel) {
             return Ok(());
@@ -121,7 +122,7 @@ impl Keeper {
         subscribed.map_err(|error| error::of_watching(error, channel))
     }
 
-    /// Connects, and subscribes to all channels that are watched.
+    /// Connects, and subscribes to all watched channels.
     async fn connect(&mut self) -> RedisResult<()> {
         self.connection = Some(self.dialer.dial_to_watch().await?.split());
         let known: Vec<String> = self.watchers.keys().cloned().collect();
@@ -131,21 +132,21 @@ impl Keeper {
                     return Err(error);
                 }
                 tracing::warn!(redis = %self.dialer.address, channel, %error, "cannot watch any more");
-                // Its watchers see that this is the end.
+                // Dropping the senders ends the streams of its watchers.
                 self.watchers.remove(&channel);
             }
         }
         self.delays = backoff();
-        self.due = after(SILENCE);
+        self.due = after(PING_INTERVAL);
         Ok(())
     }
 
     async fn subscribe(&mut self, channel: &str) -> RedisResult<()> {
-        self.ask(async |sink| sink.subscribe(channel).await).await
+        self.request(async |sink| sink.subscribe(channel).await).await
     }
 
-    /// Asks the server for something. What breaks the connection gives it up.
-    async fn ask(
+    /// Sends a request to the server. An error that breaks the connection closes it.
+    async fn request(
         &mut self,
         question: impl AsyncFnOnce(&mut PubSubSink) -> RedisResult<()>,
     ) -> RedisResult<()> {
@@ -159,7 +160,7 @@ impl Keeper {
         answer
     }
 
-    async fn let_go(&mut self) {
+    async fn unsubscribe(&mut self) {
         let mut left = Vec::new();
         self.watchers.retain(|channel, watchers| {
             watchers.retain(|watcher| !watcher.is_closed());
@@ -168,23 +169,23 @@ impl Keeper {
             }
             !watchers.is_empty()
         });
-        // With the last one the connection goes, too.
+        // Without watchers the connection is closed, too.
         if !self.watchers.is_empty() && !left.is_empty() && self.connection.is_some() {
-            let _ = self.ask(async |sink| sink.unsubscribe(&left).await).await;
+            let _ = self.request(async |sink| sink.unsubscribe(&left).await).await;
         }
     }
 
-    /// Sees to it that a connection whose other end has vanished without a word is noticed.
+    /// Detects a connection whose other end has vanished silently.
     async fn ping(&mut self) {
-        self.due = after(SILENCE);
-        let _ = self.ask(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;
+        self.due = after(PING_INTERVAL);
+        let _ = self.request(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;
     }
 
-    async fn come_back(&mut self) {
+    async fn reconnect(&mut self) {
         match self.connect().await {
             Ok(()) => {
                 tracing::info!(redis = %self.dialer.address, "watches channels again");
-                self.tell_all();
+                self.notify_all();
             }
             Err(error) => {
                 tracing::debug!(redis = %self.dialer.address, %error, "cannot connect to watch");
@@ -200,21 +201,21 @@ impl Keeper {
 
     fn try_again_later(&mut self) {
         self.connection = None;
-        self.due = after(self.delays.next().unwrap_or(RETRY.1));
+        self.due = after(self.delays.next().unwrap_or(RETRY_DELAYS.1));
     }
 
-    /// Something may have been missed.
-    fn tell_all(&mut self) {
-        self.watchers.values_mut().flatten().for_each(tell);
+    /// Messages may have been missed.
+    fn notify_all(&mut self) {
+        self.watchers.values_mut().flatten().for_each(notify);
     }
 }
 
 fn backoff() -> ExponentialBackoff {
-    let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
+    let delays = ExponentialBuilder::new().with_min_delay(RETRY_DELAYS.0).with_max_delay(RETRY_DELAYS.1);
     delays.without_max_times().with_jitter().build()
 }
 
-fn tell(watcher: &mut Sender<()>) {
+fn notify(watcher: &mut Sender<()>) {
     let _ = watcher.try_send(());
 }
 

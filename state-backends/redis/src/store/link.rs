@@ -1,16 +1,17 @@
-//! The connection that all commands share. The next command after any trouble makes it again.
+//! The connection that all commands share. After an error, the next command reconnects.
 //!
-//! A connection that did not answer in time is given up, too: the server may have vanished without a word,
-//! and then nothing else would tell for minutes. A command is sent once; what became of it is for the caller
-//! to find out.
+//! A connection that did not answer in time is closed, too: the server may have vanished silently,
+//! which nothing else would show for minutes. A command is sent once; the caller must find out
+//! whether it was carried out.
 //!
-//! So a server that is only busy must not look like one that vanished. Ten thousand shards that ask in the
-//! same instant would make it so: the last of them would hear nothing in time, hang up on everybody, and all
-//! would come back. Therefore commands take turns: only so many are under way at once, and the time for an
-//! answer counts from the sending.
+//! A busy server must therefore not look like one that vanished. Ten thousand shards that send at
+//! the same instant would make it so: the last of them would time out and close the shared
+//! connection, and all would reconnect. So a command needs a permit to be sent, the number of
+//! commands in flight is limited, and the timeout counts from the sending.
 //!
-//! The limit of the client library cannot do that. It belongs to a connection: commands that wait for one
-//! that fell silent are sent on it all the same, each in vain, and cannot tell that they were not sent.
+//! The limit of the client library cannot do that. It belongs to a connection: commands that wait
+//! for a silent connection are still sent on it, each in vain, without showing that they were not
+//! sent.
 
 use std::{
     io,
@@ -35,25 +36,24 @@ use super::{
     error,
 };
 
-/// How many commands may wait for their answers at once. Few enough that a server which does a hundredth of
-/// what they usually do has answered them in time, many enough for its full rate over a round trip of ten
-/// milliseconds.
-const MOST_UNDER_WAY: usize = 256;
-/// For how long a command waits until it can be sent, at least. A server that has vanished is noticed by
-/// those before it and a dial that fails, so this is for one that answers; and it is less than a shard waits.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// Maximum commands in flight. Few enough that a server at a hundredth of its usual speed answers
+/// them in time; many enough for its full rate over a round trip of ten milliseconds.
+const MAX_IN_FLIGHT: usize = 256;
+/// Minimum time that a command waits for its permit. Earlier commands and a failing dial detect a
+/// vanished server, so this applies to one that answers. It is shorter than the wait of a shard.
+const MIN_PERMIT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// One attempt to connect, shared by all commands that wait for it, and its outcome.
+/// One connection attempt, shared by all commands that wait for it, and its outcome.
 type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
 
 pub(super) struct Link {
     pub(super) dialer: Arc<Dialer>,
     attempt: Mutex<Attempt>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
-/// Leave to send a command, and then another in its place.
-pub(super) struct Turn<'a> {
+/// A permit to send commands one after the other.
+pub(super) struct SendPermit<'a> {
     link: &'a Link,
     attempt: Attempt,
     connection: Connection,
@@ -66,10 +66,10 @@ impl Link {
     pub(super) fn new(dialer: Dialer) -> Self {
         let dialer = Arc::new(dialer);
         let attempt = Mutex::new(attempt(&dialer));
-        Self { dialer, attempt, turns: Semaphore::new(MOST_UNDER_WAY) }
+        Self { dialer, attempt, permits: Semaphore::new(MAX_IN_FLIGHT) }
     }
 
-    /// Connects, unless it is connected.
+    /// Connects, unless connected.
     ///
     /// # Errors
     ///
@@ -78,33 +78,34 @@ impl Link {
         self.connection().await.map(drop)
     }
 
-    /// Sends a command, to this node of a cluster if one is named.
+    /// Sends a command, in a cluster to `node` if given.
     ///
     /// # Errors
     ///
-    /// Those of [`turn`](Self::turn), of [`Turn::send`] and the server's.
-    pub(super) async fn ask(&self, command: &Cmd, node: Option<&Host>) -> Result<Value, StateError> {
-        self.turn().await?.send(command, node).await?.map_err(error::of_command)
+    /// The errors of [`permit`](Self::permit), of [`SendPermit::send`] and of the server.
+    pub(super) async fn request(&self, command: &Cmd, node: Option<&Host>) -> Result<Value, StateError> {
+        self.permit().await?.send(command, node).await?.map_err(error::of_command)
     }
 
-    /// Waits until a command may be sent.
+    /// Waits for a permit to send.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing was sent.
-    pub(super) async fn turn(&self) -> Result<Turn<'_>, StateError> {
-        let patience = self.dialer.timeout.saturating_mul(3).max(PATIENCE);
-        let turn = async {
+    /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing
+    /// was sent.
+    pub(super) async fn permit(&self) -> Result<SendPermit<'_>, StateError> {
+        let permit_timeout = self.dialer.timeout.saturating_mul(3).max(MIN_PERMIT_TIMEOUT);
+        let permit = async {
             self.connect().await?;
-            // It is never closed.
-            let _permit = self.turns.acquire().await.ok();
-            // Nothing was sent yet: a connection that was given up meanwhile is no reason to fail.
+            // The semaphore is never closed.
+            let _permit = self.permits.acquire().await.ok();
+            // Nothing was sent yet: a connection closed meanwhile is replaced.
             let (attempt, connection) = self.connection().await?;
-            Ok(Turn { link: self, attempt, connection, timeout: self.dialer.timeout, _permit })
+            Ok(SendPermit { link: self, attempt, connection, timeout: self.dialer.timeout, _permit })
         };
-        time::timeout(patience, turn).await.unwrap_or_else(|elapsed| {
+        time::timeout(permit_timeout, permit).await.unwrap_or_else(|elapsed| {
             let message = format!(
-                "redis at {} was busy with other commands of this process for {patience:?}: nothing was sent",
+                "redis at {} was busy with other commands of this process for {permit_timeout:?}: nothing was sent",
                 self.dialer.address
             );
             tracing::warn!("{message}");
@@ -118,14 +119,14 @@ impl Link {
             Ok(connection) => Ok((attempt, connection)),
             Err(error) => {
                 tracing::debug!(redis = %self.dialer.address, %error, "cannot connect");
-                self.hang_up(&attempt);
+                self.close(&attempt);
                 Err(error::of_dialing(error, &self.dialer.address))
             }
         }
     }
 
-    /// Lets the next command connect again, unless one did already.
-    fn hang_up(&self, failed: &Attempt) {
+    /// Closes a failed connection, unless another command has replaced it.
+    fn close(&self, failed: &Attempt) {
         let mut current = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
         if current.ptr_eq(failed) {
             *current = attempt(&self.dialer);
@@ -133,22 +134,23 @@ impl Link {
     }
 }
 
-impl Turn<'_> {
-    /// The name of the server, as [`Connection::server`] has it.
+impl SendPermit<'_> {
+    /// The name of the server, as in [`Connection::server`].
     pub(super) fn server(&self) -> &str {
         self.connection.server()
     }
 
-    /// Waits for each answer for this time, at least.
+    /// Sets a minimum timeout of the answers.
     pub(super) fn wait_at_least(&mut self, timeout: Duration) {
         self.timeout = self.timeout.max(timeout);
     }
 
-    /// Sends a command. The outer error says that there was no answer, the inner one is the server's.
+    /// Sends a command. The outer error means that there was no answer, the inner error is the
+    /// server's.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](StateErrorKind::TimedOut): it may have happened.
+    /// [`TimedOut`](StateErrorKind::TimedOut): it may have been carried out.
     pub(super) async fn send(
         &mut self,
         command: &Cmd,
@@ -161,7 +163,7 @@ impl Turn<'_> {
                     && error::ends_connection(error)
                 {
                     tracing::warn!(redis = %address, %error, "lost the connection");
-                    self.link.hang_up(&self.attempt);
+                    self.link.close(&self.attempt);
                 }
                 Ok(answer)
             }
@@ -170,14 +172,14 @@ impl Turn<'_> {
                     "redis at {address} did not answer within {timeout:?}: the command may have happened"
                 );
                 tracing::warn!("{message}");
-                self.link.hang_up(&self.attempt);
+                self.link.close(&self.attempt);
                 Err(StateError::new(StateErrorKind::TimedOut, message).with_source(elapsed))
             }
         }
     }
 }
 
-/// An attempt that begins when somebody waits for it, and then goes on by itself.
+/// A connection attempt that starts with the first poll, and then continues by itself.
 fn attempt(dialer: &Arc<Dialer>) -> Attempt {
     let dialer = dialer.clone();
     let dialing = async move { dialer.dial().await };

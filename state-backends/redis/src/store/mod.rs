@@ -1,5 +1,5 @@
-//! A Redis or Valkey as a place to keep things: how it is reached, how scripts run on it, how channels are
-//! watched. It knows nothing of what is kept.
+//! A Redis or Valkey as a store: connections, scripts and watched channels. This module does not
+//! know the content.
 
 pub(crate) mod address;
 mod builder;
@@ -19,33 +19,33 @@ use interval_queue_store::Url;
 
 pub use self::builder::Builder;
 pub(crate) use self::script::{Library, Script};
-use self::{address::KNOWN, link::Link, watch::Desk};
+use self::{address::KNOWN_SCHEMES, link::Link, watch::KeeperHandle};
 
-/// A Redis or Valkey. Clones share one connection for all commands, which is made again after any trouble,
-/// and one for all that is watched, which is there only meanwhile.
+/// A Redis or Valkey. Clones share one connection for all commands, which is replaced after an
+/// error, and one for all watched channels, which exists only while one is watched.
 #[derive(Clone)]
 pub struct RedisStore {
     link: Arc<Link>,
-    desk: Desk,
-    /// What all keys begin with.
+    keeper: KeeperHandle,
+    /// The prefix of all keys.
     pub(crate) prefix: Arc<str>,
-    /// How long the server keeps what nobody uses.
+    /// Time that the server keeps unused keys.
     pub(crate) idle_expiry: Duration,
     warning: Option<Arc<str>>,
 }
 
 impl RedisStore {
-    /// A store at `url`, with the settings in it and others to change before it connects. The [crate] says
-    /// which addresses there are.
+    /// Options of a store at `url`, with the settings in it. The [crate] lists the addresses.
     ///
     /// # Errors
     ///
     /// The URL cannot be used.
     pub fn builder(url: &str) -> Result<Builder, InvalidInput> {
-        Builder::from_url(Url::parse(url, KNOWN)?)
+        Builder::from_url(Url::parse(url, KNOWN_SCHEMES)?)
     }
 
-    /// Why the server may lose what is stored: it was set to evict keys when this store connected. Logged once then.
+    /// Why the server may lose stored keys: it was set to evict keys when this store connected.
+    /// Logged once at that time.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }

@@ -1,4 +1,4 @@
-//! A scan for keys. In a cluster it visits every master.
+//! Scans for keys. In a cluster every master is visited.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,27 @@ use super::{
 };
 
 impl RedisStore {
-    /// All keys that match a pattern of `SCAN`, but those that are no text.
+    /// All keys that match a pattern of `SCAN` and are text.
     ///
     /// # Errors
     ///
-    /// The server does not say.
+    /// The server does not answer.
     pub(crate) async fn keys(&self, pattern: &str) -> Result<BTreeSet<String>, StateError> {
         let nodes = match self.link.dialer.address.endpoint {
             Endpoint::Cluster(_) => {
-                let slots = self.link.ask(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
+                let slots = self.link.request(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
                 masters_in(slots).map_err(of_command)?.into_iter().map(Some).collect()
             }
             _ => vec![None],
         };
-        // A scan may show a key twice.
+        // A scan may return a key twice.
         let mut found = BTreeSet::new();
         for node in nodes {
             let mut next = 0;
             loop {
                 let mut scan = redis::cmd("SCAN");
                 scan.arg(next).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
-                let page = self.link.ask(&scan, node.as_ref()).await?;
+                let page = self.link.request(&scan, node.as_ref()).await?;
                 let keys;
                 (next, keys) = page_in(page).map_err(of_command)?;
                 found.extend(keys);
@@ -49,7 +49,7 @@ impl RedisStore {
 ///
 /// # Errors
 ///
-/// It is no such answer.
+/// The answer is of another form.
 pub fn masters_in(answer: Value) -> RedisResult<BTreeSet<Host>> {
     let slots: Vec<Vec<Value>> = redis::from_redis_value(answer)?;
     let master = |range: Vec<Value>| {
@@ -63,13 +63,13 @@ pub fn masters_in(answer: Value) -> RedisResult<BTreeSet<Host>> {
     slots.into_iter().map(master).collect()
 }
 
-/// Where a scan goes on, and the keys that it found.
+/// The cursor of a scan, and the keys found.
 ///
 /// # Errors
 ///
-/// It is no page of a scan.
+/// The answer is of another form.
 pub fn page_in(answer: Value) -> RedisResult<(u64, Vec<String>)> {
     let (next, keys): (u64, Vec<Vec<u8>>) = redis::from_redis_value(answer)?;
-    // A key that is no text is somebody else's.
+    // A key that is no text belongs to other software.
     Ok((next, keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).collect()))
 }

@@ -1,4 +1,4 @@
-//! Scripts and libraries of functions in Lua, which a server remembers by name.
+//! Lua scripts and libraries of functions, which a server remembers by name.
 
 use std::time::Duration;
 
@@ -21,29 +21,29 @@ impl Script {
 }
 
 impl RedisStore {
-    /// Runs a script with these arguments behind the name of the server; by its source if the server does not
-    /// know it.
+    /// Runs a script with the name of the server and these arguments; by its source if the server
+    /// does not know it.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut): it may have happened.
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable) or
-    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied), as a rule it has not.
+    /// [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut): it may have been carried
+    /// out. [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable) or
+    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): usually it was not.
     pub(crate) async fn run(
         &self,
         script: &Script,
         keys: &[String],
         arguments: &[impl AsRef<[u8]>],
     ) -> Result<Value, StateError> {
-        // A command that has to send the source does so at once: behind all that wait, each of them would
-        // have to.
-        let mut turn = self.link.turn().await?;
-        let by_hash = call("EVALSHA", &script.hash, turn.server(), keys, arguments);
-        match turn.send(&by_hash, None).await? {
+        // The source is sent with the same permit: after a wait, other commands would each send it
+        // too.
+        let mut permit = self.link.permit().await?;
+        let by_hash = call("EVALSHA", &script.hash, permit.server(), keys, arguments);
+        match permit.send(&by_hash, None).await? {
             Err(error) if error::is_no_script(&error) => {
                 tracing::debug!(redis = ?self, "the server does not know the script: sending its source");
-                let by_source = call("EVAL", script.source, turn.server(), keys, arguments);
-                turn.send(&by_source, None).await?
+                let by_source = call("EVAL", script.source, permit.server(), keys, arguments);
+                permit.send(&by_source, None).await?
             }
             answer => answer,
         }
@@ -51,8 +51,9 @@ impl RedisStore {
     }
 }
 
-/// Functions that a server keeps with its data, so that a call of one need not make it. Their names begin with that of
-/// the library, which tells its source: other versions of this software have libraries of their own.
+/// Functions that a server keeps with its data, so that a call need not send them. Their names
+/// begin with that of the library, which depends on its source: other versions of this software
+/// have libraries of their own.
 #[derive(Debug)]
 pub(crate) struct Library {
     name: String,
@@ -60,7 +61,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// A library whose source finds its name in `NAME`.
+    /// A library whose source gets its name in `NAME`.
     pub(crate) fn new(name: &str, source: &str) -> Self {
         let name = format!("{name}_{}", redis::Script::new(source).get_hash());
         let source = format!("#!lua name={name}\nlocal NAME = '{name}'\n{source}");
@@ -69,12 +70,12 @@ impl Library {
 }
 
 impl RedisStore {
-    /// Calls a function of a library, which is loaded if the server does not know it. The answer is waited for as long
-    /// as `at_least`, or the timeout of the store if that is longer.
+    /// Calls a function of a library, which is loaded if the server does not know it. The timeout
+    /// is that of the store, but at least `at_least`.
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub(crate) async fn call(
         &self,
         library: &Library,
@@ -83,21 +84,21 @@ impl RedisStore {
         arguments: &[impl AsRef<[u8]>],
         at_least: Duration,
     ) -> Result<Value, StateError> {
-        let mut turn = self.link.turn().await?;
-        turn.wait_at_least(at_least);
+        let mut permit = self.link.permit().await?;
+        permit.wait_at_least(at_least);
         let size = arguments.iter().map(|argument| argument.as_ref().len()).sum::<usize>();
         let size = size + keys.iter().map(String::len).sum::<usize>() + library.name.len() + 16;
         let mut call = Cmd::with_capacity(3 + keys.len() + arguments.len(), size);
         call.arg("FCALL").arg(format!("{}_{function}", library.name)).arg(keys.len()).arg(keys);
         arguments.iter().for_each(|argument| _ = call.arg(argument.as_ref()));
-        match turn.send(&call, None).await? {
+        match permit.send(&call, None).await? {
             Err(error) if error::is_no_function(&error) => {
                 tracing::debug!(redis = ?self, "the server does not know the functions: loading them");
                 let mut load = redis::cmd("FUNCTION");
-                // Another process may load them at the same time.
+                // Another process may load the library at the same time.
                 load.arg("LOAD").arg("REPLACE").arg(&library.source);
-                turn.send(&load, None).await?.map_err(error::of_command)?;
-                turn.send(&call, None).await?
+                permit.send(&load, None).await?.map_err(error::of_command)?;
+                permit.send(&call, None).await?
             }
             answer => answer,
         }

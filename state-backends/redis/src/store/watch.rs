@@ -1,8 +1,9 @@
-//! Watching: one connection for all channels of a store, there only while somebody watches.
+//! Watches channels: one connection for all channels of a store, which exists only while one is
+//! watched.
 //!
-//! A task keeps it, see `keeper.rs`. It takes orders from those who begin to watch and leave, finds its way
-//! back after any trouble, and ends with the last who leaves. A watcher that lived through such trouble is nudged,
-//! since something may have been missed.
+//! The task in `keeper.rs` maintains it. It takes orders from watchers that begin and leave,
+//! reconnects after errors, and ends with the last watcher. After a reconnect all watchers are
+//! notified, since messages may have been missed.
 
 use std::{
     pin::Pin,
@@ -22,63 +23,63 @@ use interval_queue_contract::{StateError, StateErrorKind};
 
 use super::{RedisStore, keeper::Keeper};
 
-/// What is wanted of the keeper.
+/// An order to the keeper.
 pub(super) enum Order {
-    /// Somebody begins.
-    Watch { channel: String, items: Sender<()>, begun: oneshot::Sender<Result<(), StateError>> },
-    /// Somebody has left.
+    /// A watcher begins.
+    Watch { channel: String, items: Sender<()>, started: oneshot::Sender<Result<(), StateError>> },
+    /// A watcher has left.
     Left,
 }
 
-/// Where to order. None: nobody watches.
-pub(super) type Desk = Arc<Mutex<Option<UnboundedSender<Order>>>>;
+/// The sender of orders. `None`: nothing is watched.
+pub(super) type KeeperHandle = Arc<Mutex<Option<UnboundedSender<Order>>>>;
 
 impl RedisStore {
-    /// Begins to watch a channel. There is an item for what is said on it from now on, and after any trouble
-    /// in which something may have been missed.
+    /// Watches a channel. The stream has an item for each message from now on, and after each
+    /// reconnect.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`](StateErrorKind::Unreachable), or [`Denied`](StateErrorKind::Denied): the user has no
-    /// right to it.
+    /// [`Unreachable`](StateErrorKind::Unreachable), or [`Denied`](StateErrorKind::Denied): the
+    /// user has no right to the channel.
     pub(crate) async fn watch(&self, channel_name: String) -> Result<BoxStream<'static, ()>, StateError> {
-        // A watcher with an item that it has not taken yet needs no second one.
+        // A watcher with an item it has not taken needs no second one.
         let (items, received) = channel(0);
-        let (begun, outcome) = oneshot::channel();
-        let desk = self.order(Order::Watch { channel: channel_name, items, begun });
-        // From here on dropping this leaves.
-        let watch = Watch { items: received, desk };
+        let (started, outcome) = oneshot::channel();
+        let keeper = self.order(Order::Watch { channel: channel_name, items, started });
+        // From here on, dropping this future leaves.
+        let watch = Watch { items: received, keeper };
         let ended = |_| Err(StateError::new(StateErrorKind::Unreachable, "the runtime is shutting down"));
         outcome.await.unwrap_or_else(ended)?;
         Ok(watch.boxed())
     }
 
     fn order(&self, mut order: Order) -> UnboundedSender<Order> {
-        let mut desk = lock(&self.desk);
-        if let Some(open) = &*desk {
+        let mut keeper = lock(&self.keeper);
+        if let Some(open) = &*keeper {
             match open.unbounded_send(order) {
                 Ok(()) => return open.clone(),
-                // Its runtime has ended.
+                // The runtime of the keeper has ended.
                 Err(refused) => order = refused.into_inner(),
             }
         }
         let (open, orders) = unbounded();
-        // The receiver is there.
+        // The receiver exists.
         let _ = open.unbounded_send(order);
-        tokio::spawn(Keeper::new(self.link.dialer.clone(), self.desk.clone(), orders).keep());
-        *desk = Some(open.clone());
+        tokio::spawn(Keeper::new(self.link.dialer.clone(), self.keeper.clone(), orders).keep());
+        *keeper = Some(open.clone());
         open
     }
 }
 
-pub(super) fn lock(desk: &Desk) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(keeper: &KeeperHandle) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
+    keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one who watches has.
+/// The stream of a watcher.
 struct Watch {
     items: Receiver<()>,
-    desk: UnboundedSender<Order>,
+    keeper: UnboundedSender<Order>,
 }
 
 impl Stream for Watch {
@@ -92,7 +93,7 @@ impl Stream for Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.items.close();
-        // A watcher that has gone keeps nothing.
-        let _ = self.desk.unbounded_send(Order::Left);
+        // The keeper drops the sender of a watcher that has gone.
+        let _ = self.keeper.unbounded_send(Order::Left);
     }
 }

@@ -1,5 +1,5 @@
-//! A task from another place as the script takes it: its row as `take` reads rows, its payload, its result and its
-//! edges.
+//! Packs an imported task for the script: its row as `take` reads rows, its payload, its result and
+//! its edges.
 
 use interval_queue_task_contract::{Attempt, Imported, State, Task, Token, Until};
 
@@ -19,7 +19,7 @@ pub(super) fn pack(packer: &mut Packer, one: &Imported) {
     });
 }
 
-/// What is the default is left out, and what the rules decide anew.
+/// Omits defaults, and fields that the rules decide anew.
 fn task(fields: &mut Fields<'_>, x: &Task) {
     let unless = |number: i64, default: i64| Some(number).filter(|&number| number != default);
     fields.text("id", x.id.uuid().as_bytes());

@@ -1,4 +1,5 @@
-//! Stored tasks in a Redis: rows in a few keys, and functions of the server that carry out every command.
+//! Stored tasks in Redis: rows in a few keys, and functions of the server that carry out every
+//! command.
 
 use std::{
     fmt,
@@ -22,7 +23,7 @@ mod task_keys;
 mod task_refusal;
 mod task_request;
 
-/// Carries out every command. Each part repeats a file of the rules.
+/// The source of the functions. Each part implements a file of the rules.
 const SOURCE: &str = concat!(
     include_str!("lua/limits.lua"),
     include_str!("lua/text.lua"),
@@ -50,7 +51,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/links.lua"),
     include_str!("lua/verbs.lua"),
     include_str!("lua/recount.lua"),
-    include_str!("lua/chores.lua"),
+    include_str!("lua/maintenance.lua"),
     include_str!("lua/admission.lua"),
     include_str!("lua/step.lua"),
     include_str!("lua/read.lua"),
@@ -66,16 +67,16 @@ type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
 pub struct RedisTasks {
     store: RedisStore,
     keys: TaskKeys,
-    /// In the place of the server's.
+    /// Replaces the server's clock.
     clock: Option<Clock>,
 }
 
 impl RedisTasks {
-    /// Connects with the settings in the URL. The [crate] says which addresses there are.
+    /// Connects with the settings in the URL. The [crate] lists the addresses.
     ///
     /// # Errors
     ///
-    /// The URL cannot be used, or those of [`Builder::connect`](crate::Builder::connect).
+    /// The URL cannot be used, or the errors of [`Builder::connect`](crate::Builder::connect).
     pub async fn connect(url: impl AsRef<str>) -> Result<Self, StateError> {
         Ok(Self::on(&RedisStore::builder(url.as_ref())?.connect().await?))
     }
@@ -85,7 +86,7 @@ impl RedisTasks {
         Self { store: store.clone(), keys: TaskKeys::new(&store.prefix), clock: None }
     }
 
-    /// The same by another clock than the server's, for tests.
+    /// As [`on`](Self::on) with another clock than the server's, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_clock(store: &RedisStore, clock: impl Fn() -> Micros + Send + Sync + 'static) -> Self {
@@ -95,7 +96,7 @@ impl RedisTasks {
 
 /// # Cancel safety
 ///
-/// A command that was sent is carried out whole, whether or not somebody still waits for its reply.
+/// A command that was sent is carried out completely, even if its future is dropped.
 #[async_trait]
 impl TaskStore for RedisTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -122,7 +123,8 @@ impl TaskStore for RedisTasks {
         Ok(queues)
     }
 
-    /// All queues of a store are watched over one connection, which is there only meanwhile.
+    /// All queues of a store are watched over one connection, which exists only while one is
+    /// watched.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch(self.keys.channel(queue)).await
     }

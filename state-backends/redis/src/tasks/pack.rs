@@ -1,12 +1,13 @@
-//! The packed form of commands and replies: MessagePack, as the `cmsgpack` of the server writes and reads it.
+//! The packed form of commands and replies: MessagePack, as the server's `cmsgpack` writes and
+//! reads it.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-/// What is packed.
+/// Packs a value.
 #[derive(Debug, Default)]
 pub(crate) struct Packer(Vec<u8>);
 
-/// The fields of a table that is packed. What is left out is `nil` to the script.
+/// The fields of a table being packed. Omitted fields are `nil` in the script.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     packer: &'a mut Packer,
@@ -62,13 +63,13 @@ impl Packer {
 
     fn sized(&mut self, what: u8, size: usize) {
         self.0.push(what);
-        // Nothing that is sent is as large.
+        // No sent value is that large.
         self.0.extend(u32::try_from(size).unwrap_or(u32::MAX).to_be_bytes());
     }
 }
 
 impl Fields<'_> {
-    /// What follows is this field.
+    /// Starts a field, whose value follows.
     pub(crate) fn field(&mut self, name: &str) -> &mut Packer {
         self.count += 1;
         self.packer.text(name);
@@ -83,7 +84,7 @@ impl Fields<'_> {
         self.field(name).text(text);
     }
 
-    /// A flag that is not there is none.
+    /// A `false` flag is omitted.
     pub(crate) fn flag(&mut self, name: &str, flag: bool) {
         if flag {
             self.field(name).flag(true);
@@ -103,7 +104,7 @@ impl Fields<'_> {
     }
 }
 
-/// What was packed by the server.
+/// A value packed by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Packed<'a> {
     Nil,
@@ -114,20 +115,20 @@ pub(crate) enum Packed<'a> {
     Table(Vec<(&'a [u8], Packed<'a>)>),
 }
 
-/// No reply lies deeper.
-const DEEPEST: u32 = 16;
-/// For so many there is room from the beginning, whatever the size says.
-const ROOM: usize = 64;
+/// Maximum depth of a reply.
+const MAX_DEPTH: u32 = 16;
+/// Maximum elements preallocated, whatever the size field claims.
+const PREALLOCATED: usize = 64;
 
 impl<'a> Packed<'a> {
-    /// Reads the one thing that is packed in these bytes.
+    /// Reads the one value packed in these bytes.
     ///
     /// # Errors
     ///
-    /// They are not such a thing, or more than that.
+    /// They are no such value, or have trailing bytes.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, StateError> {
         let mut rest = bytes;
-        match read(&mut rest, DEEPEST) {
+        match read(&mut rest, MAX_DEPTH) {
             Some(packed) if rest.is_empty() => Ok(packed),
             _ => Err(nonsense("it is not packed as it should be")),
         }
@@ -180,14 +181,14 @@ fn read<'a>(rest: &mut &'a [u8], deeper: u32) -> Option<Packed<'a>> {
     })
 }
 
-/// A number of Lua that was packed as one with a fraction.
+/// A Lua number that was packed as a float.
 fn whole<'a>(number: f64) -> Option<Packed<'a>> {
     let whole = number as i64;
     (whole as f64 == number).then_some(Packed::Int(whole))
 }
 
 fn list<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>> {
-    let mut all = Vec::with_capacity(size.min(ROOM));
+    let mut all = Vec::with_capacity(size.min(PREALLOCATED));
     for _ in 0..size {
         all.push(read(rest, deeper)?);
     }
@@ -195,7 +196,7 @@ fn list<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>>
 }
 
 fn table<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>> {
-    let mut all = Vec::with_capacity(size.min(ROOM));
+    let mut all = Vec::with_capacity(size.min(PREALLOCATED));
     for _ in 0..size {
         let Packed::Text(name) = read(rest, deeper)? else { return None };
         all.push((name, read(rest, deeper)?));
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_read() {
+    fn packed_values_are_read_back() {
         let bytes = packed();
         let Packed::Table(fields) = Packed::read(&bytes).unwrap() else { panic!("{bytes:?}") };
         let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_goes_on_is_refused() {
+    fn truncated_or_trailing_bytes_are_refused() {
         let mut bytes = packed();
         for end in (0..bytes.len()).step_by(97) {
             assert!(Packed::read(&bytes[..end]).is_err(), "{end}");

@@ -1,4 +1,4 @@
-//! The rows of leased tasks, as they are stored: `forms.lua` says how.
+//! The stored rows of leased tasks: see `forms.lua`.
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
@@ -8,14 +8,14 @@ use super::{
     take,
 };
 
-/// What a plain task that is leased begins with. Other rows are packed.
+/// The first byte of the row of a leased plain task. Other rows are packed.
 const LEASED: u8 = 2;
 
-/// The task that has this row, and its payload if that is in it.
+/// The task of a row, and its payload if the row has it.
 ///
 /// # Errors
 ///
-/// It makes no sense.
+/// The row is invalid.
 pub(super) fn task(id: TaskId, row: &[u8]) -> Result<(Task, Option<Json>), StateError> {
     if let [LEASED, plain @ ..] = row {
         return plain_task(id, plain).ok_or_else(|| nonsense("a row is cut off"))?;
@@ -32,7 +32,7 @@ pub(super) fn task(id: TaskId, row: &[u8]) -> Result<(Task, Option<Json>), State
 
 type Plain = Result<(Task, Option<Json>), StateError>;
 
-/// None: it is cut off.
+/// `None`: the row is truncated.
 fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
     let text = |row: &mut _, size| bytes(row, size).map(Packed::Text);
     let int = |row: &mut _, size| number(row, size).map(|number| Packed::Int(number.cast_signed()));

@@ -1,4 +1,4 @@
-//! Taking what was packed apart into the rows of the contract.
+//! Converts packed values into the rows of the contract.
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
@@ -12,7 +12,7 @@ use super::pack::{Packed, nonsense};
 
 type Taken<T> = Result<T, StateError>;
 
-/// What can be taken out of something packed.
+/// A type that can be read from a packed value.
 pub(super) trait Take: Sized {
     fn take(packed: &Packed<'_>) -> Taken<Self>;
 }
@@ -32,7 +32,7 @@ impl Packed<'_> {
         }
     }
 
-    /// One of a list, or `nil`.
+    /// An element of a list, or `nil`.
     pub(super) fn at(&self, n: usize) -> &Self {
         match self {
             Self::List(all) => all.get(n).unwrap_or(&Self::Nil),
@@ -44,7 +44,7 @@ impl Packed<'_> {
         self.field(name).to()
     }
 
-    /// A field that is left out if it is the default.
+    /// A field that is omitted if it is the default.
     pub(super) fn get_or_default<T: Take + Default>(&self, name: &str) -> Taken<T> {
         Ok(self.get::<Option<T>>(name)?.unwrap_or_default())
     }
@@ -63,7 +63,7 @@ impl Packed<'_> {
     pub(super) fn list<T>(&self, take: impl FnMut(&Self) -> Taken<T>) -> Taken<Vec<T>> {
         match self {
             Self::List(all) => all.iter().map(take).collect(),
-            // An empty list is packed as it was said.
+            // An empty list is packed as `nil`.
             Self::Nil => Ok(Vec::new()),
             Self::Table(fields) if fields.is_empty() => Ok(Vec::new()),
             _ => Err(nonsense("a list is missing")),
@@ -71,7 +71,7 @@ impl Packed<'_> {
     }
 }
 
-/// What is `nil` or `false` is none.
+/// `nil` and `false` are `None`.
 impl<T: Take> Take for Option<T> {
     fn take(packed: &Packed<'_>) -> Taken<Self> {
         match packed {
@@ -164,7 +164,7 @@ macro_rules! name {
 }
 name! { interval_queue_contract::Label interval_queue_task_contract::Key interval_queue_task_contract::Kind interval_queue_task_contract::Tag }
 
-/// One of several, by its number.
+/// An element by its number.
 fn one_of<T: Copy>(of: &[T], packed: &Packed<'_>) -> Taken<T> {
     of.get(packed.to::<usize>()?).copied().ok_or_else(|| nonsense("there is no such state"))
 }
@@ -269,7 +269,7 @@ impl Take for Task {
     }
 }
 
-/// A task whose row has neither.
+/// A task from a row without id and `due`.
 pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
     let until = |row: &Packed<'_>| match row.get::<Option<u32>>("name_until") {
         Ok(Some(1)) => Until::Leased,

@@ -1,4 +1,4 @@
-//! What the script answers: a packed list of the reply, or a refusal that changed nothing.
+//! Decodes the script's answer: a packed list of the reply, or a refusal that changed nothing.
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
@@ -17,11 +17,11 @@ use super::{
 
 type Taken<T> = Result<T, StateError>;
 
-/// Reads the answer to `command`.
+/// Decodes the answer to `command`.
 ///
 /// # Errors
 ///
-/// The script refused the command, or its answer makes no sense.
+/// The script refused the command, or its answer is invalid.
 pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
     let Value::BulkString(bytes) = answer else { return Err(nonsense("it is not packed")) };
     let packed = Packed::read(&bytes)?;
@@ -58,12 +58,12 @@ pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
             mark: Mark { number: reply.get("number")?, at: reply.get("at")? },
             missed: reply.get("missed")?,
         }),
-        Command::Read(read) => look(read, reply)?,
+        Command::Read(read) => read_reply(read, reply)?,
         _ => return Err(nonsense("nothing was asked")),
     })
 }
 
-fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
+fn read_reply(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
     Ok(match read {
         Read::Clock => Reply::Clock(reply.to()?),
         Read::Overview => Reply::Overview(Box::new(overview(reply)?)),
@@ -96,7 +96,7 @@ fn added(packed: &Packed<'_>) -> Taken<Added> {
         b'a' => Added::Again(id),
         b'k' => Added::Kept(id),
         b'r' => Added::Replaced(id),
-        _ => return Err(nonsense("it is not told what became of a task")),
+        _ => return Err(nonsense("the outcome of an added task is unknown")),
     })
 }
 
@@ -114,7 +114,7 @@ fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     })
 }
 
-/// Of each its id, its row, and its payload if that is not in the row.
+/// For each task its id, its row, and its payload if the row does not have it.
 fn leased(packed: &Packed<'_>, now: Micros, policy: Policy) -> Taken<Vec<Leased>> {
     let Packed::List(all) = packed else { return Ok(Vec::new()) };
     all.chunks_exact(3).map(|of_task| one_leased(of_task, now, policy)).collect()
@@ -134,10 +134,10 @@ fn one_leased(of_task: &[Packed<'_>], now: Micros, policy: Policy) -> Taken<Leas
     })
 }
 
-/// An id and what is asked, in one text.
+/// An id and the request to stop, in one text.
 fn stop(packed: &Packed<'_>) -> Taken<(TaskId, Stop)> {
     let (stop, id) = packed.bytes()?.split_last().ok_or_else(|| nonsense("an id is missing"))?;
-    let stop = STOPS.get(usize::from(*stop)).ok_or_else(|| nonsense("it is not told how to stop"))?;
+    let stop = STOPS.get(usize::from(*stop)).ok_or_else(|| nonsense("the way to stop is unknown"))?;
     Ok((Packed::Text(id).to()?, *stop))
 }
 
@@ -173,7 +173,7 @@ impl Take for Stored {
     }
 }
 
-/// A word and what belongs to it.
+/// A word and its details.
 impl Take for Why {
     fn take(packed: &Packed<'_>) -> Taken<Self> {
         Ok(match packed.at(0).text()? {
@@ -190,7 +190,7 @@ impl Take for Why {
             "load" => Self::Load(packed.at(1).to()?),
             "room" => Self::Room,
             "next" => Self::Next,
-            _ => return Err(nonsense("it is not told why a task does not run")),
+            _ => return Err(nonsense("the reason that a task does not run is unknown")),
         })
     }
 }

@@ -1,10 +1,10 @@
-//! The keys of the tasks of a queue: those of its pace, and what tells them apart. All are in one hash slot.
+//! The keys of a queue's tasks: those of its rate limit with suffixes. All are in one hash slot.
 
 use interval_queue_contract::QueueName;
 
 use crate::pace::keys::Keys;
 
-/// What the rows of the tasks are under.
+/// The suffix of the key of the rows.
 const ROWS: &str = ":t";
 
 /// Names the keys of tasks under one prefix.
@@ -22,7 +22,7 @@ impl TaskKeys {
         ["", ":tasks", ":bodies", ":edges", ":index"].map(|what| format!("{pace}{ROWS}{what}"))
     }
 
-    /// The channel on which it is told that there is something to look at.
+    /// The channel for notifications of work.
     pub(crate) fn channel(&self, queue: &QueueName) -> String {
         let [rows, ..] = self.of(queue);
         rows + ":changes"
@@ -33,7 +33,7 @@ impl TaskKeys {
         self.0.pattern() + ROWS
     }
 
-    /// The queue that has these rows; none if it is none of this prefix.
+    /// The queue of these rows. `None`: a key of another prefix.
     pub(crate) fn queue(&self, rows: &str) -> Option<QueueName> {
         self.0.queue(rows.strip_suffix(ROWS)?)
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_back_from_its_keys_which_are_not_those_of_the_pace() {
+    fn names_come_back_from_keys_that_differ_from_the_rates() {
         for prefix in ["interval-queue", "my:app", "{x}%"] {
             let keys = TaskKeys::new(prefix);
             for text in ["mail", "mail:t", "{a}:t", "100%"] {

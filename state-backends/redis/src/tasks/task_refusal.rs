@@ -1,4 +1,5 @@
-//! Why the script refused a command. It has changed nothing then. The texts are those of the rules.
+//! Decodes refusals of the script. A refused command has changed nothing. The texts are those of
+//! the rules.
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use interval_queue_task_contract::{Change, Command, Key, Settings, State, TaskId, rules};
@@ -81,7 +82,7 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
     Ok(StateError::new(kind, text))
 }
 
-/// What no rule knows of.
+/// The error of a refusal that comes from the store, not from a rule.
 fn of_the_place(word: &str, refusal: &Packed<'_>) -> Result<StateError, StateError> {
     let (kind, text) = match word {
         "foreign" => (

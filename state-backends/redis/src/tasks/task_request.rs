@@ -1,4 +1,4 @@
-//! Commands as the script takes them: one table, packed. The heads of the Lua files say what they expect.
+//! Packs commands for the script, each as one table. The heads of the Lua files document them.
 
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_task_contract::{
@@ -12,7 +12,7 @@ use super::{
     take::{ON_FAILURES, OVERLAPS},
 };
 
-/// A command, packed.
+/// A packed command.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
     known.map(|()| packer.bytes())
 }
 
-/// Lua has no whole numbers beyond.
+/// Lua represents larger integers inexactly.
 fn check_numbers(command: &Command) -> Result<(), InvalidInput> {
     let exact = |what: &str, number: u64| match number {
         _ if number <= Micros::MAX.get() => Ok(()),
@@ -74,7 +74,7 @@ fn check_numbers(command: &Command) -> Result<(), InvalidInput> {
     }
 }
 
-/// Something that a later version of the contract added.
+/// The error for an addition of a later version of the contract.
 fn unknown(what: &str) -> StateError {
     let text = format!("this version of interval-queue-redis does not know the {what}: upgrade it");
     StateError::new(StateErrorKind::Unsupported, text)
@@ -86,7 +86,7 @@ pub(super) fn micros(micros: Micros) -> i64 {
 }
 
 fn exact(number: u64) -> i64 {
-    // It was checked.
+    // Checked before.
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -138,7 +138,7 @@ fn when(fields: &mut Fields<'_>, when: When, [delay, at]: [&str; 2]) {
     }
 }
 
-/// Whether it has no more than its kind and its payload.
+/// Whether the task has only its kind and its payload.
 fn is_plain(task: &NewTask) -> bool {
     task.priority == 0
         && task.key.is_none()
@@ -169,7 +169,7 @@ fn new_task(packer: &mut Packer, task: &NewTask) {
             OnConflict::Replace => fields.text("on_conflict", "replace"),
             OnConflict::Refuse => fields.text("on_conflict", "refuse"),
         }
-        // What is to run at once does not wait, whatever the clock does.
+        // A task for now does not wait, whatever the clock does.
         if task.not_before != When::default() {
             when(fields, task.not_before, ["delay", "at"]);
         }
@@ -200,7 +200,7 @@ pub(super) fn number_of<T: PartialEq>(all: &[T], one: T) -> i64 {
     all.iter().position(|other| *other == one).map_or(-1, |at| at as i64)
 }
 
-/// A run: its id and its token, and what is said of it.
+/// A run: its id and token, followed by `more` values.
 fn run(packer: &mut Packer, of: (&TaskId, &Token), more: usize, mut pack: impl FnMut(&mut Packer, usize)) {
     packer.list(0..3 + more, |packer, n| match n {
         0 => id(packer, of.0),
@@ -242,7 +242,7 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
     }
 }
 
-/// The word, the wait and the text of an outcome. One that this version does not know changes nothing but the lease.
+/// The word, the wait and the text of an outcome. An unknown outcome changes only the lease.
 fn outcome(outcome: &Outcome) -> (&'static str, Option<Micros>, Option<&str>) {
     match outcome {
         Outcome::Done(result) => ("done", None, Some(result.as_str())),
@@ -255,7 +255,7 @@ fn outcome(outcome: &Outcome) -> (&'static str, Option<Micros>, Option<&str>) {
     }
 }
 
-/// No rule looks into it, and its numbers may be larger than those of Lua.
+/// Packed as bytes: no rule reads it, and its numbers may exceed those of Lua.
 pub(super) fn progress(progress: &Progress) -> Vec<u8> {
     [&progress.done.to_be_bytes()[..], &progress.total.to_be_bytes(), progress.text.as_bytes()].concat()
 }
@@ -284,7 +284,7 @@ fn settings(fields: &mut Fields<'_>, change: &SettingsChange) {
 
 fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
     match change {
-        Change::Open(retained, on_existing) => {
+        Change::Open(changed, on_existing) => {
             let word = match on_existing {
                 OnExisting::Fail => "fail",
                 OnExisting::Replace | OnExisting::Reset => "replace",
@@ -292,12 +292,12 @@ fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
                 _ => return Err(unknown("policy for a queue that is there")),
             };
             fields.text("what", "open");
-            fields.field("settings").table(|fields| settings(fields, retained));
+            fields.field("settings").table(|fields| settings(fields, changed));
             fields.text("on_existing", word);
         }
-        Change::Set(retained) => {
+        Change::Set(changed) => {
             fields.text("what", "set");
-            fields.field("settings").table(|fields| settings(fields, retained));
+            fields.field("settings").table(|fields| settings(fields, changed));
         }
         Change::Pause => fields.text("what", "pause"),
         Change::Resume => fields.text("what", "resume"),

@@ -12,10 +12,10 @@ pub(crate) use interval_queue_test_support::{Shard, commands::*};
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn connect(url: &str) -> RedisState {
-    patient(url, TIMEOUT).await
+    connect_with_timeout(url, TIMEOUT).await
 }
 
-pub(crate) async fn patient(url: &str, timeout: Duration) -> RedisState {
+pub(crate) async fn connect_with_timeout(url: &str, timeout: Duration) -> RedisState {
     let builder = RedisStore::builder(url).unwrap().timeout(timeout);
     RedisState::on(&builder.connect().await.unwrap())
 }
@@ -28,7 +28,7 @@ pub(crate) async fn opened() -> (RedisServer, RedisState) {
     (server, state)
 }
 
-pub(crate) async fn notified(changes: &mut Changes) {
-    let notified = tokio::time::timeout(Duration::from_secs(60), changes.next()).await;
-    notified.expect("nobody told").expect("the stream ended");
+pub(crate) async fn expect_notification(changes: &mut Changes) {
+    let notification = tokio::time::timeout(Duration::from_secs(60), changes.next()).await;
+    notification.expect("no notification came").expect("the stream ended");
 }

@@ -5,9 +5,9 @@ mod common;
 mod conformance;
 #[cfg(feature = "fuzzing")]
 mod differential;
+mod failures;
+mod permits;
 mod places;
 mod stored;
 mod tasks;
-mod trouble;
-mod turns;
 mod watch_tests;

@@ -16,7 +16,7 @@ async fn works(state: &RedisState) {
     assert_eq!(read(state).await.unwrap().record.shards.len(), 2);
     let mut changes = state.changes(&mail()).await.unwrap();
     change(state, Change::Resume, Memory::default()).await.unwrap();
-    notified(&mut changes).await;
+    expect_notification(&mut changes).await;
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ mod sentinel {
         master.kill();
         assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
         until_it_works(&state).await;
-        notified(&mut changes).await;
+        expect_notification(&mut changes).await;
         assert!(replica.command(&["EXISTS", "{interval-queue:mail}"]) == ["1"]);
     }
 
@@ -130,7 +130,7 @@ mod cluster {
             state.apply(name, opening(2000)).await.unwrap();
         }
         for changes in &mut watched {
-            notified(changes).await;
+            expect_notification(changes).await;
         }
     }
 

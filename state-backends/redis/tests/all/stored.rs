@@ -132,7 +132,7 @@ async fn is_left_alone(server: &RedisServer, state: &RedisState, expected: State
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn what_is_not_such_a_record_is_left_alone() {
+async fn foreign_keys_are_left_alone() {
     use StateErrorKind::{Foreign, NewerVersion};
     let (server, state) = opened().await;
     let of_version = |version| format!("redis.call('HSET', KEYS[1], '', struct.pack('<d', {version}))");
@@ -154,7 +154,7 @@ async fn what_is_not_such_a_record_is_left_alone() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_record_that_cannot_be_is_foreign_to_every_command_and_left_alone() {
+async fn an_impossible_record_is_foreign_to_all_and_left_alone() {
     // Its place in the record, counted from one, and its value.
     const SPOIL: &str = "
 local record, at = redis.call('HGET', KEYS[1], ''), 8 * (ARGV[1] - 1)
@@ -193,7 +193,7 @@ redis.call('HSET', KEYS[1], '', string.sub(record, 1, at) .. number .. string.su
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_presence_that_is_none_is_foreign_to_its_shard_and_to_readers() {
+async fn an_invalid_presence_is_foreign_to_its_shard_and_readers() {
     let (server, state) = opened().await;
     let not_a_number = "struct.pack('<d', 0/0) .. string.sub(stored, 9)";
     for spoilt in ["'- 0 0 1 0 0 0 label'", "string.sub(stored, 1, 55)", not_a_number] {
@@ -224,7 +224,7 @@ async fn a_foreign_key_that_is_no_text_hides_no_queue() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn an_index_that_was_evicted_is_made_anew_by_the_next_step_of_a_shard_that_waits() {
+async fn an_evicted_index_is_rebuilt_by_a_waiting_shards_step() {
     let (server, state) = opened().await;
     let (mut a, mut b, mut c) = (Shard::new("a"), Shard::new("b"), Shard::new("c"));
     a.step(&state, 3).await.unwrap();
@@ -251,7 +251,7 @@ async fn an_index_that_was_evicted_is_made_anew_by_the_next_step_of_a_shard_that
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn shards_that_died_while_the_index_was_evicted_are_forgotten_all_the_same() {
+async fn shards_that_died_during_an_eviction_are_forgotten() {
     let server = RedisServer::start();
     let state = connect(server.url()).await;
     let limit = Change::Open {
@@ -289,7 +289,7 @@ fn commands_in_scripts(server: &RedisServer) -> u64 {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_step_takes_a_handful_of_commands_however_many_shards_wait_and_tickets_it_asks_for() {
+async fn a_step_takes_few_commands_for_any_shards_and_tickets() {
     let server = RedisServer::start();
     let state = connect(server.url()).await;
     for (others, count) in [(1, 2), (1, 512), (300, 2), (300, 512)] {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::common::*;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Takes what has come so far.
 async fn drain(changes: &mut Changes) {
@@ -19,10 +19,10 @@ async fn drain(changes: &mut Changes) {
 }
 
 /// Whoever watches is told of a pause from now on.
-async fn hears_of_a_pause(changes: &mut Changes, state: &RedisState) {
+async fn expect_pause(changes: &mut Changes, state: &RedisState) {
     drain(changes).await;
     change(state, Change::Pause, Memory::default()).await.unwrap();
-    notified(changes).await;
+    expect_notification(changes).await;
 }
 
 fn watching_connections(server: &RedisServer) -> usize {
@@ -60,7 +60,7 @@ async fn all_queues_of_a_state_are_watched_over_one_connection() {
     assert_eq!(watching_connections(&server), 1);
     for (queue, changes) in &mut watched {
         pause(&other, queue).await;
-        notified(changes).await;
+        expect_notification(changes).await;
     }
     // One of two who watch a queue leaves, and then all but one queue.
     let second = state.changes(&watched[0].0).await.unwrap();
@@ -70,7 +70,7 @@ async fn all_queues_of_a_state_are_watched_over_one_connection() {
     let one = ["{interval-queue:queue 0}:changes"];
     until(|| server.command(&["PUBSUB", "CHANNELS"]) == one).await;
     pause(&other, queue).await;
-    notified(changes).await;
+    expect_notification(changes).await;
     watched.clear();
     until(|| watching_connections(&server) == 0).await;
     // And again.
@@ -86,8 +86,8 @@ async fn a_killed_connection_comes_back_and_gives_an_item() {
     for _ in 0..3 {
         drain(&mut changes).await;
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-        notified(&mut changes).await;
-        hears_of_a_pause(&mut changes, &state).await;
+        expect_notification(&mut changes).await;
+        expect_pause(&mut changes, &state).await;
     }
     assert_eq!(watching_connections(&server), 1);
 }
@@ -103,9 +103,9 @@ async fn a_restarted_server_is_watched_again() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(kind(state.changes(&mail()).await.map(drop)), StateErrorKind::Unreachable);
     server.start_again();
-    notified(&mut changes).await;
+    expect_notification(&mut changes).await;
     until_it_works(&state).await;
-    hears_of_a_pause(&mut changes, &state).await;
+    expect_pause(&mut changes, &state).await;
 }
 
 #[tokio::test]
@@ -118,10 +118,10 @@ async fn a_connection_that_falls_silent_is_noticed() {
     proxy.fall_silent();
     proxy.speak();
     // It is asked after ten seconds of silence, and then there is another one.
-    notified(&mut changes).await;
+    expect_notification(&mut changes).await;
     let direct = connect(server.url()).await;
     open(&direct).await.unwrap();
-    hears_of_a_pause(&mut changes, &direct).await;
+    expect_pause(&mut changes, &direct).await;
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn nobody_there_is_an_error_at_once() {
     server.start_again();
     let mut changes = state.changes(&mail()).await.unwrap();
     until_it_works(&state).await;
-    hears_of_a_pause(&mut changes, &state).await;
+    expect_pause(&mut changes, &state).await;
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn a_user_without_the_channels_changes_queues_but_cannot_watch() {
         assert_eq!(error.kind(), StateErrorKind::Denied, "{error:?}");
         assert!(error.to_string().contains("{interval-queue:mail}:changes"), "{error}");
     }
-    hears_of_a_pause(&mut changes, &with).await;
+    expect_pause(&mut changes, &with).await;
 }
 
 #[tokio::test]
@@ -178,6 +178,6 @@ async fn rights_that_are_taken_away_end_the_watching() {
     // The server ends connections that are subscribed to what they may not be.
     server.command(&["ACL", "SETUSER", "ann", "resetchannels"]);
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    assert_eq!(timeout(PATIENCE, changes.next()).await.unwrap(), None);
+    assert_eq!(timeout(NOTIFY_TIMEOUT, changes.next()).await.unwrap(), None);
     until(|| watching_connections(&server) == 0).await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
-use interval_queue_task_conformance::{differential::compare, play::Stage};
+use interval_queue_task_conformance::{differential::compare, fuzzer::Target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_commands_do_the_same_as_in_the_memory() {
@@ -16,7 +16,7 @@ async fn random_commands_do_the_same_as_in_the_memory() {
         let reading = clock.clone();
         let store =
             SqliteTasks::with_clock(&builder.open().await.unwrap(), move || reading.now()).await.unwrap();
-        let stage = Stage { store: Arc::new(store), clock, copies: None };
+        let stage = Target { store: Arc::new(store), clock, copies: None };
         leased += compare(seed, 600, &stage).await.unwrap();
     }
     assert!(leased > 1_000, "{leased} tasks were leased");

@@ -1,4 +1,4 @@
-//! The rules, played on a database: crashes, stalls, lost messages, outages and steps of the clock.
+//! The rules, fuzzed on a database: crashes, stalls, lost messages, outages and steps of the clock.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{QueueName, StateError};
 use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
-use interval_queue_task_conformance::play::{Stage, Within, play, play_within};
+use interval_queue_task_conformance::fuzzer::{Target, Within, fuzz, fuzz_within};
 use interval_queue_task_contract::{Completed, Completion, WorkerId};
 
 /// Transactions of an application, on a connection of its own.
@@ -32,7 +32,7 @@ impl Within for Transactions {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_promise_holds_in_a_play() {
+async fn every_promise_holds_under_fuzzing() {
     let mut starts = 0;
     for (seed, is_within) in [(0, false), (1, false), (2, true)] {
         let directory = tempfile::tempdir().unwrap();
@@ -42,13 +42,13 @@ async fn every_promise_holds_in_a_play() {
         let reading = clock.clone();
         let store =
             SqliteTasks::with_clock(&builder.open().await.unwrap(), move || reading.now()).await.unwrap();
-        let stage = Stage { store: Arc::new(store.clone()), clock, copies: None };
-        let played = if is_within {
-            play_within(seed, &stage, Arc::new(Transactions { path, tasks: store })).await
+        let target = Target { store: Arc::new(store.clone()), clock, copies: None };
+        let report = if is_within {
+            fuzz_within(seed, &target, Arc::new(Transactions { path, tasks: store })).await
         } else {
-            play(seed, &stage).await
+            fuzz(seed, &target).await
         };
-        starts += played.unwrap().starts;
+        starts += report.unwrap().starts;
     }
     assert!(starts > 100, "{starts}");
 }

@@ -13,9 +13,9 @@ use crate::{
 /// An add creates the queue; a read does not.
 pub async fn the_first_add_makes_the_queue(handles: Handles) {
     let (one, other) = unopened(handles);
-    let look = other
+    let read = other
         .apply(interval_queue_task_contract::Command::Read(interval_queue_task_contract::Read::Overview));
-    assert_eq!(refusal(look.await), StateErrorKind::NotFound);
+    assert_eq!(refusal(read.await), StateErrorKind::NotFound);
     let id = one.add_one(task()).await;
     assert_eq!(other.row(id).await.id, id);
     assert!(other.store().queues().await.unwrap().contains(other.queue()), "the queue is not listed");

@@ -7,7 +7,7 @@ use interval_queue_task_contract::{Counted, NewTask, State, Step, When};
 
 use crate::{
     Handles,
-    client::{Client, Worker, done, keyed, kind, seconds, task, usual},
+    client::{Client, Worker, done, kind, seconds, task, usual, with_key},
 };
 
 /// More tasks than a few polls admit.
@@ -20,7 +20,7 @@ const ADMISSION_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_POLL_INTERVAL: Micros = Micros::from_millis(1_000);
 
 fn behind_two_keys(count: usize) -> impl Iterator<Item = NewTask> {
-    (0..count).map(|n| keyed(["a", "b"][n % 2]))
+    (0..count).map(|n| with_key(["a", "b"][n % 2]))
 }
 
 /// Tasks of a kind that one worker of the check serves.
@@ -135,7 +135,7 @@ pub async fn an_urgent_task_passes_a_backlog(handles: Handles) {
     one.add((0..9).map(|_| NewTask { priority: 1, ..task() })).await;
     one.pass(Duration::from_secs(2)).await;
     let ready = one.add_one(NewTask { priority: 4, ..task() }).await;
-    let behind_a_key = one.add_one(NewTask { priority: 3, ..keyed("c") }).await;
+    let behind_a_key = one.add_one(NewTask { priority: 3, ..with_key("c") }).await;
     assert_eq!([worker.run().await, worker.run().await], [ready, behind_a_key]);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use interval_queue_task_contract::{Counted, Kind, NewTask, OnFailure, Outcome, State, Verb};
 
-use crate::client::{Client, Handles, attempts, behind, done, in_seconds, keyed, kind, task, usual};
+use crate::client::{Client, Handles, attempts, behind, done, in_seconds, kind, task, usual, with_key};
 
 async fn compare(client: &Client) {
     let mut there: BTreeMap<(Kind, Counted), u64> = BTreeMap::new();
@@ -13,15 +13,15 @@ async fn compare(client: &Client) {
     }
     let counts = client.overview().await.counts.into_iter();
     let now = counts.filter(|(_, counted, _)| matches!(counted, Counted::Now(_)));
-    let notified: BTreeMap<_, _> = now.map(|(kind, counted, n)| ((kind, counted), n)).collect();
-    assert_eq!(notified, there);
+    let reported: BTreeMap<_, _> = now.map(|(kind, counted, n)| ((kind, counted), n)).collect();
+    assert_eq!(reported, there);
 }
 
 /// Counters equal rows after every command, also a rejected one.
 pub async fn counts_are_exact(handles: Handles) {
     let (one, other) = usual(handles).await;
     let failing = || NewTask { policy: attempts(2), kind: kind("ä"), ..task() };
-    let mut batch = vec![task(), task(), keyed("k"), keyed("k"), failing(), failing()];
+    let mut batch = vec![task(), task(), with_key("k"), with_key("k"), failing(), failing()];
     batch.push(NewTask { not_before: in_seconds(1_000), ..task() });
     batch.push(behind([batch[0].id, batch[4].id], OnFailure::Cancel));
     let ids = one.add(batch).await;

@@ -10,7 +10,7 @@ use crate::client::{Client, Handles, attempts, behind, done, in_seconds, key, ta
 async fn inputs(client: &Client, down: TaskId, after: Option<TaskId>) -> Inputs {
     match client.read(Read::Inputs { down, after }).await {
         Reply::Inputs(inputs) => inputs,
-        other => panic!("a look at inputs was answered by {other:?}"),
+        other => panic!("a read of inputs was answered by {other:?}"),
     }
 }
 
@@ -49,9 +49,9 @@ pub async fn a_failed_upstream_acts_as_its_edges_say(handles: Handles) {
     worker.end(run, Outcome::Failed("no".into())).await;
     worker.tidy().await;
     assert_eq!(one.states(&ids).await, [State::Cancelled, State::Ready, State::Waiting]);
-    let notified = [EdgeState::Cut, EdgeState::Failed, EdgeState::Held];
-    for (&id, notified) in ids.iter().zip(notified) {
-        assert_eq!(one.edges(id).await, [notified]);
+    let expected = [EdgeState::Cut, EdgeState::Failed, EdgeState::Held];
+    for (&id, expected) in ids.iter().zip(expected) {
+        assert_eq!(one.edges(id).await, [expected]);
     }
     // A task added after the failure acts alike.
     let later =

@@ -75,7 +75,7 @@ pub async fn a_failure_is_tried_again_later(handles: Handles) {
 
 /// A task sets only its attempts: these stay when the queue's policy changes; new backoff and
 /// timeout apply.
-pub async fn what_a_task_does_not_set_is_the_queues(handles: Handles) {
+pub async fn unset_options_of_a_task_are_the_queues(handles: Handles) {
     let (one, other) = usual(handles).await;
     let own = PolicyOverride { max_attempts: Some(2), ..PolicyOverride::default() };
     let id = one.add_one(NewTask { policy: own, ..task() }).await;
@@ -175,7 +175,7 @@ pub async fn twenty_returns_back_off(handles: Handles) {
     assert_eq!(
         x.error.as_deref(),
         Some("it was given back 20 times in a row: no room for a process"),
-        "what the last one said"
+        "the message of the last one"
     );
     assert_eq!(worker.run().await, later);
 }

@@ -82,7 +82,7 @@ pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
 }
 
 /// An unknown worker gets nothing before it resyncs.
-pub async fn a_stranger_restates_first(handles: Handles) {
+pub async fn an_unknown_worker_resyncs_first(handles: Handles) {
     let (one, _) = usual(handles).await;
     one.add_one(task()).await;
     let mut worker = one.worker();
@@ -195,7 +195,7 @@ pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
 }
 
 /// Workers are listed with the presence they sent.
-pub async fn workers_are_told(handles: Handles) {
+pub async fn workers_are_notified(handles: Handles) {
     use interval_queue_task_contract::{Read, Reply};
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
@@ -205,7 +205,7 @@ pub async fn workers_are_told(handles: Handles) {
     let step = Step { want: 1, held: Some(vec![]), ..worker.step() };
     let leased = worker.send(step.clone()).await.leased;
     let Reply::Workers(workers) = other.read(Read::Workers).await else {
-        panic!("a look at workers shows none")
+        panic!("a read of workers shows none")
     };
     assert_eq!(workers.len(), 1);
     let presence = &workers[0].presence;

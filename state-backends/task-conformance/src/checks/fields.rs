@@ -145,7 +145,7 @@ pub async fn odd_names_are_distinct(handles: Handles) {
 }
 
 /// Progress, errors, worker, times and history are stored.
-pub async fn what_runs_leave_is_kept(handles: Handles) {
+pub async fn results_and_errors_of_runs_are_kept(handles: Handles) {
     let (one, other) = usual(handles).await;
     let id = one.add_one(task()).await;
     let mut worker = other.worker();
@@ -166,7 +166,7 @@ pub async fn what_runs_leave_is_kept(handles: Handles) {
 }
 
 /// Edges are readable from both ends.
-pub async fn edges_are_told_from_both_ends(handles: Handles) {
+pub async fn edges_are_listed_from_both_ends(handles: Handles) {
     let (one, other) = usual(handles).await;
     let up = one.add_one(task()).await;
     let mut down = behind([up], OnFailure::Wait);
@@ -190,7 +190,7 @@ pub async fn large_replies_come_in_parts(handles: Handles) {
     let mut after = None;
     loop {
         let read = Read::Page { selector: Selector::default(), after, limit: 1_000, bodies: true };
-        let Reply::Page(page) = other.read(read).await else { panic!("a look shows no page") };
+        let Reply::Page(page) = other.read(read).await else { panic!("a read shows no page") };
         assert!(page.tasks.len() < 10, "a reply has 4 MiB at most");
         found.extend(page.tasks.iter().map(|stored| stored.task.id));
         assert!(page.tasks.iter().all(|stored| stored.payload.as_ref() == Some(&large)));

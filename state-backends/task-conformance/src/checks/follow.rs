@@ -23,7 +23,7 @@ fn states(events: &[Event]) -> Vec<(TaskId, Option<State>, Option<State>)> {
 }
 
 /// From the first follow on, each state change is reported once, in order, with run and error.
-pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
+pub async fn events_report_the_changes_of_tasks(handles: Handles) {
     use State::{Added, Cancelled, Done, Failed, Leased, Ready, Waiting};
     let (one, other) = usual(handles).await;
     let before = one.add_one(task()).await;
@@ -41,8 +41,8 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
     worker.end(run, Outcome::Failed("it cannot be".into())).await;
     worker.tidy().await;
     one.touch(Verb::Purge, [before]).await;
-    let notified = follow(&one, Some(begun.mark), 1_000).await;
-    assert!(!notified.missed);
+    let followed = follow(&one, Some(begun.mark), 1_000).await;
+    assert!(!followed.missed);
     let expected = [
         (up, None, Some(Ready)),
         (down, None, Some(Added)),
@@ -56,18 +56,18 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
         (down, Some(Waiting), Some(Cancelled)),
         (before, Some(Done), None),
     ];
-    assert_eq!(states(&notified.events), expected);
-    let failed = &notified.events[8];
+    assert_eq!(states(&followed.events), expected);
+    let failed = &followed.events[8];
     assert_eq!((failed.attempt, failed.worker), (2, Some(worker.id)));
     assert_eq!(failed.error.as_deref(), Some("it cannot be"));
-    let others = notified.events.iter().filter(|event| ![Some(Failed), Some(Cancelled)].contains(&event.to));
-    assert!(others.clone().all(|event| event.error.is_none()), "{notified:?}");
-    assert!(notified.events.windows(2).all(|two| two[0].at <= two[1].at), "{notified:?}");
-    assert_eq!(follow(&other, Some(notified.mark), 1_000).await.events, []);
+    let others = followed.events.iter().filter(|event| ![Some(Failed), Some(Cancelled)].contains(&event.to));
+    assert!(others.clone().all(|event| event.error.is_none()), "{followed:?}");
+    assert!(followed.events.windows(2).all(|two| two[0].at <= two[1].at), "{followed:?}");
+    assert_eq!(follow(&other, Some(followed.mark), 1_000).await.events, []);
     // A mark ahead of the events: the store was rolled back.
-    let ahead = Mark { number: notified.mark.number + 1, ..notified.mark };
+    let ahead = Mark { number: followed.mark.number + 1, ..followed.mark };
     let back = follow(&one, Some(ahead), 9).await;
-    assert_eq!((back.events, back.mark.number, back.missed), (Vec::new(), notified.mark.number, true));
+    assert_eq!((back.events, back.mark.number, back.missed), (Vec::new(), followed.mark.number, true));
     // Small pages give the same events.
     let (mut pages, mut mark) = (Vec::new(), begun.mark);
     loop {
@@ -79,11 +79,11 @@ pub async fn events_tell_what_becomes_of_tasks(handles: Handles) {
         }
         pages.extend(page.events);
     }
-    assert_eq!(pages, notified.events);
+    assert_eq!(pages, followed.events);
 }
 
 /// Events of concurrent processes are complete, unique and in order.
-pub async fn events_of_many_are_told_in_order(handles: Handles) {
+pub async fn events_of_many_tasks_are_reported_in_order(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut mark = follow(&one, None, 1).await.mark;
     let mut crew = JoinSet::new();
@@ -112,14 +112,14 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
     let mut known: BTreeMap<TaskId, State> = BTreeMap::new();
     let mut ended = false;
     loop {
-        let notified = follow(&other, Some(mark), 7).await;
-        assert!(!notified.missed);
-        mark = notified.mark;
-        for (id, from, to) in states(&notified.events) {
+        let followed = follow(&other, Some(mark), 7).await;
+        assert!(!followed.missed);
+        mark = followed.mark;
+        for (id, from, to) in states(&followed.events) {
             let to = to.unwrap_or_else(|| panic!("nobody has purged {id}"));
-            assert_eq!(known.insert(id, to), from, "task {id} was told to be {to}");
+            assert_eq!(known.insert(id, to), from, "task {id} was reported to be {to}");
         }
-        if notified.events.is_empty() {
+        if followed.events.is_empty() {
             if ended {
                 break;
             }
@@ -135,31 +135,31 @@ pub async fn events_of_many_are_told_in_order(handles: Handles) {
 }
 
 /// A late follower is notified of missed events, which are kept for a bounded time.
-pub async fn one_who_was_away_is_told_what_may_be_lacking(handles: Handles) {
+pub async fn a_follower_that_was_away_is_notified_of_gaps(handles: Handles) {
     let (one, other) = usual(handles).await;
     let minute = Duration::from_secs(60);
     let begun = follow(&one, None, 1).await.mark;
     one.pass(minute * 3 / 4).await;
     let first = one.add_one(task()).await;
-    let notified = follow(&other, Some(begun), 9).await;
-    assert_eq!((states(&notified.events).len(), notified.missed), (1, false));
+    let followed = follow(&other, Some(begun), 9).await;
+    assert_eq!((states(&followed.events).len(), followed.missed), (1, false));
     // Long without followers: no events are recorded.
     one.pass(minute * 3 / 2 + Duration::from_secs(1)).await;
     one.add_one(task()).await;
-    let late = follow(&one, Some(notified.mark), 9).await;
+    let late = follow(&one, Some(followed.mark), 9).await;
     assert_eq!((states(&late.events), late.missed), (Vec::new(), true));
     let again = one.add_one(task()).await;
-    let notified = follow(&one, Some(late.mark), 9).await;
-    assert_eq!((states(&notified.events), notified.missed), (vec![(again, None, Some(State::Ready))], false));
+    let followed = follow(&one, Some(late.mark), 9).await;
+    assert_eq!((states(&followed.events), followed.missed), (vec![(again, None, Some(State::Ready))], false));
     // With a follower events are recorded, but old ones deleted.
-    let mut mark = notified.mark;
+    let mut mark = followed.mark;
     for _ in 0..4 {
         one.pass(minute * 3 / 4).await;
         mark = follow(&other, Some(mark), 9).await.mark;
     }
     let last = one.add_one(task()).await;
-    let old = follow(&one, Some(notified.mark), 9).await;
-    assert!(old.missed && notified.mark.at + KEEP_EVENTS < old.mark.at);
+    let old = follow(&one, Some(followed.mark), 9).await;
+    assert!(old.missed && followed.mark.at + KEEP_EVENTS < old.mark.at);
     let all = follow(&one, Some(Mark { number: 0, at: Micros::ZERO }), 9).await;
     assert_eq!(states(&all.events), [(last, None, Some(State::Ready))], "{first} and {again} were long ago");
     // Long without followers: a worker deletes all events.

@@ -46,7 +46,7 @@ pub(super) async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let Reply::Inputs(page) = client.read(Read::Inputs { down, after }).await else {
-            panic!("a look at inputs was answered by something else");
+            panic!("a read of inputs was answered by something else");
         };
         let text = |input: interval_queue_task_contract::Input| {
             (input.name.unwrap().to_string(), input.result.unwrap().to_string())
@@ -68,7 +68,7 @@ pub async fn a_graph_fans_out_and_in(handles: Handles) {
     let mut worker = other.worker();
     worker.tidy().await;
     assert_eq!(worker.run().await, first);
-    assert!(worker.tidy().await > 2, "so many downstreams are more than one step tells");
+    assert!(worker.tidy().await > 2, "so many downstreams are more than one step notifies");
     assert_eq!(run(&mut worker).await, parts);
     worker.tidy().await;
     let found = inputs(&one, last).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{Counted, Keep, NewTask, OnFailure, Outcome, SettingsChange, State, Verb};
 
-use crate::client::{Handles, SHORT, attempts, behind, done, in_seconds, keyed, opened, task, usual};
+use crate::client::{Handles, SHORT, attempts, behind, done, in_seconds, opened, task, usual, with_key};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -93,7 +93,7 @@ pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
     for _ in 0..4 {
         one.live(&mut witness, MINUTE * 20).await;
         let Reply::Workers(workers) = one.read(Read::Workers).await else {
-            panic!("a look shows no workers")
+            panic!("a read shows no workers")
         };
         seen.push(workers.len());
     }
@@ -155,8 +155,8 @@ pub async fn a_task_is_ready_since_its_key_or_its_upstreams_let_it_in(handles: H
         overview.oldest.map(|since| (overview.at - since).get() / 1_000_000)
     };
     let mut worker = one.worker();
-    let holder = keyed("k");
-    one.add([holder.clone(), keyed("k"), behind([holder.id], OnFailure::Cancel)]).await;
+    let holder = with_key("k");
+    one.add([holder.clone(), with_key("k"), behind([holder.id], OnFailure::Cancel)]).await;
     let run = worker.one().await;
     one.live(&mut worker, MINUTE).await;
     assert_eq!(oldest().await, None);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use interval_queue_contract::MaxRunning;
 use interval_queue_task_contract::{Change, NewTask, Outcome, SettingsChange, State, Verb, Why};
 
-use crate::client::{Handles, attempts, done, key, keyed, kind, opened, task, usual};
+use crate::client::{Handles, attempts, done, key, kind, opened, task, usual, with_key};
 
 /// One task of a key runs at a time. The command that ends it admits the next.
 pub async fn a_key_runs_one_task_at_a_time(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids = one.add([keyed("k"), keyed("k"), keyed("k"), keyed("other"), task()]).await;
+    let ids = one.add([with_key("k"), with_key("k"), with_key("k"), with_key("other"), task()]).await;
     let mut worker = other.worker();
     let leased = worker.lease(9).await;
     let got: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
@@ -28,8 +28,8 @@ pub async fn a_key_runs_as_many_as_it_may(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
     one.change(Change::Key(key("three"), Some(3))).await;
-    one.add((0..5).map(|_| keyed("two"))).await;
-    one.add((0..5).map(|_| keyed("three"))).await;
+    one.add((0..5).map(|_| with_key("two"))).await;
+    one.add((0..5).map(|_| with_key("three"))).await;
     let mut worker = other.worker();
     assert_eq!(worker.take(9).await.len(), 5);
     assert_eq!(other.worker().take(9).await.len(), 0);
@@ -39,14 +39,14 @@ pub async fn a_key_runs_as_many_as_it_may(handles: Handles) {
 pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
-    let mild = one.add_one(keyed("k")).await;
+    let mild = one.add_one(with_key("k")).await;
     worker.tidy().await;
     assert_eq!(one.state(mild).await, State::Ready);
-    let urgent = one.add_one(NewTask { priority: 1, ..keyed("k") }).await;
+    let urgent = one.add_one(NewTask { priority: 1, ..with_key("k") }).await;
     worker.tidy().await;
     assert_eq!(one.states(&[mild, urgent]).await, [State::Blocked, State::Ready]);
     assert_eq!(worker.take(9).await, [urgent]);
-    let most = one.add_one(NewTask { priority: 2, ..keyed("k") }).await;
+    let most = one.add_one(NewTask { priority: 2, ..with_key("k") }).await;
     worker.tidy().await;
     assert_eq!(one.states(&[mild, urgent, most]).await, [State::Blocked, State::Leased, State::Blocked]);
     assert_eq!(one.stored(mild).await.why, Some(Why::Key(Some(most))));
@@ -56,7 +56,7 @@ pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
 pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
-    let ordered = |priority| NewTask { ordered: true, priority, policy: attempts(2), ..keyed("k") };
+    let ordered = |priority| NewTask { ordered: true, priority, policy: attempts(2), ..with_key("k") };
     let ids = one.add([ordered(0), ordered(5), ordered(9)]).await;
     let mut worker = other.worker();
     let run = worker.one().await;
@@ -75,11 +75,11 @@ pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
 pub async fn an_ordered_task_runs_alone(handles: Handles) {
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
-    let ordered = || NewTask { ordered: true, ..keyed("k") };
+    let ordered = || NewTask { ordered: true, ..with_key("k") };
     let mut worker = other.worker();
     one.add_one(ordered()).await;
     let run = worker.one().await;
-    let later = one.add_one(keyed("k")).await;
+    let later = one.add_one(with_key("k")).await;
     assert_eq!(worker.take(9).await, [], "an ordered one runs");
     worker.end(run, done()).await;
     let run = worker.one().await;
@@ -94,7 +94,7 @@ pub async fn an_ordered_task_runs_alone(handles: Handles) {
 /// applies at once.
 pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids = one.add((0..4).map(|_| keyed("k"))).await;
+    let ids = one.add((0..4).map(|_| with_key("k"))).await;
     let mut worker = other.worker();
     let run = worker.one().await;
     one.change(Change::Key(key("k"), Some(0))).await;
@@ -108,7 +108,7 @@ pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
     assert_eq!(worker.take(9).await, ids[2..]);
     // The limit is lowered: running tasks continue, and none starts above it.
     one.change(Change::Set(SettingsChange { key_limit: Some(1), ..SettingsChange::default() })).await;
-    let later = one.add_one(keyed("k")).await;
+    let later = one.add_one(with_key("k")).await;
     for &id in &ids[1..] {
         assert_eq!(worker.take(9).await, []);
         worker.end((id, one.row(id).await.token), done()).await;
@@ -119,7 +119,7 @@ pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
 /// Tasks of a paused or unserved kind do not hold their key.
 pub async fn a_closed_kind_holds_no_key(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let of = |name: &str| NewTask { kind: kind(name), ..keyed("k") };
+    let of = |name: &str| NewTask { kind: kind(name), ..with_key("k") };
     let ids = one.add([of("nobody"), of("paused"), of("open")]).await;
     let mut worker = other.worker_of(&["open", "paused"]);
     worker.tidy().await;
@@ -138,7 +138,7 @@ pub async fn a_closed_kind_holds_no_key(handles: Handles) {
 /// An ordered task does not hold its key if its kind is paused before its retry.
 pub async fn a_closed_kind_gives_up_its_key_after_a_retry(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let of = |name: &str| NewTask { kind: kind(name), ordered: true, policy: attempts(2), ..keyed("k") };
+    let of = |name: &str| NewTask { kind: kind(name), ordered: true, policy: attempts(2), ..with_key("k") };
     let ids = one.add([of("paused"), of("open")]).await;
     let mut worker = other.worker_of(&["open", "paused"]);
     let run = worker.one().await;

@@ -6,7 +6,7 @@ use interval_queue_task_contract::{
 };
 
 use super::{graphs::inputs, verbs::twice};
-use crate::client::{Client, Handles, behind, done, in_seconds, key, keyed, refusal, task, touch, usual};
+use crate::client::{Client, Handles, behind, done, in_seconds, key, refusal, task, touch, usual, with_key};
 
 fn link(up: TaskId) -> Verb {
     linked(up, OnFailure::Cancel)
@@ -34,8 +34,8 @@ pub async fn a_task_is_linked_while_it_waits(handles: Handles) {
         .add([
             task(),
             NewTask { not_before: in_seconds(99), ..task() },
-            keyed("k"),
-            keyed("k"),
+            with_key("k"),
+            with_key("k"),
             behind([up], OnFailure::Cancel),
         ])
         .await;

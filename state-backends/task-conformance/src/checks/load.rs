@@ -48,7 +48,7 @@ pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
 }
 
 /// A task's `why` is load while all live workers of its kind are under load.
-pub async fn a_task_is_told_of_load(handles: Handles) {
+pub async fn a_task_waiting_for_load_says_why(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([1, 0, -1].map(|priority| NewTask { priority, ..task() })).await;
     let mut worker = other.worker();
@@ -67,14 +67,14 @@ pub async fn a_task_is_told_of_load(handles: Handles) {
     let why: Vec<_> = seen.into_iter().map(|seen| seen.unwrap().why.unwrap()).collect();
     assert_eq!(why, [Why::Next, Why::Load(0)]);
     let Reply::Workers(workers) = one.read(Read::Workers).await else { panic!("no workers") };
-    let mut notified: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
-    notified.sort();
-    assert_eq!(notified, [None, Some(0), Some(1)]);
+    let mut levels: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
+    levels.sort();
+    assert_eq!(levels, [None, Some(0), Some(1)]);
     assert_eq!(second.take(9).await, ids[1..], "load that has fallen is in nobody's way");
 }
 
 /// A task's `why` is its weight while no live worker has the capacity.
-pub async fn a_task_is_told_of_room(handles: Handles) {
+pub async fn a_task_waiting_for_room_says_why(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([heavy(3), heavy(2)]).await;
     let light = one.add_one(NewTask { kind: kind("light"), ..task() }).await;

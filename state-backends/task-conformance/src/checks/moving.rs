@@ -7,8 +7,8 @@ use interval_queue_task_contract::{
 };
 
 use crate::client::{
-    Client, Handles, attempts, behind, done, id, in_seconds, key, keyed, kind, named, refusal, seconds, task,
-    touch, usual,
+    Client, Handles, attempts, behind, done, id, in_seconds, key, kind, named, refusal, seconds, task, touch,
+    usual, with_key,
 };
 
 fn taken(stored: &Stored) -> Imported {
@@ -65,7 +65,7 @@ pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
         deadline: Some(in_seconds(9_000)),
         ..named("name")
     };
-    let later = NewTask { not_before: in_seconds(900), ordered: true, ..keyed("key") };
+    let later = NewTask { not_before: in_seconds(900), ordered: true, ..with_key("key") };
     let ids = there.add([task(), rich, later, task(), task()]).await;
     let mut worker = there.worker_of(&["default", "k"]);
     let runs = worker.lease(9).await;
@@ -147,7 +147,7 @@ pub async fn imported_tasks_wait_for_their_upstreams(handles: Handles) {
 /// A moved task is cancelled at its origin; its downstreams still wait. A retry restores it.
 pub async fn moved_tasks_leave_nothing_behind(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids = one.add([task(), keyed("k"), keyed("k"), task(), named("n")]).await;
+    let ids = one.add([task(), with_key("k"), with_key("k"), task(), named("n")]).await;
     let down = one.add_one(behind([ids[3]], OnFailure::Cancel)).await;
     let mut worker = other.worker();
     let run: (TaskId, Token) = worker.one().await;
@@ -194,7 +194,7 @@ pub async fn a_moved_task_is_retried_there_alone(handles: Handles) {
 /// A task is not moved while another task of its key runs: both would run at once.
 pub async fn a_key_that_runs_is_not_moved(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids = one.add([keyed("k"), keyed("k"), keyed("free"), task()]).await;
+    let ids = one.add([with_key("k"), with_key("k"), with_key("free"), task()]).await;
     let mut worker = other.worker();
     worker.tidy().await;
     let run = worker.one().await;

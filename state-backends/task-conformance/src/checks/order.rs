@@ -105,11 +105,11 @@ pub async fn a_gate_once_passed_stays_passed(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut worker = other.worker();
     worker.beat().await;
-    let first = one.add_one(crate::client::keyed("k")).await;
-    let second = one.add_one(NewTask { not_before: in_seconds(10), ..crate::client::keyed("k") }).await;
+    let first = one.add_one(crate::client::with_key("k")).await;
+    let second = one.add_one(NewTask { not_before: in_seconds(10), ..crate::client::with_key("k") }).await;
     one.pass(std::time::Duration::from_secs(20)).await;
     assert_eq!(worker.take(9).await, [first]);
-    let third = one.add_one(crate::client::keyed("other")).await;
+    let third = one.add_one(crate::client::with_key("other")).await;
     one.clock().step_back(std::time::Duration::from_secs(1_000));
     let token = one.row(first).await.token;
     worker.end((first, token), interval_queue_task_contract::Outcome::Released).await;

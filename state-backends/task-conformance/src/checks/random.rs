@@ -9,29 +9,29 @@ use interval_queue_task_contract::{Command, Reply, TaskStore};
 
 use crate::{
     client::{Handles, unique},
-    play::{Stage, play_on},
+    fuzzer::{Target, fuzz_on},
 };
 
 /// The environment variable with the first seed.
 const SEED: &str = "INTERVAL_QUEUE_SEED";
 /// The environment variable with the number of runs. Default: 1, some thousand commands.
-const PLAYS: &str = "INTERVAL_QUEUE_PLAYS";
+const RUNS: &str = "INTERVAL_QUEUE_PLAYS";
 
 /// Thousands of random commands are answered and stored exactly as by the rules, and all promises
-/// hold: see [`play`](crate::play::play()). `INTERVAL_QUEUE_SEED` (default 0) is the first seed,
+/// hold: see [`fuzz`](crate::fuzzer::fuzz()). `INTERVAL_QUEUE_SEED` (default 0) is the first seed,
 /// `INTERVAL_QUEUE_PLAYS` (default 1) the number of seeds. Takes ten seconds on a store with files:
 /// each command is a transaction, and all rows are compared after it.
 pub async fn commands_follow_the_rules(handles: Handles) {
     let clock = handles.clock.expect("this check needs a clock that can be set: see Handles::clock");
     let number = |name, usual| env::var(name).map_or(usual, |text| text.parse::<u64>().expect("a number"));
-    let (first, plays) = (number(SEED, 0), number(PLAYS, 1));
-    for seed in first..first + plays {
+    let (first, runs) = (number(SEED, 0), number(RUNS, 1));
+    for seed in first..first + runs {
         let reading = clock.clone();
         let reference = MemoryTasks::with_clock(move || reading.now());
         let twin = Twin { store: handles.one.clone(), other: handles.other.clone(), reference };
-        let stage = Stage { store: Arc::new(twin), clock: clock.clone(), copies: None };
-        let queue = QueueName::new(format!("play-{seed}-{}", unique())).unwrap();
-        if let Err(broken) = play_on(queue, seed, &stage).await {
+        let target = Target { store: Arc::new(twin), clock: clock.clone(), copies: None };
+        let queue = QueueName::new(format!("fuzz-{seed}-{}", unique())).unwrap();
+        if let Err(broken) = fuzz_on(queue, seed, &target).await {
             panic!("{SEED}={seed}: {broken}");
         }
     }

@@ -3,13 +3,13 @@
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{Json, NewTask, OnConflict, OnFailure, Verb};
 
-use crate::client::{Handles, behind, keyed, named, refusal, usual};
+use crate::client::{Handles, behind, named, refusal, usual, with_key};
 
 /// A failure undoes rows, payloads, edges, names and counts.
 pub async fn a_refused_command_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let holder = one.add_one(NewTask { key: keyed("k").key, ..named("n") }).await;
-    let next = one.add_one(keyed("k")).await;
+    let holder = one.add_one(NewTask { key: with_key("k").key, ..named("n") }).await;
+    let next = one.add_one(with_key("k")).await;
     let mut worker = one.worker();
     worker.tidy().await;
     let before = (other.rows().await, other.overview().await, other.stored(holder).await);

@@ -16,7 +16,7 @@ fn new(name: &str, next: Micros, overlap: Overlap) -> Change {
 async fn schedules(client: &Client) -> Vec<Schedule> {
     match client.read(Read::Schedules).await {
         Reply::Schedules(schedules) => schedules,
-        other => panic!("a look at schedules was answered by {other:?}"),
+        other => panic!("a read of schedules was answered by {other:?}"),
     }
 }
 
@@ -144,8 +144,8 @@ pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
     one.change(new("s", now, Overlap::Keep)).await;
     one.pass(std::time::Duration::from_millis(150)).await;
     let step = idle(worker.step());
-    let notified = worker.send(step).await;
-    assert_eq!((notified.schedules.len(), notified.next), (1, Some(crate::client::seconds(1))));
+    let stepped = worker.send(step).await;
+    assert_eq!((stepped.schedules.len(), stepped.next), (1, Some(crate::client::seconds(1))));
     let step = idle(worker.step());
     let unnotified = worker.send(step).await;
     // On a slow host the worker may be notified again.

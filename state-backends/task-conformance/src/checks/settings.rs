@@ -5,7 +5,7 @@ use interval_queue_task_contract::{
     Change, Command, Keep, Overview, Policy, Read, Reply, Selector, Settings, SettingsChange, Verb,
 };
 
-use crate::client::{Handles, key, keyed, kind, refusal, task, touch, unopened, usual};
+use crate::client::{Handles, key, kind, refusal, task, touch, unopened, usual, with_key};
 
 /// Settings are stored as given, visible to all; unset ones stay.
 pub async fn settings_are_seen_by_all(handles: Handles) {
@@ -47,7 +47,7 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
 /// A paused queue leases nothing until it is resumed; running tasks continue.
 pub async fn a_paused_queue_leases_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
-    one.add([task(), keyed("k")]).await;
+    one.add([task(), with_key("k")]).await;
     let mut worker = other.worker();
     let run = worker.one().await;
     one.change(Change::Pause).await;
@@ -121,7 +121,7 @@ pub async fn a_setting_creates_the_queue(handles: Handles) {
         };
         assert_eq!(overview.settings, expected, "{change:?}");
         assert_eq!(overview.paused, change == Change::Pause);
-        other.add_one(keyed("k")).await;
+        other.add_one(with_key("k")).await;
         let leased = one.worker().take(1).await;
         assert_eq!(leased.len(), usize::from(matches!(change, Change::Set(_))), "{change:?}");
     }
@@ -142,7 +142,7 @@ pub async fn a_setting_creates_the_queue(handles: Handles) {
 /// Pauses are listed with their waiting tasks and start; repeats change nothing.
 pub async fn pauses_are_listed(handles: Handles) {
     let (one, other) = usual(handles).await;
-    one.add([keyed("b"), keyed("b"), keyed("a"), keyed("c")]).await;
+    one.add([with_key("b"), with_key("b"), with_key("a"), with_key("c")]).await;
     one.worker().tidy().await;
     let Reply::Clock(before) = one.read(Read::Clock).await else { panic!("the clock is another reply") };
     for name in ["b", "a"] {

@@ -6,13 +6,16 @@ use interval_queue_contract::MaxRunning;
 use interval_queue_task_contract::{Added, Counted, NewTask, OnConflict, SettingsChange, State};
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Handles, done, keyed, named, opened, task, usual};
+use crate::client::{Client, Handles, done, named, opened, task, usual, with_key};
 
 /// With many concurrent workers each task is leased and completed once.
 pub async fn a_task_is_leased_to_one_worker(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids: BTreeSet<_> =
-        one.add((0..120).map(|n| if n % 4 == 0 { keyed("k") } else { task() })).await.into_iter().collect();
+    let ids: BTreeSet<_> = one
+        .add((0..120).map(|n| if n % 4 == 0 { with_key("k") } else { task() }))
+        .await
+        .into_iter()
+        .collect();
     let work = async |client: Client| {
         let mut worker = client.worker();
         let mut done_by_it = Vec::new();
@@ -54,7 +57,7 @@ pub async fn limits_hold_when_many_lease_at_once(handles: Handles) {
         ..SettingsChange::default()
     };
     let (one, other) = opened(handles, settings).await;
-    one.add((0..40).map(|n| if n % 2 == 0 { keyed("k") } else { task() })).await;
+    one.add((0..40).map(|n| if n % 2 == 0 { with_key("k") } else { task() })).await;
     let mut crew = JoinSet::new();
     for n in 0..8 {
         let client = [&one, &other][n % 2].clone();
@@ -92,7 +95,7 @@ pub async fn one_of_many_has_a_name(handles: Handles) {
 pub async fn queues_are_independent(handles: Handles) {
     let (one, _) = usual(handles.clone()).await;
     let (_, other) = usual(handles).await;
-    let new = keyed("k");
+    let new = with_key("k");
     one.add_one(new.clone()).await;
     other.add_one(new).await;
     let (mut first, second) = (one.worker(), other.worker());

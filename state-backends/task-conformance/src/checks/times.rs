@@ -12,7 +12,7 @@ use crate::client::{Client, Handles, attempts, behind, done, in_seconds, kind, o
 async fn times(client: &Client, of: &str, from: Micros) -> Vec<Times> {
     match client.read(Read::Times { kind: kind(of), from }).await {
         Reply::Times(times) => times,
-        other => panic!("a look at times shows {other:?}"),
+        other => panic!("a read of times shows {other:?}"),
     }
 }
 

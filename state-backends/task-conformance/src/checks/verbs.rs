@@ -6,7 +6,7 @@ use interval_queue_task_contract::{
 };
 
 use crate::client::{
-    Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, seconds, task, touch, usual,
+    Client, Handles, behind, done, in_seconds, key, kind, refusal, seconds, task, touch, usual, with_key,
 };
 
 /// A waiting task is cancelled at once; a running one is notified and ends as cancelled.
@@ -42,7 +42,7 @@ pub async fn released_tasks_go_back(handles: Handles) {
 /// A delayed or reprioritized task is ordered as if added so; a key goes to its most urgent task.
 pub async fn reordered_tasks_take_their_places(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids = one.add([task(), task(), task(), keyed("k"), keyed("k"), keyed("k")]).await;
+    let ids = one.add([task(), task(), task(), with_key("k"), with_key("k"), with_key("k")]).await;
     assert_eq!(one.touch(Verb::Priority(3), [ids[2]]).await, [ids[2]]);
     assert_eq!(one.touch(Verb::Priority(3), [ids[1], ids[2]]).await, [ids[1]], "the other has it");
     assert_eq!(one.touch(Verb::Priority(-1), [ids[3]]).await, [ids[3]]);
@@ -75,7 +75,7 @@ pub async fn reordered_tasks_take_their_places(handles: Handles) {
 /// A task that waits for its retry keeps its time at a new priority; an ordered one keeps its key.
 pub async fn a_reordered_retry_keeps_its_time(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ordered = || NewTask { ordered: true, ..keyed("k") };
+    let ordered = || NewTask { ordered: true, ..with_key("k") };
     let ids = one.add([ordered(), ordered(), task()]).await;
     let mut worker = other.worker();
     let first = worker.one().await;
@@ -123,14 +123,14 @@ pub(super) async fn twice(client: &Client, change: &ChangeTasks) -> interval_que
     assert_eq!(client.rows().await, before, "a dry run has changed something");
     let watermark = Some(dry.watermark);
     let real = client.try_touch(ChangeTasks { watermark, ..change.clone() }).await.unwrap();
-    assert_eq!(real, dry, "the dry run said something else");
+    assert_eq!(real, dry, "the dry run returned something else");
     real
 }
 
 /// A verb runs in pages up to its watermark. A dry run shows exactly the changed tasks.
 pub async fn verbs_go_page_by_page(handles: Handles) {
     let (one, other) = usual(handles).await;
-    let ids = one.add((0..25).map(|n| if n % 2 == 0 { task() } else { keyed("k") })).await;
+    let ids = one.add((0..25).map(|n| if n % 2 == 0 { task() } else { with_key("k") })).await;
     let mut worker = one.worker();
     worker.run().await;
     let mut change = ChangeTasks { limit: 7, ..touch(Verb::Cancel, Selector::default()) };
@@ -161,9 +161,9 @@ pub async fn selectors_select(handles: Handles) {
     let ids = one
         .add([
             NewTask { kind: kind("a"), tags: vec![tag("x"), tag("y")], ..task() },
-            NewTask { kind: kind("b"), tags: vec![tag("y")], ..keyed("k") },
+            NewTask { kind: kind("b"), tags: vec![tag("y")], ..with_key("k") },
             NewTask { kind: kind("b"), ..crate::client::named("n") },
-            NewTask { kind: kind("a"), ..keyed("K") },
+            NewTask { kind: kind("a"), ..with_key("K") },
         ])
         .await;
     let mut worker = one.worker_of(&["a"]);
@@ -219,7 +219,7 @@ pub async fn purged_tasks_are_forgotten(handles: Handles) {
     assert_eq!(
         one.page(Selector::default(), None, 9).await.tasks.len(),
         1,
-        "purged ones are told only by name"
+        "purged ones are found only by name"
     );
     assert_eq!(one.counted(Counted::Now(State::Purged)).await, 1);
     assert_eq!(one.touch(Verb::Retry, [down]).await, []);
@@ -240,7 +240,7 @@ pub async fn a_cancelled_flow_is_purged(handles: Handles) {
 }
 
 /// A live task keeps its upstreams. An ended one is retried without their results.
-pub async fn what_a_live_task_needs_is_not_purged(handles: Handles) {
+pub async fn upstreams_of_live_tasks_are_not_purged(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ups = one.add([task(), task()]).await;
     let down = one.add_one(behind(ups.clone(), OnFailure::Cancel)).await;

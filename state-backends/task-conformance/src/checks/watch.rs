@@ -6,7 +6,7 @@ use futures::{FutureExt, StreamExt};
 use interval_queue_contract::{Changes, MaxRunning, StateErrorKind};
 use interval_queue_task_contract::{Change, SettingsChange, Verb};
 
-use crate::client::{Client, Handles, done, keyed, kind, opened, task, usual};
+use crate::client::{Client, Handles, done, kind, opened, task, usual, with_key};
 
 /// Starts to watch. `None`: the store does not support it.
 async fn watch(client: &Client) -> Option<Changes> {
@@ -18,7 +18,7 @@ async fn watch(client: &Client) -> Option<Changes> {
 }
 
 /// Consumes pending notifications, which changes may share and which may be late.
-pub(crate) async fn calm(changes: &mut Changes) {
+pub(crate) async fn await_quiescence(changes: &mut Changes) {
     while tokio::time::timeout(Duration::from_millis(300), changes.next())
         .await
         .is_ok_and(|notify| notify.is_some())
@@ -27,21 +27,21 @@ pub(crate) async fn calm(changes: &mut Changes) {
 
 pub(crate) async fn notified(changes: &mut Changes, by: &str) {
     let notify = tokio::time::timeout(Duration::from_secs(30), changes.next()).await;
-    assert_eq!(notify, Ok(Some(())), "nobody was nudged by {by}");
-    calm(changes).await;
+    assert_eq!(notify, Ok(Some(())), "nobody was notified by {by}");
+    await_quiescence(changes).await;
 }
 
 /// Watchers are notified of tasks to lease, runs to stop, and changed settings.
-pub async fn news_nudge_those_who_watch(handles: Handles) {
+pub async fn changes_notify_watchers(handles: Handles) {
     let settings = SettingsChange { max_running: MaxRunning::AtMost(2), ..SettingsChange::default() };
     let (one, other) = opened(handles, settings).await;
     let Some(mut changes) = watch(&other).await else { return };
-    calm(&mut changes).await;
-    let ids = one.add([task(), keyed("k"), keyed("k")]).await;
+    await_quiescence(&mut changes).await;
+    let ids = one.add([task(), with_key("k"), with_key("k")]).await;
     notified(&mut changes, "an add").await;
     let mut worker = one.worker();
     let runs = worker.lease(9).await;
-    calm(&mut changes).await;
+    await_quiescence(&mut changes).await;
     worker.end((ids[1], runs[1].task.token), done()).await;
     notified(&mut changes, "a key that got free, and a place under the limit").await;
     one.touch(Verb::Cancel, [ids[0]]).await;
@@ -54,14 +54,14 @@ pub async fn news_nudge_those_who_watch(handles: Handles) {
 }
 
 /// A step that makes tasks of other kinds ready notifies their workers.
-pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
+pub async fn tasks_beyond_a_workers_room_notify_others(handles: Handles) {
     let (one, other) = usual(handles).await;
     let Some(mut changes) = watch(&other).await else { return };
     let mut served = other.worker_of(&["other"]);
     served.tidy().await;
-    let new = interval_queue_task_contract::NewTask { kind: kind("other"), ..keyed("k") };
+    let new = interval_queue_task_contract::NewTask { kind: kind("other"), ..with_key("k") };
     one.add_one(new).await;
-    calm(&mut changes).await;
+    await_quiescence(&mut changes).await;
     let mut worker = one.worker();
     let step = interval_queue_task_contract::Step { want: 9, ..worker.step() };
     assert_eq!(worker.send(step).await.leased, []);
@@ -70,14 +70,14 @@ pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
 }
 
 /// A heartbeat, a read and a rejected command do not notify.
-pub async fn a_heartbeat_nudges_nobody(handles: Handles) {
+pub async fn a_heartbeat_notifies_nobody(handles: Handles) {
     let (one, other) = usual(handles).await;
-    one.add([task(), keyed("k")]).await;
+    one.add([task(), with_key("k")]).await;
     let mut worker = one.worker();
     worker.lease(1).await;
     worker.tidy().await;
     let Some(mut changes) = watch(&other).await else { return };
-    calm(&mut changes).await;
+    await_quiescence(&mut changes).await;
     for _ in 0..5 {
         worker.beat().await;
         one.overview().await;
@@ -86,5 +86,5 @@ pub async fn a_heartbeat_nudges_nobody(handles: Handles) {
         one.try_add(vec![task(), stranger], Default::default()).await.unwrap_err();
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(changes.next().now_or_never(), None, "a heartbeat has nudged");
+    assert_eq!(changes.next().now_or_never(), None, "a heartbeat has notified");
 }

@@ -2,23 +2,23 @@
 //!
 //! Finds wrong lookups and writes, and wrong implementations of the rules.
 
-mod crowd;
+mod random_load;
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_memory::MemoryTasks;
 use interval_queue_task_contract::{Command, Follow, Mark, Read, Reply, Selector, State, TaskStore};
 
-use self::crowd::Crowd;
-use crate::play::Stage;
+use self::random_load::Load;
+use crate::fuzzer::Target;
 
 /// Commands between two comparisons of all rows.
-const BETWEEN_LOOKS: usize = 16;
+const COMMANDS_BETWEEN_CHECKS: usize = 16;
 
 /// A command whose reply or result differs between a store and the memory.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("seed {seed}, command {number}: {what}")]
 #[non_exhaustive]
-pub struct Different {
+pub struct Difference {
     /// The seed of the commands.
     pub seed: u64,
     /// The index of the command, from 0.
@@ -36,47 +36,47 @@ pub struct Different {
 /// # Cancel safety
 ///
 /// A dropped future leaves the queue as it is.
-pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize, Different> {
-    let clock = stage.clock.clone();
+pub async fn compare(seed: u64, commands: usize, target: &Target) -> Result<usize, Difference> {
+    let clock = target.clock.clone();
     let memory = MemoryTasks::with_clock(move || clock.now());
-    stage.set_clock(Micros::new(1_000_000_000_000));
-    let mut crowd = Crowd::new(seed);
+    target.set_clock(Micros::new(1_000_000_000_000));
+    let mut load = Load::new(seed);
     let queue = QueueName::new("mail").unwrap_or_else(|_| unreachable!());
     let mut leased = 0;
     for number in 0..commands {
-        let pause = crowd.pause();
-        let now = stage.clock.now().get();
-        stage.set_clock(Micros::new(now.saturating_add_signed(pause)));
-        let command = crowd.command();
+        let pause = load.pause();
+        let now = target.clock.now().get();
+        target.set_clock(Micros::new(now.saturating_add_signed(pause)));
+        let command = load.command();
         let same = |found: String, expected: String| match found == expected {
             true => Ok(()),
-            false => Err(Different {
+            false => Err(Difference {
                 seed,
                 number,
                 what: format!("{command:?}\nstore:  {found}\nmemory: {expected}"),
             }),
         };
         let expected = memory.apply(&queue, command.clone()).await;
-        let found = stage.store.apply(&queue, command.clone()).await;
-        same(notified(&found), notified(&expected))?;
-        crowd.hear(found.as_ref().ok());
+        let found = target.store.apply(&queue, command.clone()).await;
+        same(comparable(&found), comparable(&expected))?;
+        load.observe_reply(found.as_ref().ok());
         if let Ok(Reply::Stepped(stepped)) = &found {
             leased += stepped.leased.len();
         }
-        if number % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 {
-            same(all(&*stage.store, &queue).await, all(&memory, &queue).await)?;
-            let times = Crowd::kinds().map(|kind| Read::Times { kind, from: Micros::ZERO });
+        if number % COMMANDS_BETWEEN_CHECKS == COMMANDS_BETWEEN_CHECKS - 1 {
+            same(all(&*target.store, &queue).await, all(&memory, &queue).await)?;
+            let times = Load::kinds().map(|kind| Read::Times { kind, from: Micros::ZERO });
             for read in [Read::Overview, Read::Workers, Read::Schedules].into_iter().chain(times) {
                 let read = Command::Read(read);
                 let expected = memory.apply(&queue, read.clone()).await;
-                same(notified(&stage.store.apply(&queue, read).await), notified(&expected))?;
+                same(comparable(&target.store.apply(&queue, read).await), comparable(&expected))?;
             }
             // A follower is active half of the time, because events may disable fast paths.
-            if number % (16 * BETWEEN_LOOKS) < 8 * BETWEEN_LOOKS {
-                let after = Some(Mark { number: 0, at: stage.clock.now() });
+            if number % (16 * COMMANDS_BETWEEN_CHECKS) < 8 * COMMANDS_BETWEEN_CHECKS {
+                let after = Some(Mark { number: 0, at: target.clock.now() });
                 let follow = Command::Follow(Follow { after, most: 1_000 });
                 let expected = memory.apply(&queue, follow.clone()).await;
-                same(notified(&stage.store.apply(&queue, follow).await), notified(&expected))?;
+                same(comparable(&target.store.apply(&queue, follow).await), comparable(&expected))?;
             }
         }
     }
@@ -84,7 +84,7 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
 }
 
 /// The comparable part of a reply.
-fn notified(answer: &Result<Reply, StateError>) -> String {
+fn comparable(answer: &Result<Reply, StateError>) -> String {
     match answer {
         // Stores number events independently.
         Ok(Reply::Followed(followed)) => format!("{:?}, missed: {}", followed.events, followed.missed),
@@ -99,7 +99,7 @@ async fn all(store: &dyn TaskStore, queue: &QueueName) -> String {
     loop {
         let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
         let page = store.apply(queue, Command::Read(page)).await;
-        all.push_str(&notified(&page));
+        all.push_str(&comparable(&page));
         match page {
             Ok(Reply::Page(page)) if page.next.is_some() => after = page.next,
             _ => return all,

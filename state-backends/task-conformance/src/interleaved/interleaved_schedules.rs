@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn some_of_them_begin_with_each_session_and_are_left_here_and_there() {
+    fn sampled_schedules_begin_with_each_session() {
         let (all, some) = (all(&[20, 20], 1, 1), all(&[20, 20], 1, 5));
         assert!(some.is_subset(&all) && some.len() < all.len() / 4, "{} of {}", some.len(), all.len());
         let left = |first| some.iter().filter(|order| order[0] == first && order[19] != first).count();

@@ -3,8 +3,8 @@
 //! order, which the memory computes. A store implements [`Sessions`].
 
 mod interleaved_schedules;
-mod meetings;
-mod scene;
+mod interleavings;
+mod preparation;
 mod serial;
 
 use std::fmt;
@@ -15,12 +15,12 @@ use interval_queue_task_contract::{Add, Added, Command, Completed, Completion, R
 
 use self::interleaved_schedules::Schedules;
 pub use self::{
-    meetings::{INTERLEAVINGS, INTERLEAVINGS_WITHIN, Interleaving},
+    interleavings::{INTERLEAVINGS, INTERLEAVINGS_WITHIN, Interleaving},
     serial::Prepared,
 };
 
 /// Maximum consecutive attempts while all sessions wait for one another.
-const PATIENCE: usize = 1_000;
+const MAX_IDLE_ATTEMPTS: usize = 1_000;
 
 /// A participant with a transaction.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub enum Within {
 
 /// The result of a [`Within`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum WithinReply {
     /// The added tasks.
     Added(Vec<Added>),
     /// The completed run.
@@ -64,7 +64,7 @@ pub enum Application {
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stands {
+pub enum SessionState {
     /// Ran a statement and is held before the next.
     Held,
     /// Could not run its statement: another session holds a lock.
@@ -82,14 +82,14 @@ pub enum End {
     Application(bool),
     /// The result of a committed transaction, or the error that rolled it back. `None`: rolled back
     /// by a conflict.
-    Within(Option<Result<Said, StateErrorKind>>),
+    Within(Option<Result<WithinReply, StateErrorKind>>),
 }
 
 /// A transaction that runs one statement at a time.
 #[async_trait]
 pub trait Session: Send {
     /// Runs the next statement.
-    async fn go_on(&mut self) -> Stands;
+    async fn go_on(&mut self) -> SessionState;
     /// The result, once the session is over.
     async fn end(&mut self) -> End;
 }
@@ -123,11 +123,11 @@ pub struct Explored {
 
 /// An order whose result equals no serial order.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{meeting}, schedule {schedule:?}: {what}")]
+#[error("{interleaving}, schedule {schedule:?}: {what}")]
 #[non_exhaustive]
 pub struct Unserializable {
     /// The name of the interleaving.
-    pub meeting: &'static str,
+    pub interleaving: &'static str,
     /// The session of each statement.
     pub schedule: Vec<usize>,
     /// The difference.
@@ -140,7 +140,7 @@ pub struct Bounds {
     /// Maximum number of switches from a session that could proceed.
     pub changes: usize,
     /// Whether the store is also read at each switch, not only at the end.
-    pub looks_between: bool,
+    pub reads_between: bool,
     /// Runs every n-th order of those that differ in the last switch; 1: all.
     pub every: usize,
 }
@@ -156,18 +156,18 @@ pub struct Bounds {
 /// A dropped future leaves sessions and queues as they are.
 pub async fn explore(
     sessions: &dyn Sessions,
-    meeting: &Interleaving,
+    interleaving: &Interleaving,
     bounds: Bounds,
 ) -> Result<Explored, Unserializable> {
-    let mut prepared = Prepared::of(meeting).await;
+    let mut prepared = Prepared::of(interleaving).await;
     let mut schedules = Schedules::new(bounds.changes, bounds.every);
     let mut explored = Explored::default();
     while schedules.begin() {
         explored.schedules += 1;
         let mut schedule = Vec::new();
-        let mut play = Play { sessions, bounds, prepared: &mut prepared, explored: &mut explored };
-        play.play(&mut schedules, &mut schedule).await.map_err(|what| Unserializable {
-            meeting: meeting.name,
+        let mut run = ScheduleRun { sessions, bounds, prepared: &mut prepared, explored: &mut explored };
+        run.run(&mut schedules, &mut schedule).await.map_err(|what| Unserializable {
+            interleaving: interleaving.name,
             schedule,
             what,
         })?;
@@ -175,86 +175,87 @@ pub async fn explore(
     Ok(explored)
 }
 
-struct Play<'a> {
+struct ScheduleRun<'a> {
     sessions: &'a dyn Sessions,
     bounds: Bounds,
     prepared: &'a mut Prepared,
     explored: &'a mut Explored,
 }
 
-impl Play<'_> {
-    async fn play(&mut self, schedules: &mut Schedules, schedule: &mut Vec<usize>) -> Result<(), String> {
+impl ScheduleRun<'_> {
+    async fn run(&mut self, schedules: &mut Schedules, schedule: &mut Vec<usize>) -> Result<(), String> {
         let queue = self.prepared.queue(self.sessions).await;
         let mut all = Vec::new();
         for (n, member) in self.prepared.members().iter().enumerate() {
             all.push(self.sessions.begin(n, &queue, member).await);
         }
-        let mut stands: Vec<Option<Stands>> = vec![None; all.len()];
+        let mut states: Vec<Option<SessionState>> = vec![None; all.len()];
         // A store may run a waiting statement by itself: its effects are unknown.
         let mut has_waited = vec![false; all.len()];
         let mut answered = Vec::new();
         let (mut current, mut idle) = (None, 0);
         loop {
             let can: Vec<usize> =
-                (0..all.len()).filter(|&n| matches!(stands[n], None | Some(Stands::Held))).collect();
-            let who = match schedules.choose(current, &can) {
-                Some(who) => who,
+                (0..all.len()).filter(|&n| matches!(states[n], None | Some(SessionState::Held))).collect();
+            let session = match schedules.choose(current, &can) {
+                Some(session) => session,
                 // The first waiting session retries.
-                None => match stands.iter().position(|stands| *stands == Some(Stands::Waits)) {
-                    Some(who) => who,
+                None => match states.iter().position(|state| *state == Some(SessionState::Waits)) {
+                    Some(session) => session,
                     None => break,
                 },
             };
             // A read must see nothing of a held transaction.
-            let is_known = !has_waited.contains(&true);
-            if self.bounds.looks_between && is_known && current.is_some_and(|current| current != who) {
-                self.look(&queue, &answered).await?;
+            let is_determined = !has_waited.contains(&true);
+            if self.bounds.reads_between && is_determined && current.is_some_and(|current| current != session)
+            {
+                self.check(&queue, &answered).await?;
             }
-            schedule.push(who);
-            current = Some(who);
+            schedule.push(session);
+            current = Some(session);
             self.explored.statements += 1;
-            let now = all[who].go_on().await;
-            stands[who] = Some(now);
-            has_waited[who] = now == Stands::Waits;
+            let now = all[session].go_on().await;
+            states[session] = Some(now);
+            has_waited[session] = now == SessionState::Waits;
             match now {
-                Stands::Held => idle = 0,
-                Stands::Waits => {
+                SessionState::Held => idle = 0,
+                SessionState::Waits => {
                     self.explored.waits += 1;
                     idle += 1;
-                    if idle > PATIENCE {
-                        return Err(format!("nobody goes on: {stands:?}"));
+                    if idle > MAX_IDLE_ATTEMPTS {
+                        return Err(format!("no session can go on: {states:?}"));
                     }
                     // All waiting sessions become runnable, so that another one is tried next.
                     if can.is_empty() {
-                        stands.iter_mut().for_each(|stands| {
-                            stands.take_if(|stands| *stands == Stands::Waits);
+                        states.iter_mut().for_each(|state| {
+                            state.take_if(|state| *state == SessionState::Waits);
                         });
                     }
                 }
-                Stands::Over => {
+                SessionState::Over => {
                     idle = 0;
-                    self.ended(who, all[who].end().await, &mut answered);
+                    self.ended(session, all[session].end().await, &mut answered);
                     // The session's locks are free.
-                    stands.iter_mut().for_each(|stands| {
-                        stands.take_if(|stands| *stands == Stands::Waits);
+                    states.iter_mut().for_each(|state| {
+                        state.take_if(|state| *state == SessionState::Waits);
                     });
                 }
             }
         }
-        self.look(&queue, &answered).await
+        self.check(&queue, &answered).await
     }
 
-    fn ended(&mut self, who: usize, end: End, answered: &mut Vec<(usize, Option<String>)>) {
+    fn ended(&mut self, session: usize, end: End, answered: &mut Vec<(usize, Option<String>)>) {
         match end {
             End::Answered(replies) if replies.iter().all(is_refused) => self.explored.refused += 1,
-            End::Answered(replies) => answered.push((who, Some(serial::described(&replies)))),
+            End::Answered(replies) => answered.push((session, Some(serial::described(&replies)))),
             End::Application(is_kept) => self.explored.undone += usize::from(!is_kept),
             End::Within(None) => self.explored.undone += 1,
-            End::Within(Some(said)) => answered.push((who, Some(serial::told_within(&said)))),
+            End::Within(Some(reply)) => answered.push((session, Some(serial::described_within(&reply)))),
         }
     }
 
-    async fn look(&mut self, queue: &QueueName, answered: &[(usize, Option<String>)]) -> Result<(), String> {
+    async fn check(&mut self, queue: &QueueName, answered: &[(usize, Option<String>)]) -> Result<(), String> {
         self.prepared.check(self.sessions.store(), queue, answered).await
     }
 }
@@ -264,8 +265,8 @@ fn is_refused(reply: &Result<Reply, StateError>) -> bool {
     matches!(reply, Err(error) if error.kind() == StateErrorKind::Unreachable)
 }
 
-impl fmt::Debug for Play<'_> {
+impl fmt::Debug for ScheduleRun<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Play").field("prepared", &self.prepared).finish_non_exhaustive()
+        f.debug_struct("ScheduleRun").field("prepared", &self.prepared).finish_non_exhaustive()
     }
 }

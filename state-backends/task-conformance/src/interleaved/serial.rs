@@ -13,10 +13,10 @@ use interval_queue_task_contract::{
 };
 
 use super::{
-    Interleaving, Member, Said, Sessions, Within,
-    scene::{self, Memory, Scene, Setup},
+    Interleaving, Member, Sessions, Within, WithinReply,
+    preparation::{self, Memory, Preparation, Setup},
 };
-use crate::play::picture;
+use crate::fuzzer::dump;
 
 /// The comparable part of replies.
 pub(super) fn described(replies: &[Result<Reply, StateError>]) -> String {
@@ -28,48 +28,48 @@ pub(super) fn described(replies: &[Result<Reply, StateError>]) -> String {
     text.collect()
 }
 
-pub(super) fn told_within(said: &Result<Said, StateErrorKind>) -> String {
-    format!("{said:#?}\n")
+pub(super) fn described_within(reply: &Result<WithinReply, StateErrorKind>) -> String {
+    format!("{reply:#?}\n")
 }
 
 /// All that a store returns about a queue.
-async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
+async fn stored_text(store: &dyn TaskStore, queue: &QueueName) -> String {
     let page = Read::Page { selector: Selector::states(State::ALL), after: None, limit: 1_000, bodies: true };
-    let mut look = String::new();
+    let mut text = String::new();
     let mut ids = Vec::new();
     for read in [page, Read::Overview, Read::Workers, Read::Schedules] {
         let mut reply = store.apply(queue, Command::Read(read)).await;
         if let Ok(Reply::Page(page)) = &mut reply {
             ids.extend(page.tasks.iter().map(|stored| stored.task.id));
-            alike(page.tasks.iter_mut());
+            normalize(page.tasks.iter_mut());
         }
-        look += &described(&[reply]);
+        text += &described(&[reply]);
     }
     let mut reply = store.apply(queue, Command::Read(Read::Tasks(ids))).await;
     if let Ok(Reply::Tasks(tasks)) = &mut reply {
-        alike(tasks.iter_mut().flatten());
+        normalize(tasks.iter_mut().flatten());
     }
-    look + &described(&[reply])
+    text + &described(&[reply])
 }
 
 /// Removes irrelevant differences: an unadmitted task may or may not know of its upstream's end, an
 /// application's transaction the lease clock.
-fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
+fn normalize<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let mut stored: Vec<_> = stored.collect();
     stored.iter_mut().for_each(|stored| stored.task.ended_lease_clock = None);
-    let of_state = |is_so: fn(State) -> bool| -> BTreeSet<TaskId> {
+    let of_state = |is_wanted: fn(State) -> bool| -> BTreeSet<TaskId> {
         stored
             .iter()
             .map(|stored| &stored.task)
-            .filter(|task| is_so(task.state))
+            .filter(|task| is_wanted(task.state))
             .map(|task| task.id)
             .collect()
     };
     let (added, done) = (of_state(|state| state == State::Added), of_state(|state| state == State::Done));
     let edges =
         stored.iter_mut().flat_map(|stored| stored.upstreams.iter_mut().chain(&mut stored.downstreams));
-    let notified = edges.filter(|edge| edge.state == EdgeState::Met);
-    for edge in notified.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
+    let met = edges.filter(|edge| edge.state == EdgeState::Met);
+    for edge in met.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
         edge.state = EdgeState::New;
     }
 }
@@ -86,15 +86,15 @@ pub struct Prepared {
     setup: Setup,
     members: Vec<Member>,
     /// Results of the orders run so far.
-    known: BTreeMap<Vec<usize>, Outcome>,
+    outcomes: BTreeMap<Vec<usize>, Outcome>,
 }
 
 impl Prepared {
     /// Prepares an interleaving.
-    pub async fn of(meeting: &Interleaving) -> Self {
-        let mut scene = Scene::new();
-        let members = (meeting.prepare)(&mut scene).await;
-        Self { setup: scene.setup, members, known: BTreeMap::new() }
+    pub async fn of(interleaving: &Interleaving) -> Self {
+        let mut preparation = Preparation::new();
+        let members = (interleaving.prepare)(&mut preparation).await;
+        Self { setup: preparation.setup, members, outcomes: BTreeMap::new() }
     }
 
     /// The concurrent members.
@@ -109,8 +109,8 @@ impl Prepared {
 
     /// A new prepared queue. Sets the clock to each command's instant.
     pub async fn queue(&self, sessions: &dyn Sessions) -> QueueName {
-        let queue = scene::queue();
-        for (at, command) in &self.setup.said {
+        let queue = preparation::queue();
+        for (at, command) in &self.setup.commands {
             sessions.set_clock(*at);
             let _ = sessions.store().apply(&queue, command.clone()).await;
         }
@@ -119,24 +119,24 @@ impl Prepared {
     }
 
     async fn outcome(&mut self, order: &[usize]) -> &Outcome {
-        if !self.known.contains_key(order) {
-            let outcome = self.play(order).await;
-            self.known.insert(order.to_vec(), outcome);
+        if !self.outcomes.contains_key(order) {
+            let outcome = self.run_order(order).await;
+            self.outcomes.insert(order.to_vec(), outcome);
         }
-        &self.known[order]
+        &self.outcomes[order]
     }
 
-    async fn play(&self, order: &[usize]) -> Outcome {
+    async fn run_order(&self, order: &[usize]) -> Outcome {
         let mut judged = Judged::new();
-        for (at, command) in &self.setup.said {
+        for (at, command) in &self.setup.commands {
             judged.memory.set_clock(*at);
             let _ = judged.apply(command).await;
         }
         judged.memory.set_clock(self.setup.now);
         let mut replies = Vec::new();
-        for &who in order {
+        for &member in order {
             let mut answers = Vec::new();
-            match &self.members[who] {
+            match &self.members[member] {
                 Member::Commands(commands) => {
                     for command in commands {
                         answers.push(judged.apply(command).await);
@@ -144,10 +144,10 @@ impl Prepared {
                     replies.push(described(&answers));
                 }
                 Member::Application(_) => replies.push(described(&answers)),
-                Member::Within(within) => replies.push(told_within(&judged.within(within).await)),
+                Member::Within(within) => replies.push(described_within(&judged.within(within).await)),
             }
         }
-        let stored = look(&judged.memory.store, &judged.memory.queue).await;
+        let stored = stored_text(&judged.memory.store, &judged.memory.queue).await;
         Outcome { replies, stored, judged: judged.judgement }
     }
 
@@ -162,21 +162,24 @@ impl Prepared {
         queue: &QueueName,
         done: &[(usize, Option<String>)],
     ) -> Result<(), String> {
-        let now = look(store, queue).await;
+        let now = stored_text(store, queue).await;
         let mut why = String::new();
         for order in orders(done.len()) {
             let order: Vec<_> = order.iter().map(|&n| &done[n]).collect();
-            let who: Vec<usize> = order.iter().map(|(who, _)| *who).collect();
-            let Outcome { replies, stored, judged } = self.outcome(&who).await;
+            let member: Vec<usize> = order.iter().map(|(member, _)| *member).collect();
+            let Outcome { replies, stored, judged } = self.outcome(&member).await;
             judged.clone()?;
             let answers = order.iter().zip(replies);
-            let other = answers.filter_map(|((who, answer), reply)| Some((who, answer.as_ref()?, reply)));
+            let other =
+                answers.filter_map(|((member, answer), reply)| Some((member, answer.as_ref()?, reply)));
             let different = match other.into_iter().find(|(_, answer, reply)| answer != reply) {
-                Some((who, answer, reply)) => difference(&format!("the answer of {who}"), answer, reply),
+                Some((member, answer, reply)) => {
+                    difference(&format!("the answer of {member}"), answer, reply)
+                }
                 None if now != *stored => difference("what is stored", &now, stored),
                 None => return Ok(()),
             };
-            why += &format!("\n    not as {who:?}: {different}");
+            why += &format!("\n    not as {member:?}: {different}");
         }
         Err(format!("the outcome is that of no order{why}"))
     }
@@ -187,7 +190,7 @@ struct Judged {
     memory: Memory,
     begun: Micros,
     judge: Judge,
-    picture: Dump,
+    stored: Dump,
     judgement: Result<(), String>,
 }
 
@@ -195,7 +198,7 @@ impl Judged {
     fn new() -> Self {
         let memory = Memory::new();
         let judge = Judge::new(false, Overlap::Skip);
-        Self { begun: memory.now(), memory, judge, picture: Dump::default(), judgement: Ok(()) }
+        Self { begun: memory.now(), memory, judge, stored: Dump::default(), judgement: Ok(()) }
     }
 
     async fn apply(&mut self, command: &Command) -> Result<Reply, StateError> {
@@ -206,10 +209,10 @@ impl Judged {
         answer
     }
 
-    async fn within(&mut self, within: &Within) -> Result<Said, StateErrorKind> {
+    async fn within(&mut self, within: &Within) -> Result<WithinReply, StateErrorKind> {
         match within {
             Within::Adds(add) => match self.apply(&Command::Add(add.clone())).await {
-                Ok(Reply::Added(added)) => Ok(Said::Added(added)),
+                Ok(Reply::Added(added)) => Ok(WithinReply::Added(added)),
                 Ok(_) => Err(StateErrorKind::Damaged),
                 Err(error) => Err(error.kind()),
             },
@@ -219,7 +222,7 @@ impl Judged {
                 if self.judgement.is_ok() {
                     self.judgement = self.judge_within(*worker, completion, &completed).await;
                 }
-                completed.map(Said::Completed)
+                completed.map(WithinReply::Completed)
             }
         }
     }
@@ -230,20 +233,20 @@ impl Judged {
         completion: &Completion,
         completed: &Result<Completed, StateErrorKind>,
     ) -> Result<(), String> {
-        let look = picture::look(&self.memory.store, &self.memory.queue).await;
-        let after = look.map_err(|error| format!("a look failed: {error}"))?;
+        let dumped = dump::dump(&self.memory.store, &self.memory.queue).await;
+        let after = dumped.map_err(|error| format!("a dump failed: {error}"))?;
         let now = (self.memory.now() - self.begun).to_duration();
-        self.judge.completed_within(now, &self.picture, &after, worker, completion, completed)?;
-        self.picture = after;
+        self.judge.completed_within(now, &self.stored, &after, worker, completion, completed)?;
+        self.stored = after;
         Ok(())
     }
 
     async fn judge(&mut self, command: &Command, answer: &Result<Reply, StateError>) -> Result<(), String> {
-        let look = picture::look(&self.memory.store, &self.memory.queue).await;
-        let after = look.map_err(|error| format!("a look failed: {error}"))?;
+        let dumped = dump::dump(&self.memory.store, &self.memory.queue).await;
+        let after = dumped.map_err(|error| format!("a dump failed: {error}"))?;
         let (now, outcome) = (self.memory.now() - self.begun, answer.clone().map_err(|error| error.kind()));
-        self.judge.command(now.to_duration(), &self.picture, &after, command, &outcome)?;
-        self.picture = after;
+        self.judge.command(now.to_duration(), &self.stored, &after, command, &outcome)?;
+        self.stored = after;
         Ok(())
     }
 }

@@ -7,10 +7,10 @@ use interval_queue_task_contract::{AttemptEnd, Change, Counted, NewTask, OnFailu
 
 use crate::{
     Handles,
-    client::{behind, in_seconds, keyed, kind, seconds, task, usual},
+    client::{behind, in_seconds, kind, seconds, task, usual, with_key},
 };
 
-pub async fn every_attempt_is_told(handles: Handles) {
+pub async fn every_attempt_is_recorded(handles: Handles) {
     let queue = usual(handles).await.0;
     let id = queue.add_one(task()).await;
     let mut worker = queue.worker();
@@ -25,10 +25,10 @@ pub async fn every_attempt_is_told(handles: Handles) {
         let run = worker.one().await;
         queue.pass(Duration::from_secs(3)).await;
         worker.end(run, outcome).await;
-        let notified = queue.row(id).await.history[n].clone();
-        assert_eq!((notified.token, notified.worker, notified.end), (run.1, Some(worker.id), end));
-        assert_eq!(notified.error.as_deref(), errors[n], "{end:?}");
-        assert_eq!(notified.ended - notified.leased.unwrap(), seconds(3));
+        let attempt = queue.row(id).await.history[n].clone();
+        assert_eq!((attempt.token, attempt.worker, attempt.end), (run.1, Some(worker.id), end));
+        assert_eq!(attempt.error.as_deref(), errors[n], "{end:?}");
+        assert_eq!(attempt.ended - attempt.leased.unwrap(), seconds(3));
         queue.pass(Duration::from_secs(20)).await;
         worker.tidy().await;
     }
@@ -46,11 +46,11 @@ pub async fn a_task_says_why_it_does_not_run(handles: Handles) {
             NewTask { kind: kind("x"), ..task() },
         ])
         .await;
-    let keyed = queue.add([keyed("k"), keyed("k")]).await;
-    assert_eq!(queue.stored(keyed[1]).await.why, Some(Why::NoStep));
+    let with_key = queue.add([with_key("k"), with_key("k")]).await;
+    assert_eq!(queue.stored(with_key[1]).await.why, Some(Why::NoStep));
     queue.worker().tidy().await;
     let mut why = Vec::new();
-    for id in ids.iter().chain(&keyed) {
+    for id in ids.iter().chain(&with_key) {
         why.push(queue.stored(*id).await.why.unwrap());
     }
     assert_eq!(

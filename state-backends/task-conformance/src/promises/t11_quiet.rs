@@ -20,7 +20,7 @@ pub async fn an_idle_worker_sleeps_until_there_is_something_to_do(handles: Handl
     assert_eq!(worker.send(idle).await.next, Some(seconds(500)));
 }
 
-pub async fn what_has_ended_goes_without_a_cleaner(handles: Handles) {
+pub async fn ended_tasks_are_purged_without_a_cleaner(handles: Handles) {
     let queue = usual(handles).await.0;
     queue.add((0..500).map(|_| task())).await;
     let mut worker = queue.worker();
@@ -37,7 +37,7 @@ pub async fn what_has_ended_goes_without_a_cleaner(handles: Handles) {
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Once a day a worker runs the tasks. None lives in between.
-pub async fn what_has_ended_goes_where_workers_come_and_go(handles: Handles) {
+pub async fn ended_tasks_are_purged_while_workers_come_and_go(handles: Handles) {
     let queue = usual(handles).await.0;
     for day in 0..26 {
         queue.add([task(), task()]).await;

@@ -9,7 +9,7 @@ use crate::{
     client::{SHORT, done, task, usual},
 };
 
-pub async fn who_comes_late_changes_nothing_and_is_told(handles: Handles) {
+pub async fn a_late_worker_changes_nothing_and_is_notified(handles: Handles) {
     let queue = usual(handles).await.0;
     queue.add_one(task()).await;
     let mut late = queue.worker().with_lease(SHORT);

@@ -42,13 +42,13 @@ pub async fn a_short_lease_ends_in_time_among_the_idle(handles: Handles) {
     let (queue, other) = usual(handles).await;
     let mut idle = other.worker();
     let wants = Step { want: 1, ..idle.step() };
-    assert_eq!(idle.send(wants).await.next, None, "it has no reason to look again");
+    assert_eq!(idle.send(wants).await.next, None, "it has no reason to poll again");
     let mut changes = queue.store().changes(queue.queue()).await.ok();
     let id = queue.add_one(task()).await;
     let mut worker = queue.worker().with_lease(SHORT);
     worker.tidy().await;
     if let Some(changes) = &mut changes {
-        crate::checks::calm(changes).await;
+        crate::checks::await_quiescence(changes).await;
     }
     assert_eq!(worker.take(1).await, [id]);
     if let Some(changes) = &mut changes {

@@ -133,7 +133,7 @@ pub async fn equals_of_one_time_run_in_the_order_of_adding(handles: Handles) {
     }
 }
 
-pub async fn a_task_that_has_waited_a_day_goes_before_one_a_priority_higher(handles: Handles) {
+pub async fn a_day_of_waiting_outweighs_one_priority(handles: Handles) {
     let queue = usual(handles).await.0;
     let first = queue.add_one(task()).await;
     queue.pass(Duration::from_secs(86_400 - 1)).await;

@@ -21,7 +21,7 @@ pub async fn two_workers_that_see_one_instant_make_one_task(handles: Handles) {
         queue.pass(std::time::Duration::from_secs(1)).await;
         both.extend(worker.beat().await.schedules);
     }
-    assert_eq!(both.len(), 2, "both were told of it");
+    assert_eq!(both.len(), 2, "both were notified of it");
     let mut fired = Vec::new();
     for due in both {
         let id = TaskId::of_schedule(due.schedule.incarnation, &due.schedule.name, due.at);

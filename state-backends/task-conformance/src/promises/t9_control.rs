@@ -7,12 +7,12 @@ use interval_queue_task_contract::{
 
 use crate::{
     Handles,
-    client::{behind, done, in_seconds, keyed, seconds, task, touch, usual},
+    client::{behind, done, in_seconds, seconds, task, touch, usual, with_key},
 };
 
 pub async fn a_dry_run_shows_what_the_real_one_touches(handles: Handles) {
     let queue = usual(handles).await.0;
-    queue.add([task(), keyed("k"), keyed("k"), NewTask { not_before: in_seconds(9), ..task() }]).await;
+    queue.add([task(), with_key("k"), with_key("k"), NewTask { not_before: in_seconds(9), ..task() }]).await;
     let mut worker = queue.worker();
     let run = worker.one().await;
     worker.end(run, done()).await;

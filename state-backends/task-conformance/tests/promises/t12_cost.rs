@@ -75,7 +75,7 @@ async fn costs(stored: u128) -> Vec<(&'static str, (u64, u64))> {
     apply("cancel", Command::Change(Change::Tasks(change))).await;
     clock.advance(Duration::from_secs(1));
     apply("sweep", Command::Step(next())).await;
-    apply("look", Command::Read(Read::Tasks(vec![id(3)]))).await;
+    apply("read", Command::Read(Read::Tasks(vec![id(3)]))).await;
     apply("overview", Command::Read(Read::Overview)).await;
     costs.retain(|(name, _)| !name.is_empty());
     costs
@@ -102,11 +102,11 @@ async fn costs_beside_a_backlog(waiting: u128) -> [(u64, u64); 2] {
     let (first, sequence) = (Step { want: 1, ..first }, 1..);
     store.apply(&queue, add((1..4).map(|n| NewTask::new(id(n), Json::default())).collect())).await.unwrap();
     store.apply(&queue, Command::Step(first.clone())).await.unwrap();
-    let keyed = |n: u128| NewTask {
+    let with_key = |n: u128| NewTask {
         key: Some(Key::new(["a", "b"][n as usize % 2]).unwrap()),
         ..NewTask::new(id(n), Json::default())
     };
-    store.apply(&queue, add((100..100 + waiting).map(keyed).collect())).await.unwrap();
+    store.apply(&queue, add((100..100 + waiting).map(with_key).collect())).await.unwrap();
     let mut costs = Vec::new();
     for (passes, before) in [Duration::ZERO, Duration::from_millis(100)].into_iter().zip(sequence) {
         clock.advance(passes);

@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
 
 /// A request that arrives again is the first that a rolled-back store hears of a worker, and nobody hears its answer.
 #[tokio::test]
-async fn a_worker_that_knows_more_than_the_store_is_told_until_it_says_what_it_holds() {
+async fn a_worker_ahead_of_the_store_is_asked_until_it_resyncs() {
     let clock = ManualClock::new();
     let (reading, name) = (clock.clone(), QueueName::new("mail").unwrap());
     let store = MemoryTasks::with_clock(move || reading.now());

@@ -8,7 +8,7 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use interval_queue_memory::MemoryTasks;
 use interval_queue_task_conformance::{
     Handles,
-    client::{Client, SHORT, Worker, behind, done, id, key, keyed, named, seconds, task, usual},
+    client::{Client, SHORT, Worker, behind, done, id, key, named, seconds, task, usual, with_key},
 };
 use interval_queue_task_contract::{
     Change, Command, Completed, Completion, Counted, EdgeState, Fire, Fired, Json, NewSchedule, NewTask,
@@ -45,7 +45,7 @@ impl Queue {
 #[tokio::test]
 async fn a_key_stays_held_until_the_next_step() {
     let queue = Queue::new().await;
-    let ids = queue.client.add([keyed("k"), keyed("k")]).await;
+    let ids = queue.client.add([with_key("k"), with_key("k")]).await;
     let mut worker = queue.client.worker();
     let run = worker.one().await;
     let ended = queue.ended(&worker, run).await;
@@ -120,7 +120,7 @@ async fn a_cancelled_run_ends_within_no_transaction() {
 }
 
 #[tokio::test]
-async fn those_downstream_go_on_with_the_next_step() {
+async fn downstreams_go_on_with_the_next_step() {
     let queue = Queue::new().await;
     let up = queue.client.add_one(task()).await;
     let down = queue.client.add_one(behind([up], OnFailure::Cancel)).await;
@@ -136,7 +136,7 @@ async fn those_downstream_go_on_with_the_next_step() {
 
 /// The edge came while the end was not committed yet: nobody saw both.
 #[tokio::test]
-async fn an_end_is_told_though_there_was_nobody_to_tell() {
+async fn an_end_is_notified_without_downstreams() {
     let queue = Queue::new().await;
     queue.client.add_one(task()).await;
     let mut worker = queue.client.worker();
@@ -166,7 +166,7 @@ async fn a_retry_before_the_next_step_lets_the_key_go() {
         let first = if has_edges { behind([up], OnFailure::Cancel) } else { task() };
         queue.client.add_one(NewTask { key: Some(key("k")), ..first }).await;
         let run = worker.one().await;
-        let urgent = queue.client.add_one(NewTask { priority: 1, ..keyed("k") }).await;
+        let urgent = queue.client.add_one(NewTask { priority: 1, ..with_key("k") }).await;
         worker.tidy().await;
         assert_eq!(queue.client.state(urgent).await, State::Blocked);
         queue.ended(&worker, run).await;
@@ -181,7 +181,7 @@ async fn a_retry_before_the_next_step_lets_the_key_go() {
 #[tokio::test]
 async fn a_purge_before_the_next_step_lets_the_key_go() {
     let queue = Queue::new().await;
-    let ids = queue.client.add([keyed("k"), keyed("k")]).await;
+    let ids = queue.client.add([with_key("k"), with_key("k")]).await;
     let mut worker = queue.client.worker();
     let run = worker.one().await;
     queue.ended(&worker, run).await;
@@ -194,7 +194,7 @@ async fn nobody_runs_beside_it_and_its_worker_may_die() {
     let queue = Queue::new().await;
     let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
     queue.client.change(Change::Set(settings)).await;
-    let ids = queue.client.add([(); 3].map(|()| keyed("k"))).await;
+    let ids = queue.client.add([(); 3].map(|()| with_key("k"))).await;
     let mut worker = queue.client.worker().with_lease(SHORT);
     let runs = worker.lease(9).await;
     assert_eq!(runs.len(), 2);

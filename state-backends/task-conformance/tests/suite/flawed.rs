@@ -1,11 +1,11 @@
-//! A store with a flaw fails the check that is there for it, and breaks a promise in the play.
+//! A store with a flaw fails the check that is there for it, and breaks a promise when fuzzed.
 
 use std::sync::Arc;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_task_conformance::{
     CHECKS, Handles,
-    play::{Stage, play},
+    fuzzer::{Target, fuzz},
 };
 
 use crate::wrong::{Flaw, Wrong};
@@ -42,11 +42,11 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::ForgetsPositions, "ordered_tasks_of_names_run_in_the_order_of_adding"),
         (Flaw::ForgetsEdges, "a_task_waits_for_a_thousand_others"),
         (Flaw::HandsNothingOver, "a_key_runs_one_task_at_a_time"),
-        (Flaw::TellsNobody, "a_failed_upstream_acts_as_its_edges_say"),
+        (Flaw::NotifiesNobody, "a_failed_upstream_acts_as_its_edges_say"),
         (Flaw::SwapsNobody, "a_more_urgent_task_takes_the_place"),
         (Flaw::ForgivesNoSilence, "an_outage_costs_no_lease"),
         (Flaw::ForgivesNoSilence, "a_stepped_clock_forgets_no_id"),
-        (Flaw::ForgivesAllSilence, "what_has_ended_goes_where_workers_come_and_go"),
+        (Flaw::ForgivesAllSilence, "ended_tasks_are_purged_while_workers_come_and_go"),
         (Flaw::ForgetsWorkers, "a_dead_worker_is_forgotten_after_an_hour"),
         (Flaw::PurgesInputs, "inputs_are_kept_for_downstreams"),
         (Flaw::IgnoresHoldings, "a_lost_reply_costs_no_attempt"),
@@ -55,15 +55,15 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::EndsAsUsual, "a_task_cancelled_while_it_runs_ends_cancelled"),
         (Flaw::LosesTimes, "times_are_counted_by_kind_and_hour"),
         (Flaw::KeepsTimes, "times_are_kept_for_a_week"),
-        (Flaw::LosesEvents, "events_tell_what_becomes_of_tasks"),
-        (Flaw::KeepsEvents, "one_who_was_away_is_told_what_may_be_lacking"),
+        (Flaw::LosesEvents, "events_report_the_changes_of_tasks"),
+        (Flaw::KeepsEvents, "a_follower_that_was_away_is_notified_of_gaps"),
     ] {
         assert!(message(check, flaw).await.is_some(), "{flaw:?} passes {check}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_flaw_breaks_a_promise_in_the_play() {
+async fn each_flaw_breaks_a_promise_when_fuzzed() {
     for (flaw, promises) in [
         (Flaw::NoFence, "T2"),
         (Flaw::LeaksKeys, "T6"),
@@ -73,7 +73,7 @@ async fn each_flaw_breaks_a_promise_in_the_play() {
         (Flaw::ReversesOrder, "T4"),
         (Flaw::ForgetsPositions, "T4"),
         (Flaw::HandsNothingOver, "T6"),
-        (Flaw::TellsNobody, "T7"),
+        (Flaw::NotifiesNobody, "T7"),
         (Flaw::SwapsNobody, "T4 T6"),
         (Flaw::ForgivesNoSilence, "T3"),
         (Flaw::PurgesInputs, "T7"),
@@ -81,18 +81,18 @@ async fn each_flaw_breaks_a_promise_in_the_play() {
         (Flaw::ObeysLateSteps, "T2"),
         (Flaw::EndsAsUsual, "T9"),
     ] {
-        let mut said = Vec::new();
-        let names = |said: &String| promises.split(' ').any(|promise| said.contains(promise));
+        let mut broken = Vec::new();
+        let is_expected = |broken: &String| promises.split(' ').any(|promise| broken.contains(promise));
         for seed in 0..80 {
             let clock = ManualClock::new();
             let store = Arc::new(Wrong::new(flaw, clock.clone()));
-            said.extend(
-                play(seed, &Stage { store, clock, copies: None }).await.err().map(|broken| broken.promise),
+            broken.extend(
+                fuzz(seed, &Target { store, clock, copies: None }).await.err().map(|broken| broken.promise),
             );
-            if said.last().is_some_and(names) {
+            if broken.last().is_some_and(is_expected) {
                 break;
             }
         }
-        assert!(said.iter().any(names), "{flaw:?} breaks nothing of {promises}: {said:?}");
+        assert!(broken.iter().any(is_expected), "{flaw:?} breaks nothing of {promises}: {broken:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The suite and the play, checked: what they say to stores that are wrong in one thing.
+//! The suite and the fuzzer, checked: their failures on stores that are wrong in one thing.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod flawed;

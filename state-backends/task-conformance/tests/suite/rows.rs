@@ -21,7 +21,7 @@ pub(crate) struct Flawed<'a> {
     /// The number of the step.
     pub(crate) sequence: u64,
     /// What was ready when somebody looked last.
-    pub(crate) looked: &'a mut Vec<Task>,
+    pub(crate) last_ready: &'a mut Vec<Task>,
     pub(crate) counted: &'a mut u64,
     /// Calls, and the rows that they found.
     pub(crate) calls: u64,
@@ -145,7 +145,7 @@ impl Rows for Flawed<'_> {
             Flaw::ReversesOrder => found.reverse(),
             // As if two had looked before either has written.
             Flaw::RacesForLeases => {
-                let other = std::mem::replace(self.looked, found.clone());
+                let other = std::mem::replace(self.last_ready, found.clone());
                 found.extend(other.into_iter().filter(|x| kinds.contains(&x.kind)));
                 found.truncate(most as usize);
             }
@@ -227,7 +227,7 @@ impl Rows for Flawed<'_> {
     }
 
     fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = if self.flaw == Flaw::TellsNobody { vec![] } else { self.tables.unnotified(most)? };
+        let found = if self.flaw == Flaw::NotifiesNobody { vec![] } else { self.tables.unnotified(most)? };
         self.seen(found)
     }
 

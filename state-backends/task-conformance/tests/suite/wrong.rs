@@ -34,7 +34,7 @@ pub(crate) enum Flaw {
     /// Each third edge is not stored.
     ForgetsEdges,
     HandsNothingOver,
-    TellsNobody,
+    NotifiesNobody,
     SwapsNobody,
     ForgivesNoSilence,
     /// Silence counts for little also while no lease can be lost by it.
@@ -65,7 +65,7 @@ pub(crate) struct Wrong {
 #[derive(Debug, Default)]
 struct Kept {
     tables: Tables,
-    looked: Vec<Task>,
+    last_ready: Vec<Task>,
     counted: u64,
     /// What the last command asked of the tables: calls, and rows that they found.
     cost: (u64, u64),
@@ -96,7 +96,7 @@ impl TaskStore for Wrong {
             flaw: self.flaw,
             completed: Default::default(),
             sequence: 0,
-            looked: &mut kept.looked,
+            last_ready: &mut kept.last_ready,
             counted: &mut kept.counted,
             calls: 0,
             found: 0,

@@ -1,10 +1,10 @@
 //! The tables of a server give the rules what those of the memory give.
 
-use interval_queue_task_conformance::{differential::compare, play::Stage};
+use interval_queue_task_conformance::{differential::compare, fuzzer::Target};
 
 use super::support::{stage, stage_with_low_marks};
 
-async fn compare_all(seeds: impl IntoIterator<Item = u64>, stage: impl AsyncFn() -> Stage) {
+async fn compare_all(seeds: impl IntoIterator<Item = u64>, stage: impl AsyncFn() -> Target) {
     let mut leased = 0;
     for seed in seeds {
         leased += compare(seed, 250, &stage().await).await.unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_postgres::{Durability, PostgresTasks};
+use interval_queue_task_conformance::fuzzer::Target;
 pub(crate) use interval_queue_task_conformance::hand::{Hand, LEASE, add, done, ended, id, task};
-use interval_queue_task_conformance::play::Stage;
 use interval_queue_task_contract::{Command, Reply, TaskStore};
 
 use crate::common::*;
@@ -40,23 +40,23 @@ impl TaskStore for Kept {
 }
 
 /// A store in a schema of its own, by a clock of its own.
-pub(crate) async fn stage() -> Stage {
+pub(crate) async fn stage() -> Target {
     staged().await.0
 }
 
 /// The same, and the name of the schema.
-async fn staged() -> (Stage, String) {
+async fn staged() -> (Target, String) {
     let (server, schema) = (server(), someplace());
     let builder = PostgresStore::builder(server.url()).schema(&schema).durability(Durability::Relaxed);
     let store = builder.timeout(LONG).connect().await.unwrap();
     let clock = ManualClock::default();
     let reading = clock.clone();
     let tasks = PostgresTasks::with_clock(&store, move || reading.now()).await.unwrap();
-    (Stage { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }, schema)
+    (Target { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }, schema)
 }
 
-/// A stage whose server reports many dead rows, so that there are low-water marks.
-pub(crate) async fn stage_with_low_marks() -> Stage {
+/// A target whose server reports many dead rows, so that there are low-water marks.
+pub(crate) async fn stage_with_low_marks() -> Target {
     let (stage, schema) = staged().await;
     stage.store.apply(&QueueName::new("other").unwrap(), add([])).await.unwrap();
     let dead = format!(

@@ -1,6 +1,7 @@
--- What an `add` inserts (add.rs). A new task is a list of its id, its kind and its payload if it has nothing else; or
--- as task.rs has it, with `delay` or `at` for its time, `deadline_delay` or `deadline_at` for its deadline, and its
--- edges as lists of the upstream, the name or `false`, and what becomes of a failure.
+-- Inserts the tasks of an `add` (add.rs). A new task with only a kind and a payload is a list of
+-- its id, its kind and its payload. Other tasks are as in task.rs, with `delay` or `at` for the
+-- time, `deadline_delay` or `deadline_at` for the deadline, and edges as lists of the upstream, the
+-- name or `false`, and the policy on failure.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted limits copy new_task plus refuse display
 -- luacheck: globals work, max line length 120
 
@@ -9,31 +10,31 @@ function work.add(add)
   return work.add_all(add.tasks, add.age, add.sequence)
 end
 
--- All or none. With the nominal instants of those that a schedule makes. Gives for each a letter and the id of the
--- task that is there now, and whether something is new is in `work.nudges`.
+-- Adds all tasks or none; tasks of a schedule have nominal instants. Returns for each a letter and
+-- the id of the task that exists now.
 function work.add_all(new_tasks, age, sequence, schedule, instants)
   local added = {}
-  -- The task that stands for each of the batch: another one may have its unique name.
-  local stands = {}
+  -- The task that stands in for each of the batch: another task may have its unique name.
+  local stand_ins = {}
   for n, new in ipairs(new_tasks) do
     local how, id
     local position = sequence + n - 1
     if new[1] then
       how, id = work.add_plain(new[1], new[2], new[3], age, position)
     else
-      how, id = work.add_one(new, age, position, schedule, instants and instants[n], stands)
+      how, id = work.add_one(new, age, position, schedule, instants and instants[n], stand_ins)
       if id ~= new.id then
-        stands[new.id] = id
+        stand_ins[new.id] = id
       end
     end
     work.notifies = work.notifies or how == 'n' or how == 'r'
     added[n] = how .. id
   end
-  work.tell_plain('added')
+  work.flush_plain_counts('added')
   return added
 end
 
--- Whether a task of this id is there.
+-- Whether a task of this id exists.
 function work.is_added(id, payload, age)
   local most = work.queue.settings.max_payload
   if #payload > most then
@@ -46,7 +47,7 @@ function work.is_added(id, payload, age)
   return is_there
 end
 
-function work.add_one(new, age, position, schedule, instant, stands)
+function work.add_one(new, age, position, schedule, instant, stand_ins)
   local id = new.id
   if work.is_added(id, new.payload, age) then
     return 'a', id
@@ -64,12 +65,12 @@ function work.add_one(new, age, position, schedule, instant, stands)
   end
   local named = {}
   for _, edge in ipairs(new.edges or {}) do
-    local up = stands[edge[1]] or edge[1]
+    local up = stand_ins[edge[1]] or edge[1]
     local x = rows.task(up)
     if not x or x.state == State.Purged then
       refuse('upstream', id, up)
     end
-    -- Another one may stand for several.
+    -- One task may stand in for several.
     if not named[up] then
       named[up] = true
       rows.insert_edge({
@@ -83,7 +84,7 @@ function work.add_one(new, age, position, schedule, instant, stands)
   return 'n', id
 end
 
--- Keeps the id of a task that became another one, so that a repeated `add` does not do it again.
+-- Keeps the id of a task that became another one, so that a repeated `add` does not add it again.
 function work.remember_replacing(new, position, schedule, instant, holder)
   local kept = work.made_of(new, position, schedule, instant)
   kept.state, kept.holds_name, kept.has_edges = State.Purged, nil, nil
@@ -92,8 +93,8 @@ function work.remember_replacing(new, position, schedule, instant, holder)
   work.insert(kept, nil)
 end
 
--- What a new task says of itself.
-local AS_GIVEN = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
+-- Fields that are stored as given.
+local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
 
 function work.made_of(new, position, schedule, instant)
   local now = work.now
@@ -103,8 +104,8 @@ function work.made_of(new, position, schedule, instant)
   if position > 0 then
     x.position = position
   end
-  -- What is none is not named, as most of a task is.
-  for _, name in ipairs(AS_GIVEN) do
+  -- Absent values are omitted, as most fields of a task are.
+  for _, name in ipairs(GIVEN_FIELDS) do
     local value = new[name]
     if value then
       x[name] = value
@@ -138,12 +139,12 @@ function work.make_due(x)
   x.due = work.due(x, x.not_before)
 end
 
--- Where a task of this priority stands that may start from this time on.
+-- The rank of a task of this priority that may start from this time on.
 function work.due(x, not_before)
   return math.min(math.max(x.added, not_before) - x.priority * work.queue.settings.ageing, limits.LARGEST)
 end
 
--- The one that has the name becomes the new one, in its place.
+-- The holder of the unique name becomes the new task and keeps its position.
 function work.replace(before, new)
   local x = work.made_of(new, before.position or 0)
   x.id, x.added, x.incarnation, x.attempt, x.generation = before.id, before.added, before.incarnation, before.attempt,

@@ -1,10 +1,12 @@
--- Admission: how many tasks a step lets through their gates (admission.rs).
--- luacheck: std lua51, read globals rows copy_task SHARE MAINTENANCE_INTERVAL, globals work, max line length 120
+-- Admission: the number of tasks that a step lets through their gates (admission.rs).
+-- luacheck: std lua51, read globals rows copy_task
+-- luacheck: read globals MAINTENANCE_BUDGET MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
--- While a worker holds tasks, a step admits this part of a share, or as many as it lacks.
-local PART = 8
--- A worker looks again after this time, unless its step was the one that swept.
-local POLL_INTERVAL = 1000000
+-- While a worker holds tasks, a step admits this part of the budget, or as many as the worker can
+-- lease.
+local ADMISSION_DIVISOR = 8
+-- Time in µs after which a worker polls again, unless its step ran the maintenance.
+local POLL_INTERVAL_US = 1000000
 
 local function served_ones(found, kinds)
   local served = {}
@@ -16,7 +18,8 @@ local function served_ones(found, kinds)
   return served
 end
 
--- Admits up to `most` tasks, of these kinds if some are given. Whether there were some, and whether some are left.
+-- Admits up to `most` tasks, of `kinds` if given. Returns whether there were some, and whether some
+-- are left.
 local function admit_page(most, kinds)
   local due, added = rows.scheduled(work.now, most), rows.added(most)
   local left, found = math.max(#due, #added) >= most, #due + #added
@@ -31,60 +34,60 @@ local function admit_page(most, kinds)
     work.admit(due[n], copy_task(due[n]))
   end
   -- Each upstream of an added task counts as a task.
-  local share = { left = most }
+  local budget = { left = most }
   for n = 1, of_added do
     local x = added[n]
-    if share.left == 0 then
+    if budget.left == 0 then
       return some, true
     end
-    share.left = share.left - 1
+    budget.left = budget.left - 1
     if not x.has_edges then
       work.admit(x, copy_task(x))
-    elseif not work.check_upstreams(x, share) then
+    elseif not work.check_upstreams(x, budget) then
       return some, true
     end
   end
   return some, left
 end
 
--- Admits the share of this step, which finds `lack` ready tasks less than it may lease.
+-- Admits the part of this step, which finds `lack` ready tasks less than it may lease.
 function work.admit_some(step, served, lack)
-  local lacks = lack > 0
+  local is_short = lack > 0
   local beats = step.want == 0 and #step.complete == 0
-  if not (lacks or beats or work.sweeps) then
-    return { lacks = lacks }
+  if not (is_short or beats or work.runs_maintenance) then
+    return { is_short = is_short }
   end
   local is_busy = rows.shortest_busy_lease(work.lease_clock) ~= nil
-  local whole = not is_busy and (lacks or beats)
-  local share = work.share or SHARE
-  local most = whole and share or math.max(math.floor(share / PART), 2)
+  local whole = not is_busy and (is_short or beats)
+  local budget = work.budget or MAINTENANCE_BUDGET
+  local most = whole and budget or math.max(math.floor(budget / ADMISSION_DIVISOR), 2)
   local only
-  if is_busy and lacks and not work.sweeps then
+  if is_busy and is_short and not work.runs_maintenance then
     only = {}
-    most = math.max(math.min(lack, share), most)
+    most = math.max(math.min(lack, budget), most)
     for _, kind in ipairs(served) do
       only[kind] = true
     end
   end
   local some, left = admit_page(most, only)
-  return { some = some, left = left, has_looked = true, freely = whole or beats, lacks = lacks }
+  return { some = some, left = left, has_checked = true, freely = whole or beats, is_short = is_short }
 end
 
--- Whether the worker is to step again at once for tasks that are left.
-function work.goes_on(admission, reply)
-  return admission.left and (admission.freely or admission.lacks and #reply.leased > 0) or false
+-- Whether the worker must step again at once for the remaining tasks.
+function work.has_more(admission, reply)
+  return admission.left and (admission.freely or admission.is_short and #reply.leased > 0) or false
 end
 
--- When a worker looks again that has less than it wanted.
-function work.looks_again(admission)
+-- The next poll of a worker that got less than it wanted.
+function work.next_poll(admission)
   local is_left = admission.left
-  if not admission.has_looked then
+  if not admission.has_checked then
     is_left = #rows.added(1) > 0
   end
-  return is_left and work.soon() or nil
+  return is_left and work.poll_interval() or nil
 end
 
--- In what time a worker looks again for tasks that are due and not admitted.
-function work.soon()
-  return work.sweeps and MAINTENANCE_INTERVAL or POLL_INTERVAL
+-- The time until a worker polls again for tasks that are due and not admitted.
+function work.poll_interval()
+  return work.runs_maintenance and MAINTENANCE_INTERVAL_US or POLL_INTERVAL_US
 end

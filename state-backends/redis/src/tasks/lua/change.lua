@@ -1,16 +1,16 @@
--- What an operator or an application changes for all (change.rs). A change of settings has what is to be other than it
--- is; `max_running` 0 stands for any number.
+-- Changes for all workers by an operator or an application (change.rs). A change of settings has
+-- only the settings that change; `max_running` 0: unlimited.
 -- luacheck: std lua51, read globals rows copy refuse, globals work, max line length 120
 
 local function settings_on(change, settings)
-  local retained = copy(settings)
+  local changed = copy(settings)
   for name, value in pairs(change) do
-    retained[name] = value
+    changed[name] = value
   end
   if change.max_running == 0 then
-    retained.max_running = nil
+    changed.max_running = nil
   end
-  return retained
+  return changed
 end
 
 local function are_same(a, b)
@@ -30,7 +30,7 @@ local function are_same(a, b)
   return true
 end
 
--- Since when something is paused that is paused now: to pause it again does not change that.
+-- The start of a pause. Pausing again does not change it.
 local function since(was_paused, at)
   if was_paused then
     return at
@@ -78,10 +78,10 @@ function work.change(change)
 end
 
 function work.open(settings, on_existing)
-  local retained = settings_on(settings, work.queue.settings)
+  local changed = settings_on(settings, work.queue.settings)
   if work.is_new then
-    work.change_queue().settings = retained
-  elseif not are_same(retained, work.queue.settings) then
+    work.change_queue().settings = changed
+  elseif not are_same(changed, work.queue.settings) then
     if on_existing == 'fail' then
       refuse('settings', work.queue.settings)
     elseif on_existing == 'replace' then
@@ -91,12 +91,12 @@ function work.open(settings, on_existing)
 end
 
 function work.set(settings)
-  local retained = settings_on(settings, work.queue.settings)
+  local changed = settings_on(settings, work.queue.settings)
   local queue = work.change_queue()
-  if retained.key_limit ~= queue.settings.key_limit then
+  if changed.key_limit ~= queue.settings.key_limit then
     queue.rebalance_after = ''
   end
-  queue.settings = retained
+  queue.settings = changed
   work.request_maintenance()
 end
 
@@ -112,7 +112,7 @@ function work.pause_kind(kind, paused)
   work.request_maintenance()
 end
 
--- The next step looks at what follows from a change.
+-- The next step applies the consequences of a change.
 function work.request_maintenance()
   work.change_queue().maintenance_due = true
   work.notifies = true

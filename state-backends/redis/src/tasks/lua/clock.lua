@@ -1,9 +1,9 @@
--- The clock of leases (clock.rs).
+-- The lease clock (clock.rs).
 -- luacheck: std lua51, read globals struct bit rows limits plus minus hour_of mix, globals work, max line length 120
 
-local GRACE = 7500000
+local GRACE_US = 7500000
 local MAX_SKIPPED = 2^20
-local MAINTENANCE_INTERVAL = 100000
+local MAINTENANCE_INTERVAL_US = 100000
 
 function work.read_lease_clock()
   local passed = minus(work.now, work.queue.seen)
@@ -11,10 +11,10 @@ function work.read_lease_clock()
   work.was_silent = false
   if passed > math.floor(limits.MIN_LEASE / 4) then
     local shortest = rows.shortest_busy_lease(work.queue.lease_clock)
-    local quarter = shortest and math.floor(shortest / 4) or GRACE
+    local quarter = shortest and math.floor(shortest / 4) or GRACE_US
     work.was_silent = passed > quarter
     if work.was_silent then
-      -- A clock that goes forth and back passes each instant again: it counts once.
+      -- A clock that goes back and forth counts each instant once.
       local unseen = shortest and 0 or minus(work.now, work.queue.latest)
       counts = math.max(quarter, math.min(unseen, limits.KEEP_IDS / 2))
     end
@@ -27,16 +27,16 @@ function work.write_time(step)
   if work.was_silent then
     work.begin_incarnation(step)
   end
-  work.sweeps = queue.maintenance_due
-  if work.is_new or now < queue.seen or minus(now, queue.seen) >= MAINTENANCE_INTERVAL then
-    work.sweeps = true
+  work.runs_maintenance = queue.maintenance_due
+  if work.is_new or now < queue.seen or minus(now, queue.seen) >= MAINTENANCE_INTERVAL_US then
+    work.runs_maintenance = true
     work.hour_passed = hour_of(now) ~= hour_of(queue.seen)
     work.change_queue()
     queue.seen, queue.lease_clock, queue.latest = now, lease_clock, math.max(queue.latest, now)
   end
 end
 
--- Now, or behind the floor, by as much as the step says.
+-- The time, or an instant after the floor, mixed from the step.
 local function later_than(floor, step)
   local now = work.now
   if now >= floor then
@@ -46,7 +46,7 @@ local function later_than(floor, step)
   local function xor(a, b, c)
     return bit.bxor(a, b, c) % 2^32
   end
-  -- The sequence number is turned by 32 bits.
+  -- The sequence number is rotated by 32 bits.
   local sequence = step.sequence
   local _, mixed = mix(xor(math.floor(now / 2^32), sequence % 2^32, high),
     xor(now % 2^32, math.floor(sequence / 2^32), low))

@@ -1,20 +1,21 @@
--- What those downstream are told of the end of a task (edges.rs).
+-- Notifies downstreams of the end of a task (edges.rs).
 -- luacheck: std lua51, read globals rows State EdgeState OnFailure is_ended copy copy_task display, globals work
 -- luacheck: max line length 120
 
--- Tells the end of `x`, as much as the share allows. False: there is more to tell.
-function work.tell(x, share)
-  -- `let_go` in Rust, where a task that a transaction of an application has ended may also hold its key until then.
+-- Notifies the downstreams of `x` within the budget. Returns false if some are left.
+function work.notify_downstreams(x, budget)
+  -- `let_go` in Rust, where a task completed in an application's transaction may also hold its key
+  -- until then.
   work.release_kept_instant(x)
-  for _, edge in ipairs(rows.unnotified_from(x.id, x.generation, share.left)) do
-    share.left = share.left - 1
+  for _, edge in ipairs(rows.unnotified_from(x.id, x.generation, budget.left)) do
+    budget.left = budget.left - 1
     work.pass_edge(edge, x)
     local down = rows.task(edge.down)
     if down and down.state == State.Waiting then
       work.admit_or_cancel(down)
     end
   end
-  if share.left == 0 and #rows.unnotified_from(x.id, x.generation, 1) > 0 then
+  if budget.left == 0 and #rows.unnotified_from(x.id, x.generation, 1) > 0 then
     return false
   end
   local notified = copy_task(x)
@@ -23,10 +24,11 @@ function work.tell(x, share)
   return true
 end
 
--- An added task looks at its upstreams for the first time. False: it has more of them than the share allows.
-function work.check_upstreams(x, share)
-  for _, edge in ipairs(rows.edges_to(x.id, EdgeState.New, nil, share.left)) do
-    share.left = share.left - 1
+-- Checks the upstreams of an added task for the first time. Returns false if some are left beyond
+-- the budget.
+function work.check_upstreams(x, budget)
+  for _, edge in ipairs(rows.edges_to(x.id, EdgeState.New, nil, budget.left)) do
+    budget.left = budget.left - 1
     local up = rows.task(edge.up)
     if up and is_ended(up.state) then
       work.pass_edge(edge, up)
@@ -36,14 +38,14 @@ function work.check_upstreams(x, share)
       rows.put_edge(other)
     end
   end
-  if share.left == 0 and #rows.edges_to(x.id, EdgeState.New, nil, 1) > 0 then
+  if budget.left == 0 and #rows.edges_to(x.id, EdgeState.New, nil, 1) > 0 then
     return false
   end
   work.admit_or_cancel(x)
   return true
 end
 
--- Removes an edge. Its upstream may be forgotten then, unless others wait for it.
+-- Removes an edge. Its upstream may then be deleted, unless others wait for it.
 function work.remove_edge(edge)
   rows.remove_edge(edge)
   local up = rows.task(edge.up)
@@ -70,11 +72,11 @@ function work.pass_edge(edge, up)
   rows.put_edge(other)
 end
 
--- Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.
+-- Admits a task whose upstreams have all ended as its edges require, or cancels it.
 function work.admit_or_cancel(x)
-  local cut = rows.edges_to(x.id, EdgeState.Cut, nil, 1)[1]
-  if cut then
-    return work.finish(x, State.Cancelled, 'its upstream ' .. display(cut.up) .. ' did not end well')
+  local cut_edge = rows.edges_to(x.id, EdgeState.Cut, nil, 1)[1]
+  if cut_edge then
+    return work.finish(x, State.Cancelled, 'its upstream ' .. display(cut_edge.up) .. ' did not end well')
   end
   if x.state == State.Waiting and rows.has_pending(x.id) then
     return

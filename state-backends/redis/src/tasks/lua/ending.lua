@@ -1,4 +1,4 @@
--- What becomes of a run that has ended, and of what the task held (ending.rs).
+-- The end of a run, and the release of what the task held (ending.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd Counted limits copy copy_task plus wait_of
 -- luacheck: read globals policy_in_force, globals work, max line length 120, ignore 211
 
@@ -14,8 +14,8 @@ local function is_leased_to(x, worker, incarnation, attempt)
   return x.state == State.Leased and x.worker == worker and x.incarnation == incarnation and x.attempt == attempt
 end
 
--- The beginning of an error, on a border of characters.
-local function cut(text)
+-- The beginning of an error, cut between characters.
+local function truncated(text)
   if #text <= limits.MAX_ERROR then
     return text
   end
@@ -26,7 +26,7 @@ local function cut(text)
   return string.sub(text, 1, fits) .. '…'
 end
 
--- Keeps the run that has ended, when another one may follow.
+-- Records the ended run if another one may follow.
 local function remember(x, how, now)
   local history = {}
   local before = x.history or {}
@@ -40,10 +40,10 @@ local function remember(x, how, now)
   x.history = history
 end
 
--- The end of a task whose run was asked to stop; no `how`: it was never begun.
+-- Ends a task whose run was asked to stop. Without `how` the run had not begun.
 local function end_cancelled(x, how, why)
   local after = copy_task(x)
-  after.error = why ~= '' and cut(why) or nil
+  after.error = why ~= '' and truncated(why) or nil
   if how then
     remember(after, how, work.now)
   end
@@ -53,8 +53,8 @@ end
 
 local STOPPED = { error = 'Error', failed = 'Error', retry = 'Retry', released = 'Stopped', unable = 'Released' }
 
--- A worker says how a run ended: its id, its token, the outcome with what belongs to it. Gives 'obeyed', 'refused' or
--- 'lost'.
+-- Completes a run as reported by its worker: id, token, and outcome with details. Returns 'obeyed',
+-- 'refused' or 'lost'.
 function work.complete(worker, completion)
   local id, outcome, what, why = completion[1], completion[4], completion[5], completion[6]
   if outcome == 'done' and not work.is_followed and work.complete_plain(worker, completion) then
@@ -77,7 +77,7 @@ function work.complete(worker, completion)
     if what ~= 'null' then
       rows.put_result(id, what)
     end
-    -- A deadline is about the start: a result that came all the same counts.
+    -- A deadline applies to the start: a result that arrives later counts.
     if x.stop == Stop.Cancel then
       end_cancelled(x, AttemptEnd.Done, '')
     else
@@ -87,13 +87,13 @@ function work.complete(worker, completion)
   end
   if x.stop == Stop.Cancel then
     local how = STOPPED[outcome]
-    local said = outcome == 'retry' and why or (outcome == 'error' or outcome == 'failed') and what or ''
-    end_cancelled(x, how and AttemptEnd[how], said)
+    local message = outcome == 'retry' and why or (outcome == 'error' or outcome == 'failed') and what or ''
+    end_cancelled(x, how and AttemptEnd[how], message)
   elseif x.stop == Stop.Deadline then
     work.finish(x, State.Failed, OVERDUE)
   elseif outcome == 'failed' then
     local after = copy_task(x)
-    after.failures, after.error = x.failures + 1, cut(what)
+    after.failures, after.error = x.failures + 1, truncated(what)
     work.end_as(x, after, State.Failed)
   elseif outcome == 'error' then
     work.run_failed(x, what, AttemptEnd.Error)
@@ -111,7 +111,7 @@ function work.complete(worker, completion)
   return 'obeyed'
 end
 
--- Ends a task that was asked to stop. False: it was not, or is only to be given back.
+-- Ends a task that was asked to stop. Returns false if it was not, or is only to be given back.
 local function end_stopped(x, how, why)
   if x.stop == Stop.Cancel then
     end_cancelled(x, how, why)
@@ -123,7 +123,7 @@ local function end_stopped(x, how, why)
   return true
 end
 
--- A failure that counts: again later, or the end.
+-- Counts a failure: the task is retried later, or fails.
 function work.run_failed(x, why, how)
   if end_stopped(x, how, why) then
     return
@@ -131,11 +131,11 @@ function work.run_failed(x, why, how)
   local policy, failures = work.policy(x), x.failures + 1
   local wait = wait_of(policy, failures, x.id, x.attempt)
   local after = copy_task(x)
-  after.failures, after.returns, after.error = failures, nil, cut(why)
+  after.failures, after.returns, after.error = failures, nil, truncated(why)
   if failures >= policy[1] then
     return work.end_as(x, after, State.Failed)
   end
-  -- The task of a worker that died has waited for a lease already.
+  -- The task of a dead worker has already waited for the end of its lease.
   after.not_before = how == AttemptEnd.Died and math.min(after.not_before, work.now) or plus(work.now, wait)
   remember(after, how, work.now)
   work.again(x, after)
@@ -145,17 +145,17 @@ function work.retry_later(x, wait, why)
   local retries, after = x.retries + 1, copy_task(x)
   after.retries, after.returns, after.not_before = retries, nil, plus(work.now, wait)
   if why ~= '' then
-    after.error = cut(why)
+    after.error = truncated(why)
   end
   if retries > work.policy(x)[2] then
-    after.error = string.format('it asked %d times to be run again: ', retries) .. cut(why)
+    after.error = string.format('it asked %d times to be run again: ', retries) .. truncated(why)
     return work.end_as(x, after, State.Failed)
   end
   remember(after, AttemptEnd.Retry, work.now)
   work.again(x, after)
 end
 
--- It was not run, or its lease never arrived.
+-- Returns a task that was not run, or whose lease never arrived.
 function work.give_back(x, how, why)
   if end_stopped(x, how, '') then
     return
@@ -163,17 +163,17 @@ function work.give_back(x, how, why)
   local after = copy_task(x)
   after.returns = x.returns + 1
   if why then
-    after.error = cut(why)
+    after.error = truncated(why)
   end
   if after.returns >= limits.MAX_RETURNS then
     local over = after.returns - limits.MAX_RETURNS + 1
     after.not_before = plus(work.now, wait_of(work.policy(x), over, x.id, x.attempt))
     local times = string.format('it was given back %d times in a row', after.returns)
-    after.error = why and cut(times .. ': ' .. why) or times
+    after.error = why and truncated(times .. ': ' .. why) or times
   end
   remember(after, how, work.now)
   if why then
-    after.history[#after.history].error = cut(why)
+    after.history[#after.history].error = truncated(why)
   end
   work.again(x, after)
 end
@@ -187,11 +187,11 @@ function work.again(before, x)
   work.admit(before, x)
 end
 
--- The end of a task (`end` in Rust), and what it held goes to others.
+-- Ends a task (`end` in Rust), and releases what it held.
 function work.finish(x, state, why)
   local after = copy_task(x)
   if why then
-    after.error = cut(why)
+    after.error = truncated(why)
   elseif state == State.Done then
     after.error = nil
   end
@@ -206,7 +206,7 @@ function work.end_as(before, x, state)
   work.end_notified(before, x, state)
 end
 
--- The same, told or not.
+-- Ends a task whose downstreams need no notification, or have been notified.
 function work.end_notified(before, x, state)
   x.state, x.ended, x.ended_lease_clock = state, work.now, work.lease_clock
   x.holds_name, x.holds_key, x.unserved, x.stop = nil, nil, nil, nil

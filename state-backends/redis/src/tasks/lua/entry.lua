@@ -1,36 +1,36 @@
--- Which entries a task, an edge and a presence have in the index (entry.rs of the memory). An entry is a letter, the
--- columns of its index, and an id. A rank is the time of adding and the position. The tables that are given have the
--- entries, and the group of each.
+-- The index entries of a task, an edge and a presence (entry.rs of the memory). An entry is a
+-- letter, the columns of its index, and an id. A rank is the time of adding and the position. The
+-- returned tables map entries to their groups.
 --
--- | group             | then                | what |
+-- | group             | then                | content |
 -- |-------------------|---------------------|------|
 -- | I                 | id                  | task |
--- | n name 0          | id                  | the one that has a unique name |
+-- | n name 0          | id                  | holder of a unique name |
 -- | a                 | due rank id         | added |
 -- | s                 | not_before rank id  | scheduled |
 -- | r kind 0          | priority due rank id | ready |
 -- | l worker 0        | id                  | leased |
--- | t worker 0        | id                  | of those, to be stopped |
+-- | t worker 0        | id                  | leased and to be stopped |
 -- | L key 0           | id                  | leased, of a key |
--- | h key 0, o key 0  | id                  | holds a place of a key; is ordered, too |
--- | R key 0           | line rank id        | holds a place of a key and is ready |
--- | H kind 0          | id                  | the same by kind |
--- | q key 0           | line rank id        | in the line of a key |
--- | k                 | key 0 id            | holds a place of a key or is keyed |
+-- | h key 0, o key 0  | id                  | holds a key; holds it and is ordered |
+-- | R key 0           | line rank id        | holds a key and is ready |
+-- | H kind 0          | id                  | holds a key and is ready, by kind |
+-- | q key 0           | line rank id        | waits for a key |
+-- | k                 | key 0 id            | holds a key or waits for it |
 -- | p kind 0          | id                  | unserved |
--- | d                 | deadline id         | has not ended and has a deadline |
--- | u                 | id                  | ended, and that is to be told |
--- | e state           | ended id            | ended and told |
+-- | d                 | deadline id         | not ended, with a deadline |
+-- | u                 | id                  | ended, notification pending |
+-- | e state           | ended id            | ended and notified |
 -- | D down 0          | state up            | edge to a task |
--- | F up 0            | class down          | edge from a task: not told, held, or done with |
+-- | F up 0            | class down          | edge from a task: not notified, held, or done |
 -- | W                 | lease worker        | worker |
--- | E cleared         | listed worker       | the same by the end of its lease, or an earlier one |
--- | B                 | listed worker       | the same, those that are busy |
--- | K, S, C           | name                | kinds, schedules, kinds that are counted |
--- | U, P              | key                 | uneven keys, paused keys |
+-- | E cleared         | listed worker       | worker by the end of its lease, or an earlier end |
+-- | B                 | listed worker       | busy worker, likewise |
+-- | K, S, C           | name                | kinds, schedules, counted kinds |
+-- | U, P              | key                 | keys that need rebalancing, paused keys |
 -- luacheck: std lua51, read globals struct State EdgeState is_ended, max line length 120, ignore 211
 
--- Numbers in the order of their bytes, of which there are 7; `due` may be below zero.
+-- A number as 7 bytes in the order of the numbers. `due` may be negative.
 local function number(n)
   return struct.pack('>BI6', math.floor(n / 2^48) + 128, n % 2^48)
 end
@@ -40,21 +40,23 @@ local function of_number(text, at)
   return (high - 128) * 2^48 + low
 end
 
--- What orders equals.
+-- Orders tasks of equal priority.
 local function rank(added, position)
   return struct.pack('>I7I4', added, position or 0)
 end
 
--- Those letters whose groups lie in pages, see pages.lua, and how long the rest of each of their entries is.
+-- Letters whose groups are stored in pages (pages.lua), with the length of their entries after the
+-- group.
 local WIDTHS = { r = 35, l = 16, e = 23, I = 16 }
--- Those letters of which there is always something are not counted.
+-- Letters that always have entries are not counted.
 local UNCOUNTED = { r = true, l = true, e = true, I = true, E = true, W = true }
 
 local function line_of(x)
   return x.ordered and x.added or x.due
 end
 
--- The entry of a task without a key, a name and a deadline: its group and the rest. False first: it may have others.
+-- The entry of a task without key, name and deadline: its group and the rest. False as the first
+-- value: it may have others.
 local function plain_entry(x)
   if x.key or x.holds_name or x.deadline or x.stop then
     return false

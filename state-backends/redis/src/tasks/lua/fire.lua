@@ -1,14 +1,14 @@
--- Schedules: each nominal instant makes exactly one task, whoever is there to make it (fire.rs).
+-- Schedules: each nominal instant makes exactly one task, whichever worker fires it (fire.rs).
 -- luacheck: std lua51, read globals rows redis is_ended copy refuse, globals work, max line length 120
 
--- Names tasks that are named (id.rs).
-local NAMED = '\141\028\042\100\155\063\094\007\161\196\082\240\107\126\147\216'
+-- Namespace of named tasks (id.rs).
+local ID_NAMESPACE = '\141\028\042\100\155\063\094\007\161\196\082\240\107\126\147\216'
 
 -- TaskId::of_schedule: a UUID of version 5.
 local function id_of_schedule(incarnation, name, at)
   local text = string.format('schedule/%.0f/%.0f/', incarnation, at) .. name
   local bytes, n = {}, 0
-  for digits in string.gmatch(string.sub(redis.sha1hex(NAMED .. text), 1, 32), '..') do
+  for digits in string.gmatch(string.sub(redis.sha1hex(ID_NAMESPACE .. text), 1, 32), '..') do
     n = n + 1
     bytes[n] = tonumber(digits, 16)
   end
@@ -16,7 +16,7 @@ local function id_of_schedule(incarnation, name, at)
   return string.char(unpack(bytes))
 end
 
--- A compare-and-set on the next instant of the schedule.
+-- Compares and sets the next instant of the schedule.
 function work.fire(fire)
   local schedule = rows.schedule(fire.schedule)
   if not schedule then
@@ -48,7 +48,7 @@ function work.fire(fire)
     if #added > 0 then
       schedule.last = string.sub(added[#added], 2)
     end
-    -- An instant that was kept is made, or the one that is made now is the last of several.
+    -- A kept instant is fired, or the current one is the last of several.
     schedule.kept, schedule.may_follow = nil, nil
   end
   if not is_kept then
@@ -58,13 +58,13 @@ function work.fire(fire)
   return fired
 end
 
--- Whether the task that a schedule made last has not ended.
+-- Whether the last task of a schedule has not ended.
 function work.last_runs(schedule)
   local last = schedule.last and rows.task(schedule.last)
   return last and not is_ended(last.state)
 end
 
--- If a task that has ended is the last one of its schedule, an instant that was kept may follow.
+-- If an ended task is the last one of its schedule, a kept instant may follow.
 function work.release_kept_instant(ended)
   local schedule = ended.schedule and rows.schedule(ended.schedule)
   if schedule and schedule.last == ended.id and schedule.kept then

@@ -1,10 +1,11 @@
--- What was collected is sent.
--- luacheck: std lua51, read globals redis cmsgpack ROWS TASKS BODIES EDGES INDEX INLINE FILLER MOST WIDTHS UNCOUNTED
+-- Sends the collected writes.
+-- luacheck: std lua51, read globals redis cmsgpack ROWS TASKS BODIES EDGES
+-- luacheck: read globals INDEX INLINE FILLER MAX_ARGUMENTS WIDTHS UNCOUNTED
 -- luacheck: read globals copy pack_task, globals tables, max line length 120, ignore 211
 
 local function send(verb, key, words)
-  for first = 1, #words, MOST do
-    redis.call(verb, key, unpack(words, first, math.min(first + MOST - 1, #words)))
+  for first = 1, #words, MAX_ARGUMENTS do
+    redis.call(verb, key, unpack(words, first, math.min(first + MAX_ARGUMENTS - 1, #words)))
   end
 end
 
@@ -42,12 +43,12 @@ local function send_edges()
   send('HDEL', EDGES, no_edges)
 end
 
--- Counts the entries that are new or gone.
+-- Counts added and removed entries.
 local function count_new()
   local entries = tables.get('entries')
   local counts = not entries and {}
   for group, some in pairs(tables.pending) do
-    local letter, more = string.sub(group, 1, 1), some.news - some.gones
+    local letter, more = string.sub(group, 1, 1), some.new_count - some.gone_count
     if more ~= 0 and not UNCOUNTED[letter] then
       counts = counts or copy(entries)
       counts[letter] = (counts[letter] or 0) + more
@@ -98,7 +99,7 @@ function tables.flush()
       end
     end
   end
-  -- That a key is of another type is an error before anything is written.
+  -- A key of another type is an error before anything is written.
   if not tables.is_read[INDEX] and #entries + #no_entries > 0 then
     redis.call('ZCARD', INDEX)
   end
@@ -128,7 +129,7 @@ function tables.flush()
   send('ZREM', INDEX, no_entries)
   send('HDEL', TASKS, no_tasks)
   send('HDEL', ROWS, no_rows)
-  -- A user without the right to tell has made the change all the same.
+  -- If the user may not publish, the change is made all the same.
   if tables.notifies then
     redis.pcall('PUBLISH', ROWS .. ':changes', '')
   end

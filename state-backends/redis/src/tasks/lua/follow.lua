@@ -1,33 +1,33 @@
--- What is told to those who follow (follow.rs). An event is a row with the time, the id, the kind, the states before
--- and after, the attempt, the worker and the error.
+-- Events for followers (follow.rs). An event is a row with the time, the id, the kind, the states
+-- before and after, the attempt, the worker and the error.
 -- luacheck: std lua51, read globals rows State limits plus minus, globals work, max line length 120
 
--- So many events are forgotten at once.
-local FORGOTTEN = 2000
+-- Maximum events removed at once.
+local MAX_FORGOTTEN_EVENTS = 2000
 
--- One whose id alone is kept counts as not there.
-local function there(x)
+-- A purged task counts as absent.
+local function is_present(x)
   return x and x.state ~= State.Purged and x.state or nil
 end
 
--- Notes what becomes of a task, if somebody follows.
+-- Records an event if there is a follower.
 function work.note(before, after)
   if not work.is_followed then
     return
   end
-  local from, to = there(before), there(after)
+  local from, to = is_present(before), is_present(after)
   if from == to then
     return
   end
-  local has_said = not before or before.error ~= after.error or before.failures < after.failures
+  local has_new_error = not before or before.error ~= after.error or before.failures < after.failures
   local runs = from == State.Leased or to == State.Leased
   rows.put_event({
     at = work.now, id = after.id, kind = after.kind, from = from, to = to, attempt = after.attempt or 0,
-    worker = runs and after.worker or nil, error = has_said and after.error or nil,
+    worker = runs and after.worker or nil, error = has_new_error and after.error or nil,
   })
 end
 
--- Tells what has happened, and has more noted.
+-- Returns the events so far, and starts recording.
 function work.follow(follow)
   local now = work.now
   local noted = work.is_followed and work.queue.followed
@@ -38,7 +38,8 @@ function work.follow(follow)
   if not follow.at then
     return { events = {}, number = rows.last_event(), at = now, missed = false }
   end
-  -- The last one is forgotten last: if it is an earlier one than was told, the store was rolled back.
+  -- The last event is removed last: if its number is below the follower's, the store was rolled
+  -- back.
   local known = rows.last_event()
   if known > 0 and known < follow.number then
     return { events = {}, number = known, at = now, missed = true }
@@ -54,13 +55,13 @@ function work.follow(follow)
   return reply
 end
 
--- Forgets events that were kept for long enough.
+-- Removes events that were kept for long enough.
 function work.forget_events()
   local noted = work.queue.followed
   if not noted then
     return
   end
-  rows.forget_events(minus(work.now, limits.KEEP_EVENTS), FORGOTTEN)
+  rows.forget_events(minus(work.now, limits.KEEP_EVENTS), MAX_FORGOTTEN_EVENTS)
   if plus(noted['until'], limits.KEEP_EVENTS) < work.now and rows.last_event() == 0 then
     work.change_queue().followed = nil
   end

@@ -1,23 +1,24 @@
--- The forms of a stored task. Most tasks are plain: they have a kind, a small payload and what every task has, and all
--- else is as usual. The row of a plain task is a text of these parts, so that a step leases and completes it without
--- taking it apart (plain.lua):
+-- The forms of a stored task. Most tasks are plain: they have a kind, a small payload, the fields
+-- of every task, and defaults for the rest. The row of a plain task is a text of these parts, so
+-- that a step leases and completes it without unpacking (plain.lua):
 --
 -- | READY  | '\1'                                      | static |
 -- | LEASED | '\2'                               | run  | static |
 -- | DONE   | '\3' ended, ended_tick, the result | run  | static |
 --
--- `run` is the worker, the incarnation, the attempt and the time of leasing; `static` the time of adding, the
--- position, the kind and the payload. A result that is none is empty. Any other row is a table, packed by cmsgpack,
--- in which what is the default is left out; its first byte is above all of these.
+-- `run` is the worker, the incarnation, the attempt and the time of leasing; `static` the time of
+-- adding, the position, the kind and the payload. A missing result is empty. Any other row is a
+-- table packed by cmsgpack without defaults; its first byte is above all of these.
 -- luacheck: std lua51, read globals struct cmsgpack State, max line length 120, ignore 211
 
 local READY, LEASED, DONE = 1, 2, 3
--- Longer payloads and results are not kept with their tasks, so that who looks at tasks need not read them.
+-- Longer payloads and results are stored apart from their tasks, so that reads of tasks need not
+-- load them.
 local INLINE = 512
--- Where the size of the kind is, before the kind.
+-- Position of the kind's size, which precedes the kind.
 local READY_KIND, LEASED_KIND = 13, 47
 
--- What a plain task has, by its state. Its `due` is its `added`.
+-- Fields of a plain task, by state. Its `due` is its `added`.
 local PLAIN = {
   [State.Ready] = { id = true, kind = true, state = true, added = true, position = true, due = true },
   [State.Leased] = {
@@ -34,7 +35,7 @@ local function static(added, position, kind, payload)
   return struct.pack('>I7I4B', added, position or 0, #kind) .. kind .. payload
 end
 
--- The row of a task as a plain one, or none.
+-- The plain row of a task, or nil.
 local function plain_row(x, payload, result)
   local known, state = PLAIN[x.state], x.state
   if not known or x.due ~= x.added or type(payload) ~= 'string' or #payload > INLINE then
@@ -59,7 +60,7 @@ local function plain_row(x, payload, result)
   return x.notified and struct.pack('>BI7I7I2', DONE, x.ended, x.ended_lease_clock, #stored) .. stored .. row
 end
 
--- The task that has this row, its payload and its result, or `false` for none.
+-- The task of a row, its payload and its result; `false`: none.
 local function task_of_row(id, row)
   local form = string.byte(row)
   if form > DONE then
@@ -90,7 +91,7 @@ local function task_of_row(id, row)
   return x, string.sub(row, after + size), result ~= '' and result
 end
 
--- How long the payload of a READY row is.
+-- The length of the payload of a READY row.
 local function plain_size(row)
   return #row - READY_KIND - string.byte(row, READY_KIND)
 end

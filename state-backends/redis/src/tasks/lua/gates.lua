@@ -1,11 +1,11 @@
--- The gates in their order: edges, time, key. And who gets a place of a key (gates.rs).
+-- The gates in order: edges, time, key. Also the holders of a key (gates.rs).
 -- luacheck: std lua51, read globals rows State EdgeState copy copy_task minus line_of rank is_below, globals work
 -- luacheck: max line length 120
 
--- So many places of a key are given or taken at once; the rest is housekeeping.
-local LEVEL = 8
+-- Maximum holders of a key changed at once; the maintenance does the rest.
+local MAX_REBALANCED = 8
 
--- Whether the first task is behind the second one in the line of their key.
+-- Whether the first task comes after the second one for their key.
 local function is_behind(x, other)
   local of_x, of_other = line_of(x), line_of(other)
   if of_x ~= of_other then
@@ -14,7 +14,7 @@ local function is_behind(x, other)
   return is_below(rank(other.added, other.position) .. other.id, rank(x.added, x.position) .. x.id)
 end
 
--- Where a task goes that passes its gates. `x` may be changed, `before` is stored.
+-- Moves a task on to its next gate. `x` may be changed, `before` is stored.
 function work.admit(before, x)
   x.unserved = nil
   if x.has_edges and rows.has_pending(x.id) then
@@ -31,7 +31,7 @@ function work.admit(before, x)
   work.free(before, x)
 end
 
--- Gives the place of a key to the next in line, if a task held one and does not any more.
+-- Gives the key to the next task if this one has stopped holding it.
 function work.free(before, after)
   local key = before.key
   if key and (before.holds_key and not (after.holds_key and after.key == key)
@@ -62,19 +62,19 @@ function work.admit_to_key(before, x, key)
   end
 end
 
--- How many may hold a place of this key.
+-- The limit of a key.
 function work.key_limit(key)
   local row = rows.key(key)
   return row and row.limit or work.queue.settings.key_limit
 end
 
--- The same for one that wants a place: an ordered one is alone.
+-- The key limit as it applies to `x`: an ordered task must be the only holder.
 function work.limit_for(key, base, x)
   return base > 1 and (x.ordered or rows.has_ordered_holder(key)) and 1 or base
 end
 
 function work.rebalance_some(key)
-  if not work.level(key, { left = LEVEL }) then
+  if not work.rebalance_key(key, { left = MAX_REBALANCED }) then
     local row = copy(rows.key(key) or { key = key })
     row.needs_rebalancing = true
     rows.put_key(row)
@@ -82,10 +82,11 @@ function work.rebalance_some(key)
   end
 end
 
--- As many hold the key as may, the most urgent ones. False: there is more to do.
-function work.level(key, share)
+-- Makes the most urgent tasks the holders of a key, up to its limit. Returns false if more is to be
+-- done.
+function work.rebalance_key(key, budget)
   local base = work.key_limit(key)
-  while share.left > 0 do
+  while budget.left > 0 do
     local held, last = rows.holders(key), rows.last_ready_holder(key)
     if last and held > base then
       work.withdraw_permit(last)
@@ -101,7 +102,7 @@ function work.level(key, share)
         local limit = work.limit_for(key, base, first)
         if held >= limit then
           local gives_way = last and base > 0 and not (last.ordered and last.leased) and is_behind(last, first)
-          -- Of several holders that run a place is left to nobody before they are as few as may be.
+          -- While several holders run, a released key goes to no task until the limit is met.
           if not gives_way or held > limit then
             return true
           end
@@ -112,7 +113,7 @@ function work.level(key, share)
         work.save(first, ready)
       end
     end
-    share.left = share.left - 1
+    budget.left = budget.left - 1
   end
   return false
 end

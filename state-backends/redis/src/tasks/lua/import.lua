@@ -1,11 +1,11 @@
--- What becomes of tasks that come from another place (import.rs). Each is a list of its row, its payload, its result or
--- `false`, and its edges as `add` has them.
+-- Imports tasks of another store (import.rs). Each is a list of its row, its payload, its result or
+-- `false`, and its edges as in `add`.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted EVER is_ended after_end copy_task new_task
 -- luacheck: read globals refuse, globals work, max line length 120
 
 function work.import(tasks)
-  -- `stands` has the task that stands for each that its unique name kept out.
-  local ids, added, stands = {}, {}, {}
+  -- `stand_ins` has the stored task for each task that its unique name kept out.
+  local ids, added, stand_ins = {}, {}, {}
   for n, one in ipairs(tasks) do
     ids[n] = one[1].id
   end
@@ -17,17 +17,17 @@ function work.import(tasks)
     if rows.task(id) then
       added[n] = 'a' .. id
     elseif holder then
-      stands[id] = holder.id
+      stand_ins[id] = holder.id
       added[n] = 'k' .. holder.id
     else
-      work.import_one(x, one[2], one[3], one[4], stands)
+      work.import_one(x, one[2], one[3], one[4], stand_ins)
       added[n] = 'n' .. id
     end
   end
   return added
 end
 
-function work.import_one(row, payload, result, edges, stands)
+function work.import_one(row, payload, result, edges, stand_ins)
   local x, most = new_task(row), work.queue.settings.max_payload
   local has_ended = is_ended(x.state)
   for _, body in ipairs({ payload, result or nil }) do
@@ -37,7 +37,7 @@ function work.import_one(row, payload, result, edges, stands)
   end
   local named = {}
   for _, edge in ipairs(edges) do
-    local of = stands[edge[1]] or edge[1]
+    local of = stand_ins[edge[1]] or edge[1]
     local up = not named[of] and rows.task(of)
     if not named[of] and (not up or up.state == State.Purged) then
       refuse('import-upstream', x.id, edge[1])
@@ -46,11 +46,11 @@ function work.import_one(row, payload, result, edges, stands)
       up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New,
       generation = up.generation,
     }
-    -- One that has ended looks at nothing any more.
+    -- An ended task checks no upstreams.
     if new and has_ended then
       new.state = is_ended(up.state) and after_end(new, up.state) or EdgeState.Open
     end
-    -- Another one may stand for several.
+    -- One task may stand in for several.
     if new then
       rows.insert_edge(new)
     end

@@ -1,9 +1,9 @@
--- What is found in the indexes, and what of them changes, see entry.lua. What a command adds and removes is found at
--- once, and written at its end.
+-- Lookups in the indexes, and their changes (entry.lua). Pending additions and removals are visible
+-- at once, and written at the end of the command.
 -- luacheck: std lua51, read globals redis INDEX WIDTHS UNCOUNTED is_below sort place behind plain_entry entries_of
 -- luacheck: read globals entries_of_edge entries_of_presence State, globals tables, max line length 120, ignore 211
 
--- How many entries of a letter were stored when the command began, or something above zero.
+-- The number of stored entries of a letter when the command began, or a positive number.
 local function stored_of(letter)
   if UNCOUNTED[letter] then
     return 1
@@ -12,10 +12,10 @@ local function stored_of(letter)
   return entries and entries[letter] or 0
 end
 
--- An entry belongs to a group, its beginning. A look stays within one.
+-- An entry belongs to a group, its prefix. A lookup stays within one group.
 
 local function pending_of(group)
-  local some = { new = {}, news = 0, gone = {}, gones = 0 }
+  local some = { new = {}, new_count = 0, gone = {}, gone_count = 0 }
   tables.pending[group] = some
   return some
 end
@@ -23,9 +23,9 @@ end
 function tables.add_entry(group, entry)
   local some = tables.pending[group] or pending_of(group)
   if some.gone[entry] then
-    some.gone[entry], some.gones = nil, some.gones - 1
+    some.gone[entry], some.gone_count = nil, some.gone_count - 1
   elseif not some.new[entry] then
-    some.new[entry], some.news = true, some.news + 1
+    some.new[entry], some.new_count = true, some.new_count + 1
     if some.sorted then
       table.insert(some.sorted, place(some.sorted, entry), entry)
     end
@@ -35,16 +35,16 @@ end
 function tables.remove_entry(group, entry)
   local some = tables.pending[group] or pending_of(group)
   if some.new[entry] then
-    some.new[entry], some.news = nil, some.news - 1
+    some.new[entry], some.new_count = nil, some.new_count - 1
     if some.sorted then
       table.remove(some.sorted, place(some.sorted, entry))
     end
   elseif not some.gone[entry] then
-    some.gone[entry], some.gones = true, some.gones + 1
+    some.gone[entry], some.gone_count = true, some.gone_count + 1
   end
 end
 
--- What stands for an entry in its group: the rest alone if the group is in pages.
+-- The entry within its group: only the rest if the group is in pages.
 local function in_group(group, entry)
   return WIDTHS[string.sub(group, 1, 1)] and string.sub(entry, #group + 1) or entry
 end
@@ -71,8 +71,8 @@ function tables.set_edge(edge, is_gone)
   tables.edges_written[name] = true
 end
 
--- A heartbeat leaves the entries where they are: a presence is listed by the end of an earlier lease until a look for
--- such ends finds that it has another one.
+-- A heartbeat does not move entries: a presence stays listed by the end of an earlier lease until a
+-- lookup of ended leases finds the later one.
 function tables.set_presence(worker, presence)
   local was = tables.get('worker:' .. worker)
   if presence then
@@ -95,28 +95,28 @@ function tables.relist(worker, presence)
   tables.set('worker:' .. worker, presence)
 end
 
--- The priorities of a kind that were ever ready, as the entries have them, in their order.
-function tables.levels(kind)
+-- The priorities of a kind that were ever ready, as in the entries, in order.
+function tables.priorities(kind)
   tables.index_tasks()
   return tables.get('levels:' .. kind) or '\128'
 end
 
-local function note_level(kind, priority)
-  local levels, level = tables.get('levels:' .. kind) or '\128', string.char(priority + 128)
-  if not string.find(levels, level, 1, true) then
-    local all = { level }
-    for n = 1, #levels do
-      all[n + 1] = string.sub(levels, n, n)
+local function note_priority(kind, priority)
+  local priorities, encoded = tables.get('levels:' .. kind) or '\128', string.char(priority + 128)
+  if not string.find(priorities, encoded, 1, true) then
+    local all = { encoded }
+    for n = 1, #priorities do
+      all[n + 1] = string.sub(priorities, n, n)
     end
     sort(all)
     tables.set('levels:' .. kind, table.concat(all))
   end
 end
 
--- Entries of edges are brought up to date at once.
+-- Letters whose entries are updated at once.
 local IMMEDIATE = { F = true, D = true }
 
--- Brings the entries up to date with the tasks that were written since the last look.
+-- Updates the entries of tasks written since the last lookup.
 function tables.index_tasks()
   if not next(tables.unindexed) then
     return
@@ -133,7 +133,7 @@ function tables.index_tasks()
     if after then
       is_plain, group, rest = plain_entry(after)
       if after.state == State.Ready then
-        note_level(after.kind, after.priority)
+        note_priority(after.kind, after.priority)
       end
     end
     if before then
@@ -156,7 +156,8 @@ function tables.index_tasks()
   tables.unindexed = {}
 end
 
--- The entries of the index between two bounds, as they were when the command began: at least so many, if there are.
+-- At least `most` entries of the index between two bounds, if they exist, as stored when the
+-- command began.
 local function read_index(low, high, backwards, most)
   local name = low .. high .. (backwards and '-' or '+')
   local read = tables.read[name]
@@ -181,9 +182,9 @@ local function read_index(low, high, backwards, most)
   return read
 end
 
--- At most so many entries of a group, in their order: from what follows the group in `from` on, up to before `to`. Of
--- one that is in pages the rests, and never backwards.
-function tables.look(group, from, to, most, backwards)
+-- Up to `most` entries of a group in order, from `from` after the group up to before `to`. A group
+-- in pages returns the rests, and never backwards.
+function tables.find_entries(group, from, to, most, backwards)
   local letter = string.sub(group, 1, 1)
   if not IMMEDIATE[letter] and next(tables.unindexed) then
     tables.index_tasks()
@@ -202,7 +203,7 @@ function tables.look(group, from, to, most, backwards)
     end
     return read_index('[' .. low, '(' .. high, backwards, at_least)
   end
-  if not some or some.news + some.gones == 0 then
+  if not some or some.new_count + some.gone_count == 0 then
     local entries = stored_between(most).entries
     if #entries <= most then
       return entries
@@ -213,14 +214,14 @@ function tables.look(group, from, to, most, backwards)
     end
     return first
   end
-  if some.news > 0 and not some.sorted then
+  if some.new_count > 0 and not some.sorted then
     some.sorted = {}
     for entry in pairs(some.new) do
       some.sorted[#some.sorted + 1] = entry
     end
     sort(some.sorted)
   end
-  -- Both are gone through side by side.
+  -- Merges stored and pending entries.
   local new = some.sorted or {}
   local at, last, step = low and place(new, low) or 1, high and place(new, high) - 1 or #new, 1
   if backwards then
@@ -232,11 +233,11 @@ function tables.look(group, from, to, most, backwards)
     repeat
       have = have + 1
       if not read or have > #read.entries and not read.is_all then
-        read = stored_between(have + most - 1 + math.min(some.gones, 100))
+        read = stored_between(have + most - 1 + math.min(some.gone_count, 100))
       end
       stored = read.entries[have]
     until not stored or not some.gone[stored]
-    -- Those that are new and come before it.
+    -- Pending entries that come first.
     while (last - at) * step >= 0 and #found < most
       and (not stored or is_below(new[at], stored) == (step == 1))
     do
@@ -252,13 +253,13 @@ function tables.look(group, from, to, most, backwards)
   return found
 end
 
--- How many entries a group has.
+-- The number of entries of a group.
 function tables.count_entries(group)
   tables.index_tasks()
   local some, stored = tables.pending[group], 0
   if stored_of(string.sub(group, 1, 1)) > 0 then
     stored = redis.call('ZLEXCOUNT', INDEX, '[' .. group, '(' .. behind(group))
   end
-  return stored + (some and some.news - some.gones or 0)
+  return stored + (some and some.new_count - some.gone_count or 0)
 end
 

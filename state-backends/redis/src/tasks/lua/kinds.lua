@@ -1,4 +1,4 @@
--- Which kinds may hold keys (kinds.rs).
+-- The kinds that may hold keys (kinds.rs).
 -- luacheck: std lua51, read globals rows tables State copy copy_task plus, globals work, max line length 120
 
 function work.is_open(kind)
@@ -6,7 +6,7 @@ function work.is_open(kind)
   return row and row.open
 end
 
--- A worker serves these. Gives those of them that are not paused.
+-- Marks the kinds of a worker as served. Returns those that are not paused.
 function work.serve(step)
   local till, soon = plus(work.lease_clock, step.lease), plus(work.lease_clock, math.floor(step.lease / 4) * 3)
   local served = {}
@@ -17,7 +17,7 @@ function work.serve(step)
       row = copy(row)
       row.served_until = math.max(row.served_until, till)
       row.open, row.needs_rebalancing = row.open or opens or nil, row.needs_rebalancing or opens or nil
-      work.sweeps = work.sweeps or opens
+      work.runs_maintenance = work.runs_maintenance or opens
       rows.put_kind(row)
     end
     if not row.paused then
@@ -27,9 +27,9 @@ function work.serve(step)
   return served
 end
 
--- Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is more
--- to do.
-function work.rebalance_kinds(share)
+-- Closes kinds that no worker serves any more, and moves their tasks in or out of the order of
+-- their keys. Returns false if more is to be done.
+function work.rebalance_kinds(budget)
   for _, row in ipairs(rows.kinds()) do
     if row.open and (row.paused or row.served_until <= work.lease_clock) then
       row = copy(row)
@@ -37,11 +37,11 @@ function work.rebalance_kinds(share)
       rows.put_kind(row)
     end
     if row.needs_rebalancing then
-      local some = row.open and rows.unserved(row.kind, share.left) or rows.ready_holders(row.kind, share.left)
+      local some = row.open and rows.unserved(row.kind, budget.left) or rows.ready_holders(row.kind, budget.left)
       for _, found in ipairs(some) do
-        share.left = share.left - 1
+        budget.left = budget.left - 1
         local x = rows.task(found.id)
-        -- One that gave way to another one is in its line by now.
+        -- A task that gave way to another one has already been moved.
         if x and (x.unserved or x.state == State.Ready) then
           if row.open then
             work.admit(x, copy_task(x))
@@ -53,7 +53,7 @@ function work.rebalance_kinds(share)
           end
         end
       end
-      if share.left == 0 then
+      if budget.left == 0 then
         return false
       end
       row = copy(row)

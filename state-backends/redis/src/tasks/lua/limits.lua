@@ -1,5 +1,5 @@
--- The bounds and the words of the contract (limits.rs, task.rs, edge.rs, counts.rs). A test compares the numbers with
--- those of the contract.
+-- The bounds and names of the contract (limits.rs, task.rs, edge.rs, counts.rs). A test compares
+-- the numbers with the contract.
 -- luacheck: std lua51, max line length 120, ignore 211
 
 local limits = {
@@ -28,8 +28,9 @@ local limits = {
   LARGEST = 2^53 - 1,
 }
 
--- The settings of a queue that nobody has set (settings.rs). A policy is its most attempts, its most retries, its
--- backoff, the longest one, and its time-out or `false`. In the row of a task each may be `false`: it is the queue's.
+-- The settings of a queue without settings (settings.rs). A policy is a list: maximum attempts,
+-- maximum retries, backoff, maximum backoff, and timeout or `false`. In the row of a task each may
+-- be `false`: as in the queue.
 local function default_settings()
   local day = 24 * 3600 * 1000000
   return {
@@ -48,7 +49,7 @@ local State = {
 
 local Counted = { EverAdded = 10, EverLeased = 11, EverDone = 12, EverFailed = 13, EverCancelled = 14 }
 
--- Those that are pending come first, so that one look finds them.
+-- Pending states come first, so that one lookup finds them.
 local EdgeState = { New = 0, Open = 1, Held = 2, Met = 3, Failed = 4, Cut = 5 }
 local OnFailure = { Cancel = 0, Run = 1, Wait = 2 }
 
@@ -59,7 +60,7 @@ local function is_ended(state)
   return state >= State.Done
 end
 
--- Arithmetic of microseconds, which stops at both ends as in Rust.
+-- Arithmetic of microseconds, which saturates at both ends as in Rust.
 
 local function plus(a, b)
   local sum = a + b
@@ -75,7 +76,7 @@ local function hour_of(at)
   return math.floor(at / 3600000000)
 end
 
--- Ends the command with an error, whose text is made by the sender. Nothing is written then.
+-- Ends the command with an error, whose text the sender makes. Nothing has been written.
 local function refuse(kind, ...)
   error({ refusal = { kind, ... } }, 0)
 end

@@ -1,7 +1,7 @@
--- Edges that come and go while a task waits (links.rs). None makes a cycle.
+-- Edges added and removed while a task waits (links.rs). None makes a cycle.
 -- luacheck: std lua51, read globals rows State EdgeState limits copy_task refuse, globals work, max line length 120
 
--- The task that others are to wait for.
+-- The upstream of a new edge.
 function work.linked_to(id)
   local up = rows.task(id)
   if not up or up.state == State.Purged then
@@ -10,7 +10,8 @@ function work.linked_to(id)
   return up
 end
 
--- Whether `other` waits for `x`, or has waited, directly or through others; also if too many do to be sure.
+-- Whether `other` waits or has waited for `x`, directly or indirectly. Also true if there are too
+-- many edges to check.
 local function is_waited_for_by(x, other)
   local seen, left, many = { [x] = true }, { x }, 0
   while #left > 0 do
@@ -32,13 +33,13 @@ local function is_waited_for_by(x, other)
   return false
 end
 
--- Whether an edge from `up` to `x`, which has so many, fits and makes no cycle.
+-- Whether an edge from `up` to `x`, which has `edges` edges, fits and makes no cycle.
 function work.may_wait_for(x, edges, up)
   local makes_a_cycle = x.id == up.id or up.has_edges and is_waited_for_by(x.id, up.id)
   return not makes_a_cycle and edges < limits.MAX_EDGES
 end
 
--- It goes back to its first gate. What it has held goes to others.
+-- Adds an edge to a task, which goes back to its first gate and releases what it held.
 function work.link(x, edge)
   rows.insert_edge({
     up = edge[1], down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = 0,
@@ -46,7 +47,7 @@ function work.link(x, edge)
   work.back_to_edges(x)
 end
 
--- It has an edge that is to be looked at.
+-- Sends a task back to check its upstreams.
 function work.back_to_edges(x)
   local after = copy_task(x)
   work.notifies = true

@@ -1,7 +1,7 @@
 -- Carries out one command (`apply` in mod.rs of the rules).
 --
--- The arguments are the command, packed: a table whose only field is the kind of the command; and the time, where a
--- test sets the clock. The reply is packed: { reply } or a refusal.
+-- The arguments are the packed command, a table whose only field is the kind of the command, and
+-- the time if a test sets the clock. The reply is packed: { reply } or a refusal.
 -- luacheck: std lua51, globals tables work, read globals copy redis cmsgpack rows refuse NAME, max line length 120
 -- luacheck: read globals EDGES BODIES TASKS ROWS INDEX VERSION FILLER
 
@@ -13,8 +13,9 @@ local function clock(notified)
   return time[1] * 1000000 + time[2]
 end
 
--- Refuses a queue of which a key is gone. TASKS and INDEX have a filler from the first command on, EDGES has as many
--- fields as there are entries 'D'. A key that is written again after it was lost would hide the loss.
+-- Refuses a queue of which a key is missing. TASKS and INDEX have a filler from the first command
+-- on, and EDGES has as many fields as there are entries 'D'. Writing a key again after its loss
+-- would hide the loss.
 local function check_keys()
   local entries = tables.small.entries
   local has_edges = entries and (entries.D or 0) > 0
@@ -28,7 +29,7 @@ local function check_keys()
   end
 end
 
--- The row of the queue, or none if nothing is stored of it.
+-- The row of the queue, or nil if nothing is stored of it.
 local function stored_queue(step)
   local packed = tables.read_queue(step)
   if not packed then
@@ -54,14 +55,14 @@ local function stored_queue(step)
   return queue
 end
 
--- Whether it creates the queue if it does not exist (command.rs).
+-- Whether the command creates a missing queue (command.rs).
 local function creates_queue(kind, command)
   local what = kind == 'change' and command.what
   return kind == 'add' or kind == 'step' or what == 'open' or what == 'set' or what == 'pause' or what == 'schedule'
     or what == 'kind' and command.paused or what == 'key' and command.limit ~= nil
 end
 
--- What the user may not do is found out when a queue is made, so that no run ends halfway.
+-- Rights are checked when a queue is created, so no run ends halfway.
 local function check_rights()
   for _, command in ipairs({
     { 'HGET', ROWS, '' }, { 'HMGET', ROWS, '' }, { 'HSET', ROWS, '', '' }, { 'HDEL', ROWS, '' }, { 'HLEN', TASKS },
@@ -105,7 +106,7 @@ local function apply(arguments)
 end
 
 local function call(keys, arguments)
-  -- Nothing is kept from one command to the next but what `unpack_kept` has.
+  -- Only the cache of `unpack_kept` lasts from one command to the next.
   tables.clear()
   tables.of(keys)
   local is_done, reply = pcall(apply, arguments)
@@ -117,7 +118,8 @@ local function call(keys, arguments)
   error(reply, 0)
 end
 
--- What adds tasks is refused by a server that has no memory left. Steps and changes are not, as they make room.
+-- A server without free memory refuses commands that add tasks. It accepts steps and changes, since
+-- they free memory.
 redis.register_function({ function_name = NAME .. '_add', callback = call })
 redis.register_function({ function_name = NAME .. '_change', callback = call, flags = { 'allow-oom' } })
 redis.register_function({ function_name = NAME .. '_look', callback = call, flags = { 'no-writes' } })

@@ -1,5 +1,4 @@
--- What the rules ask of the rows beside tasks and edges (rows.rs): workers, kinds, keys, schedules, counts, times and
--- events.
+-- The other rows of the rules (rows.rs): workers, kinds, keys, schedules, counts, times and events.
 -- luacheck: std lua51, globals tables rows, read globals State copy is_below number
 -- luacheck: ignore 211 241, max line length 120
 
@@ -49,7 +48,7 @@ end
 
 function rows.ended_presences(till, cleared, most)
   while true do
-    local found = presences_of(tables.look(cleared and 'E\1' or 'E\0', nil, number(till + 1), most))
+    local found = presences_of(tables.find_entries(cleared and 'E\1' or 'E\0', nil, number(till + 1), most))
     local is_listed = true
     for _, presence in ipairs(found) do
       is_listed = not relist(presence) and is_listed
@@ -63,7 +62,7 @@ end
 function rows.shortest_busy_lease(after)
   local from
   while true do
-    local some = tables.look('W', from, nil, 16)
+    local some = tables.find_entries('W', from, nil, 16)
     for _, presence in ipairs(presences_of(some)) do
       if presence.busy and presence.ends > after then
         return presence.lease
@@ -79,7 +78,7 @@ end
 function rows.longest_lease(after)
   local to
   while true do
-    local some = tables.look('W', nil, to, 16, true)
+    local some = tables.find_entries('W', nil, to, 16, true)
     for _, presence in ipairs(presences_of(some)) do
       if presence.ends > after then
         return presence.lease
@@ -95,14 +94,14 @@ end
 function rows.next_busy_end(after)
   local from
   while true do
-    local first = presences_of(tables.look('B', from, nil, 1))[1]
+    local first = presences_of(tables.find_entries('B', from, nil, 1))[1]
     if not first then
       return nil
     elseif not relist(first) then
       if first.ends > after then
         return first.ends
       end
-      -- It is dead, and its tasks were not taken from it yet.
+      -- This worker is dead, and its tasks have not been taken from it yet.
       from = number(first.ends) .. first.worker .. '\0'
     end
   end
@@ -111,14 +110,14 @@ end
 local ALL = 1000000000
 
 function rows.presences()
-  local found = presences_of(tables.look('W', nil, nil, ALL))
+  local found = presences_of(tables.find_entries('W', nil, nil, ALL))
   table.sort(found, function(a, b)
     return is_below(a.worker, b.worker)
   end)
   return found
 end
 
--- Kinds, keys and schedules: rows with a list of their names in the index.
+-- Kinds, keys and schedules: rows, and a list of their names in the index.
 
 local function set_named(letter, field, name, row)
   if row and not tables.get(field) then
@@ -131,7 +130,7 @@ end
 
 local function all_named(letter, what)
   local fields, found = {}, {}
-  for n, entry in ipairs(tables.look(letter, nil, nil, ALL)) do
+  for n, entry in ipairs(tables.find_entries(letter, nil, nil, ALL)) do
     fields[n] = what .. string.sub(entry, 2)
   end
   tables.get_all(fields)
@@ -157,7 +156,7 @@ function rows.key(key)
   return tables.get('key:' .. key)
 end
 
--- Lists a key under a letter, or does so no more.
+-- Adds a key to the list of a letter, or removes it.
 local function list_key(letter, key, was, is)
   if is and not was then
     tables.add_entry(letter, letter .. key)
@@ -183,7 +182,7 @@ end
 
 local function keys_of(letter, most)
   local found = {}
-  for n, entry in ipairs(tables.look(letter, nil, nil, most)) do
+  for n, entry in ipairs(tables.find_entries(letter, nil, nil, most)) do
     found[n] = rows.key(string.sub(entry, 2))
   end
   return found
@@ -213,7 +212,7 @@ function rows.schedules()
   return all_named('S', 'schedule:')
 end
 
--- Counts: of each kind a list, whose first number is that of the first state.
+-- Counts: a list for each kind, whose first number is that of the first state.
 
 function rows.count(kind, counted, more)
   local row = tables.counts[kind]
@@ -232,7 +231,7 @@ end
 
 function rows.counts()
   local found = {}
-  for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+  for _, entry in ipairs(tables.find_entries('C', nil, nil, ALL)) do
     local kind = string.sub(entry, 2)
     local row = tables.get('count:' .. kind)
     for counted = 0, 14 do
@@ -248,8 +247,8 @@ function rows.notify()
   tables.notifies = true
 end
 
--- How long runs waited and took: of each hour and kind a table by cell, and a list of the hours. A command counts in
--- one hour.
+-- Wait and run times: for each hour and kind a table by cell, and a list of the hours. A command
+-- counts in one hour.
 
 local function times_of(hour, kind)
   return string.format('times:%d:', hour) .. kind
@@ -277,7 +276,7 @@ function rows.took(kind, hour, cell, more)
   row[cell] = (row[cell] or 0) + more
 end
 
--- Of each hour from this one on the hour, the cell and the number.
+-- Returns the hour, the cell and the number for each hour from `from` on.
 function rows.times(kind, from)
   local found = {}
   for _, hour in ipairs(tables.get('hours') or {}) do
@@ -295,7 +294,7 @@ function rows.forget_times(before)
     if hour >= before then
       kept[#kept + 1] = hour
     else
-      for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+      for _, entry in ipairs(tables.find_entries('C', nil, nil, ALL)) do
         tables.set(times_of(hour, string.sub(entry, 2)), nil)
       end
     end
@@ -303,7 +302,7 @@ function rows.forget_times(before)
   tables.set('hours', kept)
 end
 
--- Events by their numbers; 'events' has those of the first one that is kept, and of the last one there ever was.
+-- Events by number; 'events' has the numbers of the first kept event and of the last event ever.
 
 local function event_of(number)
   return string.format('event:%.0f', number)
@@ -313,7 +312,7 @@ local function kept_events()
   return tables.get('events') or { first = 1, last = 0 }
 end
 
--- The fields of the events from one number to another, whose rows are read.
+-- The fields of a range of events, whose rows are read.
 local function events_in(first, last)
   local fields = {}
   for number = first, last do
@@ -351,7 +350,7 @@ function rows.forget_events(before, most)
   local function is_old(field)
     return tables.get(field).at < before
   end
-  -- Mostly there is none.
+  -- Usually no event is old.
   if kept.first > kept.last or not is_old(event_of(kept.first)) then
     return
   end

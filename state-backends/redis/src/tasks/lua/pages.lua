@@ -1,19 +1,20 @@
--- Indexes that have an entry of most tasks: those that are ready, those that are leased, those that have ended, and the
--- ids of all. A sorted set with each of them would cost more than the tasks themselves. So their entries, which are
--- all as long, lie in pages: a page is a field of ROWS, and has the entries from the one that it is named by on, up to
--- the name of the next one; INDEX has the names. The first page of a group has also what is lower than all names.
+-- Indexes with an entry of most tasks: ready, leased, ended, and all ids. A member of a sorted set
+-- for each would cost more than the tasks themselves. The entries of such an index have equal
+-- length and are stored in pages. A page is a field of ROWS with the entries from its name on, up
+-- to the name of the next page; INDEX has the names. The first page of a group also has the entries
+-- below all names.
 -- luacheck: std lua51, read globals redis is_below sort place behind ROWS INDEX WIDTHS, globals tables
 -- luacheck: max line length 120
 
--- A page is at most as long: it is written whole.
-local PAGE = 250
+-- Maximum bytes of a page, which is written as a whole.
+local MAX_PAGE_BYTES = 250
 
--- The last page of a group whose name is not behind this text.
+-- The last page of a group whose name is at most this text.
 local function page_before(group, text)
   return redis.call('ZREVRANGEBYLEX', INDEX, '[' .. group .. text, '[' .. group, 'LIMIT', '0', '1')[1]
 end
 
--- The first page of a group whose name is behind this text.
+-- The first page of a group whose name is above this text.
 local function page_after(group, text)
   return redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. text, '(' .. behind(group), 'LIMIT', '0', '1')[1]
 end
@@ -41,7 +42,7 @@ local function page(name)
   return text
 end
 
--- Where the first entry is that is not below this one, from `at` on.
+-- The position of the first entry, from `at` on, that is not below this one.
 local function find(text, rest, at, width)
   if at > #text or is_below(string.sub(text, -width), rest) then
     return #text + 1
@@ -52,7 +53,7 @@ local function find(text, rest, at, width)
     if not is_below(string.sub(text, at + middle * width, at + middle * width + width - 1), rest) then
       high = middle
     elseif middle == 0 then
-      -- Most often it is here or next.
+      -- Usually the entry is here or next.
       low = 1
     else
       low = middle + 1
@@ -61,8 +62,8 @@ local function find(text, rest, at, width)
   return at + low * width
 end
 
--- The rests of the entries of a group between two bounds, as they were when the command began: at least so many, if
--- there are.
+-- At least `most` entries of a group between two bounds, if they exist, without the group, as
+-- stored when the command began.
 function tables.read_pages(group, low, high, most)
   local bounds = group .. (low or '') .. '/' .. (high or '')
   local read, width = tables.read[bounds], WIDTHS[string.sub(group, 1, 1)]
@@ -82,8 +83,8 @@ function tables.read_pages(group, low, high, most)
           read.is_all = true
           break
         end
-        local want = math.min(math.floor((most - #entries) * width / PAGE) + 1, 1000)
-        -- The server takes texts faster than numbers.
+        local want = math.min(math.floor((most - #entries) * width / MAX_PAGE_BYTES) + 1, 1000)
+        -- The server parses texts faster than numbers.
         names = redis.call('ZRANGEBYLEX', INDEX, read.from, '(' .. (high and group .. high or behind(group)), 'LIMIT',
           '0', want == 1 and '1' or want)
         tables.is_read[INDEX] = true
@@ -114,7 +115,7 @@ function tables.read_pages(group, low, high, most)
   return read
 end
 
--- A page after these changes of it, of which those in `some.new` are to be there, and those in `some.gone` are not.
+-- A page after changes: entries in `some.new` are present, entries in `some.gone` absent.
 local function changed(text, changes, from, to, some, width)
   local new, first_new = some.new, from
   while first_new <= to and not new[changes[first_new]] do
@@ -125,7 +126,7 @@ local function changed(text, changes, from, to, some, width)
     behind_new = behind_new + 1
   end
   if behind_new > to then
-    -- Most often the first ones go, and others come behind all.
+    -- Usually the first entries are removed, and others are appended.
     local gone = table.concat(changes, '', from, first_new - 1)
     local stays = string.sub(text, #gone + 1)
     if string.sub(text, 1, #gone) == gone
@@ -137,7 +138,7 @@ local function changed(text, changes, from, to, some, width)
   local parts, count, at = {}, 0, 1
   for n = from, to do
     local rest = changes[n]
-    -- Often one follows another.
+    -- Often the changes are adjacent.
     local is_there, found = string.sub(text, at, at + width - 1) == rest, at
     if not is_there then
       found = find(text, rest, at, width)
@@ -160,7 +161,7 @@ local function changed(text, changes, from, to, some, width)
   return table.concat(parts)
 end
 
--- Changes the pages of a group, and collects what is to be written: the fields, and the names.
+-- Changes the pages of a group, and collects the writes: fields and names.
 function tables.change_pages(group, some, rows, no_rows, names, no_names)
   local width, changes = WIDTHS[string.sub(group, 1, 1)], {}
   for rest in pairs(some.new) do
@@ -178,7 +179,7 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
   end
   while at <= count do
     local first, to = changes[at], count
-    -- A page that was read has all up to its last entry.
+    -- A page that was read is complete up to its last entry.
     local name = read and read[place(read, group .. first .. '\0') - 1]
     local highest = name and string.sub(tables.pages[name], -width)
     if not highest or is_below(highest, first) then
@@ -199,9 +200,9 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
         names[#names + 1] = '0'
         names[#names + 1] = name
       end
-      local size, last = PAGE - PAGE % width, #rows
+      local size, last = MAX_PAGE_BYTES - MAX_PAGE_BYTES % width, #rows
       if #text > size then
-        -- As what is new is mostly behind all else, pages are left full.
+        -- Entries are mostly appended, so pages are left full.
         if string.sub(text, -width) ~= changes[to] then
           size = math.ceil(#text / width / math.ceil(#text / size)) * width
         end
@@ -220,7 +221,7 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
   end
 end
 
--- At least so many ids behind this one, if there are.
+-- At least `most` ids after this one, if they exist.
 function tables.ids_after(after, most)
-  return tables.look('I', after and after .. '\0', nil, most)
+  return tables.find_entries('I', after and after .. '\0', nil, most)
 end

@@ -1,5 +1,5 @@
--- Plain tasks go the short way, on their rows (forms.lua), unless somebody follows: what the rules say of them, and no
--- more.
+-- The fast path of plain tasks, which works on their rows (forms.lua) unless there is a follower.
+-- It has the same result as the rules.
 -- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number
 -- luacheck: read globals rank stored_of
 -- luacheck: read globals READY_KIND LEASED_KIND, globals work, max line length 120, ignore 211
@@ -18,7 +18,7 @@ function work.add_plain(id, kind, payload, age, position)
   return 'n', id
 end
 
--- What is counted at once of the plain tasks of a kind.
+-- Counters that change together for the plain tasks of a kind.
 local COUNTED = {
   added = { { State.Ready, 1 }, { Counted.EverAdded, 1 } },
   leased = { { State.Ready, -1 }, { State.Leased, 1 }, { Counted.EverLeased, 1 } },
@@ -34,8 +34,8 @@ function work.count_plain(what, kind)
   counted[kind] = (counted[kind] or 0) + 1
 end
 
--- What was counted is told before somebody asks.
-function work.tell_plain(what)
+-- Flushes the counters before they are read.
+function work.flush_plain_counts(what)
   local kinds = work.plain[what]
   if kinds then
     for kind, count in pairs(kinds) do
@@ -47,7 +47,7 @@ function work.tell_plain(what)
   end
 end
 
--- `entry` is that of the row among those that are ready.
+-- Leases a task by its row; `entry` is its ready entry.
 function work.lease_plain(step, id, row, entry)
   local run = work.plain_run
   if not run then
@@ -63,11 +63,12 @@ function work.lease_plain(step, id, row, entry)
   work.more_leased = work.more_leased + 1
 end
 
--- False: it is none, or not of this run, or not all of its end is plain.
+-- Completes a task by its row. Returns false if it is not plain, not of this run, or does not end
+-- plainly.
 function work.complete_plain(worker, completion)
   local id, result, most = completion[1], completion[5], work.plain_most
   if not most then
-    -- With an edge anywhere somebody may wait for its end.
+    -- If the queue has any edge, a task may wait for this end.
     most = stored_of('F') == 0 and math.min(INLINE, work.queue.settings.max_payload) or -1
     work.plain_most, work.plain_ended = most, number(work.now)
     work.plain_end = struct.pack('>BI7I7', DONE, work.now, work.lease_clock)

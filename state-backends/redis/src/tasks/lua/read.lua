@@ -1,18 +1,19 @@
--- Looks, which change nothing (read.rs).
+-- Reads, which change nothing (read.rs).
 -- luacheck: std lua51, read globals tables rows State limits is_ended plus minus hour_of
 -- luacheck: globals work, max line length 120
 
--- So many edges, inputs and holdings are told at once.
-local SOME = 100
--- Ready tasks of which an overview takes the one that has been ready for longest, the most urgent ones.
-local HEAD = 20
+-- Maximum edges, inputs and held tasks per reply.
+local MAX_LISTED = 100
+-- Number of most urgent ready tasks among which an overview finds the one that has been ready for
+-- longest.
+local OVERVIEW_READY = 20
 
 local read = {}
--- The workers, once they were looked for.
+-- The workers, once they have been read.
 local living
 
 function work.read(asked)
-  -- A look tells which workers were heard of, also while nobody steps: silence counts in full.
+  -- A read counts the silence of workers in full, also while no worker steps.
   work.lease_clock = plus(work.queue.lease_clock, minus(work.now, work.queue.seen))
   return read[asked.what](asked)
 end
@@ -32,8 +33,9 @@ function read.tasks(asked)
   for n, id in ipairs(asked.ids) do
     local x = rows.task(id)
     found[n] = x and {
-      task = x, payload = rows.payload(id), result = rows.result(id), upstreams = rows.edges_to(id, nil, nil, SOME),
-      downstreams = rows.edges_from(id, nil, SOME), why = work.why(x),
+      task = x, payload = rows.payload(id), result = rows.result(id),
+      upstreams = rows.edges_to(id, nil, nil, MAX_LISTED),
+      downstreams = rows.edges_from(id, nil, MAX_LISTED), why = work.why(x),
     } or false
     size = size + (x and size_of(found[n]) or 0)
     if size > limits.MAX_REPLY then
@@ -52,7 +54,7 @@ local function has(list, one)
   return #list == 0
 end
 
--- How many tasks there are of these kinds and states.
+-- The number of tasks of these kinds and states.
 local function number_of(counts, kinds, states)
   local number = 0
   for _, counted in ipairs(counts) do
@@ -66,7 +68,7 @@ local function number_of(counts, kinds, states)
   return number
 end
 
--- Whether the counts say that there is another number of these tasks. They know states and kinds alone.
+-- Whether the counts contradict the number of tasks found. Counts exist only by kind and state.
 local function contradicts(selector, found)
   for name in pairs(selector) do
     if name ~= 'states' and name ~= 'kinds' and not (name == 'ids' and #selector.ids == 0) then
@@ -107,7 +109,7 @@ end
 
 function read.inputs(asked)
   local page, size = { inputs = {} }, 0
-  local edges = rows.edges_to(asked.down, nil, asked.after, SOME)
+  local edges = rows.edges_to(asked.down, nil, asked.after, MAX_LISTED)
   for n, edge in ipairs(edges) do
     page.next = edge.up
     local up = rows.task(edge.up)
@@ -121,7 +123,7 @@ function read.inputs(asked)
       return page
     end
   end
-  if #edges < SOME then
+  if #edges < MAX_LISTED then
     page.next = nil
   end
   return page
@@ -131,11 +133,11 @@ function read.workers()
   local workers = {}
   for _, presence in ipairs(rows.presences()) do
     local holds = {}
-    for m, x in ipairs(rows.held_by(presence.worker, SOME)) do
+    for m, x in ipairs(rows.held_by(presence.worker, MAX_LISTED)) do
       holds[m] = { x.id, x.incarnation, x.attempt }
     end
     local alive_for = presence.ends > work.lease_clock and presence.ends - work.lease_clock or nil
-    -- The housekeeping may not have come to those whose time is over.
+    -- The maintenance may not have removed expired workers yet.
     if presence.busy or presence.seen + presence.lease + limits.KEEP_PRESENCE >= work.now then
       workers[#workers + 1] = { presence = presence, alive_for = alive_for, holds = holds }
     end
@@ -175,7 +177,7 @@ local function serves(worker, kind)
   return false
 end
 
--- Why no living worker that serves its kind takes a task that is ready; none: one does, or there is none.
+-- Why no living worker that serves the kind takes a ready task; nil: one does, or there is none.
 local function none_takes(x)
   living = living or rows.presences()
   local lowest, is_full = nil, false
@@ -193,7 +195,7 @@ local function none_takes(x)
   return is_full and { 'room' } or lowest and { 'load', lowest }
 end
 
--- Why a task does not run: a word, and what belongs to it.
+-- Why a task does not run: a word and its details.
 function work.why(x)
   local state = x.state
   if state == State.Leased then
@@ -233,7 +235,7 @@ function read.times(asked)
   return rows.times(asked.kind, hour_of(asked.from))
 end
 
--- Since when a task that is ready could run (Task::ready_since).
+-- Since when a ready task could run (Task::ready_since).
 local function ready_since(x)
   local last = x.history and x.history[#x.history]
   return math.max(x.added, x.not_before, x.admitted or 0, last and last.ended or 0)
@@ -267,11 +269,11 @@ function read.overview()
   for n, row in ipairs(rows.paused_keys(limits.MAX_LISTED)) do
     paused_keys[n] = { key = row.key, tasks = rows.blocked(row.key, limits.MAX_COUNTED), since = row.paused_at }
   end
-  local line, next = rows.ready(waiting, nil, HEAD), rows.next_scheduled()
+  local line, next = rows.ready(waiting, nil, OVERVIEW_READY), rows.next_scheduled()
   for _, x in ipairs(line) do
     oldest = math.min(oldest or limits.LARGEST, ready_since(x))
   end
-  local miscounted = #line < HEAD and number_of(counts, {}, { State.Ready }) ~= #line
+  local miscounted = #line < OVERVIEW_READY and number_of(counts, {}, { State.Ready }) ~= #line
     or (next == nil) ~= (number_of(counts, {}, { State.Scheduled }) == 0)
   return {
     at = work.now, settings = work.queue.settings, paused = work.queue.paused,

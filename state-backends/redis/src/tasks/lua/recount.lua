@@ -1,21 +1,22 @@
--- Counts again what is stored, and removes index entries of tasks that are not (change.rs). Rows are removed by hand
--- here, not by commands, so the index does not know of it. All is read in pages, of which nothing is kept.
+-- Counts the stored tasks again, and removes index entries of missing tasks (change.rs). Rows
+-- removed by hand leave their entries in the index. All reads are in pages, of which nothing is
+-- kept.
 -- luacheck: std lua51, read globals redis behind task_of_row sort State ROWS TASKS INDEX WIDTHS
 -- luacheck: read globals DONE LEASED READY_KIND LEASED_KIND
 -- luacheck: globals tables rows work, max line length 120
 
--- The most entries that one command removes.
-local MOST_DROPPED = 10000
--- The number of names or entries that are read at once.
-local PAGE = 200
--- The letters of the entries that end in the id of a task.
-local OF_TASKS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'd', 'I' }
+-- Maximum entries that one command removes.
+local MAX_DROPPED = 10000
+-- Names or entries read at once.
+local SCAN_SIZE = 200
+-- Letters of the entries that end in the id of a task.
+local TASK_LETTERS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'd', 'I' }
 
 -- Calls `with` for lists of the entries of a letter, each with its group, until it returns `true`.
 local function each_entry(letter, with)
   local from, width = '[' .. letter, WIDTHS[letter]
   while true do
-    local names = redis.call('ZRANGEBYLEX', INDEX, from, '(' .. behind(letter), 'LIMIT', '0', PAGE)
+    local names = redis.call('ZRANGEBYLEX', INDEX, from, '(' .. behind(letter), 'LIMIT', '0', SCAN_SIZE)
     if #names == 0 then
       return
     end
@@ -34,7 +35,7 @@ local function each_entry(letter, with)
       end
     else
       for n, name in ipairs(names) do
-        -- Of these the letter says enough.
+        -- For these entries the letter is enough.
         entries[n] = { letter, name }
       end
     end
@@ -59,7 +60,7 @@ local function rows_of(entries)
   return found
 end
 
--- The kind and the state of a task, whose plain rows (forms.lua) are not taken apart.
+-- The kind and the state of a task. Plain rows (forms.lua) are not unpacked.
 local function kind_and_state(id, row)
   local form = string.byte(row)
   if form > DONE then
@@ -70,14 +71,14 @@ local function kind_and_state(id, row)
   if form == LEASED then
     at, state = LEASED_KIND, State.Leased
   elseif form == DONE then
-    -- The result is in front of the run.
+    -- The result precedes the run.
     local size = string.byte(row, 16) * 256 + string.byte(row, 17)
     at, state = LEASED_KIND + 16 + size, State.Done
   end
   return string.sub(row, at + 1, at + string.byte(row, at)), state
 end
 
--- Of each kind how many are stored in each state. And whether a task that is listed is not stored.
+-- Counts stored tasks by kind and state. Also returns whether a listed task is missing.
 local function stored()
   local counts, is_lacking = {}, false
   each_entry('I', function(entries)
@@ -95,10 +96,10 @@ local function stored()
   return counts, is_lacking
 end
 
--- The counts that are wrong: the kind, the state, the number before and the right one.
+-- The wrong counts: kind, state, the stored number and the right one.
 function rows.miscounted(counts)
   local kinds, known, found = {}, {}, {}
-  for _, entry in ipairs(tables.look('C', nil, nil, 1000000000)) do
+  for _, entry in ipairs(tables.find_entries('C', nil, nil, 1000000000)) do
     known[string.sub(entry, 2)] = true
   end
   for kind in pairs(counts) do
@@ -120,19 +121,20 @@ function rows.miscounted(counts)
   return found
 end
 
--- Removes entries of tasks that are not stored. The list of all comes last, as it tells that there are some.
+-- Removes entries of missing tasks. The list of all ids comes last, since it shows that some are
+-- missing.
 local function drop()
   local dropped = 0
-  for _, letter in ipairs(OF_TASKS) do
+  for _, letter in ipairs(TASK_LETTERS) do
     each_entry(letter, function(entries)
       local found = rows_of(entries)
       for n, entry in ipairs(entries) do
-        if dropped < MOST_DROPPED and not found[n] then
+        if dropped < MAX_DROPPED and not found[n] then
           tables.remove_entry(entry[1], entry[2])
           dropped = dropped + 1
         end
       end
-      return dropped == MOST_DROPPED
+      return dropped == MAX_DROPPED
     end)
   end
   return dropped
@@ -149,5 +151,5 @@ function work.recount()
     work.change_queue().rebalance_after = ''
     work.request_maintenance()
   end
-  return { corrected = corrected, dropped = dropped, more = dropped == MOST_DROPPED }
+  return { corrected = corrected, dropped = dropped, more = dropped == MAX_DROPPED }
 end

@@ -1,4 +1,4 @@
--- What the rules ask of the tables: the trait `Rows` (rows.rs).
+-- The trait `Rows` on the tables (rows.rs).
 -- luacheck: std lua51, globals tables, read globals redis State EdgeState limits copy copy_task is_below
 -- luacheck: read globals number of_number is_ended INLINE ROWS
 -- luacheck: globals rows, ignore 211 241, max line length 120
@@ -74,31 +74,31 @@ function rows.put_result(id, result)
 end
 
 function rows.by_name(name)
-  return task_of(tables.look('n' .. name .. '\0', nil, nil, 1))
+  return task_of(tables.find_entries('n' .. name .. '\0', nil, nil, 1))
 end
 
 function rows.added(most)
-  return tasks_of(tables.look('a', nil, nil, most))
+  return tasks_of(tables.find_entries('a', nil, nil, most))
 end
 
 function rows.scheduled(till, most)
-  return tasks_of(tables.look('s', nil, number(till + 1), most))
+  return tasks_of(tables.find_entries('s', nil, number(till + 1), most))
 end
 
 function rows.next_scheduled()
-  local first = tables.look('s', nil, nil, 1)[1]
+  local first = tables.find_entries('s', nil, nil, 1)[1]
   return first and of_number(first, 2)
 end
 
--- The length of the suffix that orders ready tasks: `due`, rank and id.
-local ORDER = 34
+-- Length of the suffix that orders ready tasks: `due`, rank and id.
+local ORDER_WIDTH = 34
 
 -- The first `most` entries of two sorted lists.
 local function merged(found, some, most)
   local all, at = {}, 1
   for n = 1, math.min(#found + #some, most) do
     local one, other = found[n - at + 1], some[at]
-    if not one or other and is_below(string.sub(other, -ORDER), string.sub(one, -ORDER)) then
+    if not one or other and is_below(string.sub(other, -ORDER_WIDTH), string.sub(one, -ORDER_WIDTH)) then
       all[n], at = other, at + 1
     else
       all[n] = one
@@ -107,22 +107,23 @@ local function merged(found, some, most)
   return all
 end
 
--- The ids of what is ready, with the priority, `due` and the rank before them.
+-- The ids of ready tasks, preceded by priority, `due` and rank.
 function rows.ready_entries(kinds, at_least, most)
   local found = {}
   for _, kind in ipairs(kinds) do
-    local levels = tables.levels(kind)
-    -- The highest ones first, as they mostly have what is wanted. Of others only what comes before that is looked for.
-    for n = #levels, 1, -1 do
-      local level = string.byte(levels, n)
-      if not at_least or level - 128 >= at_least then
-        local from, to, last = n > 1 and string.char(level) or nil, nil, found[most]
+    local priorities = tables.priorities(kind)
+    -- The highest priorities come first and usually suffice. Lower ones are only read up to the
+    -- last entry found.
+    for n = #priorities, 1, -1 do
+      local priority = string.byte(priorities, n)
+      if not at_least or priority - 128 >= at_least then
+        local from, to, last = n > 1 and string.char(priority) or nil, nil, found[most]
         if last then
-          to = string.char(level) .. string.sub(last, -ORDER)
-        elseif n < #levels then
-          to = string.char(level + 1)
+          to = string.char(priority) .. string.sub(last, -ORDER_WIDTH)
+        elseif n < #priorities then
+          to = string.char(priority + 1)
         end
-        local some = tables.look('r' .. kind .. '\0', from, to, most)
+        local some = tables.find_entries('r' .. kind .. '\0', from, to, most)
         if #some > 0 then
           found = merged(found, some, most)
         end
@@ -136,7 +137,7 @@ function rows.ready(kinds, at_least, most)
   return tasks_of(rows.ready_entries(kinds, at_least, most))
 end
 
--- Reads those tasks whose rows will be asked for.
+-- Reads the rows of tasks that the rules will ask for.
 function rows.load(entries)
   local ids = {}
   for n, entry in ipairs(entries) do
@@ -161,15 +162,15 @@ function rows.leased_of_key(key)
 end
 
 function rows.held_by(worker, most)
-  return tasks_of(tables.look('l' .. worker .. '\0', nil, nil, most))
+  return tasks_of(tables.find_entries('l' .. worker .. '\0', nil, nil, most))
 end
 
 function rows.holds_some(worker)
-  return #tables.look('l' .. worker .. '\0', nil, nil, 1) > 0
+  return #tables.find_entries('l' .. worker .. '\0', nil, nil, 1) > 0
 end
 
 function rows.to_stop(worker, most)
-  return tasks_of(tables.look('t' .. worker .. '\0', nil, nil, most))
+  return tasks_of(tables.find_entries('t' .. worker .. '\0', nil, nil, most))
 end
 
 function rows.holders(key)
@@ -177,15 +178,15 @@ function rows.holders(key)
 end
 
 function rows.has_ordered_holder(key)
-  return #tables.look('o' .. key .. '\0', nil, nil, 1) > 0
+  return #tables.find_entries('o' .. key .. '\0', nil, nil, 1) > 0
 end
 
 function rows.last_ready_holder(key)
-  return task_of(tables.look('R' .. key .. '\0', nil, nil, 1, true))
+  return task_of(tables.find_entries('R' .. key .. '\0', nil, nil, 1, true))
 end
 
 function rows.first_in_line(key)
-  return task_of(tables.look('q' .. key .. '\0', nil, nil, 1))
+  return task_of(tables.find_entries('q' .. key .. '\0', nil, nil, 1))
 end
 
 function rows.blocked(key, most)
@@ -193,33 +194,33 @@ function rows.blocked(key, most)
 end
 
 function rows.next_key(after)
-  local first = tables.look('k', after and after .. '\1', nil, 1)[1]
+  local first = tables.find_entries('k', after and after .. '\1', nil, 1)[1]
   return first and string.sub(first, 2, -18)
 end
 
 function rows.unserved(kind, most)
-  return tasks_of(tables.look('p' .. kind .. '\0', nil, nil, most))
+  return tasks_of(tables.find_entries('p' .. kind .. '\0', nil, nil, most))
 end
 
 function rows.ready_holders(kind, most)
-  return tasks_of(tables.look('H' .. kind .. '\0', nil, nil, most))
+  return tasks_of(tables.find_entries('H' .. kind .. '\0', nil, nil, most))
 end
 
 function rows.overdue(till, most)
-  return tasks_of(tables.look('d', nil, number(till + 1), most))
+  return tasks_of(tables.find_entries('d', nil, number(till + 1), most))
 end
 
 function rows.next_deadline()
-  local first = tables.look('d', nil, nil, 1)[1]
+  local first = tables.find_entries('d', nil, nil, 1)[1]
   return first and of_number(first, 2)
 end
 
 function rows.unnotified(most)
-  return tasks_of(tables.look('u', nil, nil, most))
+  return tasks_of(tables.find_entries('u', nil, nil, most))
 end
 
 function rows.ended(state, before, most)
-  return tasks_of(tables.look('e' .. string.char(state), nil, number(before), most))
+  return tasks_of(tables.find_entries('e' .. string.char(state), nil, number(before), most))
 end
 
 local function is_one(of, it)
@@ -316,7 +317,7 @@ end
 local function edges_in(group, ranges, most, name_of)
   local ends = {}
   for _, range in ipairs(ranges) do
-    for _, entry in ipairs(tables.look(group, range[1], range[2], most)) do
+    for _, entry in ipairs(tables.find_entries(group, range[1], range[2], most)) do
       ends[#ends + 1] = string.sub(entry, -16)
     end
   end
@@ -345,11 +346,11 @@ function rows.unnotified_from(up, generation, most)
   if generation == 0 then
     return edges_in(group, { { '\0', '\1' } }, most, name_of)
   end
-  -- Those held since an earlier life, among all that are held.
-  local retained, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
+  -- Edges held since an earlier generation, among all held ones.
+  local held_edges, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
   local page = math.max(most, 100)
   while true do
-    local held = tables.look(group, after, '\2', page)
+    local held = tables.find_entries(group, after, '\2', page)
     local names = {}
     for n, entry in ipairs(held) do
       names[n] = name_of(string.sub(entry, -16))
@@ -357,7 +358,7 @@ function rows.unnotified_from(up, generation, most)
     local older = 0
     for _, edge in ipairs(edges_named(names, page)) do
       if (edge.generation or 0) < generation then
-        retained[#retained + 1] = edge
+        held_edges[#held_edges + 1] = edge
         older = older + 1
       end
     end
@@ -366,13 +367,13 @@ function rows.unnotified_from(up, generation, most)
     end
     after = '\1' .. string.sub(held[#held], -16) .. '\0'
   end
-  table.sort(retained, function(a, b)
+  table.sort(held_edges, function(a, b)
     return is_below(a.down, b.down)
   end)
-  for n = #retained, most + 1, -1 do
-    retained[n] = nil
+  for n = #held_edges, most + 1, -1 do
+    held_edges[n] = nil
   end
-  return retained
+  return held_edges
 end
 
 function rows.edges_to(down, state, after, most)
@@ -387,5 +388,5 @@ function rows.edges_to(down, state, after, most)
 end
 
 function rows.has_pending(down)
-  return #tables.look('D' .. down .. '\0', nil, string.char(EdgeState.Held + 1), 1) > 0
+  return #tables.find_entries('D' .. down .. '\0', nil, string.char(EdgeState.Held + 1), 1) > 0
 end

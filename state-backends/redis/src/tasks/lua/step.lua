@@ -1,11 +1,13 @@
--- One step of a worker (step.rs). Runs are lists of an id and the two numbers of a token; what was completed has the
--- outcome behind them, progress its text. What was leased is told by the ids, and at the end of the command by the rows
--- (main.lua).
+-- One step of a worker (step.rs). A run is a list of an id and the two numbers of a token, followed
+-- by the outcome if completed, or by the text of its progress. Leased tasks are replied as ids,
+-- which main.lua replaces by rows at the end of the command.
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
--- luacheck: read globals is_leased_to is_ended READY plain_size MAINTENANCE_INTERVAL, globals work, max line length 120
+-- luacheck: read globals is_leased_to is_ended
+-- luacheck: read globals READY plain_size MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
--- So long after a worker was told of a schedule that is due, it looks whether its task was made.
-local TOLD = 1000000
+-- Time in µs after which a worker that was notified of a due schedule checks whether its task was
+-- made.
+local SCHEDULE_CHECK_DELAY_US = 1000000
 
 local function load_said(step)
   local ids = {}
@@ -27,7 +29,7 @@ function work.step(step)
   work.write_time(step)
   local has_forgotten = (was and was.sequence or 0) < step.acknowledged
   if has_forgotten then
-    -- The store was rolled back, or lost: what it has given out since, it may give out again.
+    -- The store was rolled back or lost, and could issue earlier tokens again.
     work.begin_incarnation(step)
   end
   local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
@@ -39,7 +41,7 @@ function work.step(step)
     work.adopt(step)
   end
   if step.holding then
-    work.restate(step, is_alive, reply)
+    work.resync(step, is_alive, reply)
   end
   for _, completion in ipairs(step.complete) do
     local completed = work.complete(worker, completion)
@@ -49,17 +51,17 @@ function work.step(step)
       reply.lost[#reply.lost + 1] = completion[1]
     end
   end
-  work.tell_plain('ended')
-  for _, said in ipairs(step.progress) do
-    local x = rows.task(said[1])
-    if x and is_leased_to(x, worker, said[2], said[3]) then
+  work.flush_plain_counts('ended')
+  for _, progress in ipairs(step.progress) do
+    local x = rows.task(progress[1])
+    if x and is_leased_to(x, worker, progress[2], progress[3]) then
       local after = copy_task(x)
-      after.progress = said[4]
+      after.progress = progress[4]
       work.save(x, after)
     end
   end
   if not is_known then
-    -- A late request must not lease to a ghost.
+    -- A late request must not lease to a dead worker.
     if was and not has_forgotten then
       local presence = copy(was)
       presence.sequence = step.sequence
@@ -69,7 +71,7 @@ function work.step(step)
     return reply
   end
   local served = work.serve(step)
-  reply.more = work.chores(worker)
+  reply.more = work.run_maintenance(worker)
   local want = work.may_lease(step, served)
   local ready = want > 0 and rows.ready_entries(served, step.at_least, want) or {}
   local admission = work.admit_some(step, served, want - #ready)
@@ -77,17 +79,17 @@ function work.step(step)
     ready = rows.ready_entries(served, step.at_least, want)
   end
   local room = work.lease(step, ready, reply)
-  reply.more = reply.more or work.goes_on(admission, reply)
-  -- What looked upstream may have ended behind the telling.
+  reply.more = reply.more or work.has_more(admission, reply)
+  -- A task found at its upstreams may have ended after the notifications.
   reply.more = reply.more or work.unnotified
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
     reply.stop[n] = x.id .. string.char(x.stop)
   end
-  -- One who held nothing holds what was leased now.
+  -- A worker that held nothing holds the tasks leased now.
   local may_hold = not was or was.busy or step.holding or has_forgotten
   local busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false
   if busy and not (was and was.busy) then
-    -- An idle worker with a longer lease would look too late to see this one end.
+    -- An idle worker with a longer lease would poll too late to see this lease end.
     local longest = rows.longest_lease(work.lease_clock)
     work.notifies = work.notifies or longest and longest > step.lease
   end
@@ -97,17 +99,17 @@ function work.step(step)
     busy = busy, cleared = false,
     at_least = step.at_least, room = room,
   })
-  if work.sweeps then
+  if work.runs_maintenance then
     reply.schedules = work.due_schedules()
   end
   if #reply.leased < step.want then
-    reply.next = work.next_event(work.looks_again(admission))
+    reply.next = work.next_event(work.next_poll(admission))
   end
   return reply
 end
 
--- What a worker says that it has, or had until now: the last token that it says of each.
-local function said(step)
+-- The runs that a worker reports as held, now or until now, with the last reported token of each.
+local function reported_runs(step)
   local runs = {}
   for _, list in ipairs({ step.holding or {}, step.complete }) do
     for _, run in ipairs(list) do
@@ -121,9 +123,9 @@ local function keeps_name(x)
   return x.holds_name and x.unique and x.name_until ~= 1 or nil
 end
 
--- Runs that a rolled-back store does not know of are their worker's again.
+-- Returns runs that a rolled-back store does not know to their worker.
 function work.adopt(step)
-  for _, run in ipairs(said(step)) do
+  for _, run in ipairs(reported_runs(step)) do
     local id, incarnation, attempt = run[1], run[2], run[3]
     local x = rows.task(id)
     if x and not is_ended(x.state)
@@ -136,7 +138,7 @@ function work.adopt(step)
       adopted.not_before = math.min(x.not_before, work.now)
       work.save(x, adopted)
       rows.count(x.kind, Counted.EverLeased, 1)
-      -- Tokens rise, also where the clock was stepped back since.
+      -- Tokens rise, even if the clock was stepped back.
       if incarnation >= work.queue.incarnation then
         work.change_queue().incarnation = incarnation
         work.begin_incarnation(step)
@@ -145,14 +147,14 @@ function work.adopt(step)
   end
 end
 
--- What the worker has is what it says.
-function work.restate(step, is_alive, reply)
-  local says = {}
-  for _, run in ipairs(said(step)) do
-    says[run[1]] = run
+-- Makes the tasks held by a worker those that it reports.
+function work.resync(step, is_alive, reply)
+  local reported = {}
+  for _, run in ipairs(reported_runs(step)) do
+    reported[run[1]] = run
   end
   for _, x in ipairs(rows.held_by(step.worker, limits.MAX_HELD)) do
-    local run = says[x.id]
+    local run = reported[x.id]
     if not run or run[2] ~= x.incarnation or run[3] ~= x.attempt then
       if is_alive then
         work.give_back(x, AttemptEnd.Lost)
@@ -169,7 +171,7 @@ function work.restate(step, is_alive, reply)
   end
 end
 
--- How many tasks this step may lease.
+-- The number of tasks this step may lease.
 function work.may_lease(step, served)
   local want = (work.queue.paused or #served == 0) and 0 or step.want
   local limit = work.queue.settings.max_running
@@ -179,7 +181,7 @@ function work.may_lease(step, served)
   return want
 end
 
--- Leases the ready tasks that there is room for. Returns the room that is left; none: for any task.
+-- Leases the ready tasks that fit. Returns the remaining room; nil: any task fits.
 function work.lease(step, ready, reply)
   local room, is_empty = step.room, step.empty
   if #ready == 0 then
@@ -193,14 +195,14 @@ function work.lease(step, ready, reply)
     local x = not row and rows.task(id)
     if x and x.deadline and x.deadline <= work.now then
       work.finish(x, State.Failed, 'its deadline passed before it was started')
-      -- Its end may have let another one in.
+      -- The end of this task may have admitted another one.
       reply.more = true
       break
     end
-    -- The limit was lowered a moment ago.
+    -- The limit may have been lowered a moment ago.
     if row or x and not (x.key and rows.leased_of_key(x.key) >= work.key_limit(x.key)) then
       local weight = x and x.weight or 1
-      -- A heavy one is not passed by lighter ones, else it might wait for ever.
+      -- Lighter tasks do not overtake a heavy one, or it might wait for ever.
       if room and not is_empty and weight > room then
         break
       end
@@ -231,11 +233,11 @@ function work.lease(step, ready, reply)
       room, is_empty = room and math.max(room - weight, 0), nil
     end
   end
-  work.tell_plain('leased')
+  work.flush_plain_counts('leased')
   return not is_empty and room or nil
 end
 
--- When there is something to do that nobody is nudged for, or sooner.
+-- The time until the next event without a notification, or `soonest` if that is sooner.
 function work.next_event(soonest)
   local now = work.now
   local function sooner(other)
@@ -244,34 +246,35 @@ function work.next_event(soonest)
     end
   end
   local scheduled, deadline = rows.next_scheduled(), rows.next_deadline()
-  -- A task that is due was not admitted yet.
-  sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.soon()))
+  -- A due task has not been admitted yet.
+  sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.poll_interval()))
   sooner(deadline and minus(deadline, now))
-  -- A lease that has ended since the last sweep is looked at by the next one.
-  local swept = work.queue.lease_clock
-  local busy_end = rows.next_busy_end(swept)
+  -- The next maintenance finds leases that have ended since the last one.
+  local maintained_at = work.queue.lease_clock
+  local busy_end = rows.next_busy_end(maintained_at)
   if busy_end then
-    -- Silence counts for a quarter of a lease at most, so somebody has to look as often.
-    local lease = rows.shortest_busy_lease(swept)
-    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL
+    -- Silence counts for at most a quarter of a lease, so some worker has to poll as often.
+    local lease = rows.shortest_busy_lease(maintained_at)
+    local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL_US
     sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
-  -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
-  local soon = work.sweeps and TOLD or MAINTENANCE_INTERVAL
+  -- The worker that is notified of a due schedule makes its task. Others poll again, since that
+  -- worker may have died.
+  local delay = work.runs_maintenance and SCHEDULE_CHECK_DELAY_US or MAINTENANCE_INTERVAL_US
   for _, schedule in ipairs(rows.schedules()) do
     if not schedule.paused then
-      sooner(schedule.next and (schedule.next > now and minus(schedule.next, now) or soon))
-      sooner(schedule.kept and schedule.may_follow and soon)
+      sooner(schedule.next and (schedule.next > now and minus(schedule.next, now) or delay))
+      sooner(schedule.kept and schedule.may_follow and delay)
     end
   end
   return soonest
 end
 
--- Schedules whose next instant has come, or whose kept one may.
+-- Schedules whose next instant is due, or whose kept instant may follow.
 function work.due_schedules()
   local due = {}
   for _, schedule in ipairs(rows.schedules()) do
-    -- The last one is not of this schedule if that one has its unique name; then nobody tells of its end.
+    -- If the last task has another schedule's unique name, nothing reports its end.
     local may_follow = schedule.kept and (schedule.may_follow or not work.last_runs(schedule))
     local at = may_follow and schedule.kept or schedule.next
     if at and at <= work.now and not schedule.paused then

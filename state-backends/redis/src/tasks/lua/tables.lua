@@ -1,31 +1,36 @@
--- What is stored of a queue, and what a command writes of it. All writes are collected and found at once; they are
--- sent at the end, so that a command which is refused has written nothing, and a row that is written several times
--- costs one write.
+-- The stored rows of a queue, and the writes of a command. Writes are collected and visible at
+-- once; they are sent at the end, so a refused command has written nothing, and a row that is
+-- written several times costs one write.
 --
 -- Five keys in one hash slot:
 --
--- ROWS    a hash: '' the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…', 'count:…' what their names say;
---         'times:…' how long runs took, by hour and kind, and 'hours' of which hours there is something;
---         'event:…' what became of tasks while somebody followed, and 'events' the numbers of the first and the last;
---         'levels:…' the priorities of a kind; '#…' pages of large indexes, see pages.lua; 'entries' how many entries
---         there are of each letter of the others, so that an index in which there is nothing costs nothing
--- TASKS   a hash of the tasks by id, with payloads and results that are small, see forms.lua
--- BODIES  a hash of the larger payloads ('p' and the id) and results ('r' and the id)
--- EDGES   a hash of the edges, by downstream and upstream
--- INDEX   a sorted set of the entries of all other indexes, in the order of their bytes, see entry.lua
+-- ROWS: a hash. '' is the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…' and
+-- 'count:…' are rows of these; 'times:…' the run times by hour and kind, and 'hours' the hours with
+-- times; 'event:…' the events while there is a follower, and 'events' the numbers of the first and
+-- the last; 'levels:…' the priorities of a kind; '#…' pages of large indexes (pages.lua); 'entries'
+-- the number of entries of each other letter, so that an empty index costs nothing.
 --
--- Rows are packed by cmsgpack, as tables in which what is the default is left out. An id is its 16 bytes.
+-- TASKS: a hash of the tasks by id, with small payloads and results (forms.lua).
+--
+-- BODIES: a hash of larger payloads ('p' and the id) and results ('r' and the id).
+--
+-- EDGES: a hash of the edges, by downstream and upstream.
+--
+-- INDEX: a sorted set of the entries of all other indexes, in the order of their bytes (entry.lua).
+--
+-- Rows are packed by cmsgpack, as tables without defaults. An id is its 16 bytes.
 -- luacheck: std lua51, read globals redis struct cmsgpack limits, max line length 120
 -- luacheck: read globals plain_row task_of_row INLINE refuse, ignore 211 231
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
 local VERSION = 2
--- A short hash or sorted set is a list that is searched from its beginning, unless something in it is longer.
+-- A member longer than the limit of the compact encoding. A compact hash or sorted set is searched
+-- linearly.
 local FILLER = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'
--- The most words of one command.
-local MOST = 4000
+-- Maximum arguments of one command.
+local MAX_ARGUMENTS = 4000
 
--- What is left out of a task.
+-- Defaults that the row of a task omits.
 local DEFAULTS = {
   __index = {
     priority = 0, weight = 1, not_before = 0, incarnation = 0, attempt = 0, failures = 0, retries = 0, returns = 0,
@@ -35,31 +40,32 @@ local DEFAULTS = {
 
 local tables = {}
 
--- A command begins: nothing is collected.
+-- Begins a command with nothing collected.
 function tables.clear()
   -- By field of ROWS: a row, or `false` for none.
   tables.small, tables.small_written = {}, {}
-  -- By kind: the row of those that are counted.
+  -- By kind: the row of its counts.
   tables.counts = {}
   -- By kind: the row of its times in this hour.
   tables.times = {}
   -- By id: the row of a task, or `false` for none.
   tables.rows, tables.rows_written = {}, {}
-  -- Those that were taken apart, and the same; `rows` has those that were written only at the end.
+  -- By id: unpacked tasks, and the written ones among them. `rows` gets written tasks only at the
+  -- end.
   tables.tasks, tables.tasks_written = {}, {}
-  -- The tasks as the entries say.
+  -- Tasks as in the index entries.
   tables.indexed, tables.unindexed = {}, {}
-  -- By id: the text, `true` if it is among BODIES, or `false` for none.
+  -- By id: the text, `true` if it is in BODIES, or `false` for none.
   tables.payloads, tables.results, tables.bodies_written = {}, {}, {}
-  -- Those of BODIES that were read.
+  -- Texts read from BODIES.
   tables.bodies = {}
   -- By downstream and upstream.
   tables.edges, tables.edges_written = {}, {}
-  -- By group: entries that are new or gone.
+  -- By group: added and removed entries.
   tables.pending = {}
-  -- What was read of the index; by name, the pages, and by group, their names.
+  -- Read parts of the index; pages by name, and their names by group.
   tables.read, tables.pages, tables.names = {}, {}, {}
-  -- Whether a key is known to be of its type, since it was read.
+  -- Whether the type of a key is known from a read.
   tables.is_read = {}
   tables.filler, tables.notifies = false, false
 end
@@ -77,7 +83,7 @@ local function copy(row)
 end
 
 local function copy_task(x)
-  -- What most tasks have is named first, so that the table need not grow.
+  -- Common fields come first, so that the table need not grow.
   local other = {
     id = nil, kind = nil, state = nil, added = nil, due = nil, worker = nil, leased = nil, incarnation = nil,
     attempt = nil, ended = nil, ended_lease_clock = nil, notified = nil,
@@ -92,10 +98,10 @@ local function new_task(x)
   return setmetatable(x, DEFAULTS)
 end
 
--- The rows that are few.
+-- Rows other than tasks.
 
--- What was unpacked of rows that change seldom, by their texts, from one command to the next. Such a row is copied
--- before it is changed.
+-- A cache of unpacked rows that rarely change, by their texts, which lasts between commands. Such a
+-- row is copied before a change.
 local kept, count_kept = {}, 0
 
 function tables.unpack_kept(packed)
@@ -127,16 +133,16 @@ function tables.get_all(fields)
       missing[#missing + 1] = field
     end
   end
-  for first = 1, #missing, MOST do
-    local last = math.min(first + MOST - 1, #missing)
+  for first = 1, #missing, MAX_ARGUMENTS do
+    local last = math.min(first + MAX_ARGUMENTS - 1, #missing)
     for n, packed in ipairs(redis.call('HMGET', ROWS, unpack(missing, first, last))) do
       tables.small[missing[first + n - 1]] = packed and cmsgpack.unpack(packed)
     end
   end
 end
 
--- Reads the row of the queue, what is counted of the index, and what a step will ask for in any case. Gives the first
--- as it is packed.
+-- Reads the row of the queue, the counts of index entries, and rows that every step needs. Returns
+-- the packed row of the queue.
 function tables.read_queue(step)
   local small, fields = tables.small, { '', 'entries' }
   if step then
@@ -151,16 +157,16 @@ function tables.read_queue(step)
   if step then
     small[fields[3]] = found[3] and cmsgpack.unpack(found[3])
     for n = 4, #fields, 3 do
-      local kind, count, levels = found[n], found[n + 1], found[n + 2]
+      local kind, count, priorities = found[n], found[n + 1], found[n + 2]
       small[fields[n]] = kind and tables.unpack_kept(kind)
       small[fields[n + 1]] = count and cmsgpack.unpack(count)
-      small[fields[n + 2]] = levels and tables.unpack_kept(levels)
+      small[fields[n + 2]] = priorities and tables.unpack_kept(priorities)
     end
   end
   return found[1]
 end
 
--- `nil` removes it.
+-- `nil` removes the row.
 function tables.set(field, row)
   tables.small[field] = row or false
   tables.small_written[field] = true
@@ -183,7 +189,7 @@ local function pack_task(id, x)
   return row
 end
 
--- Reads the rows of those of these tasks that were not read yet, in one go.
+-- Reads the rows of tasks that were not read yet, in one call.
 function tables.load(ids)
   local missing, all = {}, tables.rows
   for _, id in ipairs(ids) do
@@ -196,8 +202,8 @@ function tables.load(ids)
     return
   end
   tables.is_read[TASKS] = true
-  for first = 1, #missing, MOST do
-    local last = math.min(first + MOST - 1, #missing)
+  for first = 1, #missing, MAX_ARGUMENTS do
+    local last = math.min(first + MAX_ARGUMENTS - 1, #missing)
     for n, row in ipairs(redis.call('HMGET', TASKS, unpack(missing, first, last))) do
       all[missing[first + n - 1]] = row
     end
@@ -218,7 +224,7 @@ function tables.task(id)
   return x or nil
 end
 
--- The row of a task of this form that nobody looked at yet.
+-- The row of a task of this form that has not been unpacked.
 function tables.plain(id, form)
   if tables.tasks[id] == nil then
     local row = tables.rows[id]
@@ -226,12 +232,12 @@ function tables.plain(id, form)
   end
 end
 
--- Its entries are for the caller.
+-- The caller updates its entries.
 function tables.set_plain(id, row)
   tables.rows[id], tables.rows_written[id] = row, true
 end
 
--- `nil` removes it.
+-- `nil` removes the task.
 function tables.set_task(id, x)
   tables.tasks[id] = x or false
   tables.tasks_written[id], tables.unindexed[id] = true, true
@@ -250,7 +256,7 @@ function tables.body(bodies, letter, id)
   return body or nil
 end
 
--- For each of these: its id, its row as it is stored now, and its payload if that is not in the row.
+-- For each task: its id, its stored row, and its payload if the row does not have it.
 function tables.stored(ids)
   local all = {}
   for _, id in ipairs(ids) do
@@ -262,12 +268,12 @@ function tables.stored(ids)
   return all
 end
 
--- `nil` removes it.
+-- `nil` removes the text.
 function tables.set_body(bodies, letter, id, body)
   tables.task(id)
   local is_written = tables.bodies_written[letter .. id] ~= nil
   if not is_written and (bodies[id] == true or body and #body > INLINE) then
-    -- Whether one is stored.
+    -- Whether the text is stored.
     tables.bodies_written[letter .. id] = bodies[id] == true
   end
   bodies[id] = body or false
@@ -286,8 +292,8 @@ function tables.load_edges(names)
       missing[#missing + 1] = name
     end
   end
-  for first = 1, #missing, MOST do
-    local last = math.min(first + MOST - 1, #missing)
+  for first = 1, #missing, MAX_ARGUMENTS do
+    local last = math.min(first + MAX_ARGUMENTS - 1, #missing)
     for n, packed in ipairs(redis.call('HMGET', EDGES, unpack(missing, first, last))) do
       if packed then
         local name = missing[first + n - 1]
@@ -299,7 +305,7 @@ function tables.load_edges(names)
   end
 end
 
--- Reads what the rules will ask of new tasks.
+-- Reads the rows that the rules need for new tasks.
 function tables.load_new(new_tasks)
   local ids = {}
   for _, new in ipairs(new_tasks) do

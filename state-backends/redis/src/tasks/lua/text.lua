@@ -1,7 +1,7 @@
--- The order of texts, and how Rust writes ids and durations in texts that are stored.
+-- The order of texts, and the Rust format of ids and durations in stored texts.
 -- luacheck: std lua51, max line length 120, ignore 211
 
--- Whether a text comes before another one, byte by byte. Lua compares as the locale of the server does.
+-- Whether Lua compares texts by bytes: it uses the locale of the server.
 local IS_BYTEWISE = 'a' > 'Z' and '\255' > 'a'
 
 local function is_below(a, b)
@@ -25,7 +25,7 @@ local function sort(texts)
   end
 end
 
--- Where an entry is in a sorted list, or is to be.
+-- The position of an entry in a sorted list, or where to insert it.
 local function place(list, entry)
   local low, high = 1, #list + 1
   while low < high do
@@ -39,7 +39,7 @@ local function place(list, entry)
   return low
 end
 
--- The first that is not in a group any more.
+-- The first text after a group.
 local function behind(group)
   return string.sub(group, 1, -2) .. string.char(string.byte(group, -1) + 1)
 end
@@ -50,14 +50,14 @@ local function hex(bytes)
   end))
 end
 
--- An id.
+-- An id as text.
 local function display(id)
   local digits = hex(id)
   return string.sub(digits, 1, 8) .. '-' .. string.sub(digits, 9, 12) .. '-' .. string.sub(digits, 13, 16) .. '-'
     .. string.sub(digits, 17, 20) .. '-' .. string.sub(digits, 21)
 end
 
--- The id before it in their order, or none.
+-- The id before this one, or nil.
 local function id_before(id)
   for n = #id, 1, -1 do
     local byte = string.byte(id, n)
@@ -67,7 +67,7 @@ local function id_before(id)
   end
 end
 
--- A duration of a second or more.
+-- A duration of at least a second.
 local function duration(micros)
   local fraction = string.gsub(string.format('.%06d', micros % 1000000), '%.?0*$', '')
   return string.format('%d', math.floor(micros / 1000000)) .. fraction .. 's'

@@ -3,8 +3,8 @@
 -- luacheck: read globals id_before
 -- luacheck: globals work, max line length 120
 
--- So many are touched by a command that has to look at the downstreams of each.
-local FEW = 20
+-- Maximum tasks touched by a command that checks the downstreams of each.
+local MAX_TOUCHED_WITH_EDGES = 20
 
 -- Verb::acts_on.
 local function acts_on(verb, state)
@@ -31,7 +31,7 @@ local function has_tag(x, tag)
   return false
 end
 
--- The tags but for one.
+-- The tags except one.
 local function without(tags, tag)
   local others = {}
   for _, one in ipairs(tags or {}) do
@@ -42,11 +42,13 @@ local function without(tags, tag)
   return #others > 0 and others or nil
 end
 
-local MOVED = 'it was moved to '
+local MOVED_ERROR = 'it was moved to '
 
--- It runs at its destination. A task that has left and not arrived can be had back.
+-- Whether a moved task runs at its destination. A task that has left and not arrived can be taken
+-- back.
 local function has_arrived(x)
-  return x.state == State.Cancelled and string.sub(x.error or '', 1, #MOVED) == MOVED and not has_tag(x, 'moving')
+  return x.state == State.Cancelled and string.sub(x.error or '', 1, #MOVED_ERROR) == MOVED_ERROR
+    and not has_tag(x, 'moving')
 end
 
 -- Verb::is_done_to.
@@ -57,7 +59,7 @@ local function is_done_to(change, x)
     or verb == 'unlink' and not rows.edge(change.up, x.id) or verb == 'retry' and has_arrived(x)
 end
 
--- Whether a task that has not ended waits for this one, or has its result.
+-- Whether a live task waits for this one, or has its result.
 local function is_needed(up)
   for _, edge in ipairs(rows.edges_from(up, nil, limits.MAX_EDGES)) do
     local down = rows.task(edge.down)
@@ -68,7 +70,7 @@ local function is_needed(up)
   return false
 end
 
--- Removes the edges of a task that is purged. False: there are more than a command may look at.
+-- Removes the edges of a purged task. Returns false if there are more than a command may check.
 local function remove_edges_of(x)
   for _, edge in ipairs(rows.edges_from(x.id, nil, limits.MAX_EDGES)) do
     rows.remove_edge(edge)
@@ -81,9 +83,9 @@ local function remove_edges_of(x)
   return #rows.edges_from(x.id, nil, 1) == 0
 end
 
--- Whether it stays as it is, though it is selected. `to` is the task that others are to wait for.
+-- Whether a selected task is left unchanged. `to` is the upstream of a new edge.
 local function is_kept(verb, x, edges, to)
-  -- At its destination a task of a key would run beside the one that runs here.
+  -- At its destination a task of a key would run concurrently with the one that runs here.
   return verb == 'move' and x.key and rows.leased_of_key(x.key) > 0
     or verb == 'purge' and is_needed(x.id)
     or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS or verb == 'link' and not work.may_wait_for(x, edges, to)
@@ -109,17 +111,17 @@ function work.change_tasks(change)
   if #states == 0 then
     return touched
   end
-  -- Each of them may have many downstreams to be looked at.
-  local limit = to and to.has_edges and math.min(change.limit, FEW) or change.limit
+  -- Each task may have many downstreams to check.
+  local limit = to and to.has_edges and math.min(change.limit, MAX_TOUCHED_WITH_EDGES) or change.limit
   local found = rows.select(selector, change.after, limit)
   if #found == limit then
     touched.next = found[#found].id
   end
-  local share = limits.MAX_EDGES
-  -- The names that a dry run would give away.
+  local budget = limits.MAX_EDGES
+  -- Unique names that a dry run would give away.
   local given = {}
   for _, selected in ipairs(found) do
-    -- Another one of them may have changed it.
+    -- An earlier selected task may have changed this one.
     local x = rows.task(selected.id)
     if x and acts_on(verb, x.state) and not is_done_to(change, x) then
       local edges = 0
@@ -151,8 +153,8 @@ function work.change_tasks(change)
           end
           touched.ids[#touched.ids + 1] = x.id
         end
-        share = share - edges - below
-        if share <= 0 then
+        budget = budget - edges - below
+        if budget <= 0 then
           touched.next = x.id
           break
         end
@@ -207,15 +209,15 @@ function work.change_task(x, verb, change)
   end
 end
 
--- Its downstreams wait for it wherever they are.
+-- Moves a task. Its downstreams wait for it wherever they are.
 function work.move(x, after, to)
-  after.error, after.notified = MOVED .. to, true
+  after.error, after.notified = MOVED_ERROR .. to, true
   after.tags = { unpack(x.tags or {}) }
   after.tags[#after.tags + 1] = 'moving'
   work.end_notified(x, after, State.Cancelled)
 end
 
--- One that has another place among the others goes through its gates again. A run goes on.
+-- A task with a new position goes through its gates again. A run continues.
 function work.reorder(x, after)
   local has_same_time = after.not_before == x.not_before
   after.due = work.due(after, x.leased and has_same_time and 0 or after.not_before)
@@ -229,10 +231,10 @@ function work.reorder(x, after)
   work.admit(x, after)
 end
 
--- An ended task goes through all its gates again, with its unique name, which is free.
+-- Sends an ended task through all gates again, with its unique name, which is free.
 function work.retry(x)
   local after = copy_task(x)
-  -- A task that has left and not arrived goes on as it was.
+  -- A task that has left and not arrived continues as before.
   if not has_tag(x, 'moving') then
     after.failures, after.retries, after.returns, after.not_before = nil, nil, nil, nil
   end
@@ -240,7 +242,7 @@ function work.retry(x)
   after.tags = without(x.tags, 'moving')
   after.stop, after.progress, after.ended = nil, nil, nil
   after.ended_lease_clock, after.notified, after.retained = nil, nil, nil
-  -- One that ended between two runs has told of the last one.
+  -- A task that ended between two runs has recorded the last one.
   local last = x.history and x.history[#x.history]
   if x.leased and not (last and last.incarnation == x.incarnation and last.attempt == x.attempt) then
     remember(after, x.state == State.Done and AttemptEnd.Done or AttemptEnd.Error, x.ended or work.now)
@@ -259,7 +261,7 @@ function work.retry(x)
   work.reopen_below(x.id)
 end
 
--- Those that have seen its end and have not started wait for it again.
+-- Downstreams that have seen the end and have not started wait again.
 function work.reopen_below(up)
   for _, edge in ipairs(rows.edges_from(up, nil, limits.MAX_EDGES)) do
     if edge.state == EdgeState.Met or edge.state == EdgeState.Failed then
@@ -274,7 +276,7 @@ function work.reopen_below(up)
   end
 end
 
--- All its upstreams are looked at again: also one that was done may run again.
+-- Checks all upstreams again: a done upstream may run again.
 function work.reopen_edges(down)
   for _, edge in ipairs(rows.edges_to(down, nil, nil, limits.MAX_EDGES)) do
     if edge.state ~= EdgeState.New then

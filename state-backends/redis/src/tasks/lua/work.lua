@@ -1,10 +1,10 @@
--- One command under way (mod.rs of the rules).
+-- The command in progress (mod.rs of the rules).
 -- luacheck: std lua51, read globals rows State limits plus minus hour_of default_settings, globals work
 -- luacheck: max line length 120
 -- luacheck: ignore 211 241
 
--- What a step does of the housekeeping.
-local SHARE = 200
+-- Maintenance budget of a step.
+local MAINTENANCE_BUDGET = 200
 
 local work = {}
 
@@ -15,26 +15,27 @@ function work.begin(now, queue)
   work.is_new = not queue
   work.queue = queue or work.new_queue(now)
   work.queue_changed = work.is_new
-  -- Whether it is noted what becomes of tasks.
+  -- Whether events are recorded.
   local followed = work.queue.followed
   work.is_followed = followed ~= nil and followed.from <= now and now < followed['until']
     and followed['until'] - now <= limits.FOLLOWED * 3 / 2
-  -- The clock of leases, see clock.lua.
+  -- The lease clock (clock.lua).
   work.lease_clock = work.queue.lease_clock
-  -- Whether this step also looks at what is seldom to be done.
-  work.sweeps = false
+  -- Whether this step also runs the maintenance.
+  work.runs_maintenance = false
   -- Whether this is the first step of an hour.
   work.hour_passed = false
-  -- See plain.lua: what is counted, and what the rows and entries of those that are leased or have ended begin with.
+  -- Counters of plain tasks (plain.lua), and the prefixes of rows and entries of those that are
+  -- leased or have ended.
   work.plain = {}
   work.plain_run, work.plain_most, work.plain_end, work.plain_ended = nil, nil, nil, nil
-  -- What became ready and still is.
+  -- Tasks that became ready and still are.
   work.readied = {}
-  -- How many more are leased than before.
+  -- The change of the number of leased tasks.
   work.more_leased = 0
-  -- Whether something has ended since housekeeping last looked.
+  -- Whether a task has ended since the last maintenance.
   work.unnotified = false
-  -- Whether something has to be heard.
+  -- Whether watchers are to be notified.
   work.notifies = false
 end
 
@@ -45,14 +46,14 @@ function work.new_queue(now)
   }
 end
 
--- Writes a new task, and counts it.
+-- Stores and counts a new task.
 function work.insert(x, payload)
   rows.count(x.kind, x.state, 1)
   work.note(nil, x)
   rows.insert(x, payload)
 end
 
--- Writes a task of which `before` is stored, and counts it.
+-- Stores and counts a changed task, which is stored as `before`.
 function work.save(before, after)
   local was, is = before.state, after.state
   if was ~= is or before.kind ~= after.kind then
@@ -73,7 +74,7 @@ function work.save(before, after)
   rows.put(after)
 end
 
--- Counts how long something took that ends now (times.rs): `first` is 0 for a wait and limits.LENGTHS + 1 for a run.
+-- Counts a time that ends now (times.rs): `first` is 0 for a wait and limits.LENGTHS + 1 for a run.
 local function took(kind, first, length)
   local ms = math.floor(length / 1000)
   local _, digits = math.frexp(ms)
@@ -92,7 +93,7 @@ function work.has_run(kind, leased)
   took(kind, limits.LENGTHS + 1, minus(work.now, leased or work.now))
 end
 
--- Whether there were as many running as may, and there are less now.
+-- Whether the running limit was reached, and fewer tasks run now.
 function work.has_made_room()
   local limit = work.queue.settings.max_running
   return limit and work.more_leased < 0 and rows.leased() - work.more_leased >= limit

@@ -1,6 +1,6 @@
 //! The Lua rules against the Rust rules: random sequences of commands give equal replies and equal records.
 //!
-//! `world` makes up what happens to a queue around the commands of a crowd, with the Rust rules; `server`
+//! `world` makes up what happens to a queue around the commands of a `Load`, with the Rust rules; `server`
 //! sends the same to a real server, whose clock and name a few lines in front of each script replace.
 
 mod server;
@@ -31,7 +31,7 @@ fn lua_and_rust_agree() {
     for seed in first..first + SEQUENCES {
         let mut world = World::new(seed);
         let events: Vec<Event> = (0..COMMANDS).map(|_| world.happen()).collect();
-        let answers = server.play(&events);
+        let answers = server.run_events(&events);
         for (at, (event, answer)) in events.iter().zip(answers).enumerate() {
             let described = || {
                 format!("INTERVAL_QUEUE_SEED={seed}, command {at}\n{:#?}\n{:?}", event.command, event.reading)

@@ -1,4 +1,4 @@
-//! A real server that plays events, with a made-up clock and a made-up name.
+//! A real server that runs events, with a made-up clock and a made-up name.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use interval_queue_redis::internals::{Keys, arguments, decode};
 
 use super::{Event, Outcome, outcome, world::Accident};
 
-/// Takes the last argument for the time. The name of the server is asked for every second time, else told.
-const STAGE: &str = "
+/// Takes the last argument for the time. The name of the server is asked for every second time, else given.
+const TEST_ENVIRONMENT: &str = "
 local real = redis
 local now = tonumber(table.remove(ARGV))
-local notified = ARGV[1]
-local asks = string.sub(notified, 1, 1) == '?'
+local server = ARGV[1]
+local asks = string.sub(server, 1, 1) == '?'
 if asks then
   ARGV[1] = '?'
 end
@@ -29,7 +29,7 @@ local redis = {
   end,
   pcall = function(verb, ...)
     if verb == 'INFO' then
-      return 'redis_version:7\\r\\nrun_id:' .. string.sub(notified, 2) .. '\\r\\nuptime:1\\r\\n'
+      return 'redis_version:7\\r\\nrun_id:' .. string.sub(server, 2) .. '\\r\\nuptime:1\\r\\n'
     end
     return real.pcall(verb, ...)
   end,
@@ -41,7 +41,7 @@ const EXPIRY: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600
 pub(super) struct Server {
     _process: RedisServer,
     connection: Connection,
-    /// The script on its stage, as the server names it.
+    /// The hash of the script with its test environment.
     script: String,
     keys: [String; 2],
 }
@@ -56,8 +56,8 @@ impl Server {
     pub(super) fn start() -> Self {
         let process = RedisServer::start();
         let mut connection = redis::Client::open(process.url()).unwrap().get_connection().unwrap();
-        let staged = format!("{STAGE}{RULES}");
-        let script = redis::cmd("SCRIPT").arg("LOAD").arg(staged).query(&mut connection).unwrap();
+        let source = format!("{TEST_ENVIRONMENT}{RULES}");
+        let script = redis::cmd("SCRIPT").arg("LOAD").arg(source).query(&mut connection).unwrap();
         Self {
             _process: process,
             connection,
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// Plays a sequence from nothing.
-    pub(super) fn play(&mut self, events: &[Event]) -> Vec<Answer> {
+    pub(super) fn run_events(&mut self, events: &[Event]) -> Vec<Answer> {
         let mut pipeline = redis::pipe();
         pipeline.cmd("FLUSHALL").ignore();
         let refused: Vec<Option<Outcome>> =
@@ -101,12 +101,17 @@ impl Server {
                 }
             }
         }
-        let refused = self.say(pipeline, &event.command, &event.reading);
-        self.say(pipeline, &Command::Read, &event.reading);
+        let refused = self.queue_command(pipeline, &event.command, &event.reading);
+        self.queue_command(pipeline, &Command::Read, &event.reading);
         refused
     }
 
-    fn say(&self, pipeline: &mut Pipeline, command: &Command, reading: &Reading) -> Option<Outcome> {
+    fn queue_command(
+        &self,
+        pipeline: &mut Pipeline,
+        command: &Command,
+        reading: &Reading,
+    ) -> Option<Outcome> {
         let arguments = match arguments(command, EXPIRY) {
             Ok(arguments) => arguments,
             Err(error) => return Some(outcome(Err(error))),

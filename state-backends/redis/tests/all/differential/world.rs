@@ -1,13 +1,13 @@
-//! What happens around the commands of a crowd: time passes, the clock is stepped, the server restarted, the
+//! What happens around the commands of a `Load`: time passes, the clock is stepped, the server restarted, the
 //! record lost or rewound; also near the end of what a double holds.
 
-use interval_queue_conformance::Crowd;
+use interval_queue_conformance::Load;
 use interval_queue_contract::{Command, Micros, Reading, Record, rules};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use super::{Outcome, outcome};
 
-const MOST: u64 = Micros::MAX.get();
+const MAX_MICROS: u64 = Micros::MAX.get();
 
 /// A command with what came before it and what the Rust rules make of it.
 pub(super) struct Event {
@@ -33,7 +33,7 @@ pub(super) struct World {
     copy: Option<Record>,
     now: u64,
     incarnation: String,
-    crowd: Crowd,
+    load: Load,
 }
 
 impl World {
@@ -41,12 +41,12 @@ impl World {
         let mut random = StdRng::seed_from_u64(seed);
         let huge = random.random_bool(0.15);
         let now = match (huge, random.random_range(0..4)) {
-            (true, _) => MOST - random.random_range(0..5_000_000_000),
+            (true, _) => MAX_MICROS - random.random_range(0..5_000_000_000),
             (false, 0) => random.random_range(0..10_000_000),
             (false, _) => 1_760_000_000_000_000 + random.random_range(0..1_000_000_000),
         };
-        let crowd = Crowd::new(seed);
-        Self { random, record: None, copy: None, now, incarnation: "a".into(), crowd }
+        let load = Load::new(seed);
+        Self { random, record: None, copy: None, now, incarnation: "a".into(), load }
     }
 
     /// The next event.
@@ -54,11 +54,11 @@ impl World {
         self.pass_time();
         let before = self.accident();
         let reading = Reading { now: Micros::new(self.now), incarnation: self.incarnation.clone() };
-        let said = self.crowd.speak(self.record.as_ref(), reading.now);
-        let command = said.command().clone();
+        let sent = self.load.next_command(self.record.as_ref(), reading.now);
+        let command = sent.command().clone();
         let reply = rules::apply(&mut self.record, &reading, &command);
         if let Ok(reply) = &reply {
-            self.crowd.hear(&said, reply);
+            self.load.observe_reply(&sent, reply);
         }
         let record = rules::apply(&mut self.record, &reading, &Command::Read);
         Event { before, command, reading, reply: outcome(reply), record: outcome(record) }
@@ -67,7 +67,7 @@ impl World {
     fn pass_time(&mut self) {
         let seen_at = self.record.as_ref().map_or(self.now, |record| record.seen_at.get());
         let random = &mut self.random;
-        let interval = self.crowd.interval().get().min(10_000_000);
+        let interval = self.load.interval().get().min(10_000_000);
         let now = self.now;
         self.now = match random.random_range(0..100) {
             0..30 => now + random.random_range(0..=interval / 4),
@@ -81,7 +81,7 @@ impl World {
             97 => now.saturating_sub(random.random_range(0..40_000_000_000)),
             _ => now,
         }
-        .min(MOST);
+        .min(MAX_MICROS);
         if random.random_bool(0.02) {
             let names = ["a", "b", "c0ffee", ""];
             self.incarnation = names[random.random_range(0..names.len())].into();

@@ -151,7 +151,7 @@ async fn a_long_line_of_one_key_and_a_limit_that_changes() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn what_a_step_lets_in_it_leases_whatever_the_priority() {
+async fn a_step_leases_admitted_tasks_of_any_priority() {
     let both = Both::new().await;
     let new = |n: u64| NewTask { key: key(&n.to_string()), priority: n as i32 - 3, ..task(n) };
     both.apply(add((0..7).map(new))).await;
@@ -256,7 +256,7 @@ async fn bodies_beyond_one_reply_and_of_every_size() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn wide_graphs_are_told_share_by_share() {
+async fn wide_graphs_are_notified_part_by_part() {
     let both = Both::new().await;
     let on_failure = |n: u64| [OnFailure::Cancel, OnFailure::Run, OnFailure::Wait][n as usize % 3];
     let edge =

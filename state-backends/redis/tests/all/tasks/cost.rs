@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::support::{FLOWS, Hand, add, assert_linear, connect, done, flow, mail};
 
 /// Of a waiting task with a payload of a hundred bytes.
-const MOST_BYTES: u64 = 330;
+const MAX_BYTES: u64 = 330;
 
 fn info(server: &RedisServer, what: &str) -> f64 {
     let all = server.command(&["INFO", "everything"]).join("\n");
@@ -47,13 +47,13 @@ async fn a_waiting_task_takes_few_bytes() {
     fill(&store, 1_000, 30_000).await;
     let each = (info(&server, "used_memory") - before) / 30_000.0;
     println!("{each:.0} bytes for a waiting task");
-    assert!(each < MOST_BYTES as f64, "{each:.0} bytes for a waiting task");
+    assert!(each < MAX_BYTES as f64, "{each:.0} bytes for a waiting task");
 }
 
 /// `INTERVAL_QUEUE_WAITING=1000000` measures with as many that wait.
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn what_a_task_costs_is_told() {
+async fn the_cost_of_a_task_is_reported() {
     let waiting = std::env::var("INTERVAL_QUEUE_WAITING").map_or(0, |text| text.parse().unwrap());
     let server = RedisServer::start();
     let store = connect(&server).await;

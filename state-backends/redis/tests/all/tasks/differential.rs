@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_redis::{RedisStore, RedisTasks};
-use interval_queue_task_conformance::{differential::compare, play::Stage};
+use interval_queue_task_conformance::{differential::compare, fuzzer::Target};
 use interval_queue_test_support::RedisServer;
 
 use super::support::is_indexed;
@@ -25,8 +25,8 @@ async fn random_commands_do_the_same_as_in_the_memory() {
         let clock = ManualClock::default();
         let reading = clock.clone();
         let tasks = RedisTasks::with_clock(&store, move || reading.now());
-        let stage = Stage { store: Arc::new(tasks), clock, copies: None };
-        leased += compare(seed, 600, &stage).await.unwrap_or_else(|different| panic!("{different}"));
+        let target = Target { store: Arc::new(tasks), clock, copies: None };
+        leased += compare(seed, 600, &target).await.unwrap_or_else(|different| panic!("{different}"));
         is_indexed(&server, &format!("{{{seed}:mail}}:t"));
     }
     println!("{leased} tasks were leased");

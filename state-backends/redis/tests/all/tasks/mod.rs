@@ -3,8 +3,8 @@
 mod cases;
 mod cost;
 mod differential;
-mod play;
+mod fuzz_tests;
 mod policy;
 mod support;
 mod task_conformance;
-mod task_trouble;
+mod task_failures;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use interval_queue_contract::QueueName;
-use interval_queue_task_conformance::interleaved::{Application, End, Session, Stands};
+use interval_queue_task_conformance::interleaved::{Application, End, Session, SessionState};
 use rusqlite::{Connection, ErrorCode, ffi};
 
 /// A transaction of it.
@@ -56,19 +56,21 @@ impl Sitting {
 
 #[async_trait]
 impl Session for Sitting {
-    async fn go_on(&mut self) -> Stands {
+    async fn go_on(&mut self) -> SessionState {
         match self.run(self.statements[self.at]) {
             Ok(()) => self.at += 1,
             // Others have written since it read: it must begin again.
             Err(error) if extended(&error) == Some(ffi::SQLITE_BUSY_SNAPSHOT) => {
                 self.run("ROLLBACK").unwrap();
                 self.undone = true;
-                return Stands::Over;
+                return SessionState::Over;
             }
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Stands::Waits,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                return SessionState::Waits;
+            }
             Err(error) => panic!("{}: {error}", self.statements[self.at]),
         }
-        if self.at == self.statements.len() { Stands::Over } else { Stands::Held }
+        if self.at == self.statements.len() { SessionState::Over } else { SessionState::Held }
     }
 
     async fn end(&mut self) -> End {

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use futures::{FutureExt, future::join_all};
 use interval_queue_contract::{QueueName, StateError};
-use interval_queue_task_conformance::interleaved::{End, Session, Stands};
+use interval_queue_task_conformance::interleaved::{End, Session, SessionState};
 use interval_queue_task_contract::{Command, Reply, TaskStore};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -88,18 +88,18 @@ impl Held {
     }
 
     /// What they come to next, or their answers.
-    async fn next(&mut self) -> Stands {
+    async fn next(&mut self) -> SessionState {
         tokio::select! {
             biased;
             Some(sql) = self.comes.recv() => {
                 // They find the database taken each time that the transaction begins once more.
                 let waits = sql.starts_with("BEGIN") && self.before.as_ref() == Some(&sql);
                 self.before = Some(sql);
-                if waits { Stands::Waits } else { Stands::Held }
+                if waits { SessionState::Waits } else { SessionState::Held }
             }
             answered = &mut self.answers => {
                 self.answered = answered;
-                Stands::Over
+                SessionState::Over
             }
         }
     }
@@ -107,7 +107,7 @@ impl Held {
 
 #[async_trait]
 impl Session for Held {
-    async fn go_on(&mut self) -> Stands {
+    async fn go_on(&mut self) -> SessionState {
         if self.before.is_some() {
             self.go.send(()).unwrap();
             return self.next().await;
@@ -115,7 +115,7 @@ impl Session for Held {
         if !self.has_gate {
             return self.next().await;
         }
-        timeout(AT_THE_GATE, self.next()).await.unwrap_or(Stands::Waits)
+        timeout(AT_THE_GATE, self.next()).await.unwrap_or(SessionState::Waits)
     }
 
     async fn end(&mut self) -> End {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_conformance::interleaved::{End, Said, Session, Stands, Within};
+use interval_queue_task_conformance::interleaved::{End, Session, SessionState, Within, WithinReply};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::SqliteTasks;
@@ -25,7 +25,7 @@ pub(super) struct Saying {
     queue: QueueName,
     within: Within,
     next: Next,
-    said: Option<Result<Said, StateErrorKind>>,
+    said: Option<Result<WithinReply, StateErrorKind>>,
 }
 
 impl Saying {
@@ -36,12 +36,12 @@ impl Saying {
         Self { connection, store, queue, within, next: Next::Begins, said: None }
     }
 
-    fn say(&self) -> Result<Said, StateError> {
+    fn say(&self) -> Result<WithinReply, StateError> {
         let (on, queue) = (&self.connection, &self.queue);
         match &self.within {
-            Within::Adds(add) => self.store.add_within(on, queue, add.clone()).map(Said::Added),
+            Within::Adds(add) => self.store.add_within(on, queue, add.clone()).map(WithinReply::Added),
             Within::Completes(worker, completion) => {
-                self.store.complete_within(on, queue, *worker, completion).map(Said::Completed)
+                self.store.complete_within(on, queue, *worker, completion).map(WithinReply::Completed)
             }
         }
     }
@@ -54,7 +54,7 @@ impl Saying {
 
 #[async_trait]
 impl Session for Saying {
-    async fn go_on(&mut self) -> Stands {
+    async fn go_on(&mut self) -> SessionState {
         self.next = match self.next {
             Next::Begins => {
                 self.run("BEGIN");
@@ -65,11 +65,11 @@ impl Session for Saying {
                     self.said = Some(Ok(said));
                     Next::Writes
                 }
-                Err(error) if error.kind() == StateErrorKind::Unreachable => return Stands::Waits,
+                Err(error) if error.kind() == StateErrorKind::Unreachable => return SessionState::Waits,
                 Err(error) => {
                     self.said = Some(Err(error.kind()));
                     self.run("ROLLBACK");
-                    return Stands::Over;
+                    return SessionState::Over;
                 }
             },
             Next::Writes => {
@@ -78,14 +78,14 @@ impl Session for Saying {
                 Next::Commits
             }
             Next::Commits => match self.connection.execute_batch("COMMIT") {
-                Ok(()) => return Stands::Over,
+                Ok(()) => return SessionState::Over,
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                    return Stands::Waits;
+                    return SessionState::Waits;
                 }
                 Err(error) => panic!("{error}"),
             },
         };
-        Stands::Held
+        SessionState::Held
     }
 
     async fn end(&mut self) -> End {

@@ -7,7 +7,7 @@ use std::{
 
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_conformance::interleaved::{
-    INTERLEAVINGS, Member, Prepared, Session, Sessions, Stands,
+    INTERLEAVINGS, Member, Prepared, Session, SessionState, Sessions,
 };
 use interval_queue_test_support::{Process, files::block_on};
 
@@ -42,11 +42,11 @@ fn run_some() {
             Arc::new(opened(path.as_ref(), &clock, Some(&hold), std::time::Duration::from_secs(60)).await);
         let Member::Commands(commands) = &prepared.members()[0] else { panic!("it is a group") };
         let mut held = Client { store, hold }.begin(false, &queue, commands).await;
-        let mut stands = Stands::Held;
+        let mut stands = SessionState::Held;
         for _ in 0..=statements {
             stands = held.go_on().await;
         }
-        say(if stands == Stands::Over { "over" } else { "held" });
+        say(if stands == SessionState::Over { "over" } else { "held" });
         // Nobody says more. What is held is held until this process is killed.
         orders.for_each(drop);
     });

@@ -16,7 +16,7 @@ async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Interleaving>
     for meeting in meetings {
         let clients = Clients::new(setting).await;
         let is_large = Prepared::of(meeting).await.members().len() > 2;
-        let bounds = Bounds { changes: changes() - usize::from(is_large), looks_between: true, every: 1 };
+        let bounds = Bounds { changes: changes() - usize::from(is_large), reads_between: true, every: 1 };
         let explored = match explore(&clients, meeting, bounds).await {
             Ok(explored) => explored,
             Err(tangled) => panic!("{tangled}"),
@@ -63,7 +63,7 @@ async fn interleaved_transactions_of_applications_are_serializable() {
 async fn flawed(name: &str) -> Option<Unserializable> {
     let meeting = INTERLEAVINGS.iter().find(|meeting| meeting.name == name).unwrap();
     let clients = Clients::new(Setting { is_flawed: true, ..Setting::default() }).await;
-    explore(&clients, meeting, Bounds { changes: 1, looks_between: false, every: 1 }).await.err()
+    explore(&clients, meeting, Bounds { changes: 1, reads_between: false, every: 1 }).await.err()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

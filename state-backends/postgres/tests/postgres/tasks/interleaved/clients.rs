@@ -13,7 +13,7 @@ use futures::future::join_all;
 use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_postgres::{Durability, PostgresStore, PostgresTasks};
 use interval_queue_task_conformance::interleaved::{
-    Application, End, Member, Said, Session, Sessions, Stands, Within,
+    Application, End, Member, Session, SessionState, Sessions, Within, WithinReply,
 };
 use interval_queue_task_contract::{Add, Command, Read, Reply, Stored, TaskStore};
 use tokio::{task::JoinHandle, time::timeout};
@@ -180,10 +180,12 @@ async fn sit(on: Client, schema: String, queue: QueueName, what: Application) ->
 /// Says something to the store within its own transaction.
 async fn say(mut on: Client, schema: String, store: PostgresTasks, queue: QueueName, what: Within) -> End {
     let transaction = on.transaction().await.unwrap();
-    let said: Result<Said, StateError> = match &what {
-        Within::Adds(add) => store.add_within(&transaction, &queue, add.clone()).await.map(Said::Added),
+    let said: Result<WithinReply, StateError> = match &what {
+        Within::Adds(add) => {
+            store.add_within(&transaction, &queue, add.clone()).await.map(WithinReply::Added)
+        }
         Within::Completes(worker, completion) => {
-            store.complete_within(&transaction, &queue, *worker, completion).await.map(Said::Completed)
+            store.complete_within(&transaction, &queue, *worker, completion).await.map(WithinReply::Completed)
         }
     };
     match said {
@@ -215,19 +217,19 @@ impl Playing {
     }
 
     /// Where it stands once it cannot go on by itself.
-    async fn stands(&self) -> Stands {
+    async fn stands(&self) -> SessionState {
         loop {
             let changed = self.relay.changed.notified();
             if self.doing.is_finished() {
-                return Stands::Over;
+                return SessionState::Over;
             }
             let standing = self.relay.standing();
             match (standing.has_next, standing.at_work.as_slice()) {
-                (true, []) => return Stands::Held,
+                (true, []) => return SessionState::Held,
                 (_, []) => {}
                 (has_next, at_work) => {
                     if timeout(PAUSE, changed).await.is_err() && self.all_wait(at_work).await {
-                        return if has_next { Stands::Held } else { Stands::Waits };
+                        return if has_next { SessionState::Held } else { SessionState::Waits };
                     }
                     continue;
                 }
@@ -239,10 +241,10 @@ impl Playing {
 
 #[async_trait]
 impl Session for Playing {
-    async fn go_on(&mut self) -> Stands {
+    async fn go_on(&mut self) -> SessionState {
         self.relay.pass_one();
         let stands = timeout(LONG, self.stands()).await.expect("an answer of the server");
-        if stands == Stands::Over {
+        if stands == SessionState::Over {
             // A transaction that was given up ends, too.
             self.relay.open();
             while !self.relay.standing().at_work.is_empty() {

@@ -30,7 +30,7 @@ async fn all(have_seen: bool, meetings: impl IntoIterator<Item = &Interleaving>)
         }
         let is_large = prepared.members().len() > 2;
         let changes = if is_large { 0 } else { 1 };
-        let bounds = Bounds { changes, looks_between: true, every: every() };
+        let bounds = Bounds { changes, reads_between: true, every: every() };
         let explored = match explore(&clients, meeting, bounds).await {
             Ok(explored) => explored,
             Err(tangled) => panic!("{tangled}"),

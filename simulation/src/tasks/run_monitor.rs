@@ -1,0 +1,200 @@
+//! What only whole processes show: two runs of one task at a time, who hears of a cancellation and when, and how often
+//! idle workers ask.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use interval_queue_task_contract::{Change, Command, Reply, State, Stop, TaskId, Token, Verb, judge::Dump};
+
+/// How long two runs of a task may seem to overlap: timers have a grain of a millisecond, and clocks drift.
+const TIMER_GRAIN: Duration = Duration::from_millis(5);
+
+/// The longest that ordinary messages take there and back.
+const ROUND_TRIP: Duration = Duration::from_millis(150);
+
+/// After trouble so long nobody has to hear of anything: commands time out, and are tried again after a while.
+const RECOVERY: Duration = Duration::from_secs(8);
+
+#[derive(Default)]
+pub(crate) struct RunMonitor {
+    runs: BTreeMap<TaskId, Vec<MonitoredRun>>,
+    /// When each lease was given.
+    given: HashMap<(TaskId, Token), Duration>,
+    /// The lease of the worker in each process, and how often it stepped.
+    steps: HashMap<usize, (Duration, u64)>,
+    /// Runs that have to hear that they are cancelled, and by when.
+    to_notify: Vec<(TaskId, Token, Duration)>,
+    lost: Option<Duration>,
+    stepped_forward: Option<Duration>,
+    undisturbed_from: Duration,
+}
+
+/// A run of a handler.
+struct MonitoredRun {
+    token: Token,
+    began: Duration,
+    ended: Option<Duration>,
+    /// Whether it goes on whatever it is told.
+    is_stray: bool,
+    /// Whether it looks whether it is cancelled.
+    listens: bool,
+    is_notified: bool,
+}
+
+impl RunMonitor {
+    pub(super) fn lost(&mut self, at: Duration) {
+        self.lost = Some(at);
+    }
+
+    pub(super) fn clock_stepped(&mut self, micros: i64, at: Duration) {
+        if micros > 0 {
+            self.stepped_forward = Some(at);
+        }
+    }
+
+    pub(super) fn disturbed(&mut self, until: Duration) {
+        self.undisturbed_from = self.undisturbed_from.max(until);
+    }
+
+    pub(super) fn applied(
+        &mut self,
+        process: usize,
+        command: &Command,
+        reply: &Reply,
+        after: &Dump,
+        at: Duration,
+    ) {
+        match (command, reply) {
+            (Command::Step(step), Reply::Stepped(stepped)) => {
+                let (lease, steps) = self.steps.entry(process).or_default();
+                *lease = (*lease).max(step.lease.to_duration());
+                *steps += 1;
+                for leased in &stepped.leased {
+                    self.given.insert((leased.task.id, leased.task.token), at);
+                }
+            }
+            (Command::Change(Change::Tasks(change)), Reply::Touched(touched))
+                if change.verb == Verb::Cancel && at > self.undisturbed_from + RECOVERY =>
+            {
+                let lease = self.steps.values().map(|(lease, _)| *lease).max().unwrap_or_default();
+                let ids = touched.ids.iter().filter_map(|id| after.task(*id));
+                let asked = ids.filter(|x| x.state == State::Leased && x.stop == Some(Stop::Cancel));
+                self.to_notify.extend(asked.map(|x| (x.id, x.token, at + lease / 2 + ROUND_TRIP)));
+            }
+            _ => {}
+        }
+    }
+
+    /// T9: whether all have heard in time that had to by now.
+    pub(crate) fn all_notified(&mut self, now: Duration) -> Result<(), String> {
+        if self.to_notify.is_empty() {
+            return Ok(());
+        }
+        let due = |(_, _, by): &(TaskId, Token, Duration)| now > *by;
+        let late: Vec<_> = self.to_notify.iter().copied().filter(due).collect();
+        self.to_notify.retain(|asked| !due(asked));
+        for (id, token, by) in late {
+            let runs = self.runs.get(&id).into_iter().flatten();
+            let deaf = runs.filter(|run| run.token == token && run.ended.is_none_or(|ended| ended > by));
+            // What goes wrong meanwhile excuses that.
+            let deaf =
+                deaf.filter(|run| run.listens && !run.is_notified && self.undisturbed_from + RECOVERY < by);
+            if deaf.count() > 0 {
+                return Err(format!("T9: task {id} at {token} was cancelled and was not notified by {by:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn began(
+        &mut self,
+        id: TaskId,
+        token: Token,
+        (is_stray, listens): (bool, bool),
+        at: Duration,
+    ) {
+        let run = MonitoredRun { token, began: at, ended: None, is_stray, listens, is_notified: false };
+        self.runs.entry(id).or_default().push(run);
+    }
+
+    /// When a lease was given, as far as is known.
+    pub(crate) fn leased_at(&self, id: TaskId, token: Token) -> Duration {
+        self.given.get(&(id, token)).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn notified(&mut self, id: TaskId, token: Token) {
+        let runs = self.runs.get_mut(&id).into_iter().flatten();
+        runs.filter(|run| run.token == token).for_each(|run| run.is_notified = true);
+    }
+
+    /// T2: a run has ended, in a process that was stopped last until `stopped`.
+    pub(crate) fn ended(
+        &mut self,
+        id: TaskId,
+        token: Token,
+        at: Duration,
+        stopped: Option<Duration>,
+    ) -> Result<(), String> {
+        let given = self.given.get(&(id, token)).copied().unwrap_or_default();
+        let Some(runs) = self.runs.get_mut(&id) else { return Ok(()) };
+        let Some(run) = runs.iter_mut().find(|run| run.token == token && run.ended.is_none()) else {
+            return Ok(());
+        };
+        run.ended = Some(at);
+        let began = run.began;
+        // Stated limits: who is stopped for longer than a lease, or goes on past its lease whatever it is told, runs
+        // beside its successor; so do both if the store forgot the lease or its clock was stepped forward.
+        let is_excused = run.is_stray
+            || stopped.is_some_and(|until| until > given)
+            || self.stepped_forward.is_some_and(|stepped| stepped >= given);
+        if is_excused {
+            return Ok(());
+        }
+        // The store had forgotten a lease when it gave out a lower token. The worker of that one is believed
+        // when it steps, and the other one hears of it when it does.
+        let is_overruled = |token: Token, given: Duration| {
+            let others = self.given.iter().filter(|((of, _), _)| *of == id);
+            others.into_iter().any(|((_, other), at)| *other > token && *at < given)
+        };
+        let is_lost = |token: Token| {
+            let given = self.given.get(&(id, token)).copied().unwrap_or_default();
+            self.lost.is_some_and(|lost| lost >= given) || is_overruled(token, given)
+        };
+        let overlaps = |other: &&MonitoredRun| {
+            other.token > token
+                && !is_lost(token)
+                && !is_lost(other.token)
+                && other.ended.is_none_or(|ended| ended > began)
+                && other.began.max(began) + TIMER_GRAIN < other.ended.map_or(at, |ended| ended.min(at))
+        };
+        match runs.iter().find(overlaps) {
+            Some(other) => Err(format!(
+                "T2: task {id} ran at {token} from {began:?} to {at:?}, and at {} from {:?} on",
+                other.token, other.began
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// How many runs have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.runs.values().flatten().filter(|run| run.ended.is_none()).count()
+    }
+
+    /// How many leases were given.
+    pub(crate) fn leases(&self) -> usize {
+        self.given.len()
+    }
+
+    /// How often the worker of a process stepped, and its lease.
+    pub(crate) fn steps(&self, process: usize) -> (Duration, u64) {
+        self.steps.get(&process).copied().unwrap_or_default()
+    }
+
+    /// How often all workers stepped.
+    pub(crate) fn all_steps(&self) -> u64 {
+        self.steps.values().map(|(_, steps)| steps).sum()
+    }
+}

@@ -1,0 +1,46 @@
+//! Cache of files read for leases. Most tasks are completed soon by the same process, which then
+//! need not read their files again.
+
+use std::{cell::RefCell, collections::HashMap, time::SystemTime};
+
+use interval_queue_task_contract::{TaskId, Token};
+
+use super::document::Document;
+use crate::store::Files;
+
+const MAX_FILES: usize = 1_000;
+/// Longer files are not cached.
+const MAX_FILE_BYTES: u64 = 4_096;
+
+/// A file as it was read.
+#[derive(Debug)]
+pub(super) struct LeasedFile {
+    pub(super) document: Document,
+    pub(super) written: SystemTime,
+    pub(super) length: u64,
+}
+
+/// The files of running tasks, each with the token of its run: another run may have another
+/// payload.
+#[derive(Debug, Default)]
+pub(super) struct LeasedFiles(RefCell<HashMap<TaskId, (Token, LeasedFile)>>);
+
+impl LeasedFiles {
+    pub(super) fn keep(&self, id: TaskId, token: Token, read: LeasedFile) {
+        let mut files = self.0.borrow_mut();
+        if files.len() >= MAX_FILES {
+            files.clear();
+        }
+        if read.length <= MAX_FILE_BYTES {
+            files.insert(id, (token, read));
+        }
+    }
+
+    /// Removes the cached file at `path`, since the caller overwrites it. `None` if it has changed
+    /// since it was read.
+    pub(super) fn take(&self, id: TaskId, token: Token, files: &Files, path: &str) -> Option<Document> {
+        let (of, read) = self.0.borrow_mut().remove(&id)?;
+        let is_as_read = of == token && files.is_as_read(path, read.written, read.length);
+        is_as_read.then_some(read.document)
+    }
+}
