@@ -16,9 +16,7 @@ use crate::{
 };
 
 /// Default of [`Builder::patience`].
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
-const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Settings for opening a queue, made by [`TaskQueue::builder`] and checked by
 /// [`connect`](Builder::connect) or [`open`](Builder::open). The queue's settings are stored and
@@ -217,17 +215,10 @@ impl Builder {
         tasks: Arc<dyn TaskStore>,
         pace: Arc<dyn SharedState>,
     ) -> Result<TaskQueue, Error> {
-        let name = QueueName::new(self.name.clone())?;
-        if self.patience > MAX_PATIENCE {
-            let text = format!("patience {:?} is out of range: give at most {MAX_PATIENCE:?}", self.patience);
-            return Err(Error::invalid(text));
-        }
         self.pace.as_ref().map_or(Ok(()), Pace::check)?;
-        let telemetry = Telemetry::new(name.clone());
-        let host = self.host.clone().unwrap_or_else(|| Arc::new(Tokio));
-        let rate = Rate::new(name.clone(), pace, self.host.take());
-        let shared = Shared::new(name, tasks, rate, host, telemetry, self.patience);
-        let mut queue = TaskQueue { shared: Arc::new(shared), overruled: None };
+        let name = QueueName::new(self.name.clone())?;
+        let host = self.host.take();
+        let mut queue = TaskQueue::handle(name, tasks, pace, self.patience, host)?;
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);
         let settings = queue.changed(open).await?;
