@@ -18,9 +18,7 @@ use crate::{
 };
 
 /// Default of [`Builder::timeout`].
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
-const MAX_TIMEOUT: Duration = Duration::from_secs(9 * 60);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings for opening a queue, made by [`TaskQueue::builder`] and checked by
 /// [`connect`](Builder::connect) or [`open`](Builder::open). The queue's settings are stored and
@@ -219,17 +217,10 @@ impl Builder {
         tasks: Arc<dyn TaskStore>,
         pace: Arc<dyn SharedState>,
     ) -> Result<TaskQueue, Error> {
+        self.pace.as_ref().map_or(Ok(()), Pace::check)?;
         let name = QueueName::new(self.name.clone())?;
-        if self.timeout > MAX_TIMEOUT {
-            let text = format!("timeout {:?} is out of range: give at most {MAX_TIMEOUT:?}", self.timeout);
-            return Err(Error::invalid(text));
-        }
-        self.pace.as_ref().map_or(Ok(()), RateLimit::check)?;
-        let telemetry = Telemetry::new(name.clone());
-        let host = self.host.clone().unwrap_or_else(|| Arc::new(Tokio));
-        let rate = Rate::new(name.clone(), pace, self.host.take());
-        let shared = Shared::new(name, tasks, rate, host, telemetry, self.timeout);
-        let mut queue = TaskQueue { shared: Arc::new(shared), overruled: None };
+        let host = self.host.take();
+        let mut queue = TaskQueue::handle(name, tasks, pace, self.timeout, host)?;
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);
         let settings = queue.changed(open).await?;

@@ -80,6 +80,7 @@ mod host;
 mod pace;
 mod queries;
 mod queue;
+mod queues;
 mod rate;
 mod schedule;
 mod status;
@@ -105,6 +106,7 @@ pub use interval_queue_task_contract::{
     Settings, SettingsChange, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
+pub use queues::TaskQueues;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
 pub use status::{Condition, QueueStatus};
 pub use task::{Task, Upstream};

@@ -10,14 +10,14 @@ use std::{
 };
 
 use futures::FutureExt;
-use interval_queue::{Host, QueueName, StateError, StateErrorKind};
+use interval_queue::{Host, QueueName, SharedState, StateError, StateErrorKind};
 use interval_queue_task_contract::{Command, Reply, Settings, TaskStore};
 use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 use tokio::sync::Notify;
 
 use crate::{
     error::{Error, ErrorKind},
-    host,
+    host::{self, Tokio},
     rate::Rate,
     telemetry::Telemetry,
 };
@@ -69,6 +69,30 @@ impl TaskQueue {
     /// [kept](crate::OnExisting::Keep).
     pub fn overruled(&self) -> Option<&Settings> {
         self.overruled.as_ref()
+    }
+}
+
+/// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
+const MAX_TIMEOUT: Duration = Duration::from_secs(9 * 60);
+
+impl TaskQueue {
+    /// A handle, before anything is read. `host`: `None` is the caller's tokio runtime.
+    pub(crate) fn handle(
+        name: QueueName,
+        tasks: Arc<dyn TaskStore>,
+        pace: Arc<dyn SharedState>,
+        timeout: Duration,
+        host: Option<Arc<dyn Host>>,
+    ) -> Result<Self, Error> {
+        if timeout > MAX_TIMEOUT {
+            let text = format!("timeout {timeout:?} is out of range: give at most {MAX_TIMEOUT:?}");
+            return Err(Error::invalid(text));
+        }
+        let telemetry = Telemetry::new(name.clone());
+        let rate = Rate::new(name.clone(), pace, host.clone());
+        let host = host.unwrap_or_else(|| Arc::new(Tokio));
+        let shared = Shared::new(name, tasks, rate, host, telemetry, timeout);
+        Ok(Self { shared: Arc::new(shared), overruled: None })
     }
 }
 

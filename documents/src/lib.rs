@@ -1,0 +1,45 @@
+//! Documents about an interval queue: the structs behind each `--json` answer of the program, the
+//! JSON Schema derived from them, and reasons in words. A web page, an HTTP API and bindings print
+//! the same documents.
+//!
+//! Times that end in `_us` are whole microseconds: instants since 1970 on the store's clock, or
+//! durations. Later versions may add fields; no field changes its meaning.
+
+mod changes;
+mod event;
+mod explain;
+mod failures;
+mod flow;
+mod queue;
+mod rate;
+mod run;
+mod schedule;
+pub mod schema;
+mod settings;
+mod task;
+mod times;
+mod why;
+pub mod words;
+mod worker;
+
+pub use changes::{Change, Corrected, Recount, TagCount, Taken, Transfer};
+pub use event::{Event, MissedEvents};
+pub use explain::{Explanation, MAX_READ};
+pub use failures::{Failure, Failures};
+pub use flow::{Flow, FlowStatus, WrongTask};
+pub use queue::{Condition, Counts, KindCounts, Measured, PausedKey, PausedKind, Queue, Tasks};
+pub use rate::{QueueStatus, Rate, Shard, Unpaced, Unreadable, in_order};
+pub use run::{Attempt, OwnPolicy, Policy, Progress};
+pub use schedule::{AfterEnd, Cron, Every, LastTask, Missed, Rule, Schedule, UpTo};
+pub use settings::{Keep, Settings};
+pub use task::{Edge, Task};
+pub use times::{Durations, Hour, KindTimes, Length, Times};
+pub use why::Why;
+pub use worker::{Worker, Workers};
+
+use interval_queue::Micros;
+
+/// Microseconds of an optional instant or duration.
+fn micros(at: Option<Micros>) -> Option<u64> {
+    at.map(Micros::get)
+}
