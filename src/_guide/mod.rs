@@ -23,7 +23,6 @@
 //! [recipes]: https://github.com/interval-queue/interval-queue/blob/main/docs/recipes.md
 
 #![cfg_attr(not(all(feature = "http", feature = "tower")), allow(rustdoc::broken_intra_doc_links))]
-
 // The pages name the target of each link, as the book needs it.
 #![allow(rustdoc::redundant_explicit_links)]
 
