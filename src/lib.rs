@@ -29,7 +29,8 @@
 //! # Rates
 //!
 //! Instead of an interval, a queue can have several [rates](RateLimit) as services publish them:
-//! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. All of them hold. See [`_guide::rates`].
+//! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. All of them hold. See
+//! [`_guide::rate_limits`].
 //!
 //! # Terms
 //!
@@ -82,7 +83,7 @@
 //! | `redis` | Redis or Valkey; `redis-tls`, `redis-sentinel`, `redis-cluster` add these |
 //! | `postgres` | PostgreSQL; `postgres-tls` adds TLS |
 //!
-//! [`_guide::choosing_a_state`] compares them. To add a store, implement [`SharedState`] from
+//! [`_guide::stores`] compares them. To add a store, implement [`SharedState`] from
 //! [`contract`]. To share a connection pool with the application, or to open a store in code, pass
 //! a value of the store's crate, such as `interval-queue-postgres`, to [`Builder::open`].
 //!

@@ -1,41 +1,45 @@
-//! A guide to the queue, by task.
+//! The pages of the [book] about jobs and rates.
 //!
 //! | page | contents |
 //! |---|---|
-//! | [`jobs`] | add jobs: results, weights, priorities, time limits, groups, retries, bounded lines |
-//! | [`rates`] | limits as services publish them: bursts, quotas, margins; changing them |
-//! | [`many_queues`] | a queue per customer, host or key; several limits for one job |
+//! | [`jobs`] | add jobs: results, weights, priorities, time limits, groups, bounds, shutdown |
+//! | [`rate_limits`] | limits as services publish them: bursts, quotas, margins; many queues |
 //! | [`clients`] | rate limits for reqwest, tonic, hyper and axum; obeying `Retry-After` |
-//! | [`choosing_a_state`] | memory, a file, SQLite, Redis or PostgreSQL: cost, durability, settings |
-//! | [`operating`] | why nothing starts, metrics, pauses and their end, changing the rate |
-//! | [`cookbook`] | programs: an API client, a crawler, a mail sender, model batches, cluster cron |
-//! | [`coming_from`] | Bottleneck, BullMQ, governor, PyrateLimiter, sharded-interval-queue |
+//! | [`stores`] | memory, a file, SQLite, Redis or PostgreSQL: cost, durability, settings |
+//! | [`coming_from`] | equivalents of Sidekiq, BullMQ, Celery, Bottleneck, governor and others |
+//! | [operating] | why nothing starts, metrics, pauses and their end, unused queues |
+//! | [deploying] | workers as services, rights and settings of the servers, backups |
+//! | [recipes] | commands to paste, and programs: an API client, a crawler, a mail sender |
+//!
+//! Pages on stored tasks are in the crate
+//! [`interval-queue-tasks`](https://docs.rs/interval-queue-tasks/latest/interval_queue_tasks/_guide/index.html).
 //!
 //! These modules contain only documentation. Links to feature-gated items work if the feature is
 //! enabled, as on docs.rs.
+//!
+//! [book]: https://github.com/interval-queue/interval-queue/blob/main/docs/introduction.md
+//! [deploying]: https://github.com/interval-queue/interval-queue/blob/main/docs/deploying.md
+//! [operating]: https://github.com/interval-queue/interval-queue/blob/main/docs/operating.md
+//! [recipes]: https://github.com/interval-queue/interval-queue/blob/main/docs/recipes.md
 
 #![cfg_attr(not(all(feature = "http", feature = "tower")), allow(rustdoc::broken_intra_doc_links))]
+// The pages name the target of each link, as the book needs it.
+#![allow(rustdoc::redundant_explicit_links)]
 
-#[doc = include_str!("jobs.md")]
-pub mod jobs {}
+/// Makes a module of each page. The definitions of `links.md` precede those of the page, and so
+/// override its relative links, which lead nowhere in rustdoc.
+macro_rules! pages {
+    ($($name:ident: $page:tt),* $(,)?) => {$(
+        #[doc = include_str!("links.md")]
+        #[doc = include_str!($page)]
+        pub mod $name {}
+    )*};
+}
 
-#[doc = include_str!("rates.md")]
-pub mod rates {}
-
-#[doc = include_str!("many_queues.md")]
-pub mod many_queues {}
-
-#[doc = include_str!("clients.md")]
-pub mod clients {}
-
-#[doc = include_str!("choosing_a_state.md")]
-pub mod choosing_a_state {}
-
-#[doc = include_str!("operating.md")]
-pub mod operating {}
-
-#[doc = include_str!("cookbook.md")]
-pub mod cookbook {}
-
-#[doc = include_str!("coming_from.md")]
-pub mod coming_from {}
+pages! {
+    jobs: "jobs.md",
+    rate_limits: "rate-limits.md",
+    clients: "clients.md",
+    stores: "stores.md",
+    coming_from: "coming-from.md",
+}

@@ -70,7 +70,7 @@ impl TaskQueue {
     }
 
     /// Prepares tasks for adding within your own transaction: see
-    /// [together with your own rows](crate::_guide::together). If a commit got no answer, retry the
+    /// [transactions](crate::_guide::transactions). If a commit got no answer, retry the
     /// transaction with clones of the same tasks: they are added once.
     ///
     /// # Errors

@@ -217,7 +217,7 @@ impl Builder {
         tasks: Arc<dyn TaskStore>,
         pace: Arc<dyn SharedState>,
     ) -> Result<TaskQueue, Error> {
-        self.pace.as_ref().map_or(Ok(()), Pace::check)?;
+        self.pace.as_ref().map_or(Ok(()), RateLimit::check)?;
         let name = QueueName::new(self.name.clone())?;
         let host = self.host.take();
         let mut queue = TaskQueue::handle(name, tasks, pace, self.timeout, host)?;

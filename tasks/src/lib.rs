@@ -60,7 +60,7 @@
 //!   no crash leaks a permit.
 //!
 //! A task runs at least once, or with a single attempt at most once. Writes to the queue's own
-//! database can happen [exactly once](_guide::together).
+//! database can happen [exactly once](_guide::transactions).
 //!
 //! # Testing your service
 //!

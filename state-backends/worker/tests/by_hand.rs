@@ -9,7 +9,7 @@ use interval_queue_task_contract::{
     Token, WorkerId,
 };
 use interval_queue_worker::{
-    Because, Heard, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Next, POLL_INTERVAL, RunId, Worker,
+    Absorbed, Because, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Next, POLL_INTERVAL, RunId, Worker,
 };
 use uuid::Uuid;
 
@@ -138,7 +138,7 @@ impl Bench {
         }
     }
 
-    fn answers(&mut self, step: &Step, stepped: Stepped) -> Heard {
+    fn answers(&mut self, step: &Step, stepped: Stepped) -> Absorbed {
         self.worker.absorb(step.sequence, stepped, self.now).expect("the step under way")
     }
 

@@ -94,7 +94,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// A panic or an error fails the run, see [`TaskError`]. A payload that does not deserialize
     /// fails the task for good. A task can run more than once: make its effects idempotent, or have
     /// their receiver reject an old [token](Context::token). A handler that completes its run
-    /// [within a transaction](crate::_guide::together) returns [`Completed`](crate::Completed).
+    /// [within a transaction](crate::_guide::transactions) returns [`Completed`](crate::Completed).
     pub fn handler<P, R, E, F, Fut>(self, kind: impl AsRef<str>, f: F) -> Self
     where
         P: DeserializeOwned + Send + 'static,

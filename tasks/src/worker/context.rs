@@ -156,7 +156,7 @@ impl<S> Context<S> {
 
     /// The run's successful end, to complete it within your own transaction. After the commit,
     /// return the [`Completed`](crate::Completed) that completing gave. See
-    /// [together with your own rows](crate::_guide::together).
+    /// [transactions](crate::_guide::transactions).
     ///
     /// # Errors
     ///

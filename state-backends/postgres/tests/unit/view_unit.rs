@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Changes, QueueName};
 use interval_queue_memory::Tables;
-use interval_queue_task_conformance::{differential::compare, fuzzer::Target, hand};
+use interval_queue_task_conformance::{differential::compare, fuzzer::Target as StoreUnderTest, hand};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Key, NewTask, Rows, Selector, State, Step, Task, TaskId, TaskStore, Verb,
 };
@@ -227,7 +227,7 @@ async fn random_commands_do_the_same_on_what_was_found_ahead() {
         let again_asked = AtomicUsize::new(0);
         let ahead = Ahead { tables: Mutex::default(), clock: clock.clone(), at_first, again: again_asked };
         let ahead = Arc::new(ahead);
-        let stage = Target { store: ahead.clone(), clock, copies: None };
+        let stage = StoreUnderTest { store: ahead.clone(), clock, copies: None };
         assert!(compare(seed, 600, &stage).await.unwrap() > 20);
         again += ahead.again.load(Ordering::Relaxed);
     }
