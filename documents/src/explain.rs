@@ -21,7 +21,7 @@ pub struct Explanation {
     pub gate: &'static str,
     /// Why it does not run, as a sentence.
     pub reason: String,
-    /// What happens next, as a sentence.
+    /// The next event, as a sentence.
     pub next: String,
     /// The latest time of that. `None`: unknown.
     pub by: Option<Micros>,
@@ -225,9 +225,9 @@ impl Explainer<'_> {
             |states: &[State]| Selector { key: task.key.clone(), ..Selector::states(states.to_vec()) };
         let (blocked, is_all) = self.select(of_key(&[State::Blocked])).await?;
         let mut ahead: Vec<_> =
-            blocked.into_iter().filter(|one| !one.unserved && one.line() < task.line()).collect();
+            blocked.into_iter().filter(|one| !one.unserved && one.key_order() < task.key_order()).collect();
         // The nearest task ahead comes first.
-        ahead.sort_by_key(|one| std::cmp::Reverse(one.line()));
+        ahead.sort_by_key(|one| std::cmp::Reverse(one.key_order()));
         let number = ahead.len();
         let (mut holders, _) = self.select(of_key(&[State::Scheduled, State::Ready, State::Leased])).await?;
         holders.retain(|one| one.holds_key);
@@ -310,14 +310,16 @@ impl Explainer<'_> {
         let next = match workers.iter().any(|worker| worker.alive_for.is_some()) {
             true => format!("after a poll of another worker {then}"),
             false => {
-                format!("no worker is there: `interval-queue work` starts one, and after its first poll {then}")
+                format!(
+                    "no worker is there: `interval-queue work` starts one, and after its first poll {then}"
+                )
             }
         };
         let own = workers.into_iter().filter(|one| Some(one.presence.worker) == task.worker);
         Ok(Explanation::new("lost", reason, next).workers(own.collect()))
     }
 
-    /// What happens to a task whose worker is lost.
+    /// The fate of a task whose worker is lost.
     fn after_loss(&self, task: &Task) -> &'static str {
         let attempts = task.policy.over(&self.overview.settings.policy).max_attempts;
         if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" }
@@ -336,9 +338,7 @@ impl Explainer<'_> {
                 Explanation::new("failed", format!("it failed for good{at}, after {after}{error}"), again)
             }
             State::Cancelled => Explanation::new("cancelled", format!("it was cancelled{at}{error}"), again),
-            _ => {
-                Explanation::new("purged", "it was purged: only its id is kept for a while", "nothing more")
-            }
+            _ => Explanation::new("purged", "it was purged: only its id is kept for a while", "nothing more"),
         };
         Ok(explanation.ahead(self.rows(cut.collect()).await?))
     }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use interval_queue::{Micros, Snapshot};
-use interval_queue_tasks::{Counted, Kind, Overview, QueueStatus, State, contract};
+use interval_queue_tasks::{
+    Kind, Overview, QueueStatus, State,
+    contract::{self, Counted},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,7 +88,7 @@ pub struct Queue {
     /// The name of the queue.
     #[schemars(length(min = 1, max = 200))]
     pub queue: String,
-    /// What was measured for `--over`; null: nothing was measured.
+    /// Measurement for `--over`; null: none.
     pub rate: Option<Measured>,
     /// `standing` as a sentence, with what else is in force. Its words may change.
     #[schemars(length(min = 1))]
@@ -113,7 +116,10 @@ impl Queue {
         Self {
             also: tasks.also,
             counts: tasks.counts,
-            kinds: Counts::by_kind(overview).iter().map(|(kind, counts)| KindCounts::of(overview, kind, counts)).collect(),
+            kinds: Counts::by_kind(overview)
+                .iter()
+                .map(|(kind, counts)| KindCounts::of(overview, kind, counts))
+                .collect(),
             left: tasks.left,
             longest_run: longest.map(Task::row),
             lost: tasks.lost,
@@ -176,7 +182,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// What is in force for the tasks of a queue. `longest` is the run that began first.
+    /// The conditions and counts of a queue. `longest` is the run that began first.
     pub fn of(overview: &Overview, rate: Option<&Snapshot>, longest: Option<&contract::Task>) -> Self {
         let status = QueueStatus::of(overview, rate);
         let counts = Counts::of(overview);

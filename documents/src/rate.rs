@@ -1,6 +1,6 @@
 //! A queue with a rate limit, as `status` and `list` print it.
 
-use interval_queue::{Micros, Presence, Record, ShardId, Snapshot, Standing};
+use interval_queue::{Micros, Presence, Record, ShardId, Snapshot, StartStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct QueueStatus {
     /// Shards with waiting or running jobs, by their lowest ticket; shards with running jobs only
     /// come last.
     pub shards: Vec<Shard>,
-    /// What the next start waits for. `paused`: a resume; `held`: the end of a hold; `empty`: no
+    /// The reason why the next start waits. `paused`: a resume; `held`: the end of a hold; `empty`: no
     /// live shard has a waiting job; `at_max_running`: the end of a running job; `next`: the slot
     /// of the lowest ticket. Later versions may add words: read them as `other`.
     #[schemars(extend("enum" = ["paused", "held", "empty", "at_max_running", "next", "other"]))]
@@ -57,7 +57,7 @@ impl QueueStatus {
     /// The status of a queue.
     pub fn of(queue: &str, snapshot: &Snapshot, tasks: Option<Tasks>) -> Self {
         let record = &snapshot.record;
-        let standing = snapshot.standing();
+        let standing = snapshot.start_status();
         Self {
             current: record.current.get(),
             free_in_us: (record.meters.next_slot(Micros::ZERO, 1) - snapshot.at).get(),
@@ -85,13 +85,13 @@ pub fn in_order(record: &Record) -> Vec<(&ShardId, &Presence)> {
     shards
 }
 
-fn word(standing: &Standing) -> &'static str {
+fn word(standing: &StartStatus) -> &'static str {
     match standing {
-        Standing::Paused => "paused",
-        Standing::Held { .. } => "held",
-        Standing::Empty => "empty",
-        Standing::AtMaxRunning { .. } => "at_max_running",
-        Standing::Next { .. } => "next",
+        StartStatus::Paused => "paused",
+        StartStatus::Held { .. } => "held",
+        StartStatus::Empty => "empty",
+        StartStatus::AtMaxRunning { .. } => "at_max_running",
+        StartStatus::Next { .. } => "next",
         _ => "other",
     }
 }

@@ -25,8 +25,8 @@ pub struct Schedule {
     /// Its next instants, as many as `--next` requests, in microseconds since 1970. Empty if it is
     /// paused, cannot be read, or depends on the end of its last task.
     pub next_us: Vec<u64>,
-    /// What an instant does while the previous task has not ended: add a task all the same, add
-    /// none, or add one when that task has ended.
+    /// Effect of an instant while the previous task has not ended: it adds a task all the same, adds
+    /// none, or adds one when that task has ended.
     #[schemars(with = "schema::Anything", extend("enum" = ["allow", "skip", "keep"]))]
     pub overlap: Overlap,
     /// Whether it adds no tasks.

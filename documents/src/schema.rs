@@ -9,16 +9,33 @@ use crate::{
 };
 
 /// The states of a task.
-pub(crate) const STATES: [&str; 10] = [
-    "added", "waiting", "scheduled", "blocked", "ready", "leased", "done", "failed", "cancelled", "purged",
-];
+pub(crate) const STATES: [&str; 10] =
+    ["added", "waiting", "scheduled", "blocked", "ready", "leased", "done", "failed", "cancelled", "purged"];
 /// The verbs on tasks.
 pub(crate) const VERBS: [&str; 10] =
     ["cancel", "retry", "release", "delay", "priority", "tag", "untag", "link", "unlink", "purge"];
 /// The gates of an explanation.
 pub(crate) const GATES: [&str; 20] = [
-    "no_step", "upstreams", "time", "key", "key_paused", "kind_paused", "unserved", "lost", "paused", "limit",
-    "load", "room", "pace_paused", "pace_held", "next", "leased", "done", "failed", "cancelled", "purged",
+    "no_step",
+    "upstreams",
+    "time",
+    "key",
+    "key_paused",
+    "kind_paused",
+    "unserved",
+    "lost",
+    "paused",
+    "limit",
+    "load",
+    "room",
+    "pace_paused",
+    "pace_held",
+    "next",
+    "leased",
+    "done",
+    "failed",
+    "cancelled",
+    "purged",
 ];
 
 /// Any JSON value.
@@ -57,7 +74,13 @@ pub fn status() -> String {
     let listed = json!({ "type": "array", "items": { "oneOf": [queue, unpaced, unreadable] } });
     let about = "`status --json` prints one queue, `list --json` an array of queues. Times are whole microseconds, counted \
                  from the reply of the store. Later versions may add fields; no field changes its meaning.";
-    document(generator, "status", "Output of `interval-queue status --json` and `list --json`", about, vec![queue, unpaced, listed])
+    document(
+        generator,
+        "status",
+        "Output of `interval-queue status --json` and `list --json`",
+        about,
+        vec![queue, unpaced, listed],
+    )
 }
 
 /// The schema of `tasks --json` and its commands, `add --flow --json` and `schedule list --json`.
@@ -88,7 +111,13 @@ pub fn tasks() -> String {
                  `tasks recount --json` corrected counts. `tasks wait --json` prints a task per line, or the status of a flow; \
                  `add --flow --json` prints the added flow, `schedule list --json` a schedule per line. Later versions may add \
                  fields; no field changes its meaning.";
-    document(generator, "tasks", "Output of `interval-queue tasks --json` and its commands, `add --flow --json` and `schedule list --json`", about, all)
+    document(
+        generator,
+        "tasks",
+        "Output of `interval-queue tasks --json` and its commands, `add --flow --json` and `schedule list --json`",
+        about,
+        all,
+    )
 }
 
 fn generator() -> SchemaGenerator {
@@ -99,7 +128,13 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
-fn document(mut generator: SchemaGenerator, name: &str, title: &str, about: &str, one_of: Vec<Value>) -> String {
+fn document(
+    mut generator: SchemaGenerator,
+    name: &str,
+    title: &str,
+    about: &str,
+    one_of: Vec<Value>,
+) -> String {
     let mut root = Map::new();
     root.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
     root.insert("$id".into(), json!(format!("https://docs.rs/interval-queue-cli/{name}.schema.json")));

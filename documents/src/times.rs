@@ -85,7 +85,7 @@ impl Durations {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "length", title = "A length")]
 pub struct Length {
-    /// They were shorter than this, in milliseconds: a power of two. The last, 2147483648, has
+    /// All were shorter than this, in milliseconds: a power of two. The last, 2147483648, has
     /// also all longer ones.
     pub below_ms: u64,
     /// Number of durations.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{Task, Worker, schema};
 
-/// What a task waits for, or how it ended: `tasks why --json`.
+/// The reason why a task waits, or how it ended: `tasks why --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "why", title = "Why a task does not run")]
 pub struct Why {
@@ -21,7 +21,7 @@ pub struct Why {
     /// The gate at which it waits, `leased`, or how it ended. Later versions may add words.
     #[schemars(extend("examples" = schema::GATES))]
     pub gate: &'static str,
-    /// What happens next, as a sentence.
+    /// The next event, as a sentence.
     pub goes_on: String,
     /// Why it does not run, as a sentence.
     pub reason: String,

@@ -80,7 +80,7 @@ pub(super) struct Link {
     /// Name of the input that has its result. Default: its id
     #[arg(long = "as", value_name = "NAME", value_parser = key)]
     name: Option<Key>,
-    /// What they do if that task fails or is cancelled: cancel, run or wait
+    /// Effect on the selected tasks if that task fails or is cancelled: cancel, run or wait
     #[arg(long, value_name = "WHAT", default_value = "cancel")]
     on_failure: OnFailure,
     #[command(flatten)]

@@ -18,7 +18,10 @@ pub fn facts<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> String 
     line(conditions, fact)
 }
 
-fn line<'c>(conditions: impl IntoIterator<Item = &'c Condition>, of_first: fn(&Condition) -> String) -> String {
+fn line<'c>(
+    conditions: impl IntoIterator<Item = &'c Condition>,
+    of_first: fn(&Condition) -> String,
+) -> String {
     let mut conditions = conditions.into_iter();
     let first = conditions.next().map(of_first);
     let mut all: Vec<_> = first.into_iter().chain(conditions.map(fact)).collect();
@@ -44,7 +47,8 @@ pub fn fact(condition: &Condition) -> String {
     match condition {
         Condition::Empty => "no task waits".into(),
         Condition::Paused { since, running } => {
-            let running = if *running > 0 { format!(", {} still run", number(*running)) } else { String::new() };
+            let running =
+                if *running > 0 { format!(", {} still run", number(*running)) } else { String::new() };
             format!("paused{}{running}", since_when(*since))
         }
         Condition::Running { running, limit } => {
@@ -65,7 +69,7 @@ pub fn fact(condition: &Condition) -> String {
         }
         Condition::PacePaused => "the rate is paused".into(),
         Condition::PaceHeld { left } => format!("the rate is held for another {}", about(*left)),
-        Condition::Pace { standing } => format!("waiting for the next slot: {standing}"),
+        Condition::Pace { status } => format!("waiting for the next slot: {status}"),
         Condition::Next => "nothing is in the way: a worker with free capacity takes the next one".into(),
         Condition::Time { left } => format!("all wait for their time: the first one in {}", about(*left)),
         Condition::Key => "all wait for their keys".into(),
@@ -123,7 +127,10 @@ mod tests {
         };
         let first = "paused: key customer 1, 45 tasks, since 2023-11-14T22:13:20Z";
         let all: Vec<_> = (1..=6).map(paused).collect();
-        assert_eq!(condition(&all[0]), format!("{first}: `interval-queue resume --key 'customer 1'` ends it"));
+        assert_eq!(
+            condition(&all[0]),
+            format!("{first}: `interval-queue resume --key 'customer 1'` ends it")
+        );
         let line = facts(&all);
         assert!(line.starts_with(&format!("{first}; ")) && line.ends_with("; and 2 more"), "{line}");
         assert_eq!(condition(&Condition::Lost { tasks: 2 }), "2 lost, waiting for a worker");

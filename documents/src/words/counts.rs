@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interval_queue_tasks::{Counted, State};
+use interval_queue_tasks::{State, contract::Counted};
 
 use super::{about, number};
 use crate::{Counts, Measured};
@@ -10,8 +10,10 @@ use crate::{Counts, Measured};
 /// The states that have tasks, with their numbers: `3 ready, 12 done`.
 pub fn states(counts: &Counts) -> String {
     let some = State::ALL.into_iter().map(|state| (state, counts.get(Counted::Now(state))));
-    let some: Vec<_> =
-        some.filter(|(_, count)| *count > 0).map(|(state, count)| format!("{} {state}", number(count))).collect();
+    let some: Vec<_> = some
+        .filter(|(_, count)| *count > 0)
+        .map(|(state, count)| format!("{} {state}", number(count)))
+        .collect();
     if some.is_empty() { "none".into() } else { some.join(", ") }
 }
 

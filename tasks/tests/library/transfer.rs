@@ -183,7 +183,7 @@ async fn a_copy_has_all_that_is_stored() {
     for (mut here, mut there) in here.into_iter().zip(there) {
         assert_eq!((&here.payload, &here.result), (&there.payload, &there.result));
         for x in [&mut here.task, &mut there.task] {
-            (x.ended_lease_clock, x.reports) = (None, true);
+            (x.ended_lease_clock, x.notified) = (None, true);
             if !x.state.is_ended() {
                 x.state = State::Added;
             }
@@ -266,7 +266,7 @@ fn of_key(queue: &TaskQueue, at: &'static str, log: &Arc<Mutex<Vec<String>>>, fi
         async move {
             log.lock().unwrap().push(format!("{n} begins {at}"));
             if n == 1 {
-                first.reports().await;
+                first.notified().await;
             }
             sleep(ms(50)).await;
             log.lock().unwrap().push(format!("{n} ends {at}"));

@@ -193,7 +193,7 @@ pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
         progress: reader.json()?,
         ended: {
             let ended = reader.some_micros()?;
-            // Such a row would be reported as ended forever.
+            // The row would be reported as ended forever.
             if ended.is_some() != state.is_ended() {
                 return Err(reader.bad(&ended, &format!("not what a task has that is {state}")));
             }

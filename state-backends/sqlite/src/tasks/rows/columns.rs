@@ -190,7 +190,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
         progress: reader.json()?,
         ended: {
             let ended = reader.some_micros()?;
-            // Such a row would be reported as ended forever.
+            // The row would be reported as ended forever.
             if ended.is_some() != state.is_ended() {
                 return Err(reader.bad(&format!("not what a task has that is {state}")));
             }
