@@ -9,13 +9,7 @@ use interval_queue_task_contract::{
     Change, Command, Keep, Policy, Reply, Settings, SettingsChange, TaskStore,
 };
 
-use crate::{
-    error::Error,
-    host::Tokio,
-    queue::{Shared, TaskQueue},
-    rate::Rate,
-    telemetry::Telemetry,
-};
+use crate::{error::Error, queue::TaskQueue};
 
 /// Default of [`Builder::timeout`].
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -18,6 +18,7 @@ pub struct Keys {
 }
 
 impl Keys {
+    /// The keys with this prefix, which is escaped.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: utf8_percent_encode(prefix, IN_PREFIX).to_string() }
     }
