@@ -16,6 +16,12 @@ use crate::{Task, Worker, micros, words};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<Counted, u64>);
 
+impl FromIterator<(Counted, u64)> for Counts {
+    fn from_iter<T: IntoIterator<Item = (Counted, u64)>>(counts: T) -> Self {
+        Self(counts.into_iter().collect())
+    }
+}
+
 impl Counts {
     /// The counts of all kinds of a queue.
     pub fn of(overview: &Overview) -> Self {

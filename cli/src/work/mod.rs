@@ -44,7 +44,6 @@ use self::{
 };
 use crate::{
     child::expect_children,
-    duration::show,
     exit::{Ending, Failure, report},
     outage::StoreOutages,
     rate::pace as shown,
@@ -52,6 +51,7 @@ use crate::{
     signals::Signals,
     target::bounded,
 };
+use interval_queue_documents::words::show;
 
 /// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
