@@ -39,7 +39,7 @@ impl Operators {
     ///
     /// [`State`](crate::ErrorKind::State) if the store cannot be used.
     pub async fn open(store: impl Into<Store>) -> Result<Self, Error> {
-        Ok(Self { state: store.into().pace().await? })
+        Ok(Self { state: store.into().rates().await? })
     }
 
     /// The names of the queues, sorted.

@@ -45,7 +45,7 @@ pub(crate) async fn close_stores(limit: Duration) {
 impl StoreArgs {
     /// Opens the shared state of rate limits.
     pub(crate) async fn shared_state(&self) -> Result<Arc<dyn SharedState>, Failure> {
-        bounded(async { Ok(self.opened().await?.pace().await?) }).await
+        bounded(async { Ok(self.opened().await?.rates().await?) }).await
     }
 
     /// Opens the rates of the queues, to read and control them.

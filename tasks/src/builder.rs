@@ -214,7 +214,7 @@ impl Builder {
     /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered).
     pub async fn open(self, store: impl Into<Store>) -> Result<TaskQueue, Error> {
         let store = store.into();
-        self.open_parts(store.tasks().await?, store.pace().await?).await
+        self.open_parts(store.tasks().await?, store.rates().await?).await
     }
 
     /// As [`open`](Self::open), with your own task store and the store of the rate.
