@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
 
 /// What each process does: ask for everything, and print what comes back as it comes.
 async fn batch(state: &str, url: &str) -> Result<()> {
-    let state = interval_queue::connect(state).await?.pace().await?; // one connection for both queues
+    let state = interval_queue::connect(state).await?.rates().await?; // one connection for both queues
     let requests = IntervalQueue::builder("requests").interval(REQUEST).open(state.clone()).await?;
     let tokens = IntervalQueue::builder("tokens").interval(TOKEN).open(state).await?;
     let both = Limits::new([requests.clone(), tokens])?;

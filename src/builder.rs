@@ -223,7 +223,7 @@ impl Builder {
     ///
     /// As [`open`](Builder::open), and for a URL that cannot be used.
     pub async fn connect(self, url: &str) -> Result<IntervalQueue, Error> {
-        self.open_on(connect(url).await?.pace().await?).await
+        self.open_on(connect(url).await?.rates().await?).await
     }
 
     /// Opens the queue on a [`Store`](crate::Store) or a backend with one command, which creates

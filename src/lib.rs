@@ -162,7 +162,7 @@ pub use job::JobHandle;
 pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use late_binding::{Choice, Pull, Weighed};
 pub use limits::{Limits, Turns};
-pub use operator::{Operator, refuses};
+pub use operator::{Operator, Operators, refuses};
 pub use options::JobOptions;
 pub use pace::{Counted, DAY, HOUR, MINUTE, RateLimit, SECOND};
 

@@ -13,9 +13,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`pace`](Self::pace).
+    /// As [`rates`](Self::rates).
     pub async fn queues(&self) -> Result<Vec<QueueName>, Error> {
-        Ok(self.pace().await?.queues().await?)
+        Ok(self.rates().await?.queues().await?)
     }
 
     /// Deletes a queue and all that is stored of it. A queue opened later under its name is new.
@@ -46,14 +46,14 @@ impl Store {
     /// [`State`](crate::ErrorKind::State), with a [`state`](Error::state) of kind
     /// [`NotFound`](StateErrorKind::NotFound) if the queue does not exist, or
     /// [`Conflict`](StateErrorKind::Conflict) if it is used, naming the shards with jobs. Otherwise
-    /// as [`pace`](Self::pace). After [`TimedOut`](StateErrorKind::TimedOut) the queue may be
+    /// as [`rates`](Self::rates). After [`TimedOut`](StateErrorKind::TimedOut) the queue may be
     /// deleted.
     ///
     /// # Cancel safety
     ///
     /// If dropped, the queue may be deleted.
     pub async fn delete(&self, queue: &QueueName, deletion: Deletion) -> Result<(), Error> {
-        Ok(delete(&self.pace().await?, queue, deletion).await?)
+        Ok(delete(&self.rates().await?, queue, deletion).await?)
     }
 
     /// Deletes the queues unused for `idle_for`: no command changed them, no shard has jobs, and
@@ -64,14 +64,14 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`pace`](Self::pace). A queue that cannot be deleted, such as one with a damaged record,
+    /// As [`rates`](Self::rates). A queue that cannot be deleted, such as one with a damaged record,
     /// does not stop the others; the first such error is returned at the end.
     ///
     /// # Cancel safety
     ///
     /// If dropped, some queues may be deleted.
     pub async fn prune(&self, idle_for: Duration) -> Result<Vec<QueueName>, Error> {
-        let state = self.pace().await?;
+        let state = self.rates().await?;
         let idle = Deletion::Idle(Micros::from_duration(idle_for));
         let (mut gone, mut first_error) = (Vec::new(), Ok(()));
         for queue in state.queues().await? {

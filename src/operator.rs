@@ -1,4 +1,4 @@
-//! [`Operator`]: reads and changes a queue without being a shard of it.
+//! [`Operators`] and [`Operator`]: read and change queues without being a shard of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,17 +9,17 @@ use interval_queue_contract::{
 
 use crate::{RateLimit, Store, error::Error};
 
-/// Reads and changes a queue without being a shard of it: it takes no ticket, runs no job and
-/// creates nothing. For status pages and operators.
+/// The queues of a store, to read and control them without being a shard: an operator takes no
+/// ticket, runs no job and creates no queue unless asked to. For status pages and commands.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), interval_queue::Error> {
 /// use std::time::Duration;
-/// use interval_queue::{IntervalQueue, Operator, connect};
+/// use interval_queue::{IntervalQueue, Operators, QueueName, connect};
 ///
 /// let store = connect("memory:").await?;
-/// let operator = Operator::open("mails", &store).await?;
+/// let operator = Operators::open(&store).await?.of(&QueueName::new("mails")?);
 /// assert!(operator.snapshot().await?.is_none());
 ///
 /// IntervalQueue::builder("mails").interval(Duration::from_millis(20)).open(&store).await?;
@@ -28,52 +28,58 @@ use crate::{RateLimit, Store, error::Error};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Operator {
+pub struct Operators {
     state: Arc<dyn SharedState>,
-    name: QueueName,
 }
 
-impl Operator {
-    /// An operator of the queue `name`, which need not exist.
+impl Operators {
+    /// Opens the rates of the store.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid name;
     /// [`State`](crate::ErrorKind::State) if the store cannot be used.
-    pub async fn open(name: impl Into<String>, store: impl Into<Store>) -> Result<Self, Error> {
-        let name = QueueName::new(name.into())?;
-        Ok(Self { state: store.into().pace().await?, name })
+    pub async fn open(store: impl Into<Store>) -> Result<Self, Error> {
+        Ok(Self { state: store.into().rates().await? })
     }
 
-    /// An operator of another queue of the store.
-    #[must_use]
-    pub fn of(&self, name: &QueueName) -> Self {
-        Self { state: self.state.clone(), name: name.clone() }
-    }
-
-    /// The queue's name.
-    pub fn name(&self) -> &QueueName {
-        &self.name
-    }
-
-    /// The names of the store's queues, sorted.
+    /// The names of the queues, sorted.
     ///
     /// # Errors
     ///
     /// [`State`](crate::ErrorKind::State). Retryable errors are returned after one retry, here and
-    /// in each method: a connection that was closed while idle fails once.
-    pub async fn queues(&self) -> Result<Vec<QueueName>, Error> {
+    /// in each method of [`Operator`]: a connection that was closed while idle fails once.
+    pub async fn names(&self) -> Result<Vec<QueueName>, Error> {
         match self.state.queues().await {
             Err(error) if error.is_retryable() => Ok(self.state.queues().await?),
             names => Ok(names?),
         }
     }
 
+    /// The operator of a queue, which need not exist.
+    #[must_use]
+    pub fn of(&self, name: &QueueName) -> Operator {
+        Operator { state: self.state.clone(), name: name.clone() }
+    }
+}
+
+/// Reads and changes one queue. Made by [`Operators::of`].
+#[derive(Clone, Debug)]
+pub struct Operator {
+    state: Arc<dyn SharedState>,
+    name: QueueName,
+}
+
+impl Operator {
+    /// The queue's name.
+    pub fn name(&self) -> &QueueName {
+        &self.name
+    }
+
     /// The record of the queue, and the store's clock. `None`: there is no such queue.
     ///
     /// # Errors
     ///
-    /// As [`queues`](Self::queues).
+    /// As [`Operators::names`].
     pub async fn snapshot(&self) -> Result<Option<Snapshot>, Error> {
         let read = || self.state.apply(&self.name, Command::Read);
         let reply = match read().await {
@@ -88,7 +94,7 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// As [`queues`](Self::queues); of kind [`NotFound`](StateErrorKind::NotFound) if there is no
+    /// As [`Operators::names`]; of kind [`NotFound`](StateErrorKind::NotFound) if there is no
     /// such queue.
     pub async fn pause(&self) -> Result<Snapshot, Error> {
         self.change(Change::Pause).await

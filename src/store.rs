@@ -127,7 +127,7 @@ impl Store {
     ///
     /// [`State`](crate::ErrorKind::State) if the stored data cannot be used, such as data of a
     /// newer version.
-    pub async fn pace(&self) -> Result<Arc<dyn SharedState>, Error> {
+    pub async fn rates(&self) -> Result<Arc<dyn SharedState>, Error> {
         Ok(match &self.0 {
             Kind::Memory(state, _) => Arc::new(state.clone()),
             #[cfg(feature = "json-file")]
@@ -147,7 +147,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`pace`](Self::pace); of kind [`Unsupported`](crate::StateErrorKind::Unsupported) if the
+    /// As [`rates`](Self::rates); of kind [`Unsupported`](crate::StateErrorKind::Unsupported) if the
     /// store keeps no tasks.
     pub async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Error> {
         Ok(match &self.0 {
@@ -259,7 +259,7 @@ impl StateSource for &Store {
     where
         Self: 'a,
     {
-        Box::pin(self.pace())
+        Box::pin(self.rates())
     }
 }
 

@@ -187,7 +187,7 @@ impl Runner {
 async fn open(url: &str, tally: &Arc<Tally>) -> TaskQueue {
     let store = connect(url).await.unwrap();
     let counted = Counted { store: store.tasks().await.unwrap(), tally: tally.clone() };
-    let pace = store.pace().await.unwrap();
+    let pace = store.rates().await.unwrap();
     TaskQueue::builder(QUEUE).open_parts(Arc::new(counted), pace).await.unwrap()
 }
 

@@ -7,18 +7,18 @@ use std::{
 
 use clap::Args;
 use interval_queue::{
-    Deletion, ErrorKind, Micros, QueueName, Snapshot, StateErrorKind, Store,
-    contract::{Change, Command, Memory, Reading, SharedState, StateError, rules},
-    task_contract::MIN_LEASE,
+    Deletion, ErrorKind, Micros, Operators, QueueName, Snapshot, StateErrorKind, Store, refuses,
 };
+use interval_queue_documents::words::about;
+use interval_queue_tasks::{MIN_LEASE, TaskQueues};
 use tokio::time::sleep;
 
 use crate::{
     args::{StoreArgs, Target},
-    duration::{about, positive},
+    duration::positive,
     exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, report},
-    target::{bounded, read_queue},
-    tasks::{Content, Tasks, open_queue},
+    target::{bounded, snapshot},
+    tasks::Content,
 };
 
 /// Delete queues with their rates, tasks and schedules.
@@ -86,10 +86,10 @@ pub(crate) async fn run(delete: Delete) -> Result<(), Failure> {
     let deletion = if delete.force { Deletion::Forced } else { Deletion::Unused };
     let mut first_failure = Ok(());
     let mut plan = Vec::new();
-    let tasks = Tasks::open_store_if_kept(&delete.store).await?;
-    let pace = bounded(async { Ok(store.pace().await?) }).await?;
+    let tasks = delete.store.task_queues().await?;
+    let operators = delete.store.operators().await?;
     for queue in &delete.queues {
-        plan.push((queue, Plan::of(&*pace, tasks.as_ref(), queue).await));
+        plan.push((queue, Plan::of(&operators, tasks.as_ref(), queue).await));
     }
     let goes: Vec<_> = plan.iter().filter_map(|(queue, plan)| Some((queue, plan.as_ref().ok()?))).collect();
     if !goes.is_empty() && !delete.yes {
@@ -124,17 +124,24 @@ impl Plan {
     /// # Errors
     ///
     /// There is no such queue, or a worker serves its tasks.
-    async fn of(pace: &dyn SharedState, tasks: Option<&Tasks>, queue: &QueueName) -> Result<Self, Failure> {
-        let find = async || match tasks {
-            Some(tasks) => Content::find(&tasks.of(queue)).await,
-            None => Ok(None),
+    async fn of(
+        operators: &Operators,
+        tasks: Option<&TaskQueues>,
+        queue: &QueueName,
+    ) -> Result<Self, Failure> {
+        let find = async || {
+            let Some(tasks) = tasks else { return Ok(None) };
+            match tasks.find(queue).await? {
+                Some(queue) => Content::of(&queue).await,
+                None => Ok(None),
+            }
         };
         let mut tasks = find().await?;
         if tasks.as_ref().is_some_and(|content| content.in_use().is_some()) {
             sleep(LEAVE_DELAY).await;
             tasks = find().await?;
         }
-        let pace = read_queue(pace, queue).await?;
+        let pace = snapshot(&operators.of(queue)).await?;
         match tasks.as_ref().and_then(Content::in_use) {
             Some(why) => {
                 Err(Failure::new(TEMPFAIL, format!("{queue}: {why}; nothing of the queue was deleted")))
@@ -167,7 +174,7 @@ impl Plan {
         }
         if self.tasks.is_some() {
             let target = Target { store: args.clone(), queue: queue.clone() };
-            let deleted = open_queue(&target).await?.delete().await;
+            let deleted = target.tasks().await?.delete().await;
             deleted
                 .map_err(|error| Failure { message: format!("{queue}: {error}"), ..Failure::from(&error) })?;
         }
@@ -190,12 +197,12 @@ fn is_agreed(many: usize) -> Result<bool, Failure> {
 
 pub(crate) async fn prune(prune: Prune) -> Result<(), Failure> {
     let store = prune.store.store().await?;
-    let state = bounded(async { Ok(store.pace().await?) }).await?;
+    let operators = prune.store.operators().await?;
     let names = bounded(async { Ok(store.queues().await?) }).await?;
     let deletion = Deletion::Idle(Micros::from_duration(prune.idle_for));
     let mut first_failure = Ok(());
     for queue in names {
-        let outcome = prune_one(&store, &*state, &queue, deletion, prune.dry_run).await;
+        let outcome = prune_one(&store, &operators, &queue, deletion, prune.dry_run).await;
         let outcome = outcome
             .map_err(|failure| Failure { message: format!("queue {queue}: {}", failure.message), ..failure });
         first_failure = keep_first(first_failure, outcome);
@@ -205,17 +212,17 @@ pub(crate) async fn prune(prune: Prune) -> Result<(), Failure> {
 
 async fn prune_one(
     store: &Store,
-    state: &dyn SharedState,
+    operators: &Operators,
     queue: &QueueName,
     deletion: Deletion,
     dry_run: bool,
 ) -> Result<(), Failure> {
     // Already deleted by another process: nothing to do.
-    let Some(snapshot) = read_queue(state, queue).await? else { return Ok(()) };
-    if would_refuse(&snapshot, deletion).is_some() {
+    let Some(found) = snapshot(&operators.of(queue)).await? else { return Ok(()) };
+    if refuses(&found, deletion).is_some() {
         return Ok(());
     }
-    let idle = about(snapshot.at - snapshot.record.seen_at);
+    let idle = about(found.at - found.record.seen_at);
     if dry_run {
         return print(&format!("{queue}: would be deleted, not used for {idle}"));
     }
@@ -225,12 +232,6 @@ async fn prune_one(
         Err(failure) if [TEMPFAIL, NOINPUT].contains(&failure.code) => Ok(()),
         Err(failure) => Err(failure),
     }
-}
-
-/// The error that the store would return now.
-fn would_refuse(snapshot: &Snapshot, deletion: Deletion) -> Option<StateError> {
-    let command = Command::Change(Change::Delete(deletion), Memory::default());
-    rules::apply(&mut Some(snapshot.record.clone()), &Reading::of_clock(snapshot.at), &command).err()
 }
 
 /// Deletes a queue. A queue in use fails with `TEMPFAIL`: the command line is not at fault.

@@ -8,6 +8,7 @@ use std::{
 use clap::{Args, Command, CommandFactory, ValueEnum};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
+use interval_queue_documents::schema;
 
 use crate::{
     args::Cli,
@@ -66,14 +67,10 @@ enum Of {
     Tasks,
 }
 
-/// The schemas. The package contains these files.
-const SCHEMA: &str = include_str!("../status.schema.json");
-const TASKS_SCHEMA: &str = include_str!("../tasks.schema.json");
-
-pub(crate) fn schema(schema: &Schema) -> Result<(), Failure> {
-    let text = match schema.of {
-        Of::Status => SCHEMA,
-        Of::Tasks => TASKS_SCHEMA,
+pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
+    let text = match args.of {
+        Of::Status => schema::status(),
+        Of::Tasks => schema::tasks(),
     };
     print_as_it_is(text.as_bytes())
 }

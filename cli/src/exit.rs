@@ -148,7 +148,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 pub(crate) fn report(line: &str) {
     use io::Write;
     // A single write keeps lines whole if processes share stderr. A closed stderr is no error.
-    let line = crate::text::visible(line);
+    let line = interval_queue_documents::words::visible(line);
     let _ = io::stderr().write_all(format!("interval-queue: {line}\n").as_bytes());
 }
 

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use interval_queue::{QueueName, SharedState, Snapshot};
-use serde_json::json;
+use interval_queue::{Operators, QueueName, Snapshot};
+use interval_queue_documents::{QueueStatus, Unpaced, Unreadable, words::show};
+use interval_queue_tasks::TaskQueues;
+use serde::Serialize;
 
 use crate::{
     args::List,
-    duration::show,
     exit::{CONFIG, Failure, NOINPUT, print},
+    json_text::print_json,
     rate::rate,
-    status,
     table::{room, table},
-    target::{bounded, read_queue},
-    tasks::{StatusLines, Tasks},
+    target::{bounded, snapshot},
+    tasks::StatusLines,
 };
 
 /// A queue in one row.
@@ -25,19 +26,31 @@ struct Listed {
 impl Listed {
     /// Reads a queue. Returns `None` if it was deleted meanwhile.
     async fn find(
-        queue: &QueueName,
-        state: Option<&dyn SharedState>,
-        tasks: Option<&Tasks>,
+        name: &QueueName,
+        operators: Option<&Operators>,
+        tasks: Option<&TaskQueues>,
     ) -> Result<Option<Self>, Failure> {
-        let pace = match state {
-            Some(state) => read_queue(state, queue).await?,
+        let pace = match operators {
+            Some(operators) => snapshot(&operators.of(name)).await?,
             None => None,
         };
-        let tasks = match tasks {
-            Some(tasks) => StatusLines::find(&tasks.of(queue)).await?,
+        let queue = match tasks {
+            Some(tasks) => tasks.find(name).await?,
+            None => None,
+        };
+        let tasks = match queue {
+            Some(queue) => StatusLines::of(&queue).await?,
             None => None,
         };
         Ok((pace.is_some() || tasks.is_some()).then_some(Self { pace, tasks }))
+    }
+
+    fn document(&self, name: &str) -> Option<Document> {
+        let tasks = self.tasks.as_ref().map(|tasks| tasks.document(self.pace.as_ref()));
+        match (&self.pace, tasks) {
+            (Some(snapshot), tasks) => Some(Document::Paced(QueueStatus::of(name, snapshot, tasks))),
+            (None, tasks) => Some(Document::Unpaced(Unpaced::of(name, tasks?))),
+        }
     }
 
     fn row(&self, queue: &QueueName) -> [String; 5] {
@@ -62,35 +75,45 @@ impl Listed {
     }
 }
 
+/// A queue of the printed array.
+#[derive(Serialize)]
+#[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "most are large")]
+enum Document {
+    Paced(QueueStatus),
+    Unpaced(Unpaced),
+    Unreadable(Unreadable),
+}
+
 pub(crate) async fn run(list: List) -> Result<(), Failure> {
-    let tasks = Tasks::open_store_if_kept(&list.store).await?;
-    let state = match list.store.shared_state().await {
-        Ok(state) => Some(state),
+    let tasks = list.store.task_queues().await?;
+    let operators = match list.store.operators().await {
+        Ok(operators) => Some(operators),
         // A store of tasks alone has no rate limits. A store without either is an error.
         Err(failure) if tasks.is_some() && [CONFIG, NOINPUT].contains(&failure.code) => None,
         Err(failure) => return Err(failure),
     };
     let mut names = BTreeSet::new();
-    if let Some(state) = &state {
-        names.extend(bounded(async { Ok(state.queues().await?) }).await?);
+    if let Some(operators) = &operators {
+        names.extend(bounded(async { Ok(operators.names().await?) }).await?);
     }
     if let Some(tasks) = &tasks {
-        names.extend(tasks.queues().await?);
+        names.extend(bounded(async { Ok(tasks.names().await?) }).await?);
     }
     let mut queues = Vec::new();
     for name in names {
-        let found = Listed::find(&name, state.as_deref(), tasks.as_ref()).await.transpose();
+        let found = Listed::find(&name, operators.as_ref(), tasks.as_ref()).await.transpose();
         queues.extend(found.map(|found| (name, found)));
     }
     if list.json {
-        let objects: Vec<_> = queues
-            .iter()
-            .map(|(name, found)| match found {
-                Ok(found) => status::json(name, found.pace.as_ref(), found.tasks.as_ref()),
-                Err(failure) => json!({ "queue": name.as_str(), "error": failure.message }),
-            })
-            .collect();
-        print(&format!("{:#}", serde_json::Value::from(objects)))?;
+        let document = |(name, found): &(QueueName, Result<Listed, Failure>)| match found {
+            Ok(found) => found.document(name.as_str()),
+            Err(failure) => {
+                let (error, queue) = (failure.message.clone(), name.to_string());
+                Some(Document::Unreadable(Unreadable { error, queue }))
+            }
+        };
+        print_json(&queues.iter().filter_map(document).collect::<Vec<_>>())?;
     } else {
         let none = || String::from("-");
         let rows: Vec<_> = queues

@@ -3,7 +3,8 @@
 use interval_queue::contract::outage::Outages;
 use tokio::time::Instant;
 
-use crate::{clock::now, duration::about, exit::Failure, place::without_secrets};
+use crate::{clock::now, exit::Failure, place::without_secrets};
+use interval_queue_documents::words::about;
 
 /// The outages of one store, as observed by one process.
 #[derive(Debug)]

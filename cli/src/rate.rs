@@ -3,7 +3,7 @@
 use indicatif::{HumanCount, HumanFloatCount};
 use interval_queue::contract::{Micros, Rates};
 
-use crate::duration::show;
+use interval_queue_documents::words::show;
 
 /// Formats the starts per unit at this interval, in the smallest unit with at least one start.
 pub(crate) fn rate(interval: Micros) -> String {

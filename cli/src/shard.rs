@@ -11,11 +11,11 @@ use tokio::time::{sleep, timeout};
 use crate::{
     args::Shard,
     connection_state::ConnectionState,
-    duration::show,
     exit::{Failure, NOINPUT, TEMPFAIL, report},
     rate::pace,
-    target::{bounded, read_queue},
+    target::{bounded, snapshot},
 };
+use interval_queue_documents::words::show;
 
 /// Maximum time to leave the queue. If it is exceeded, the lease ends by itself.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -61,7 +61,11 @@ impl Shard {
         let target = &self.target;
         let state = target.store.shared_state().await?;
         let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
-        let before = if may_change { read_queue(&*state, &target.queue).await? } else { None };
+        let before = if may_change {
+            snapshot(&target.store.operators().await?.of(&target.queue)).await?
+        } else {
+            None
+        };
 
         let failing = connection.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())

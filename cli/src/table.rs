@@ -5,7 +5,7 @@ use std::io;
 use rustix::termios::tcgetwinsize;
 use textwrap::{Options, core::display_width, wrap};
 
-use crate::text::visible;
+use interval_queue_documents::words::visible;
 
 /// Minimum width of a column.
 const MIN_COLUMN_WIDTH: usize = 8;

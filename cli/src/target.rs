@@ -7,9 +7,7 @@ use std::{
 };
 
 use interval_queue::{
-    SharedState, Snapshot, Store, connect,
-    contract::{Change, Changed, Command, Memory, QueueName, Reply},
-    task_contract::TaskStore,
+    Error, Operator, Operators, SharedState, Snapshot, Store, connect, task_contract::TaskStore,
 };
 use tokio::time::{sleep, timeout};
 
@@ -47,11 +45,16 @@ pub(crate) async fn close_stores(limit: Duration) {
 impl StoreArgs {
     /// Opens the shared state of rate limits.
     pub(crate) async fn shared_state(&self) -> Result<Arc<dyn SharedState>, Failure> {
-        bounded(async { Ok(self.opened().await?.pace().await?) }).await
+        bounded(async { Ok(self.opened().await?.rates().await?) }).await
+    }
+
+    /// Opens the rates of the queues, to read and control them.
+    pub(crate) async fn operators(&self) -> Result<Operators, Failure> {
+        bounded(async { Ok(Operators::open(self.opened().await?).await?) }).await
     }
 
     /// Opens the store of tasks.
-    pub(crate) async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Failure> {
+    pub(crate) async fn task_store(&self) -> Result<Arc<dyn TaskStore>, Failure> {
         bounded(async { Ok(self.opened().await?.tasks().await?) }).await
     }
 
@@ -73,10 +76,14 @@ impl StoreArgs {
 }
 
 impl Target {
+    /// The operator of the queue, which need not exist.
+    pub(crate) async fn operator(&self) -> Result<Operator, Failure> {
+        Ok(self.store.operators().await?.of(&self.queue))
+    }
+
     /// Opens the store and reads the queue. Returns `None` if it does not exist.
     pub(crate) async fn snapshot(&self) -> Result<Option<Snapshot>, Failure> {
-        let state = self.store.shared_state().await?;
-        read_queue(&*state, &self.queue).await
+        snapshot(&self.operator().await?).await
     }
 
     /// The error that the queue does not exist.
@@ -86,10 +93,12 @@ impl Target {
         Failure::new(NOINPUT, format!("there is no queue {queue:?} in this store: {way_out}"))
     }
 
-    /// Changes the queue for all shards.
-    pub(crate) async fn change(&self, change: Change) -> Result<Changed, Failure> {
-        let state = self.store.shared_state().await?;
-        match self::change(&*state, &self.queue, change).await {
+    /// The queue after a change for all shards.
+    pub(crate) async fn changed(
+        &self,
+        change: impl Future<Output = Result<Snapshot, Error>>,
+    ) -> Result<Snapshot, Failure> {
+        match bounded(async { Ok(change.await?) }).await {
             Err(failure) if failure.code == NOINPUT => Err(self.missing()),
             other => other,
         }
@@ -97,33 +106,8 @@ impl Target {
 }
 
 /// Reads a queue. Returns `None` if it does not exist.
-pub(crate) async fn read_queue(
-    state: &dyn SharedState,
-    queue: &QueueName,
-) -> Result<Option<Snapshot>, Failure> {
-    query(state, queue, Command::Read).await?.read().map_err(Failure::from)
-}
-
-/// Changes a queue for all shards.
-pub(crate) async fn change(
-    state: &dyn SharedState,
-    queue: &QueueName,
-    change: Change,
-) -> Result<Changed, Failure> {
-    let reply = query(state, queue, Command::Change(change, Memory::default())).await?;
-    reply.changed().map_err(Failure::from)
-}
-
-/// Sends a command, with one retry: an idle connection may have died. A retried command has its
-/// effect once.
-async fn query(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
-    bounded(async {
-        match state.apply(queue, command.clone()).await {
-            Err(error) if error.is_retryable() => Ok(state.apply(queue, command).await?),
-            reply => Ok(reply?),
-        }
-    })
-    .await
+pub(crate) async fn snapshot(operator: &Operator) -> Result<Option<Snapshot>, Failure> {
+    bounded(async { Ok(operator.snapshot().await?) }).await
 }
 
 /// Limits `work` to [`STORE_TIMEOUT`]: a mount that hangs must not hang the program.

@@ -52,11 +52,11 @@ impl Explanation {
     /// The document of the explanation of this task.
     pub fn document(&self, task: &Task) -> Why {
         Why {
-            all_behind: self.all_ahead,
-            behind: self.ahead.iter().map(TaskDocument::row).collect(),
-            by_us: micros(self.by),
+            ahead: self.ahead.iter().map(TaskDocument::row).collect(),
+            ahead_count: self.all_ahead,
             gate: self.gate,
-            goes_on: self.next.clone(),
+            latest_us: micros(self.by),
+            next: self.next.clone(),
             reason: self.reason.clone(),
             task: TaskDocument::row(task),
             workers: self.workers.iter().map(WorkerDocument::of).collect(),
@@ -170,7 +170,7 @@ impl Explainer<'_> {
             }
             Gate::Room => {
                 let next = "when a worker has enough free capacity, after runs of it have ended";
-                Explanation::new("room", reason, next).workers(self.alive().await?)
+                Explanation::new("capacity", reason, next).workers(self.alive().await?)
             }
             Gate::Next => self.next(task, reason).await?,
             _ => Explanation::new("other", reason, "unknown"),
@@ -260,12 +260,12 @@ impl Explainer<'_> {
             let held = rate.record.held_until;
             if rate.record.paused {
                 let reason = "the rate is paused: `interval-queue resume` ends it";
-                return Ok(Explanation::new("pace_paused", reason, "when the pause ends"));
+                return Ok(Explanation::new("rate_paused", reason, "when the pause ends"));
             }
             if held > rate.at {
                 let left = format!("the rate is held for another {}", words::about(held - rate.at));
                 let next = "then tasks start again, in their order";
-                return Ok(Explanation::new("pace_held", left, next).by(held));
+                return Ok(Explanation::new("rate_held", left, next).by(held));
             }
         }
         let mut serving = self.alive().await?;

@@ -16,6 +16,12 @@ use crate::{Task, Worker, micros, words};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<Counted, u64>);
 
+impl FromIterator<(Counted, u64)> for Counts {
+    fn from_iter<T: IntoIterator<Item = (Counted, u64)>>(counts: T) -> Self {
+        Self(counts.into_iter().collect())
+    }
+}
+
 impl Counts {
     /// The counts of all kinds of a queue.
     pub fn of(overview: &Overview) -> Self {
@@ -90,12 +96,12 @@ pub struct Queue {
     pub queue: String,
     /// Measurement for `--over`; null: none.
     pub rate: Option<Measured>,
-    /// `standing` as a sentence, with what else is in force. Its words may change.
+    /// `status` as a sentence, with what else is in force. Its words may change.
     #[schemars(length(min = 1))]
     pub reason: String,
     /// The most important condition, as a word. Later versions may add words.
     #[schemars(length(min = 1))]
-    pub standing: &'static str,
+    pub status: &'static str,
     /// Kinds with live tasks that no live worker handles.
     pub unserved: Vec<String>,
     /// Workers that live or died within the last hour.
@@ -133,7 +139,7 @@ impl Queue {
             queue: queue.to_owned(),
             rate: measured,
             reason: tasks.reason,
-            standing: tasks.standing,
+            status: tasks.status,
             unserved: tasks.unserved,
             workers: workers.iter().map(Worker::of).collect(),
         }
@@ -169,12 +175,12 @@ pub struct Tasks {
     pub paused_keys: Vec<PausedKey>,
     /// Paused kinds.
     pub paused_kinds: Vec<PausedKind>,
-    /// `standing` as a sentence, with what else is in force. Its words may change.
+    /// `status` as a sentence, with what else is in force. Its words may change.
     #[schemars(length(min = 1))]
     pub reason: String,
     /// The most important condition, as a word. Later versions may add words.
     #[schemars(length(min = 1))]
-    pub standing: &'static str,
+    pub status: &'static str,
     /// Kinds with live tasks that no live worker handles.
     pub unserved: Vec<String>,
     /// Live workers.
@@ -201,7 +207,7 @@ impl Tasks {
             paused_keys: overview.paused_keys.iter().map(PausedKey::of).collect(),
             paused_kinds: kinds.map(PausedKind::of).collect(),
             reason: words::reason(status.conditions()),
-            standing: status.condition.as_str(),
+            status: status.condition.as_str(),
             unserved: overview.unserved.iter().map(ToString::to_string).collect(),
             workers: overview.workers,
         }
@@ -215,12 +221,12 @@ pub struct Condition {
     /// The condition as a sentence. Its words may change.
     pub reason: String,
     /// The condition as a word.
-    pub standing: &'static str,
+    pub status: &'static str,
 }
 
 impl Condition {
     fn of(condition: &interval_queue_tasks::Condition) -> Self {
-        Self { reason: words::condition(condition), standing: condition.as_str() }
+        Self { reason: words::condition(condition), status: condition.as_str() }
     }
 }
 

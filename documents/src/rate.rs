@@ -34,7 +34,7 @@ pub struct QueueStatus {
     /// All rates, the fastest first. A start keeps every one of them.
     #[schemars(length(min = 1, max = 8))]
     pub rates: Vec<Rate>,
-    /// `standing` as a sentence. Its words may change.
+    /// `status` as a sentence. Its words may change.
     #[schemars(length(min = 1))]
     pub reason: String,
     /// Running jobs of live shards. Without a running limit not all are counted.
@@ -46,7 +46,7 @@ pub struct QueueStatus {
     /// live shard has a waiting job; `at_max_running`: the end of a running job; `next`: the slot
     /// of the lowest ticket. Later versions may add words: read them as `other`.
     #[schemars(extend("enum" = ["paused", "held", "empty", "at_max_running", "next", "other"]))]
-    pub standing: &'static str,
+    pub status: &'static str,
     /// The stored tasks; null: none. `interval-queue schema tasks` describes more of them.
     pub tasks: Option<Tasks>,
     /// The last ticket taken; 0: none yet.
@@ -57,7 +57,7 @@ impl QueueStatus {
     /// The status of a queue.
     pub fn of(queue: &str, snapshot: &Snapshot, tasks: Option<Tasks>) -> Self {
         let record = &snapshot.record;
-        let standing = snapshot.start_status();
+        let start_status = snapshot.start_status();
         Self {
             current: record.current.get(),
             free_in_us: (record.meters.next_slot(Micros::ZERO, 1) - snapshot.at).get(),
@@ -68,10 +68,10 @@ impl QueueStatus {
             paused: record.paused,
             queue: queue.to_owned(),
             rates: Rate::all(snapshot),
-            reason: standing.to_string(),
+            reason: start_status.to_string(),
             running: snapshot.running(),
             shards: in_order(record).into_iter().map(|(id, shard)| Shard::of(snapshot, id, shard)).collect(),
-            standing: word(&standing),
+            status: word(&start_status),
             tasks,
             ticket: record.ticket.get(),
         }
@@ -85,8 +85,8 @@ pub fn in_order(record: &Record) -> Vec<(&ShardId, &Presence)> {
     shards
 }
 
-fn word(standing: &StartStatus) -> &'static str {
-    match standing {
+fn word(status: &StartStatus) -> &'static str {
+    match status {
         StartStatus::Paused => "paused",
         StartStatus::Held { .. } => "held",
         StartStatus::Empty => "empty",
@@ -160,12 +160,12 @@ pub struct Unpaced {
     /// The name of the queue.
     #[schemars(length(min = 1, max = 200))]
     pub queue: String,
-    /// `standing` as a sentence. Its words may change.
+    /// `status` as a sentence. Its words may change.
     #[schemars(length(min = 1))]
     pub reason: String,
-    /// The `standing` of its stored tasks.
+    /// The `status` of its stored tasks.
     #[schemars(length(min = 1))]
-    pub standing: &'static str,
+    pub status: &'static str,
     /// Its stored tasks.
     pub tasks: Tasks,
 }
@@ -173,13 +173,13 @@ pub struct Unpaced {
 impl Unpaced {
     /// A queue of stored tasks alone.
     pub fn of(queue: &str, tasks: Tasks) -> Self {
-        Self { queue: queue.to_owned(), reason: tasks.reason.clone(), standing: tasks.standing, tasks }
+        Self { queue: queue.to_owned(), reason: tasks.reason.clone(), status: tasks.status, tasks }
     }
 }
 
 /// A queue that cannot be read, in `list --json`. Its exit code reports it, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "unreadable", title = "A queue that cannot be read", transform = schema::without_standing)]
+#[schemars(rename = "unreadable", title = "A queue that cannot be read", transform = schema::without_status)]
 pub struct Unreadable {
     /// The reason, in one line.
     #[schemars(length(min = 1))]

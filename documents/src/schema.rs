@@ -27,9 +27,9 @@ pub(crate) const GATES: [&str; 20] = [
     "paused",
     "limit",
     "load",
-    "room",
-    "pace_paused",
-    "pace_held",
+    "capacity",
+    "rate_paused",
+    "rate_held",
     "next",
     "leased",
     "done",
@@ -61,8 +61,8 @@ pub(crate) fn without_interval(schema: &mut Schema) {
 }
 
 /// Distinguishes queues that cannot be read from others.
-pub(crate) fn without_standing(schema: &mut Schema) {
-    schema.insert("not".into(), json!({ "required": ["standing"] }));
+pub(crate) fn without_status(schema: &mut Schema) {
+    schema.insert("not".into(), json!({ "required": ["status"] }));
 }
 
 /// The schema of `status --json` and `list --json`.

@@ -9,20 +9,20 @@ use crate::{Task, Worker, schema};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "why", title = "Why a task does not run")]
 pub struct Why {
-    /// Number of tasks ahead of it; null: more than the thousand that were read.
-    pub all_behind: Option<u64>,
     /// Tasks ahead of it, the nearest first, at most ten: tasks that it waits for, or that start
     /// before it.
     #[schemars(length(max = 10))]
-    pub behind: Vec<Task>,
-    /// The latest time at which it continues: its time, the end of a hold of the rate, or the end
-    /// of its worker's lease; null: unknown. In microseconds since 1970, on the clock of the store.
-    pub by_us: Option<u64>,
+    pub ahead: Vec<Task>,
+    /// Number of tasks ahead of it; null: more than the thousand that were read.
+    pub ahead_count: Option<u64>,
     /// The gate at which it waits, `leased`, or how it ended. Later versions may add words.
     #[schemars(extend("examples" = schema::GATES))]
     pub gate: &'static str,
+    /// The latest time at which it continues: its time, the end of a hold of the rate, or the end
+    /// of its worker's lease; null: unknown. In microseconds since 1970, on the clock of the store.
+    pub latest_us: Option<u64>,
     /// The next event, as a sentence.
-    pub goes_on: String,
+    pub next: String,
     /// Why it does not run, as a sentence.
     pub reason: String,
     /// The task, as in lists.

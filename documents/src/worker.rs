@@ -13,6 +13,8 @@ use crate::{Task, micros};
 pub struct Worker {
     /// Lowest priority that it takes, because it is under load; null: any.
     pub at_least: Option<i32>,
+    /// Capacity that is left, as the weight of tasks; null: unlimited.
+    pub free_capacity: Option<u32>,
     /// Ids of the tasks that it holds, at most a hundred.
     pub holds: Vec<String>,
     /// Its id.
@@ -25,8 +27,6 @@ pub struct Worker {
     /// Time until its lease ends; null: it has ended, and its tasks go to other workers. In
     /// microseconds.
     pub lease_left_us: Option<u64>,
-    /// Capacity that is left, as the weight of tasks; null: unlimited.
-    pub room: Option<u32>,
     /// Its running tasks, those that began first first, at most a hundred. Only of `tasks
     /// workers`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,12 +43,12 @@ impl Worker {
         let presence = &worker.presence;
         Self {
             at_least: presence.at_least,
+            free_capacity: presence.room,
             holds: worker.holds.iter().map(|(id, _)| id.to_string()).collect(),
             id: presence.worker.to_string(),
             kinds: presence.kinds.iter().map(ToString::to_string).collect(),
             label: presence.label.to_string(),
             lease_left_us: micros(worker.alive_for),
-            room: presence.room,
             runs: None,
             seen_us: presence.seen.get(),
             since_us: presence.since.get(),

@@ -113,7 +113,7 @@ impl QueuesBuilder {
     ///
     /// As [`connect`](crate::connect).
     pub async fn connect(self, url: &str) -> Result<IntervalQueues, Error> {
-        Ok(IntervalQueues::on(connect(url).await?.pace().await?, self.make, self.bounds))
+        Ok(IntervalQueues::on(connect(url).await?.rates().await?, self.make, self.bounds))
     }
 }
 

@@ -157,6 +157,22 @@ impl Builder {
         self
     }
 
+    /// All settings, such as those of another queue.
+    pub fn settings(mut self, settings: &Settings) -> Self {
+        self.settings = SettingsChange {
+            max_running: settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost),
+            key_limit: Some(settings.key_limit),
+            ageing: Some(settings.ageing),
+            keep: None,
+            max_payload: Some(settings.max_payload),
+            policy: Some(settings.policy),
+        };
+        let Keep { done, failed, cancelled, most_done, most_failed, most_cancelled } = settings.keep;
+        self.keep = [done, failed, cancelled].map(|keep| Some(keep.to_duration()));
+        self.keep_most = [most_done, most_failed, most_cancelled].map(Some);
+        self
+    }
+
     /// Action if the queue has other settings. Default: [`OnExisting::Keep`]: the stored ones
     /// apply, a warning is logged and [`overruled`](TaskQueue::overruled) returns the requested
     /// ones. [`OnExisting::Replace`]: the requested ones apply to every process.
@@ -198,7 +214,7 @@ impl Builder {
     /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered).
     pub async fn open(self, store: impl Into<Store>) -> Result<TaskQueue, Error> {
         let store = store.into();
-        self.open_parts(store.tasks().await?, store.pace().await?).await
+        self.open_parts(store.tasks().await?, store.rates().await?).await
     }
 
     /// As [`open`](Self::open), with your own task store and the store of the rate.

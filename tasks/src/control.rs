@@ -72,27 +72,49 @@ impl TaskQueue {
         dry_run: bool,
     ) -> Result<Touched, Error> {
         let mut all = Touched::default();
-        let (mut after, mut watermark) = (None, None);
-        while all.ids.len() < most {
+        let add = |touched: &Touched| {
+            all.ids.extend(&touched.ids);
+            all.kept.extend(&touched.kept);
+            all.asked.extend(&touched.asked);
+            all.taken.extend(&touched.taken);
+        };
+        self.change_in_pages(most, selector, verb, dry_run, add).await?;
+        Ok(all)
+    }
+
+    /// As [`change_at_most`](Self::change_at_most), and passes the tasks of each command, at most
+    /// 1,000, to `report`. After an error, the reported tasks have been changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`change_at_most`](Self::change_at_most).
+    pub async fn change_in_pages(
+        &self,
+        most: usize,
+        selector: &Selector,
+        verb: Verb,
+        dry_run: bool,
+        mut report: impl FnMut(&Touched),
+    ) -> Result<(), Error> {
+        let (mut after, mut watermark, mut changed) = (None, None, 0);
+        while changed < most {
             let (selector, verb) = (selector.clone(), verb.clone());
-            let limit = u32::try_from(most - all.ids.len()).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
+            let limit = u32::try_from(most - changed).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
             let change = ChangeTasks { selector, verb, after, watermark, limit, dry_run };
             let command = Command::Change(Change::Tasks(change));
             let touched = match self.shared.command_with_retries("the change", command).await? {
                 Reply::Touched(touched) => touched,
                 other => return Err(unexpected(&other)),
             };
-            all.ids.extend(touched.ids);
-            all.kept.extend(touched.kept);
-            all.asked.extend(touched.asked);
-            all.taken.extend(touched.taken);
-            watermark = Some(touched.watermark);
-            after = touched.next;
+            changed += touched.ids.len();
+            (after, watermark) = (touched.next, Some(touched.watermark));
+            let interval_queue_task_contract::Touched { ids, kept, asked, taken, .. } = touched;
+            report(&Touched { ids, kept, asked, taken });
             if after.is_none() {
                 break;
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     /// Corrects the counts after rows were removed or added by hand: see

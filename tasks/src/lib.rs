@@ -102,8 +102,9 @@ pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, RateLimit
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
     Add, Added, Completed, Completion, Corrected, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep,
-    Key, Kind, NewEdge, OnConflict, OnFailure, Overlap, Overview, Page, Policy, Recounted, Selector,
-    Settings, SettingsChange, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
+    Key, Kind, MAX_PAGE, MIN_LEASE, NewEdge, OnConflict, OnFailure, Overlap, Overview, Page, Policy,
+    Recounted, Selector, Settings, SettingsChange, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why,
+    WorkerId,
 };
 pub use queue::TaskQueue;
 pub use queues::TaskQueues;
@@ -111,7 +112,7 @@ pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
 pub use status::{Condition, QueueStatus};
 pub use task::{Task, Upstream};
 pub use totals::Totals;
-pub use transfer::Transferred;
+pub use transfer::{MAX_MOVED_TO, Transferred};
 pub use worker::{
     Context, Inputs, Load, Outage, Permits, QueueOrder, TaskError, Worker, WorkerBuilder, WorkerHandle,
 };

@@ -1,11 +1,11 @@
 //! Reading a queue and its tasks, and waiting for a task to end.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use interval_queue::Micros;
 use interval_queue_task_contract::{
-    Command, Inputs, Json, Key, Kind, Overview, Page, Read, Reply, Selector, State, Stored, Task, TaskId,
-    Times, Worker,
+    Command, Inputs, Json, Key, Kind, MAX_PAGE, Overview, Page, Read, Reply, Selector, State, Stored, Task,
+    TaskId, Times, Worker,
 };
 use serde::de::DeserializeOwned;
 
@@ -46,6 +46,53 @@ impl TaskQueue {
             Reply::Tasks(tasks) => Ok(tasks.into_iter().next().flatten()),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// The stored tasks among these, with payloads, results and edges, by id.
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task).
+    pub async fn tasks(&self, ids: impl IntoIterator<Item = TaskId>) -> Result<Vec<Stored>, Error> {
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort();
+        ids.dedup();
+        let (mut stored, mut rest) = (Vec::new(), &ids[..]);
+        while !rest.is_empty() {
+            let some = rest[..rest.len().min(MAX_PAGE as usize)].to_vec();
+            match self.read(Read::Tasks(some)).await? {
+                // A reply with large payloads ends early.
+                Reply::Tasks(tasks) if !tasks.is_empty() => {
+                    rest = &rest[tasks.len()..];
+                    stored.extend(tasks.into_iter().flatten());
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(stored)
+    }
+
+    /// The tasks that these workers run, those that began first first; of each worker at most a
+    /// hundred.
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task).
+    pub async fn runs(&self, workers: &[Worker]) -> Result<Vec<Task>, Error> {
+        let held: BTreeMap<TaskId, _> =
+            workers.iter().flat_map(|worker| worker.holds.iter().copied()).collect();
+        let ids: Vec<_> = held.keys().copied().collect();
+        let mut runs = Vec::new();
+        for ids in ids.chunks(MAX_PAGE as usize) {
+            let page = self.page(&Selector::ids(ids.to_vec()), None, MAX_PAGE, false).await?;
+            runs.extend(page.tasks.into_iter().map(|stored| stored.task));
+        }
+        // A task that has ended since is no run of theirs.
+        runs.retain(|task| {
+            task.leased.is_some() && held.get(&task.id) == Some(&task.token) && !task.state.is_ended()
+        });
+        runs.sort_by_key(|task| (task.leased, task.id));
+        Ok(runs)
     }
 
     /// Waits for a task to end and returns its result. Notices completions by workers of this
@@ -139,7 +186,11 @@ impl TaskQueue {
     }
 
     /// The store's clock.
-    async fn now(&self) -> Result<Micros, Error> {
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task), and [`Missing`](ErrorKind::Missing) if there is no such queue.
+    pub async fn now(&self) -> Result<Micros, Error> {
         match self.read(Read::Clock).await? {
             Reply::Clock(now) => Ok(now),
             other => Err(unexpected(&other)),

@@ -46,7 +46,7 @@ impl TaskQueues {
     /// store keeps no tasks.
     pub async fn open(store: impl Into<Store>) -> Result<Self, Error> {
         let store = store.into();
-        Ok(Self { tasks: store.tasks().await?, pace: store.pace().await?, timeout: DEFAULT_TIMEOUT })
+        Ok(Self { tasks: store.tasks().await?, pace: store.rates().await?, timeout: DEFAULT_TIMEOUT })
     }
 
     /// How long each call of the [found](Self::find) queues retries if the store does not answer,

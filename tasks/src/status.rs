@@ -82,14 +82,14 @@ pub enum Condition {
         since: Option<Micros>,
     },
     /// The rate limit is paused.
-    PacePaused,
+    RatePaused,
     /// The rate limit is held.
-    PaceHeld {
+    RateHeld {
         /// Time until the hold ends.
         left: Micros,
     },
     /// Tasks wait for the next slot of the rate limit.
-    Pace {
+    Rate {
         /// Status of the rate limit.
         status: StartStatus,
     },
@@ -122,9 +122,9 @@ impl Condition {
             Self::Unserved { .. } => "unserved",
             Self::KindPaused { .. } => "kind_paused",
             Self::KeyPaused { .. } => "key_paused",
-            Self::PacePaused => "pace_paused",
-            Self::PaceHeld { .. } => "pace_held",
-            Self::Pace { .. } => "pace",
+            Self::RatePaused => "rate_paused",
+            Self::RateHeld { .. } => "rate_held",
+            Self::Rate { .. } => "rate",
             Self::Next => "next",
             Self::Time { .. } => "time",
             Self::Key => "key",
@@ -140,8 +140,8 @@ impl Condition {
             Self::Paused { .. }
                 | Self::KindPaused { .. }
                 | Self::KeyPaused { .. }
-                | Self::PacePaused
-                | Self::PaceHeld { .. }
+                | Self::RatePaused
+                | Self::RateHeld { .. }
         )
     }
 }
@@ -233,8 +233,8 @@ impl Facts<'_> {
         let pace = self.pace?;
         let left = pace.record.held_until - pace.at;
         match pace.record.paused {
-            true => Some(Condition::PacePaused),
-            false => (left > Micros::ZERO).then_some(Condition::PaceHeld { left }),
+            true => Some(Condition::RatePaused),
+            false => (left > Micros::ZERO).then_some(Condition::RateHeld { left }),
         }
     }
 
@@ -296,7 +296,7 @@ impl Facts<'_> {
         }
         let ready = self.in_state(State::Ready);
         match self.pace {
-            Some(pace) if ready > 0 => return Condition::Pace { status: pace.start_status() },
+            Some(pace) if ready > 0 => return Condition::Rate { status: pace.start_status() },
             _ => {}
         }
         match (ready + self.in_state(State::Added), self.lost()) {
@@ -461,13 +461,13 @@ mod tests {
         let waits = overview(vec![now("a", State::Ready, 1)]);
         let of = |overview: &Overview, pace: &Snapshot| QueueStatus::of(overview, Some(pace)).condition;
         let free = pace(|_| {});
-        assert_eq!(of(&waits, &free), Condition::Pace { status: StartStatus::Empty });
-        assert_eq!(of(&waits, &pace(|record| record.paused = true)), Condition::PacePaused);
+        assert_eq!(of(&waits, &free), Condition::Rate { status: StartStatus::Empty });
+        assert_eq!(of(&waits, &pace(|record| record.paused = true)), Condition::RatePaused);
         let held = pace(|record| record.held_until = Micros::new(53));
-        assert_eq!(of(&waits, &held), Condition::PaceHeld { left: Micros::new(3) });
+        assert_eq!(of(&waits, &held), Condition::RateHeld { left: Micros::new(3) });
         assert_eq!(of(&Overview { workers: 0, ..waits.clone() }, &free), Condition::NoWorker);
         let running = overview(vec![now("a", State::Leased, 1)]);
         let status = QueueStatus::of(&running, Some(&held));
-        assert_eq!(status.also, [Condition::PaceHeld { left: Micros::new(3) }]);
+        assert_eq!(status.also, [Condition::RateHeld { left: Micros::new(3) }]);
     }
 }

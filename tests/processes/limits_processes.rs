@@ -88,7 +88,7 @@ fn processes_block_nobody(test: &str, place: fn() -> Backend) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for name in ["slow", "fast"] {
         let record = runtime.block_on(async {
-            let state = connect(&url.replace("{name}", name)).await.unwrap().pace().await.unwrap();
+            let state = connect(&url.replace("{name}", name)).await.unwrap().rates().await.unwrap();
             let reply = state.apply(&QueueName::new(name).unwrap(), Command::Read).await.unwrap();
             reply.read().unwrap().unwrap().record
         });

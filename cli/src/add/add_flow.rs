@@ -11,20 +11,19 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use serde_json::json;
 
 use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
     duration,
-    exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, report},
+    exit::{DATAERR, Failure, NOINPUT, print_as_it_is, report},
+    json_text::print_json,
     target::retry,
-    tasks::open_queue,
 };
 
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let entries = read(file)?;
     let url = &args.target.store.url;
-    let queue = retry(url, RETRY_TIMEOUT, async || open_queue(&args.target).await).await?;
+    let queue = retry(url, RETRY_TIMEOUT, async || args.target.created_tasks().await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
     let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
         let name = entry.name.clone();
@@ -40,9 +39,7 @@ pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
 
 fn print_added(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
     if args.json {
-        let tasks: serde_json::Map<_, _> =
-            added.iter().map(|(name, added)| (name.to_owned(), json!(added.id()))).collect();
-        return print(&format!("{:#}", json!({ "flow": added.flow(), "tasks": tasks })));
+        return print_json(&interval_queue_documents::Flow::from(added));
     }
     if args.quiet {
         return Ok(());

@@ -45,7 +45,8 @@ pub(crate) async fn run(add: AddArgs) -> Result<(), Failure> {
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
     let url = &add.target.store.url;
     let mut adder =
-        retry(url, RETRY_TIMEOUT, async || Adder::new(&add, add.target.store.tasks().await?).await).await?;
+        retry(url, RETRY_TIMEOUT, async || Adder::new(&add, add.target.store.task_store().await?).await)
+            .await?;
     if !from_stdin {
         let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
         return adder.add(lines).await;

@@ -12,9 +12,9 @@ use rustix::termios::tcgetwinsize;
 
 use crate::{
     connection_state::{ConnectionState, Expectation},
-    duration::show,
     rate::rate,
 };
+use interval_queue_documents::words::show;
 
 /// Minimum width in columns for a progress bar.
 const MIN_BAR_COLUMNS: u16 = 72;

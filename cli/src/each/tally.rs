@@ -20,10 +20,10 @@ use super::{
     overlong::Overlong,
 };
 use crate::{
-    duration::about,
     exit::{Failure, IOERR, NOPERM, USAGE},
     rate::rate,
 };
+use interval_queue_documents::words::about;
 
 /// Maximum failed items in the summary.
 const MAX_LISTED_ITEMS: usize = 10;

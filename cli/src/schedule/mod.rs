@@ -7,15 +7,11 @@ mod schedule_args;
 mod schedule_list;
 mod schedule_words;
 
-use interval_queue_tasks::TaskQueue;
-
 pub(crate) use self::schedule_args::ScheduleArgs;
 use self::schedule_args::{Action, Add, One};
 use crate::{
-    args::Target,
     clock::time_of_day,
     exit::{Failure, USAGE, print, print_as_it_is, report},
-    tasks::{Tasks, open_queue},
 };
 
 pub(crate) async fn run(schedule: ScheduleArgs) -> Result<(), Failure> {
@@ -23,16 +19,16 @@ pub(crate) async fn run(schedule: ScheduleArgs) -> Result<(), Failure> {
         Action::Add(new) => add(new).await,
         Action::List(list) => schedule_list::list(list).await,
         Action::Pause(One { target, name }) => {
-            Ok(existing(target).await?.pause_schedule(name.as_str()).await?)
+            Ok(target.tasks_for_long().await?.pause_schedule(name.as_str()).await?)
         }
         Action::Resume(One { target, name }) => {
-            Ok(existing(target).await?.resume_schedule(name.as_str()).await?)
+            Ok(target.tasks_for_long().await?.resume_schedule(name.as_str()).await?)
         }
         Action::Remove(One { target, name }) => {
-            Ok(existing(target).await?.remove_schedule(name.as_str()).await?)
+            Ok(target.tasks_for_long().await?.remove_schedule(name.as_str()).await?)
         }
         Action::Run(One { target, name }) => {
-            print(&existing(target).await?.run_schedule(name.as_str()).await?.id().to_string())
+            print(&target.tasks_for_long().await?.run_schedule(name.as_str()).await?.id().to_string())
         }
     }
 }
@@ -46,7 +42,7 @@ async fn add(add: &Add) -> Result<(), Failure> {
     let next = if add.dry_run {
         next
     } else {
-        let queue = open_queue(&add.target).await?;
+        let queue = add.target.created_tasks().await?;
         queue.set_schedule(schedule).await?;
         // Next runs by the clock of the store.
         let stored = queue.schedules().await?.into_iter().find(|stored| stored.name == add.name);
@@ -58,11 +54,4 @@ async fn add(add: &Add) -> Result<(), Failure> {
     let lines: String =
         next.into_iter().map(|at| format!("{}\n", schedule_words::time(at, add.zone()))).collect();
     print_as_it_is(lines.as_bytes())
-}
-
-/// Opens a queue only if it exists.
-async fn existing(target: &Target) -> Result<TaskQueue, Failure> {
-    let tasks = Tasks::open(target).await?;
-    tasks.now().await?;
-    open_queue(target).await
 }

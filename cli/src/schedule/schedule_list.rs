@@ -1,28 +1,27 @@
 //! `schedule list`: the next run and the last task of each schedule.
 
-use std::{
-    collections::HashMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::HashMap;
 
-use interval_queue::task_contract::{MAX_PAGE, Selector, State, TaskId};
-use interval_queue_tasks::{StoredSchedule, TaskQueue};
-use serde_json::{Value, json};
+use interval_queue_documents::Schedule;
+use interval_queue_tasks::{MAX_PAGE, Selector, State, StoredSchedule, TaskId, TaskQueue};
 
-use super::{existing, schedule_args::List, schedule_words};
+use super::{schedule_args::List, schedule_words};
 use crate::{
     exit::{Failure, print, print_as_it_is, report},
-    object::Object,
+    json_text::json_line,
     table::{room, table},
 };
 
 pub(super) async fn list(list: &List) -> Result<(), Failure> {
-    let queue = existing(&list.target).await?;
+    let queue = list.target.tasks().await?;
     let all = queue.schedules().await?;
     let states = states(&queue, &all).await?;
     if list.json {
-        let object = |schedule| format!("{}\n", object(schedule, &states, list.next.into()));
-        return print_as_it_is(all.iter().map(object).collect::<String>().as_bytes());
+        let line = |schedule: &StoredSchedule| {
+            let last = schedule.last.and_then(|id| states.get(&id).copied());
+            json_line(&Schedule::of(schedule, list.next.into(), last))
+        };
+        return print_as_it_is(all.iter().map(line).collect::<String>().as_bytes());
     }
     if all.is_empty() {
         report(&format!(
@@ -68,30 +67,4 @@ fn row(schedule: &StoredSchedule, states: &HashMap<TaskId, State>) -> [String; 5
         schedule.last.map_or("-".into(), |id| id.to_string()),
         schedule.last.map_or("-".into(), |id| states.get(&id).map_or("deleted".into(), State::to_string)),
     ]
-}
-
-fn micros(at: SystemTime) -> u64 {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// A schedule as a JSON object, see `tasks.schema.json`.
-fn object(schedule: &StoredSchedule, states: &HashMap<TaskId, State>, most: usize) -> Object {
-    let last =
-        schedule.last.map(|id| json!({ "id": id, "state": states.get(&id).map(|state| state.as_str()) }));
-    let mut object = Object::default();
-    object.value("name", json!(schedule.name));
-    object.value("rule", json!(schedule.rule()));
-    object.value("missed", json!(schedule.missed()));
-    object.value("overlap", json!(schedule.overlap));
-    object.value("paused", json!(schedule.paused));
-    object.value("next_us", schedule.next_runs(most).into_iter().map(micros).collect());
-    object.value("last", json!(last));
-    object.value("kind", json!(schedule.kind()));
-    match schedule.payload() {
-        Some(payload) => object.text("payload", payload),
-        None => object.value("payload", Value::Null),
-    }
-    object.value("unread", json!(schedule.unread));
-    object
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use interval_queue_tasks::Rule;
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::duration::show;
+use interval_queue_documents::words::show;
 
 /// Formats an instant in this zone, or in UTC.
 pub(super) fn time(at: SystemTime, zone: Option<&str>) -> String {

@@ -1,10 +1,9 @@
 //! The stored tasks, schedules and settings of a queue: `list` shows them, and `delete` deletes
 //! them.
 
-use interval_queue::task_contract::{Overview, Settings};
-use interval_queue_tasks::TaskQueue;
+use interval_queue_tasks::{Overview, Settings, TaskQueue};
 
-use super::{queue_tasks::Tasks, summary::Summary};
+use super::summary::Summary;
 use crate::exit::Failure;
 
 /// The content of a queue, without ids of purged tasks.
@@ -15,9 +14,8 @@ pub(crate) struct Content {
 
 impl Content {
     /// Returns `None` if only ids of purged tasks are stored, or nothing.
-    pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
-        let Some(overview) = tasks.overview().await? else { return Ok(None) };
-        let stored = Self { schedules: tasks.schedules().await?.len(), overview };
+    pub(crate) async fn of(queue: &TaskQueue) -> Result<Option<Self>, Failure> {
+        let stored = Self { schedules: queue.schedules().await?.len(), overview: queue.overview().await? };
         Ok((!stored.is_blank()).then_some(stored))
     }
 

@@ -2,84 +2,58 @@
 
 use std::fmt::Write as _;
 
-use indicatif::HumanCount;
-use interval_queue::task_contract::{Selector, State};
-use interval_queue_tasks::{Failure as Group, Failures};
-use serde_json::{Value, json};
+use interval_queue_documents::{
+    Failures as Document,
+    words::{self, number, quoted, show},
+};
+use interval_queue_tasks::{Failure as Group, Failures, Selector, State};
 
 use super::{
-    queue_tasks::{Tasks, open_queue},
+    opened::selector,
     task_args::{self, SelectorArgs},
-    task_words::{self, quoted},
 };
 use crate::{
     args::Target,
-    duration::show,
-    exit::{Failure, NOINPUT, USAGE, print, print_as_it_is},
+    exit::{Failure, NOINPUT, USAGE, print_as_it_is},
+    json_text::print_json,
     place::without_secrets,
 };
 
 /// Maximum characters of an error.
 const MAX_ERROR_CHARS: usize = 300;
 
-pub(super) async fn failures(
-    target: &Target,
-    tasks: &Tasks,
-    args: &task_args::Failures,
-) -> Result<(), Failure> {
+pub(super) async fn failures(target: &Target, args: &task_args::Failures) -> Result<(), Failure> {
     if let Some(other) = args.selector.states.iter().find(|state| **state != State::Failed) {
         let text = format!("--state {other}: all failures are in the state failed; leave out --state");
         return Err(Failure::new(USAGE, text));
     }
-    let failed = vec![State::Failed];
-    let (selector, _) = tasks.selector(&SelectorArgs { states: failed, ..args.selector.clone() }).await?;
-    let failures =
-        open_queue(target).await?.failures(&selector).await.map_err(|error| Failure::from(&error))?;
+    let queue = target.tasks().await?;
+    let failed = SelectorArgs { states: vec![State::Failed], ..args.selector.clone() };
+    let failures = queue.failures(&selector(&queue, &failed).await?).await?;
     if failures.groups.is_empty() {
         return Err(Failure::new(NOINPUT, "no failed task matches the selector"));
     }
     if args.json {
-        return print(&format!("{:#}", object(&failures)));
+        return print_json(&Document::from(&failures));
     }
     print_as_it_is(text(&failures, target, &args.selector).as_bytes())
 }
 
 /// Formats the failures of a whole queue. Returns `None` if nothing failed.
 pub(crate) async fn failures_text(target: &Target) -> Result<Option<String>, Failure> {
-    let failures = open_queue(target).await?.failures(&Selector::states([State::Failed])).await?;
+    let Some(queue) = target.tasks_if_any().await? else { return Ok(None) };
+    let failures = queue.failures(&Selector::states([State::Failed])).await?;
     Ok((!failures.groups.is_empty()).then(|| text(&failures, target, &SelectorArgs::default())))
-}
-
-fn object(failures: &Failures) -> Value {
-    let group = |group: &Group| {
-        json!({
-            "text": group.text,
-            "example": group.example,
-            "count": group.count,
-            "retrying": group.retrying,
-            "kinds": group.kinds,
-            "first_us": group.first.get(),
-            "last_us": group.last.get(),
-            "common": group.common,
-            "selects": group.selects,
-        })
-    };
-    json!({
-        "failed": failures.groups.iter().map(|group| group.count).sum::<u64>(),
-        "retrying": failures.groups.iter().map(|group| group.retrying).sum::<u64>(),
-        "groups": failures.groups.iter().map(group).collect::<Vec<_>>(),
-        "ungrouped": failures.ungrouped,
-    })
 }
 
 fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String {
     let mut page = String::new();
     for group in &failures.groups {
         let kinds: Vec<_> =
-            group.kinds.iter().map(|(kind, count)| format!("{} {kind}", HumanCount(*count))).collect();
-        let (first, last) = (task_words::time(group.first), task_words::time(group.last));
+            group.kinds.iter().map(|(kind, count)| format!("{} {kind}", number(*count))).collect();
+        let (first, last) = (words::time(group.first), words::time(group.last));
         let when = if first == last { format!("at {last}") } else { format!("from {first} to {last}") };
-        let error = task_words::line(&group.text);
+        let error = words::line(&group.text);
         let error = match error.char_indices().nth(MAX_ERROR_CHARS) {
             Some((end, _)) => format!("{}…", &error[..end]),
             None if error.is_empty() => "(no text)".to_owned(),
@@ -91,7 +65,7 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
         let _ = writeln!(page, "  {}\n", again(group, target, selector));
     }
     if failures.ungrouped > 0 {
-        let rest = HumanCount(failures.ungrouped);
+        let rest = number(failures.ungrouped);
         let _ = writeln!(page, "{rest} more failed with other texts: select fewer, for example by --kind\n");
     }
     page.pop();
@@ -99,8 +73,8 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
 }
 
 fn how_many(group: &Group) -> String {
-    let failed = (group.count > 0).then(|| format!("{} failed", HumanCount(group.count)));
-    let retrying = (group.retrying > 0).then(|| format!("{} retrying", HumanCount(group.retrying)));
+    let failed = (group.count > 0).then(|| format!("{} failed", number(group.count)));
+    let retrying = (group.retrying > 0).then(|| format!("{} retrying", number(group.retrying)));
     failed.into_iter().chain(retrying).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,14 +1,14 @@
 //! `tasks follow`: changes of state, as they happen.
 
 use clap::Args;
-use interval_queue::task_contract::{Event, Kind, State, TaskId};
-use serde_json::{Value, json};
+use interval_queue_documents::{Event as Document, MissedEvents};
+use interval_queue_tasks::{Event, Kind, State, TaskId};
 
-use super::{open_queue, queue_tasks::Tasks};
 use crate::{
     add::kind,
     args::Target,
     exit::{Failure, print_on, report},
+    json_text::json_line,
 };
 
 /// Print a line of JSON for each change of state of a task, until it is stopped.
@@ -41,31 +41,18 @@ impl Follow {
     }
 }
 
-pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Result<(), Failure> {
-    // Opening a queue would create it.
-    tasks.now().await?;
-    let mut follower = open_queue(target).await?.follow().await?;
-    report(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", tasks.queue.as_str()));
+pub(super) async fn follow(target: &Target, args: &Follow) -> Result<(), Failure> {
+    let queue = target.tasks_for_long().await?;
+    let mut follower = queue.follow().await?;
+    report(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", queue.name().as_str()));
     loop {
-        let batch = follower.next().await?;
-        let missed = batch.missed.then(|| json!({ "at_us": batch.mark.at.get(), "missed": true }));
-        let events = batch.events.iter().filter(|event| args.selects(event)).map(object);
-        let lines: String = missed.into_iter().chain(events).map(|line| format!("{line}\n")).collect();
+        let followed = follower.next().await?;
+        let missed = followed.missed.then(|| json_line(&MissedEvents::at(followed.mark.at)));
+        let events = followed.events.iter().filter(|event| args.selects(event));
+        let events = events.map(|event| json_line(&Document::from(event)));
+        let lines: String = missed.into_iter().chain(events).collect();
         if !print_on(lines.as_bytes())? {
             return Ok(());
         }
     }
-}
-
-fn object(event: &Event) -> Value {
-    json!({
-        "at_us": event.at.get(),
-        "task": event.task,
-        "kind": event.kind,
-        "from": event.from.map(State::as_str),
-        "to": event.to.map(State::as_str),
-        "attempt": event.attempt,
-        "worker": event.worker,
-        "error": event.error,
-    })
 }

@@ -1,33 +1,28 @@
 //! `tasks`: shows and changes the stored tasks of a queue.
 //!
-//! `task_args` and `verb_args` are the command line, and `queue_tasks` reads and changes the store.
-//! `status_text` formats the conditions in force, which the library determines, and `counts`
-//! formats counts. `queue_status` is the page of a queue, `status_lines` its part of `status` and
-//! `list`, `summary` its part of `watch`, and `content` the stored parts that `delete` deletes.
-//! `workers`, `tags`, `times` and `failures` print the workers, the tags, the waiting and running
-//! times, and the errors. `why` explains a waiting task, and `follow` prints changes of state.
-//! `recount` corrects counts, `set` changes settings, and `settings` reads and writes them as a
-//! file. `task_list`, `show`, `wait`, `verbs` and `transfer` are about single tasks and flows.
-//! `json` formats them for programs, `task_words` and `tree` for people.
+//! `task_args` and `verb_args` are the command line, and `opened` opens the queue. The documents of
+//! `--json`, and reasons in words, are those of `interval_queue_documents`. `queue_status` is the
+//! page of a queue, `status_lines` its part of `status` and `list`, `summary` its part of `watch`,
+//! and `content` the stored parts that `delete` deletes. `workers`, `tags`, `times` and `failures`
+//! print the workers, the tags, the waiting and running times, and the errors. `why` explains a
+//! waiting task, and `follow` prints changes of state. `recount` corrects counts, `set` changes
+//! settings, and `settings` reads them from a file. `task_list`, `show`, `wait`, `verbs` and
+//! `transfer` are about single tasks and flows, and `tree` about the graph around a task.
 
 mod content;
-mod counts;
 mod failures;
 mod follow;
-mod json;
+mod opened;
 mod queue_status;
-mod queue_tasks;
 mod recount;
 mod set;
 mod settings;
 mod show;
 mod status_lines;
-mod status_text;
 mod summary;
 mod tags;
 mod task_args;
 mod task_list;
-mod task_words;
 mod times;
 mod transfer;
 mod tree;
@@ -40,9 +35,7 @@ mod workers;
 use self::task_args::Action;
 pub(crate) use self::{
     content::Content,
-    counts::Counts,
     failures::failures_text,
-    queue_tasks::{Tasks, open_queue, pause_or_resume},
     show::TextPage,
     status_lines::StatusLines,
     summary::Summary,
@@ -79,26 +72,25 @@ pub(crate) async fn run(tasks: TasksArgs) -> Result<(), Failure> {
         return Err(failure);
     }
     let target = tasks.target()?;
-    let store = Tasks::open(&target).await?;
     let Some(action) = &tasks.action else {
-        return queue_status::print_status(&target, &store, tasks.over, tasks.json).await;
+        return queue_status::print_status(&target, tasks.over, tasks.json).await;
     };
     match action {
-        Action::List(list) => task_list::list(&target, &store, list).await,
-        Action::Show(show) => show::show(&store, show).await,
-        Action::Why(args) => why::why(&target, &store, args).await,
-        Action::Workers(args) => workers::workers(&store, args).await,
-        Action::Times(args) => times::times(&store, args).await,
-        Action::Tags(args) => tags::tags(&target, &store, args).await,
-        Action::Follow(args) => follow::follow(&target, &store, args).await,
-        Action::Set(args) => set::set(&store, args).await,
-        Action::Recount(args) => recount::recount(&target, &store, args).await,
-        Action::Failures(failures) => failures::failures(&target, &store, failures).await,
-        Action::Wait(wait) => wait::wait(&target, &store, wait).await,
-        Action::Copy(copy) => transfer::copy(&target, &store, copy).await,
-        Action::Move(args) => transfer::move_tasks(&target, &store, args).await,
+        Action::List(list) => task_list::list(&target, list).await,
+        Action::Show(show) => show::show(&target, show).await,
+        Action::Why(args) => why::why(&target, args).await,
+        Action::Workers(args) => workers::workers(&target, args).await,
+        Action::Times(args) => times::times(&target, args).await,
+        Action::Tags(args) => tags::tags(&target, args).await,
+        Action::Follow(args) => follow::follow(&target, args).await,
+        Action::Set(args) => set::set(&target, args).await,
+        Action::Recount(args) => recount::recount(&target, args).await,
+        Action::Failures(failures) => failures::failures(&target, failures).await,
+        Action::Wait(wait) => wait::wait(&target, wait).await,
+        Action::Copy(copy) => transfer::copy(&target, copy).await,
+        Action::Move(args) => transfer::move_tasks(&target, args).await,
         action => match action.verb() {
-            Some((verb, change)) => verbs::change(&target, &store, verb, change, action.is_rerun()).await,
+            Some((verb, change)) => verbs::change(&target, verb, change, action.is_rerun()).await,
             None => Ok(()),
         },
     }

@@ -1,16 +1,16 @@
 //! `tasks recount`: counts the stored tasks again.
 
 use clap::Args;
-use interval_queue::task_contract::{Corrected, Kind};
-use serde_json::json;
-
-use super::{
-    queue_tasks::open_queue,
-    task_words::{self, number, quoted},
+use interval_queue_documents::{
+    Recount as Document,
+    words::{self, number, quoted},
 };
+use interval_queue_tasks::{Corrected, Kind};
+
 use crate::{
     args::Target,
     exit::{Failure, print, report},
+    json_text::print_json,
     place::without_secrets,
 };
 
@@ -28,13 +28,10 @@ pub(super) struct Recount {
     json: bool,
 }
 
-pub(super) async fn recount(target: &Target, tasks: &super::Tasks, args: &Recount) -> Result<(), Failure> {
-    // Opening a queue as a library does would create it.
-    tasks.now().await?;
-    let recounted = open_queue(target).await?.recount().await?;
+pub(super) async fn recount(target: &Target, args: &Recount) -> Result<(), Failure> {
+    let recounted = target.tasks_for_long().await?.recount().await?;
     if args.json {
-        let object = json!({ "corrected": recounted.corrected, "dropped": recounted.dropped });
-        print(&format!("{object:#}"))?;
+        print_json(&Document::from(&recounted))?;
     } else {
         for one in &recounted.corrected {
             print(&line(one))?;
@@ -52,7 +49,7 @@ pub(super) async fn recount(target: &Target, tasks: &super::Tasks, args: &Recoun
 fn line(one: &Corrected) -> String {
     let kind = match one.kind == Kind::default() {
         true => String::new(),
-        false => format!("{} ", task_words::line(one.kind.as_str())),
+        false => format!("{} ", words::line(one.kind.as_str())),
     };
     format!("{kind}{}: {} counted, {} before", one.state, one.counted, one.before)
 }

@@ -3,20 +3,17 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use interval_queue::{
-    MaxRunning, Micros,
-    task_contract::{Change, Command, Keep, Reply, Settings, SettingsChange},
-};
+use interval_queue::{MaxRunning, Micros};
+use interval_queue_documents::{Settings as Document, words::show};
+use interval_queue_tasks::{Keep, Settings, SettingsChange};
 
-use super::{
-    queue_tasks::{Tasks, unexpected},
-    settings::{dump, load},
-};
+use super::settings::load;
 use crate::{
-    args::max_running,
+    args::{Target, max_running},
     change::running,
-    duration::{delay, show},
+    duration::delay,
     exit::{Failure, print},
+    json_text::print_json,
 };
 
 /// Change the limits and the retention of a queue, for all workers; print all settings. Default:
@@ -107,28 +104,33 @@ impl Set {
     }
 }
 
-pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
-    // A setting creates the queue.
-    let stored = tasks.overview().await?.map(|overview| overview.settings);
-    let is_there = stored.is_some();
+pub(super) async fn set(target: &Target, set: &Set) -> Result<(), Failure> {
+    let queue = target.tasks_if_any().await?;
+    let stored = match &queue {
+        Some(queue) => Some(queue.overview().await?.settings),
+        None => None,
+    };
+    let is_new = stored.is_none();
     let mut settings = stored.unwrap_or_default();
     let change = match &set.from {
         Some(file) => load(file, &settings)?,
         None => set.change(&settings),
     };
-    if !is_there && change == SettingsChange::default() {
-        return Err(tasks.missing());
+    if is_new && change == SettingsChange::default() {
+        return Err(target.no_tasks());
     }
-    if !is_there || change.on(&settings) != settings {
-        settings = match tasks.query(Command::Change(Change::Set(change))).await {
-            Ok(Reply::Changed(settings)) => settings,
-            other => return Err(unexpected(other)),
+    if is_new || change.on(&settings) != settings {
+        // A setting creates the queue.
+        let queue = match queue {
+            Some(queue) => queue,
+            None => target.created_tasks().await?,
         };
+        settings = queue.set(change).await?;
     }
     if set.json {
-        return print(&format!("{:#}", dump(&settings)));
+        return print_json(&Document::from(&settings));
     }
-    print(&format!("{}: {}", tasks.queue, in_force(&settings)))
+    print(&format!("{}: {}", target.queue, in_force(&settings)))
 }
 
 fn in_force(settings: &Settings) -> String {

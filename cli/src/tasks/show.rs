@@ -2,25 +2,29 @@
 
 use std::fmt::Write as _;
 
-use interval_queue::{
-    Micros,
-    task_contract::{Json, Policy, PolicyOverride, Stored, Task, TaskId},
+use interval_queue::Micros;
+use interval_queue_documents::{Task as Document, words};
+use interval_queue_tasks::{
+    Json, Policy, Stored, TaskId, TaskQueue,
+    contract::{PolicyOverride, Task},
 };
 
-use super::{json, queue_tasks::Tasks, task_args::One, task_words, tree, why, workers};
+use super::{opened::existing, task_args::One, tree, why};
 use crate::{
     args::Target,
-    duration,
-    exit::{Failure, print, print_as_it_is},
+    exit::{Failure, print_as_it_is},
+    json_text::print_json,
 };
 
-pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
-    let stored = tasks.existing(show.id).await?;
-    let policy = tasks.overview().await?.ok_or_else(|| tasks.missing())?.settings.policy;
+pub(super) async fn show(target: &Target, show: &One) -> Result<(), Failure> {
+    let queue = target.tasks().await?;
+    let stored = existing(&queue, show.id).await?;
+    let policy = queue.overview().await?.settings.policy;
     if show.json {
-        return print(&format!("{:#}", json::whole(&stored, &policy)));
+        let why = stored.why.as_ref().map(|why| words::why(&stored.task, why));
+        return print_json(&Document::whole(&stored, &policy, why));
     }
-    let around = tree::around(tasks, &stored).await?;
+    let around = tree::around(&queue, &stored).await?;
     print_as_it_is(format!("{}{around}", text(&stored, &policy)).as_bytes())
 }
 
@@ -33,15 +37,14 @@ pub(crate) struct TextPage {
 
 impl TextPage {
     /// Reads a task and formats its page.
-    pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
-        let mut stored = tasks.existing(id).await?;
+    pub(crate) async fn of(target: &Target, queue: &TaskQueue, id: TaskId) -> Result<Self, Failure> {
+        let mut stored = existing(queue, id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
-        let body = |(name, body): (&str, Option<Json>)| {
-            Some(format!("{name:11} {}\n", task_words::line(body?.as_str())))
-        };
+        let body =
+            |(name, body): (&str, Option<Json>)| Some(format!("{name:11} {}\n", words::line(body?.as_str())));
         let bodies: String = bodies.into_iter().filter_map(body).collect();
-        let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
-        let explanation_text = why::explanation_text(target, tasks, &overview, &stored).await?;
+        let overview = queue.overview().await?;
+        let explanation_text = why::explanation_text(target, queue, &overview, &stored).await?;
         let about = format!("{}\n{explanation_text}\n", text(&stored, &overview.settings.policy));
         Ok(Self { about, bodies })
     }
@@ -53,12 +56,12 @@ fn text(stored: &Stored, queue: &Policy) -> String {
     let mut page = String::new();
     let mut add_line = |name: &str, text: &str| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:11} {}", task_words::line(text));
+        let _ = writeln!(page, "{name:11} {}", words::line(text));
     };
     add_line("task", &task.id.to_string());
     add_line("state", task.state.as_str());
     if let Some(reason) = &stored.why {
-        add_line("why", &task_words::why(task, reason));
+        add_line("why", &words::why(task, reason));
     }
     if let Some(stop) = task.stop {
         add_line("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
@@ -68,7 +71,7 @@ fn text(stored: &Stored, queue: &Policy) -> String {
         add_line(name, &text);
     }
     for (name, at) in times(task) {
-        add_line(name, &task_words::time(at));
+        add_line(name, &words::time(at));
     }
     add_line("attempts", &attempts(task));
     add_line("policy", &policy(&task.policy, queue));
@@ -76,14 +79,14 @@ fn text(stored: &Stored, queue: &Policy) -> String {
         add_line("worker", &worker.to_string());
     }
     if let Some(at) = &task.progress {
-        add_line("progress", &workers::progress(at));
+        add_line("progress", &words::progress(at));
     }
     for run in &task.history {
         let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let began = run.leased.map_or("?".into(), task_words::time);
+        let began = run.leased.map_or("?".into(), words::time);
         let worker = run.worker.map(|worker| format!(", worker {worker}")).unwrap_or_default();
-        let (number, end) = (run.token.attempt, task_words::end(run.end));
-        add_line("", &format!("{number}. {began} to {}{worker}, {end}{error}", task_words::time(run.ended)));
+        let (number, end) = (run.token.attempt, words::end(run.end));
+        add_line("", &format!("{number}. {began} to {}{worker}, {end}{error}", words::time(run.ended)));
     }
     if let Some(error) = &task.error {
         add_line("error", error);
@@ -117,7 +120,7 @@ fn options(task: &Task) -> Vec<(&'static str, String)> {
         options.push(("tags", tags.join(", ")));
     }
     if let Some(nominal) = &task.schedule {
-        options.push(("schedule", format!("{} for {}", nominal.schedule, task_words::time(nominal.at))));
+        options.push(("schedule", format!("{} for {}", nominal.schedule, words::time(nominal.at))));
     }
     options
 }
@@ -139,10 +142,9 @@ fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
 fn policy(own: &PolicyOverride, queue: &Policy) -> String {
     let policy = own.over(queue);
     let part = |text: String, is_own: bool| if is_own { format!("{text} (set by the task)") } else { text };
-    let backoff =
-        format!("backoff {} to {}", duration::show(policy.backoff), duration::show(policy.max_backoff));
+    let backoff = format!("backoff {} to {}", words::show(policy.backoff), words::show(policy.max_backoff));
     let timeout =
-        policy.timeout.map_or("no timeout".into(), |timeout| format!("timeout {}", duration::show(timeout)));
+        policy.timeout.map_or("no timeout".into(), |timeout| format!("timeout {}", words::show(timeout)));
     [
         part(format!("max attempts {}", policy.max_attempts), own.max_attempts.is_some()),
         part(format!("max retries {}", policy.max_retries), own.max_retries.is_some()),

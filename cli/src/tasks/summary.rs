@@ -1,17 +1,12 @@
 //! The status of the tasks of a queue, for views that show it repeatedly, or show many queues.
 
-use interval_queue::{
-    Micros, Snapshot,
-    task_contract::{Overview, State, Task, Worker},
+use interval_queue::{Micros, Snapshot};
+use interval_queue_documents::{Counts, Measured, words};
+use interval_queue_tasks::{
+    Condition, Overview, QueueStatus, State, TaskQueue,
+    contract::{Counted, Task, Worker},
 };
-use interval_queue_tasks::{Condition, QueueStatus};
 
-use super::{
-    counts::{Counts, Rate, in_state, left, rate_in_words, share, states, total},
-    queue_tasks::Tasks,
-    status_text, task_words,
-    workers::runs,
-};
 use crate::exit::Failure;
 
 /// The status of the tasks of a queue at one instant.
@@ -42,7 +37,7 @@ impl Summary {
     pub(crate) fn of(overview: &Overview, pace: Option<&Snapshot>) -> Self {
         Self {
             at: overview.at,
-            counts: total(overview),
+            counts: Counts::of(overview),
             lost: overview.lost,
             conditions: QueueStatus::of(overview, pace).conditions().cloned().collect(),
             oldest: overview.oldest.map(|oldest| overview.at - oldest),
@@ -52,38 +47,29 @@ impl Summary {
         }
     }
 
-    /// Reads a summary without runs and upcoming tasks. Returns `None` if the queue has no tasks.
-    pub(crate) async fn find_without_runs(
-        tasks: &Tasks,
-        pace: Option<&Snapshot>,
-    ) -> Result<Option<Self>, Failure> {
-        Ok(tasks.overview().await?.map(|overview| Self::of(&overview, pace)))
-    }
-
-    /// Reads a summary. Returns `None` if the queue has no tasks.
-    pub(crate) async fn find(tasks: &Tasks, pace: Option<&Snapshot>) -> Result<Option<Self>, Failure> {
-        let Some(mut summary) = Self::find_without_runs(tasks, pace).await? else { return Ok(None) };
+    /// Adds runs and upcoming tasks.
+    pub(crate) async fn with_runs(mut self, queue: &TaskQueue) -> Result<Self, Failure> {
         // Without live tasks only the number of workers is needed.
-        let workers = if summary.left() > 0 { tasks.workers().await? } else { Vec::new() };
-        if summary.in_state(State::Ready) > 0 {
-            summary.upcoming = tasks.upcoming(MAX_UPCOMING).await?;
+        let workers = if self.left() > 0 { queue.workers().await? } else { Vec::new() };
+        if self.in_state(State::Ready) > 0 {
+            self.upcoming = queue.upcoming(MAX_UPCOMING).await?;
         }
-        let found = runs(tasks, &workers).await?;
+        let runs = queue.runs(&workers).await?;
         // A task that was leased between the reads is running, not upcoming.
-        summary.upcoming.retain(|task| found.iter().all(|run| run.id != task.id));
-        summary.runs =
-            found.into_iter().map(|task| (label(&task, &workers), task)).map(|(l, task)| (task, l)).collect();
-        Ok(Some(summary))
+        self.upcoming.retain(|task| runs.iter().all(|run| run.id != task.id));
+        let labelled = |task: Task| (label(&task, &workers), task);
+        self.runs = runs.into_iter().map(labelled).map(|(label, task)| (task, label)).collect();
+        Ok(self)
     }
 
     /// Number of tasks in this state.
     pub(crate) fn in_state(&self, state: State) -> u64 {
-        in_state(&self.counts, state)
+        self.counts.get(Counted::Now(state))
     }
 
     /// Number of tasks that have not ended.
     pub(crate) fn left(&self) -> u64 {
-        left(&self.counts)
+        self.counts.left()
     }
 
     /// Whether tasks are stored, including ended tasks, but not the ids of purged tasks.
@@ -98,27 +84,27 @@ impl Summary {
 
     /// Formats the conditions in force on one line.
     pub(crate) fn reason(&self) -> String {
-        status_text::reason(&self.conditions)
+        words::reason(&self.conditions)
     }
 
     /// Formats the rate of ended tasks since an earlier read.
     pub(crate) fn pace_since(&self, before: (Micros, &Counts)) -> Option<String> {
-        Rate::between(before, (self.at, &self.counts)).map(|rate| rate_in_words(rate, self.left()))
+        Measured::between(before, (self.at, &self.counts)).map(|seen| words::measured(seen, self.left()))
     }
 
     /// Formats the share of all added tasks that has ended.
     pub(crate) fn share(&self) -> Option<String> {
-        share(&self.counts)
+        words::share(&self.counts)
     }
 
     /// Formats the counts of all states that have tasks.
     pub(crate) fn in_words(&self) -> String {
-        states(&self.counts)
+        words::states(&self.counts)
     }
 }
 
 /// The name of the worker of a run.
 fn label(task: &Task, workers: &[Worker]) -> String {
     let worker = workers.iter().find(|worker| Some(worker.presence.worker) == task.worker);
-    worker.map_or(String::new(), |worker| task_words::line(worker.presence.label.as_str()))
+    worker.map_or(String::new(), |worker| words::line(worker.presence.label.as_str()))
 }

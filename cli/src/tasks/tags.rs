@@ -1,18 +1,16 @@
 //! `tasks tags`: the tags of tasks, with counts.
 
 use clap::Args;
-use indicatif::HumanCount;
-use serde_json::json;
+use interval_queue_documents::{TagCount, words};
 
 use super::{
-    open_queue,
-    queue_tasks::Tasks,
+    opened::selector,
     task_args::{SELECTOR, SelectorArgs},
-    task_words,
 };
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, print, print_as_it_is},
+    json_text::json_line,
     table::{room, table},
 };
 
@@ -35,24 +33,22 @@ pub(super) struct Tags {
     json: bool,
 }
 
-pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&args.selector).await?;
-    let tags = open_queue(target).await?.tags(&selector).await?;
+pub(super) async fn tags(target: &Target, args: &Tags) -> Result<(), Failure> {
+    let queue = target.tasks().await?;
+    let tags = queue.tags(&selector(&queue, &args.selector).await?).await?;
     if tags.is_empty() {
         return Err(Failure::new(NOINPUT, "no selected task has a tag"));
     }
     let top = args.top.unwrap_or(if args.json { u32::MAX } else { DEFAULT_TOP });
     let shown = tags.iter().take(top as usize);
     if args.json {
-        let lines: String =
-            shown.map(|(tag, count)| format!("{}\n", json!({ "tag": tag, "count": count }))).collect();
+        let lines: String = shown.map(|(tag, count)| json_line(&TagCount::of(tag, *count))).collect();
         return print_as_it_is(lines.as_bytes());
     }
-    let rows: Vec<_> =
-        shown.map(|(tag, count)| [task_words::line(tag.as_str()), HumanCount(*count).to_string()]).collect();
+    let rows: Vec<_> = shown.map(|(tag, count)| [words::line(tag.as_str()), words::number(*count)]).collect();
     let more = tags.len() - rows.len();
     let more = if more > 0 {
-        format!("\nand {} more: --top N shows them", HumanCount(more as u64))
+        format!("\nand {} more: --top N shows them", words::number(more as u64))
     } else {
         String::new()
     };

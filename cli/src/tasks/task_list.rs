@@ -1,9 +1,12 @@
 //! `tasks list`: selected tasks, a page at a time.
 
-use super::{json, queue_tasks::Tasks, recount, task_args::List, task_words};
+use interval_queue_documents::{Task, words};
+
+use super::{opened::selector, recount, task_args::List};
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, print_as_it_is, report},
+    json_text::json_line,
 };
 
 /// Tasks per read.
@@ -11,26 +14,27 @@ const PAGE_SIZE: u32 = 500;
 /// Maximum characters of an error on a line.
 const MAX_ERROR_CHARS: usize = 100;
 
-pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&list.selector).await?;
+pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
+    let queue = target.tasks().await?;
+    let selector = selector(&queue, &list.selector).await?;
     let mut after = None;
     let mut is_first = true;
     loop {
-        let page = tasks.page(&selector, after, PAGE_SIZE, list.payloads).await?;
+        let page = queue.page(&selector, after, PAGE_SIZE, list.payloads).await?;
         let mut text = String::new();
         if is_first && !list.json && !page.tasks.is_empty() {
             text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", "KEY", "ERROR"].map(str::to_owned));
         }
         for stored in &page.tasks {
             if list.json {
-                text += &format!("{}\n", json::task(stored));
+                text += &json_line(&Task::listed(stored));
                 continue;
             }
             let task = &stored.task;
             let error: String = task
                 .error
                 .as_deref()
-                .map(task_words::line)
+                .map(words::line)
                 .unwrap_or_default()
                 .chars()
                 .take(MAX_ERROR_CHARS)
@@ -39,14 +43,14 @@ pub(super) async fn list(target: &Target, tasks: &Tasks, list: &List) -> Result<
                 task.id.to_string(),
                 task.state.to_string(),
                 task.failures.to_string(),
-                task_words::time(task.added),
-                task_words::line(task.kind.as_str()),
-                task.key.as_ref().map_or("-".into(), |key| task_words::line(key.as_str())),
+                words::time(task.added),
+                words::line(task.kind.as_str()),
+                task.key.as_ref().map_or("-".into(), |key| words::line(key.as_str())),
                 error,
             ]);
             for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
                 if let Some(body) = body {
-                    text += &format!("  {name:8} {}\n", task_words::line(body.as_str()));
+                    text += &format!("  {name:8} {}\n", words::line(body.as_str()));
                 }
             }
         }

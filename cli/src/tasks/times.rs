@@ -3,18 +3,19 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
-use indicatif::HumanCount;
-use interval_queue::{
-    Micros,
-    task_contract::{Counted, Histogram, KEEP_TIMES, Kind, Times as Hour},
+use interval_queue::Micros;
+use interval_queue_documents::{
+    KindTimes, Times as Document,
+    words::{self, show},
 };
-use serde_json::{Value, json};
+use interval_queue_tasks::{Histogram, KEEP_TIMES, Kind, Times as Hour, contract::Counted};
 
-use super::{queue_tasks::Tasks, task_words};
 use crate::{
     add::kind,
-    duration::{positive, show},
+    args::Target,
+    duration::positive,
     exit::{Failure, NOINPUT, USAGE, print},
+    json_text::print_json,
     table::{room, table},
 };
 
@@ -41,19 +42,20 @@ pub(super) struct Times {
     json: bool,
 }
 
-pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
+pub(super) async fn times(target: &Target, args: &Times) -> Result<(), Failure> {
     let since = Micros::from_duration(args.since);
     if since > KEEP_TIMES {
         let text = format!("--since {}: times are kept for a week: give at most 7days", show(args.since));
         return Err(Failure::new(USAGE, text));
     }
-    let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
+    let queue = target.tasks().await?;
+    let overview = queue.overview().await?;
     let run = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::EverLeased);
     let mut kinds: BTreeSet<_> = run.map(|(kind, ..)| kind.clone()).collect();
     kinds.retain(|kind| args.kinds.is_empty() || args.kinds.contains(kind));
     let mut all = Vec::new();
     for kind in kinds {
-        let hours = tasks.times(&kind, overview.at - since).await?;
+        let hours = queue.times(&kind, args.since).await?;
         if let Some((first, others)) = hours.split_first() {
             let mut sum = first.clone();
             others.iter().for_each(|other| sum += other);
@@ -61,9 +63,9 @@ pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
         }
     }
     if args.json {
-        let kinds: Vec<_> = all.iter().map(|(kind, sum, hours)| object(kind, sum, hours)).collect();
-        let from = Micros::new((overview.at - since).get() / HOUR * HOUR);
-        return print(&format!("{:#}", json!({ "since_us": from.get(), "kinds": kinds })));
+        let kinds = all.iter().map(|(kind, sum, hours)| KindTimes::of(kind, sum, hours)).collect();
+        let since_us = (overview.at - since).get() / HOUR * HOUR;
+        return print_json(&Document { kinds, since_us });
     }
     if all.is_empty() {
         return Err(Failure::new(NOINPUT, format!("no task started within {}", show(args.since))));
@@ -84,36 +86,16 @@ pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
 const HOUR: u64 = 3_600_000_000;
 
 fn row(kind: &Kind, hour: Option<Micros>, times: &Hour) -> [String; 9] {
-    let hour = hour.map_or(String::new(), |hour| format!(", {}", task_words::time(hour)));
+    let hour = hour.map_or(String::new(), |hour| format!(", {}", words::time(hour)));
     let [begun, waited @ ..] = cells(&times.wait);
     let [ended, ran @ ..] = cells(&times.run);
     let [w50, w90, w99] = waited;
     let [r50, r90, r99] = ran;
-    [format!("{}{hour}", task_words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
+    [format!("{}{hour}", words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
 }
 
 /// The number of waits or runs, and upper bounds of their durations.
 fn cells(of: &Histogram) -> [String; 4] {
     let within = |share| of.quantile(share).map_or("–".into(), |most| format!("< {}", show(most)));
-    [HumanCount(of.number()).to_string(), within(0.5), within(0.9), within(0.99)]
-}
-
-fn object(kind: &Kind, sum: &Hour, hours: &[Hour]) -> Value {
-    json!({
-        "kind": kind,
-        "wait": spans(&sum.wait),
-        "run": spans(&sum.run),
-        "hours": hours.iter().map(|hour| json!({
-            "from_us": hour.hour.get(),
-            "wait": spans(&hour.wait),
-            "run": spans(&hour.run),
-        })).collect::<Vec<_>>(),
-    })
-}
-
-fn spans(of: &Histogram) -> Value {
-    let counts = of.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
-    let counts: Vec<_> =
-        counts.map(|(place, &count)| json!({ "below_ms": 1_u64 << place, "count": count })).collect();
-    json!({ "count": of.number(), "total_us": of.total.get(), "lengths": counts })
+    [words::number(of.number()), within(0.5), within(0.9), within(0.99)]
 }

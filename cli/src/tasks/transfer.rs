@@ -4,24 +4,19 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use clap::{ArgGroup, Args};
-use interval_queue::{
-    MaxRunning, OnExisting, QueueName,
-    contract::MAX_LABEL,
-    task_contract::{Change, Command, Overview, Selector, SettingsChange},
-};
-use interval_queue_tasks::Transferred;
-use serde_json::json;
+use interval_queue::QueueName;
+use interval_queue_documents::{Transfer as Document, words};
+use interval_queue_tasks::{MAX_MOVED_TO, Selector, TaskQueue, Transferred};
 
 use super::{
-    open_queue,
-    queue_tasks::Tasks,
+    opened::{existing, selector},
     task_args::{SELECTOR, SelectorArgs},
-    task_words,
     wait::bar,
 };
 use crate::{
     args::{StoreArgs, Target, store_url},
-    exit::{Failure, TEMPFAIL, USAGE, print, report},
+    exit::{Failure, TEMPFAIL, USAGE, report},
+    json_text::print_json,
     place::without_secrets,
 };
 
@@ -77,33 +72,36 @@ pub(super) struct TransferArgs {
     json: bool,
 }
 
-pub(super) async fn copy(target: &Target, tasks: &Tasks, copy: &Copy) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&copy.transfer.selector).await?;
-    transfer(target, tasks, &copy.transfer, selector, false).await
+pub(super) async fn copy(target: &Target, copy: &Copy) -> Result<(), Failure> {
+    let queue = target.tasks_for_long().await?;
+    let selector = selector(&queue, &copy.transfer.selector).await?;
+    transfer(target, &queue, &copy.transfer, selector, false).await
 }
 
-pub(super) async fn move_tasks(target: &Target, tasks: &Tasks, args: &Move) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&args.transfer.selector).await?;
+pub(super) async fn move_tasks(target: &Target, args: &Move) -> Result<(), Failure> {
+    let queue = target.tasks_for_long().await?;
+    let selector = selector(&queue, &args.transfer.selector).await?;
     if selector.is_all() && !args.all {
         let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
         return Err(Failure::new(USAGE, text));
     }
-    transfer(target, tasks, &args.transfer, selector, true).await
+    transfer(target, &queue, &args.transfer, selector, true).await
 }
 
 async fn transfer(
     target: &Target,
-    tasks: &Tasks,
+    from: &TaskQueue,
     args: &TransferArgs,
     selector: Selector,
     moves: bool,
 ) -> Result<(), Failure> {
-    let overview = tasks.overview().await?.ok_or_else(|| tasks.missing())?;
-    check(tasks, &selector, moves).await?;
+    check(from, &selector, moves).await?;
     let url = args.to.clone().unwrap_or_else(|| target.store.url.clone());
     let queue = args.to_queue.clone().unwrap_or_else(|| target.queue.clone());
     let to = Target { store: StoreArgs { url }, queue };
-    let (from, there) = (open_queue(target).await?, made_like(&to, &overview).await?);
+    // A new queue gets the settings of the source.
+    let settings = from.overview().await?.settings;
+    let there = to.created_tasks_with(&settings).await?;
     let bar = bar(args.quiet);
     let show_progress = |so_far: &Transferred| bar.set_message(in_words(so_far, moves));
     let transferred = match moves {
@@ -123,17 +121,14 @@ async fn transfer(
         }
     })?;
     if args.json {
-        let Transferred { new, again, kept, taken, .. } = &transferred;
-        let taken: Vec<_> = taken.iter().map(|(id, holder)| json!({ "id": id, "holder": holder })).collect();
-        let object = json!({ "to": name_of(&to), "new": new, "again": again, "kept": kept, "taken": taken });
-        print(&format!("{object:#}"))?;
+        print_json(&Document::of(name_of(&to), &transferred))?;
     }
     report(&in_words(&transferred, moves));
     if let Some((id, holder)) = transferred.taken.first() {
         let text = format!(
             "{} not transferred, since tasks at the destination hold their unique names; the name of {id} is held by \
              task {holder}",
-            task_words::tasks(transferred.taken.len() as u64)
+            words::tasks(transferred.taken.len() as u64)
         );
         return Err(Failure::new(TEMPFAIL, text));
     }
@@ -144,57 +139,40 @@ async fn transfer(
             format!(
                 "{} not transferred, {first} for example: their upstreams were not selected and have not ended; select \
                  the upstreams, too, or run the command again later",
-                task_words::tasks(transferred.kept.len() as u64)
+                words::tasks(transferred.kept.len() as u64)
             ),
         )),
     }
 }
 
 /// Checks the selection, before anything is created at the destination.
-async fn check(tasks: &Tasks, selector: &Selector, moves: bool) -> Result<(), Failure> {
+async fn check(queue: &TaskQueue, selector: &Selector, moves: bool) -> Result<(), Failure> {
     if moves && !selector.states.is_empty() && selector.states.iter().all(|state| state.is_ended()) {
         return Err(Failure::new(USAGE, "a move takes tasks that have not ended: copy ended tasks"));
     }
-    let rows = tasks.rows(selector.ids.clone()).await?;
-    match selector.ids.iter().find(|id| rows.iter().all(|row| row.id != **id)) {
-        Some(unknown) => tasks.existing(*unknown).await.map(drop),
-        None => Ok(()),
+    for &id in &selector.ids {
+        existing(queue, id).await?;
     }
+    Ok(())
 }
 
-/// The queue at the destination. A new one gets the settings of the source.
-async fn made_like(to: &Target, like: &Overview) -> Result<interval_queue_tasks::TaskQueue, Failure> {
-    let settings = &like.settings;
-    let change = SettingsChange {
-        max_running: settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost),
-        key_limit: Some(settings.key_limit),
-        ageing: Some(settings.ageing),
-        keep: Some(settings.keep),
-        max_payload: Some(settings.max_payload),
-        policy: Some(settings.policy),
-    };
-    let open = Command::Change(Change::Open(change, OnExisting::Keep));
-    Tasks::open(to).await?.query(open).await?;
-    open_queue(to).await
-}
-
-/// The destination, for the error of a moved task, in at most `MAX_LABEL` bytes.
+/// The destination, for the error of a moved task, in at most `MAX_MOVED_TO` bytes.
 fn name_of(to: &Target) -> String {
     let whole = format!("{} in {}", to.queue.as_str(), without_secrets(&to.store.url));
-    if whole.len() <= MAX_LABEL {
+    if whole.len() <= MAX_MOVED_TO {
         return whole;
     }
     let mut hasher = DefaultHasher::new();
     whole.hash(&mut hasher);
     let tail = format!("… {:016x}", hasher.finish());
     let fits = |at: &usize| whole.is_char_boundary(*at);
-    let cut = (0..=MAX_LABEL - tail.len()).rev().find(fits).unwrap_or(0);
+    let cut = (0..=MAX_MOVED_TO - tail.len()).rev().find(fits).unwrap_or(0);
     format!("{}{tail}", &whole[..cut])
 }
 
 fn in_words(so_far: &Transferred, moves: bool) -> String {
     let verb = if moves { "moved" } else { "copied" };
-    let mut words = format!("{} {verb}", task_words::tasks(so_far.new));
+    let mut words = format!("{} {verb}", words::tasks(so_far.new));
     if so_far.again > 0 {
         words += &format!(", {} existed before", so_far.again);
     }

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use interval_queue::task_contract::{Edge, Stored, TaskId};
-use interval_queue_tasks::name_in_flow;
+use interval_queue_documents::words;
+use interval_queue_tasks::{Stored, TaskId, TaskQueue, contract::Edge, name_in_flow};
 
-use super::{queue_tasks::Tasks, task_words};
 use crate::exit::Failure;
 
 /// Maximum distance from the task.
@@ -33,7 +32,7 @@ impl Side {
 }
 
 /// Formats both sides. Returns an empty string if the task has no edges.
-pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failure> {
+pub(super) async fn around(queue: &TaskQueue, top: &Stored) -> Result<String, Failure> {
     let mut page = String::new();
     for (side, title) in [(Side::Up, "waits for"), (Side::Down, "waited for by")] {
         if side.of(top).is_empty() {
@@ -41,7 +40,7 @@ pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failur
         }
         let mut tree = Tree {
             side,
-            found: find(tasks, top, side).await?,
+            found: find(queue, top, side).await?,
             drawn: HashSet::from([top.task.id]),
             lines: vec![],
         };
@@ -52,7 +51,7 @@ pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failur
 }
 
 /// Reads the tasks of one side, one level per read.
-async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
+async fn find(queue: &TaskQueue, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
     let mut found: HashMap<TaskId, Stored> = HashMap::new();
     let mut front = vec![top.clone()];
     for _ in 0..MAX_DEPTH {
@@ -64,7 +63,7 @@ async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId,
         if ids.is_empty() {
             break;
         }
-        front = tasks.tasks(ids).await?;
+        front = queue.tasks(ids).await?;
         found.extend(front.iter().map(|stored| (stored.task.id, stored.clone())));
     }
     Ok(found)
@@ -109,7 +108,7 @@ impl Tree {
 /// Formats a task by its name in its flow, or by its kind, with its state and its edge.
 fn line(id: TaskId, found: Option<&Stored>, edge: &Edge) -> String {
     let Some(Stored { task, .. }) = found else { return format!("{id}") };
-    let name = task_words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));
+    let name = words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));
     let input = edge.name.as_ref().filter(|input| Some(input.as_str()) != name_in_flow(task));
     let input = input.map(|input| format!(", input {:?}", input.as_str())).unwrap_or_default();
     let failing = match edge.on_failure.as_str() {

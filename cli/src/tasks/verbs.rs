@@ -3,29 +3,24 @@
 
 use std::collections::HashSet;
 
-use interval_queue::task_contract::{
-    Change, ChangeTasks, Command, MAX_PAGE, MAX_TAGS, Reply, Selector, TaskId, Verb,
-};
-use interval_queue_tasks::{FlowId, Touched};
-use serde_json::json;
+use interval_queue_documents::{Change as Document, Taken};
+use interval_queue_tasks::{FlowId, Selector, TaskId, TaskQueue, Touched, Verb, contract::MAX_TAGS};
 
-use super::{
-    queue_tasks::{Tasks, open_queue, unexpected},
-    task_args,
-};
+use super::{opened::selector, task_args};
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, report},
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print_as_it_is, report},
+    json_text::print_json,
 };
 
 pub(super) async fn change(
     target: &Target,
-    tasks: &Tasks,
     verb: Verb,
     args: &task_args::Change,
     is_rerun: bool,
 ) -> Result<(), Failure> {
-    let (selector, _) = tasks.selector(&args.selector).await?;
+    let queue = target.tasks_for_long().await?;
+    let selector = selector(&queue, &args.selector).await?;
     if selector.is_all() && !args.all {
         let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
         return Err(Failure::new(USAGE, text));
@@ -42,22 +37,26 @@ pub(super) async fn change(
         return Err(Failure::new(USAGE, text));
     }
     let done = if is_graph {
-        let touched = in_order(target, flow, &verb, args, is_rerun).await?;
+        let touched = in_order(&queue, flow, &verb, args, is_rerun).await?;
         if !args.json {
             print_ids(&touched.ids)?;
         }
         touched
     } else {
-        page_by_page(tasks, selector, &verb, args).await?
+        page_by_page(&queue, &selector, &verb, args).await?
     };
     let Done { touched, held, asked, ids, kept, running, taken } = done;
     if args.json {
-        let object = json!({
-            "verb": verb.as_str(), "dry_run": args.dry_run, "count": touched, "ids": ids, "kept": kept,
-            "asked_to_stop": running,
-            "taken": taken.iter().map(|(id, holder)| json!({ "id": id, "holder": holder })).collect::<Vec<_>>(),
-        });
-        print(&format!("{object:#}"))?;
+        let text = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect();
+        print_json(&Document {
+            asked_to_stop: text(&running),
+            count: touched as u64,
+            dry_run: args.dry_run,
+            ids: text(&ids),
+            kept: text(&kept),
+            taken: Taken::all(&taken),
+            verb: verb.as_str(),
+        })?;
     }
     if touched > 0 {
         let line = match args.dry_run {
@@ -112,33 +111,14 @@ struct Done {
 }
 
 async fn page_by_page(
-    tasks: &Tasks,
-    selector: Selector,
+    queue: &TaskQueue,
+    selector: &Selector,
     verb: &Verb,
     args: &task_args::Change,
 ) -> Result<Done, Failure> {
-    let mut command = ChangeTasks {
-        selector,
-        verb: verb.clone(),
-        after: None,
-        watermark: None,
-        limit: MAX_PAGE,
-        dry_run: args.dry_run,
-    };
-    let most = args.limit.unwrap_or(u64::MAX);
-    let mut done = Done::default();
-    loop {
-        let left = most - done.touched as u64;
-        command.limit = u32::try_from(left).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
-        let reply = tasks.query(Command::Change(Change::Tasks(command.clone()))).await;
-        let Ok(Reply::Touched(page)) = reply else {
-            let failure = unexpected(reply);
-            let before = match done.touched {
-                0 => String::new(),
-                touched => format!("; {touched} tasks were changed before"),
-            };
-            return Err(Failure { message: failure.message + &before, ..failure });
-        };
+    let most = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let (mut done, mut printed) = (Done::default(), Ok(()));
+    let add = |page: &Touched| {
         done.touched += page.ids.len();
         done.held += page.kept.len();
         done.asked += page.asked.len();
@@ -147,25 +127,30 @@ async fn page_by_page(
             done.running.extend(&page.asked);
             done.ids.extend(&page.ids);
             done.kept.extend(&page.kept);
-        } else {
-            print_ids(&page.ids)?;
+        } else if printed.is_ok() {
+            printed = print_ids(&page.ids);
         }
-        (command.after, command.watermark) = (page.next, Some(page.watermark));
-        if page.next.is_none() || done.touched as u64 == most {
-            return Ok(done);
-        }
-    }
+    };
+    let changed = queue.change_in_pages(most, selector, verb.clone(), args.dry_run, add).await;
+    changed.map_err(|error| {
+        let failure = Failure::from(error);
+        let before = match done.touched {
+            0 => String::new(),
+            touched => format!("; {touched} tasks were changed before"),
+        };
+        Failure { message: failure.message + &before, ..failure }
+    })?;
+    printed.map(|()| done)
 }
 
 /// Changes a whole flow, or tasks with all their downstreams.
 async fn in_order(
-    target: &Target,
+    queue: &TaskQueue,
     flow: Option<&FlowId>,
     verb: &Verb,
     args: &task_args::Change,
     is_rerun: bool,
 ) -> Result<Done, Failure> {
-    let queue = open_queue(target).await?;
     let mut done = Done::default();
     // A task downstream of two named ones is counted once.
     let mut counted = HashSet::new();

@@ -6,23 +6,19 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use interval_queue::task_contract::State;
-use interval_queue_tasks::{FlowId, FlowProgress, TaskQueue, name_in_flow};
-use serde_json::json;
+use interval_queue_documents::{FlowStatus, Task, words};
+use interval_queue_tasks::{FlowId, FlowProgress, State, TaskQueue};
 use tokio::time::timeout;
 
-use super::{open_queue, queue_tasks::Tasks, task_args::Wait, task_words};
+use super::task_args::Wait;
 use crate::{
     args::Target,
-    duration::show,
-    exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, report},
-    object::one_line,
+    exit::{Failure, SOME_FAILED, TIMED_OUT, print_as_it_is, report},
+    json_text::{json_line, one_line, print_json},
 };
 
-pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<(), Failure> {
-    // Opening a queue would create it.
-    tasks.now().await?;
-    let queue = open_queue(target).await?;
+pub(super) async fn wait(target: &Target, wait: &Wait) -> Result<(), Failure> {
+    let queue = target.tasks_for_long().await?;
     let bar = bar(wait.quiet);
     let ended = async {
         match &wait.flow {
@@ -34,7 +30,7 @@ pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<
     let so_far = bar.message();
     bar.finish_and_clear();
     ended.unwrap_or_else(|_| {
-        let limit = show(wait.timeout.unwrap_or_default());
+        let limit = words::show(wait.timeout.unwrap_or_default());
         Err(Failure::new(TIMED_OUT, format!("not ended within {limit}: {so_far}")))
     })
 }
@@ -49,18 +45,7 @@ async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) 
     };
     let ended = queue.wait_flow(flow, show_progress).await;
     if json && last.tasks > 0 {
-        let wrong = last.wrong.as_ref().map(|task| {
-            json!({ "id": task.id, "name": name_in_flow(task), "state": task.state.as_str(), "error": task.error })
-        });
-        let (tasks, done, failed, cancelled) = (last.tasks, last.done, last.failed, last.cancelled);
-        bar.suspend(|| {
-            print(&format!(
-                "{:#}",
-                json!({
-                    "flow": flow, "tasks": tasks, "done": done, "failed": failed, "cancelled": cancelled, "wrong": wrong,
-                })
-            ))
-        })?;
+        bar.suspend(|| print_json(&FlowStatus::of(flow, &last)))?;
     }
     ended.map(drop).map_err(|error| Failure::from(&error))
 }
@@ -74,13 +59,13 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         bar.set_message(format!("{at} of {} tasks have ended", wait.ids.len()));
         let stored = queue.wait_end(id).await.map_err(|error| Failure::from(&error))?;
         if wait.json {
-            bar.suspend(|| print(&super::json::task(&stored).to_string()))?;
+            bar.suspend(|| print_as_it_is(json_line(&Task::listed(&stored)).as_bytes()))?;
         }
         if stored.task.state == State::Done {
             let result = stored.result.unwrap_or_default();
             if !wait.json && !wait.quiet {
                 let line = match io::stdout().is_terminal() {
-                    true => task_words::line(result.as_str()).into(),
+                    true => words::line(result.as_str()).into(),
                     false => one_line(result.as_str()),
                 };
                 bar.suspend(|| print_as_it_is(format!("{line}\n").as_bytes()))?;
@@ -89,7 +74,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
         }
         failed += 1;
         let what = if stored.task.state == State::Failed { "failed" } else { "was cancelled" };
-        let why = stored.task.error.as_deref().map_or("no error text".into(), task_words::line);
+        let why = stored.task.error.as_deref().map_or("no error text".into(), words::line);
         bar.suspend(|| report(&format!("task {id} {what}: {why}")));
     }
     match failed {

@@ -148,12 +148,15 @@ impl<'a> TurnServer<'a> {
     }
 
     async fn next(&mut self) -> Result<Event, Failure> {
-        // After a delay of this process several answers are ready, in any order.
+        // After a delay of this process several answers are ready, in any order. A turn is printed
+        // after those of earlier requests; a request that was taken back need not wait for them.
         while let Some(Some(answer)) = self.turns.next().now_or_never() {
             self.answers.push_back(answer);
         }
         self.answers.make_contiguous().sort_by_key(|(number, ..)| *number);
-        if let Some(answer) = self.answers.pop_front() {
+        let first = self.requested.iter().find(|(_, request)| !request.is_aborted()).map(|(number, _)| *number);
+        let is_due = |(number, _, turn): &Answer| turn.is_none() || first.is_none_or(|first| *number <= first);
+        if let Some(answer) = self.answers.iter().position(is_due).and_then(|due| self.answers.remove(due)) {
             return Ok(Event::Answer(answer));
         }
         let reads = !self.is_read && self.waiting.len() < MAX_WAITING;

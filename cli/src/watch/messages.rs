@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use interval_queue::{
-    QueueName, Snapshot,
-    contract::Change,
-    task_contract::{self, TaskId},
-};
+use interval_queue::{QueueName, Snapshot};
+use interval_queue_tasks::TaskId;
 
 use super::history::History;
 use crate::tasks::{Summary, TextPage};
@@ -35,23 +32,6 @@ pub(crate) struct Outage {
 pub(crate) enum Wanted {
     Pause,
     Resume,
-}
-
-impl Wanted {
-    pub(crate) fn change(self) -> Change {
-        match self {
-            Wanted::Pause => Change::Pause,
-            Wanted::Resume => Change::Resume,
-        }
-    }
-
-    /// The change of the stored tasks of the queue.
-    pub(crate) fn of_tasks(self) -> task_contract::Change {
-        match self {
-            Wanted::Pause => task_contract::Change::Pause,
-            Wanted::Resume => task_contract::Change::Resume,
-        }
-    }
 }
 
 /// A result from the store.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use interval_queue::{QueueName, SharedState, task_contract::TaskId};
+use interval_queue::{Operators, QueueName};
+use interval_queue_tasks::{TaskId, TaskQueue, TaskQueues};
 use tokio::sync::OnceCell;
 
 use super::{
@@ -11,40 +12,41 @@ use super::{
 };
 use crate::{
     args::{StoreArgs, Target},
+    change::pause_or_resume,
     exit::{Failure, NOINPUT},
-    target::{bounded, change, read_queue},
-    tasks::{Summary, Tasks, TextPage, failures_text, pause_or_resume},
+    target::{bounded, snapshot},
+    tasks::{Summary, TextPage, failures_text},
 };
 
 /// The store. It is opened when it is first needed and can be reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     store: StoreArgs,
-    opened: Arc<OnceCell<Arc<dyn SharedState>>>,
+    operators: Arc<OnceCell<Operators>>,
     /// The stored tasks. `None`: the store keeps none.
-    tasks: Arc<OnceCell<Option<Tasks>>>,
+    tasks: Arc<OnceCell<Option<TaskQueues>>>,
 }
 
 impl Reader {
     pub(crate) fn new(store: StoreArgs) -> Self {
-        Self { store, opened: Arc::default(), tasks: Arc::default() }
+        Self { store, operators: Arc::default(), tasks: Arc::default() }
     }
 
-    async fn state(&self) -> Result<&dyn SharedState, Failure> {
-        Ok(&**self.opened.get_or_try_init(|| self.store.shared_state()).await?)
+    async fn operators(&self) -> Result<&Operators, Failure> {
+        self.operators.get_or_try_init(|| self.store.operators()).await
     }
 
     /// Reads. An unreachable store is news. Only a permanent failure that concerns all queues is an
     /// error.
     pub(crate) async fn read(self, task: Task) -> Result<Message, Failure> {
-        let state = match self.state().await {
-            Ok(state) => state,
+        let operators = match self.operators().await {
+            Ok(operators) => operators,
             Err(failure) => return outage(failure),
         };
         let read = match &task {
-            Task::List => self.names(state).await,
+            Task::List => self.names(operators).await,
             Task::Read(queue) | Task::ReadCounts(queue) => {
-                read_queue(state, queue).await.map(|found| Message::Read(queue.clone(), found))
+                snapshot(&operators.of(queue)).await.map(|found| Message::Read(queue.clone(), found))
             }
         };
         match (read, task) {
@@ -59,10 +61,10 @@ impl Reader {
     }
 
     /// The names of all queues with a rate or with stored tasks.
-    async fn names(&self, state: &dyn SharedState) -> Result<Message, Failure> {
-        let mut names = bounded(async { Ok(state.queues().await?) }).await?;
+    async fn names(&self, operators: &Operators) -> Result<Message, Failure> {
+        let mut names = bounded(async { Ok(operators.names().await?) }).await?;
         if let Ok(Some(tasks)) = self.tasks().await {
-            names.extend(tasks.queues().await?);
+            names.extend(bounded(async { Ok(tasks.names().await?) }).await?);
             names.sort();
             names.dedup();
         }
@@ -70,26 +72,30 @@ impl Reader {
     }
 
     /// The stored tasks, if the store keeps any.
-    async fn tasks(&self) -> Result<Option<&Tasks>, Failure> {
-        let open = || Tasks::open_store_if_kept(&self.store);
+    async fn tasks(&self) -> Result<Option<&TaskQueues>, Failure> {
+        let open = || self.store.task_queues();
         Ok(self.tasks.get_or_try_init(open).await?.as_ref())
+    }
+
+    /// The stored tasks of a queue. `None`: it has none.
+    async fn queue(&self, name: &QueueName) -> Result<Option<TaskQueue>, Failure> {
+        match self.tasks().await? {
+            Some(tasks) => Ok(tasks.find(name).await?),
+            None => Ok(None),
+        }
     }
 
     /// Adds the status of the stored tasks of the queue to `read`. If `whole` is set, runs and
     /// upcoming tasks are included.
     async fn with_tasks(&self, queue: QueueName, read: Message, whole: bool) -> Message {
         let found = async {
-            let Some(tasks) = self.tasks().await? else { return Ok(None) };
-            let pace = match &read {
-                Message::Read(_, pace) => pace.as_ref(),
+            let Some(tasks) = self.queue(&queue).await? else { return Ok(None) };
+            let rate = match &read {
+                Message::Read(_, rate) => rate.as_ref(),
                 _ => None,
             };
-            let tasks = tasks.of(&queue);
-            if whole {
-                Summary::find(&tasks, pace).await
-            } else {
-                Summary::find_without_runs(&tasks, pace).await
-            }
+            let summary = Summary::of(&tasks.overview().await?, rate);
+            if whole { summary.with_runs(&tasks).await.map(Some) } else { Ok(Some(summary)) }
         };
         let found = found.await.map_err(|failure: Failure| failure.message);
         Message::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(read))
@@ -98,11 +104,9 @@ impl Reader {
     /// Reads the page of a task.
     pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
-        let page = match self.tasks().await {
-            Ok(Some(tasks)) => {
-                TextPage::of(&target, &tasks.of(&queue), id).await.map_err(|failure| failure.message)
-            }
-            Ok(None) => Err("the store keeps no tasks".into()),
+        let page = match self.queue(&queue).await {
+            Ok(Some(tasks)) => TextPage::of(&target, &tasks, id).await.map_err(|failure| failure.message),
+            Ok(None) => Err("the queue has no tasks".into()),
             Err(failure) => Err(failure.message),
         };
         Message::Opened(page.map_err(|error| format!("task {id} cannot be opened: {error}")))
@@ -123,11 +127,15 @@ impl Reader {
     pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let changed = async {
-            let state = self.state().await?;
-            let tasks = pause_or_resume(&target, wanted.of_tasks()).await?;
-            match change(state, &queue, wanted.change()).await {
+            let operator = self.operators().await?.of(&queue);
+            let has_tasks = pause_or_resume(&target, wanted == Wanted::Pause).await?;
+            let changed = match wanted {
+                Wanted::Pause => target.changed(operator.pause()).await,
+                Wanted::Resume => target.changed(operator.resume()).await,
+            };
+            match changed {
                 // A queue of stored tasks need not have a rate.
-                Err(failure) if tasks && failure.code == NOINPUT => Ok(()),
+                Err(failure) if has_tasks && failure.code == NOINPUT => Ok(()),
                 changed => changed.map(drop),
             }
         };

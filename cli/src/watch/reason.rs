@@ -61,8 +61,8 @@ impl Reason {
             Some(Condition::Empty) => (Tone::Idle, "EMPTY"),
             Some(Condition::NoWorker | Condition::Unserved { .. }) => (Tone::Bad, "NO WORKER"),
             Some(Condition::Lost { .. }) => (Tone::Bad, "LOST"),
-            Some(Condition::Next | Condition::Pace { .. }) => (Tone::Good, "NEXT"),
-            Some(Condition::PaceHeld { .. }) => (Tone::Waiting, "HELD"),
+            Some(Condition::Next | Condition::Rate { .. }) => (Tone::Good, "NEXT"),
+            Some(Condition::RateHeld { .. }) => (Tone::Waiting, "HELD"),
             Some(pause) if pause.is_pause() => (Tone::Waiting, "PAUSED"),
             _ => (Tone::Waiting, "WAITING"),
         };

@@ -4,7 +4,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use interval_queue::{Micros, QueueName};
 
-use crate::tasks::{Counts, Summary};
+use interval_queue_documents::Counts;
+
+use crate::tasks::Summary;
 
 /// The rate is measured over about this time.
 const RATE_WINDOW: Micros = Micros::from_millis(10_000);

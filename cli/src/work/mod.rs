@@ -44,7 +44,6 @@ use self::{
 };
 use crate::{
     child::expect_children,
-    duration::show,
     exit::{Ending, Failure, report},
     outage::StoreOutages,
     rate::pace as shown,
@@ -52,6 +51,7 @@ use crate::{
     signals::Signals,
     target::bounded,
 };
+use interval_queue_documents::words::show;
 
 /// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -138,7 +138,7 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
 async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
     let names = work.queues()?;
     let store = work.target.store.store().await?;
-    let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
+    let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.rates().await?)) }).await?;
     let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.store.url)));
     let opened = names.into_iter().map(async |name| {
         let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));

@@ -13,7 +13,7 @@ use tracing::{
 use crate::exit::report;
 
 /// Events to print. Others are printed elsewhere, or are visible in the task.
-const PRINTED_EVENTS: [&str; 2] = ["schedule.failed", "pace.failed"];
+const PRINTED_EVENTS: [&str; 2] = ["schedule.failed", "rate.failed"];
 
 /// Prints events from now on.
 pub(super) fn print() {

@@ -24,13 +24,13 @@ fn status_tells_how_the_queue_stands(place: &mut Backend) {
         "queue": "mail", "interval_us": 3_600_000_000_u64,
         "rates": [{ "interval_us": 3_600_000_000_u64, "burst": 1, "full_in_us": 0 }], "max_running": null, "running": 0,
         "paused": false, "held_for_us": 0, "ticket": 1, "current": 1, "outstanding": 0, "free_in_us": 0,
-        "standing": "empty", "reason": "empty: no job waits", "shards": [], "tasks": null,
+        "status": "empty", "reason": "empty: no job waits", "shards": [], "tasks": null,
     });
     assert_eq!(status, idle);
     let _waiting = place.spawn(&["run", "--label", "the second", "--", "true"]);
     wait_until("it waits", || place.waiting() == 1);
     let status = place.status();
-    assert_eq!(status["standing"], "next");
+    assert_eq!(status["status"], "next");
     assert_eq!(status["outstanding"], 1);
     assert_eq!(status["shards"][0]["label"], "the second");
     assert_eq!(status["shards"][0]["head"], 2);
@@ -52,10 +52,10 @@ fn changes_say_what_is_in_force(place: &mut Backend) {
     };
     let pace = "one start every 250ms (4 per second), any number running";
     is(&["pause"], &format!("{pace}, paused\n"));
-    assert_eq!(place.status()["standing"], "paused");
+    assert_eq!(place.status()["status"], "paused");
     is(&["resume"], &format!("{pace}, neither paused nor held\n"));
     is(&["hold", "1h"], &format!("{pace}, held for another "));
-    assert_eq!(place.status()["standing"], "held");
+    assert_eq!(place.status()["status"], "held");
     is(&["set", "--max-running", "7"], "one start every 250ms (4 per second), at most 7 running, held");
     is(&["reset"], "one start every 250ms (4 per second), at most 7 running, neither paused nor held\n");
     is(
@@ -80,7 +80,7 @@ fn queues_are_listed(place: &mut Backend) {
     assert!(lines[2].starts_with("post office ") && lines[2].ends_with("paused"), "{list}");
     let objects: serde_json::Value = serde_json::from_str(&place.ok(&["list", "--json"])).unwrap();
     assert_eq!(objects[0]["queue"], "mail");
-    assert_eq!(objects[1]["standing"], "paused");
+    assert_eq!(objects[1]["status"], "paused");
 }
 
 fn new_settings_are_told(place: &mut Backend) {

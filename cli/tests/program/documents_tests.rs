@@ -42,7 +42,7 @@ fn the_output_of_status_and_list_follows_the_schema(place: &mut Backend) {
         let status = place.status();
         check(&validator, &status);
         check(&validator, &serde_json::from_str(&place.ok(&["list", "--json"])).unwrap());
-        seen.push(status["standing"].as_str().unwrap().to_owned());
+        seen.push(status["status"].as_str().unwrap().to_owned());
     };
     check(&validator, &serde_json::from_str(&place.ok(&["list", "--json"])).unwrap());
     place.ok(&["run", "--every", "1ms", "--max-running", "1", "--", "true"]);
@@ -62,7 +62,7 @@ fn the_output_of_status_and_list_follows_the_schema(place: &mut Backend) {
     place.ok(&["reset"]);
     let _first = place.spawn(&["run", "--start-within", "1h", "--", "true"]);
     let _second = place.spawn(&["run", "--start-within", "1h", "--", "true"]);
-    wait_until("one waits", || place.status()["standing"] == "next");
+    wait_until("one waits", || place.status()["status"] == "next");
     look(place);
     assert_eq!(seen, ["empty", "at_max_running", "held", "paused", "next"]);
 }

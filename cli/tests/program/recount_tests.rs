@@ -11,7 +11,7 @@ fn overview(place: &Backend) -> Value {
 fn reason_of_miscounted(place: &Backend) -> Option<Value> {
     let look = overview(place);
     let also = look["also"].as_array().unwrap();
-    also.iter().find(|one| one["standing"] == "miscounted").map(|one| one["reason"].clone())
+    also.iter().find(|one| one["status"] == "miscounted").map(|one| one["reason"].clone())
 }
 
 #[test]

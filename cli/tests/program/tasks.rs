@@ -314,7 +314,7 @@ fn a_queue_says_why_nothing_runs() {
     let place = Backend::sqlite();
     let says = |standing: &str, words: &str| {
         let object = overview(&place);
-        assert_eq!(object["standing"], standing, "{object:#}");
+        assert_eq!(object["status"], standing, "{object:#}");
         assert!(object["reason"].as_str().unwrap().contains(words), "{object:#}");
         let shown = place.ok(&["tasks", "--over", "0s"]);
         assert!(shown.contains(words), "{shown}");
@@ -356,7 +356,7 @@ fn a_queue_says_why_nothing_runs() {
         assert!(shown.contains("paused: key k, 1 task, since 20"), "{shown}");
     }
     let status: Value = serde_json::from_str(&place.ok(&["status", "--json"])).unwrap();
-    assert_eq!(status["tasks"]["also"][0]["standing"], "key_paused", "{status:#}");
+    assert_eq!(status["tasks"]["also"][0]["status"], "key_paused", "{status:#}");
     place.ok(&["tasks", "cancel", "--all"]);
     place.ok(&["resume", "--key", "k", "--key", "l"]);
     says("empty", "no task waits");
@@ -365,7 +365,7 @@ fn a_queue_says_why_nothing_runs() {
     says("time", "the first one in 59m");
     let worker = place.spawn(&["work", "--", "sleep", "1000"]);
     add(&place, &["3"]);
-    wait_until("it runs", || overview(&place)["standing"] == "running");
+    wait_until("it runs", || overview(&place)["status"] == "running");
     drop(worker);
 }
 
@@ -378,7 +378,7 @@ fn a_worker_that_was_killed_is_not_counted_on() {
     add(&place, &["--kind", "other", "--delay", "1h", "1"]);
     worker.signal(rustix::process::Signal::KILL);
     // Nobody steps, so that nobody holds it for dead either.
-    wait_until("it is told that no worker is there", || overview(&place)["standing"] == "no_worker");
+    wait_until("it is told that no worker is there", || overview(&place)["status"] == "no_worker");
     let object = overview(&place);
     assert_eq!(object["workers"][0]["lease_left_us"], json!(null), "{object:#}");
     assert_eq!(object["kinds"][0]["served"], json!(false), "{object:#}");
@@ -390,11 +390,11 @@ fn runs_of_a_worker_that_was_killed_are_lost() {
     let ids = add(&place, &["1", "2"]);
     let worker = place.spawn(&["work", "--lease", "1s", "--jobs", "2", "--", "sleep", "1000"]);
     wait_until("both run", || overview(&place)["counts"]["leased"] == 2);
-    assert_eq!(overview(&place)["standing"], "running");
+    assert_eq!(overview(&place)["status"], "running");
     worker.signal(rustix::process::Signal::KILL);
-    wait_until("its lease has ended", || overview(&place)["standing"] == "no_worker");
+    wait_until("its lease has ended", || overview(&place)["status"] == "no_worker");
     let object = overview(&place);
-    assert_eq!((&object["lost"], &object["also"][0]["standing"]), (&json!(2), &json!("lost")), "{object:#}");
+    assert_eq!((&object["lost"], &object["also"][0]["status"]), (&json!(2), &json!("lost")), "{object:#}");
     for shown in [place.ok(&["tasks", "--over", "0s"]), place.ok(&["status"]), place.ok(&["list"])] {
         let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(shown.contains("no worker is there"), "{shown}");
@@ -442,7 +442,7 @@ fn a_queue_of_tasks_is_one_row_with_or_without_a_pace() {
     assert!(rows()[1].starts_with("mail   -      -     2 ready"), "{:?}", rows());
     let list: Value = serde_json::from_str(&place.ok(&["list", "--json"])).unwrap();
     assert_eq!(
-        (&list[0]["standing"], &list[0]["tasks"]["left"]),
+        (&list[0]["status"], &list[0]["tasks"]["left"]),
         (&json!("no_worker"), &json!(2)),
         "{list:#}"
     );
@@ -498,7 +498,7 @@ fn status_and_pause_include_tasks_without_a_rate() {
     assert!(status.contains("queue    mail") && status.contains("tasks    1 ready"), "{status}");
     let unpaced = place.status();
     assert_eq!(
-        (&unpaced["standing"], &unpaced["tasks"]["left"]),
+        (&unpaced["status"], &unpaced["tasks"]["left"]),
         (&json!("no_worker"), &json!(1)),
         "{unpaced:#}"
     );

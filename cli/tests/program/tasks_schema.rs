@@ -71,7 +71,7 @@ fn the_output_of_tasks_follows_the_schema() {
     }
     place.ok(&["schedule", "add", "missed", "--every", "1h", "--missed", "9", "--paused"]);
     let _worker = place.spawn(&["work", "--kind", "bad", "--", "sleep", "1000"]);
-    wait_until("it runs", || overview(&place)["standing"] == "running");
+    wait_until("it runs", || overview(&place)["status"] == "running");
     check(&validator, &parsed(&["tasks", "--json"]));
     for id in [&waiting[0], &failing[0]] {
         check(&validator, &parsed(&["tasks", "show", id, "--json"]));

@@ -100,7 +100,7 @@ fn with_a_limit_a_turn_counts_as_running_until_done() {
     assert_eq!([turns.answer(), turns.answer()], ["turn 1\n", "turn 2\n"]);
     wait_until("two run, and that is why the third waits", || {
         let status = place.status();
-        (&status["running"], &status["standing"]) == (&2.into(), &"at_max_running".into())
+        (&status["running"], &status["status"]) == (&2.into(), &"at_max_running".into())
     });
     // Given back is as good as done; without a limit both mean nothing.
     turns.ask("done\n");

@@ -25,7 +25,7 @@ fn a_pause_is_waited_out(place: &mut Backend) {
     // By now the shard has gone idle, unless the program ticks.
     sleep(Duration::from_secs(2));
     assert_eq!(process.ended(), None);
-    assert_eq!(place.status()["standing"], "paused");
+    assert_eq!(place.status()["status"], "paused");
     place.ok(&["resume"]);
     let output = process.finish();
     assert!(output.status.success(), "{output:?}");
@@ -116,7 +116,7 @@ fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Backend) {
     place.bring_back();
     wait_until("the end of it is told", || said().contains(" answers again, after "));
     // A server that forgot all knows from the waiting one that the queue is paused.
-    assert_eq!(place.status()["standing"], "paused");
+    assert_eq!(place.status()["status"], "paused");
     place.ok(&["resume"]);
     wait_until("it starts", || process.ended().is_some());
     assert_eq!(fs::read_to_string(place.path("stdout")).unwrap(), "started\n");

@@ -67,19 +67,19 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
     let asked = Asked::new();
     let alone = asked.add(&["--kind", "nobodys", "1"]);
     let why = asked.why(&alone, "unserved", &["no worker is there", "interval-queue work --kind nobodys"]);
-    assert_eq!((ids(&why["behind"]), &why["by_us"]), (vec![], &json!(null)));
+    assert_eq!((ids(&why["ahead"]), &why["latest_us"]), (vec![], &json!(null)));
 
     let _worker = asked.busy("k", &[]);
     let keyed: Vec<_> = (0..3).map(|_| asked.add(&["--kind", "k", "--key", "ada", "1"])).collect();
     asked.wait_for(&keyed[0], "leased");
     let runs = asked.why(&keyed[0], "leased", &["it runs for", "the busy", "latest", "it runs again"]);
-    assert!(runs["by_us"].is_u64() && runs["workers"][0]["label"] == "the busy", "{runs:#}");
+    assert!(runs["latest_us"].is_u64() && runs["workers"][0]["label"] == "the busy", "{runs:#}");
     asked.wait_for(&keyed[2], "blocked");
     let has = format!("task {} holds its key", keyed[0]);
     let why = asked.why(&keyed[1], "key", &["it is the first of the blocked", &has, "k, leased, for"]);
-    assert_eq!((ids(&why["behind"]), &why["all_behind"]), (vec![keyed[0].as_str()], &json!(1)));
+    assert_eq!((ids(&why["ahead"]), &why["ahead_count"]), (vec![keyed[0].as_str()], &json!(1)));
     let why = asked.why(&keyed[2], "key", &["it is number 2 of the blocked tasks of its key", &has]);
-    assert_eq!(ids(&why["behind"]), [&keyed[1], &keyed[0]]);
+    assert_eq!(ids(&why["ahead"]), [&keyed[1], &keyed[0]]);
 
     asked.why(&alone, "unserved", &["the live workers serve other kinds", "serves k"]);
     let ready: Vec<_> = (0..2).map(|_| asked.add(&["--kind", "k", "1"])).collect();
@@ -88,7 +88,7 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
         "next",
         &["nothing is in its way", "when the worker that serves its kind has free capacity"],
     );
-    assert_eq!(ids(&why["behind"]), [&ready[0]]);
+    assert_eq!(ids(&why["ahead"]), [&ready[0]]);
 
     let late = asked.add(&["--kind", "k", "--delay", "1h", "--deadline", "2h", "1"]);
     asked.wait_for(&late, "scheduled");
@@ -97,15 +97,15 @@ fn a_task_says_what_it_waits_for_behind_whom_and_until_when() {
         "time",
         &["its time comes in 59m", "tasks release", "deadline", "it fails if it has not started"],
     );
-    assert_eq!(why["by_us"], why["task"]["not_before_us"]);
+    assert_eq!(why["latest_us"], why["task"]["not_before_us"]);
 
     asked.place.ok(&["pause"]);
     asked.why(&ready[0], "paused", &["interval-queue resume"]);
     asked.place.ok(&["resume"]);
     asked.place.ok(&["run", "--every", "1ms", "--", "true"]);
     asked.place.ok(&["hold", "1h"]);
-    let why = asked.why(&ready[0], "pace_held", &["the rate is held for another 59m", "latest"]);
-    assert!(why["by_us"].is_u64(), "{why:#}");
+    let why = asked.why(&ready[0], "rate_held", &["the rate is held for another 59m", "latest"]);
+    assert!(why["latest_us"].is_u64(), "{why:#}");
     asked.place.ok(&["tasks", "cancel", &ready[0]]);
     asked.why(&ready[0], "cancelled", &["it was cancelled at", "tasks retry"]);
     let missing = asked.place.run(&["tasks", "why", "01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d"]);
@@ -126,13 +126,13 @@ fn a_task_of_a_graph_names_what_it_waits_for() {
     asked.why(&id("c"), "no_step", &["no worker is there"]);
     asked.place.ok(&["work", "--until-empty", "--kind", "bad", "--", "false"]);
     let why = asked.why(&id("a"), "failed", &["it failed for good at", "after 1 failure", "exit code 1"]);
-    assert_eq!(why["all_behind"], 0);
+    assert_eq!(why["ahead_count"], 0);
     asked.wait_for(&id("d"), "cancelled");
     let why = asked.why(&id("d"), "cancelled", &["bad, failed"]);
-    assert_eq!(ids(&why["behind"]), [id("a")]);
+    assert_eq!(ids(&why["ahead"]), [id("a")]);
     let retry = format!("tasks retry {}", id("a"));
     let why = asked.why(&id("c"), "upstreams", &["it waits for 2 other tasks", "1 of them failed", &retry]);
-    assert_eq!(why["all_behind"], 2);
+    assert_eq!(why["ahead_count"], 2);
     asked.place.ok(&["work", "--until-empty", "--kind", "slow", "--", "true"]);
     asked.why(&id("b"), "done", &["it was done at"]);
     asked.why(&id("c"), "upstreams", &["it waits for another task"]);

@@ -67,9 +67,9 @@ pub fn fact(condition: &Condition) -> String {
         Condition::KeyPaused { key, tasks, since } => {
             format!("paused: key {}, {}{}", visible(key.as_str()), counted(*tasks), since_when(*since))
         }
-        Condition::PacePaused => "the rate is paused".into(),
-        Condition::PaceHeld { left } => format!("the rate is held for another {}", about(*left)),
-        Condition::Pace { status } => format!("waiting for the next slot: {status}"),
+        Condition::RatePaused => "the rate is paused".into(),
+        Condition::RateHeld { left } => format!("the rate is held for another {}", about(*left)),
+        Condition::Rate { status } => format!("waiting for the next slot: {status}"),
         Condition::Next => "nothing is in the way: a worker with free capacity takes the next one".into(),
         Condition::Time { left } => format!("all wait for their time: the first one in {}", about(*left)),
         Condition::Key => "all wait for their keys".into(),
@@ -81,7 +81,7 @@ pub fn fact(condition: &Condition) -> String {
 
 fn hint(condition: &Condition) -> Option<String> {
     Some(match condition {
-        Condition::Paused { .. } | Condition::PacePaused => "`interval-queue resume` ends it".into(),
+        Condition::Paused { .. } | Condition::RatePaused => "`interval-queue resume` ends it".into(),
         Condition::KindPaused { kind, .. } => format!("`{}` ends it", resume_kind(kind)),
         Condition::KeyPaused { key, .. } => format!("`{}` ends it", resume_key(key)),
         Condition::NoWorker => "`interval-queue work` starts one".into(),

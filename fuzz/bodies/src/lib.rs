@@ -23,7 +23,6 @@ mod rows;
 mod rules;
 mod task_commands;
 mod tasks;
-mod text;
 mod url;
 mod verdict;
 

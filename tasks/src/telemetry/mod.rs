@@ -34,15 +34,15 @@
 //! | `store.failed` | warn | polls fail and are retried | `kind`, `error`, `lasting` |
 //! | `store.answers` | info | the store answers after `store.failed` | `outage_us` |
 //! | `watch.failed` | warn | the queue cannot be watched: the worker polls | `kind`, `error` |
-//! | `pace.found` | info | a worker noticed a new rate | `interval_us` |
-//! | `pace.gone` | info | a worker noticed that the rate was removed | |
-//! | `pace.failed` | warn | the rate cannot be read or gives no slots, retried | `error` |
+//! | `rate.found` | info | a worker noticed a new rate | `interval_us` |
+//! | `rate.gone` | info | a worker noticed that the rate was removed | |
+//! | `rate.failed` | warn | the rate cannot be read or gives no slots, retried | `error` |
 //! | `queue.kept` | warn | the stored settings differ, and apply | `settings`, `asked` |
 //!
 //! - `kind` of a failure: the [error kind](interval_queue::StateErrorKind), such as `TimedOut`.
 //! - `store.failed` is logged once per outage: at once if it is `lasting` (somebody must act), else
 //!   after 5 s. [`WorkerHandle::outage`](crate::WorkerHandle::outage) reports each outage at once.
-//! - `schedule.failed` and `pace.failed` are logged at once if their own definition is at fault,
+//! - `schedule.failed` and `rate.failed` are logged at once if their own definition is at fault,
 //!   and after 5 s if the store fails for them alone.
 //! - A store that fails again and again gets four of these events, then at most one a minute.
 //! - `at_us`: the nominal instant, since 1970 on the store's clock.
@@ -284,16 +284,16 @@ impl Telemetry {
             Some(queue) => emit!(
                 self,
                 INFO,
-                "pace.found",
+                "rate.found",
                 "the queue has a rate now: starts wait for their slots",
                 interval_us = us(queue.interval())
             ),
-            None => emit!(self, INFO, "pace.gone", "the queue has no rate any more: tasks start at once"),
+            None => emit!(self, INFO, "rate.gone", "the queue has no rate any more: tasks start at once"),
         }
     }
 
     pub(crate) fn unpaced(&self, error: &crate::Error) {
-        emit!(self, WARN, "pace.failed", "the rate cannot be read, or starts get no slots; they are tried again", error = %error);
+        emit!(self, WARN, "rate.failed", "the rate cannot be read, or starts get no slots; they are tried again", error = %error);
     }
 
     pub(crate) fn kept(&self, asked: &Settings, settings: &Settings) {

@@ -5,7 +5,7 @@ mod leaving;
 
 use std::time::Duration;
 
-use interval_queue::contract::Label;
+use interval_queue::contract::{Label, MAX_LABEL};
 use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
 
 use self::{importer::Importer, leaving::Leaving};
@@ -13,6 +13,9 @@ use crate::{TaskQueue, error::Error, host};
 
 /// Delay between two checks whether runs have ended.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Longest name of the destination of a move, in bytes.
+pub const MAX_MOVED_TO: usize = MAX_LABEL;
 
 /// Progress of a copy or move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -77,7 +77,7 @@ async fn open(opening: &str) -> IntervalQueue {
 
 async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Error> {
     let (options, url) = Options::read(opening);
-    let inner = connect(url).await?.pace().await?;
+    let inner = connect(url).await?.rates().await?;
     let broken = broken::Replies::new(options.fault);
     let state = Telling { inner, away: options.away, broken, seen: Mutex::default() };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));

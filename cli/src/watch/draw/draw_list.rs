@@ -11,10 +11,8 @@ use super::{
     draw_text::{fit, left, put, right, row},
     theme::{Theme, sign},
 };
-use crate::{
-    duration::show,
-    watch::{history::Waiting, messages::Known, model::Model},
-};
+use crate::watch::{history::Waiting, messages::Known, model::Model};
+use interval_queue_documents::words::show;
 
 /// The first row such that the chosen queue is in view. Scrolls no further than necessary.
 pub(crate) fn first_row(model: &Model, rows: usize) -> usize {

@@ -16,10 +16,10 @@ use super::{
     theme::Theme,
 };
 use crate::{
-    duration::about,
     tasks::{run_line, upcoming_line},
     watch::{model::Model, reason::Tone, stored::Stored},
 };
+use interval_queue_documents::words::about;
 
 /// Minimum lines, without tasks: the rule, the bar, the legend, the rate and the ended tasks.
 pub(crate) const MIN_LINES: u16 = 5;

@@ -3,7 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 use textwrap::{Options, core::display_width, wrap};
 
-use crate::text::visible;
+use interval_queue_documents::words::visible;
 
 /// Cuts a text to `width` columns, with `…` at the cut.
 pub(crate) fn fit(text: &str, width: usize) -> String {

@@ -15,7 +15,6 @@ use super::{
     theme::{Theme, sign},
 };
 use crate::{
-    duration::show,
     rate::{in_unit, pace, rate},
     watch::{
         history::{History, Rate, Waiting},
@@ -23,6 +22,7 @@ use crate::{
         reason::{Reason, Tone, span},
     },
 };
+use interval_queue_documents::words::show;
 
 /// Data older than this is marked with its age.
 const STALE_AGE: Duration = Duration::from_secs(2);

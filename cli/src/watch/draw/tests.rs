@@ -252,9 +252,9 @@ fn with_tasks(summary: Summary, paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
     model.apply(Message::Names(vec![name("mail")]), Duration::ZERO);
     for second in [0, 2] {
-        let counts = summary.counts.iter().map(|(counted, count)| match counted {
-            Counted::EverDone => (*counted, count + 10 * second),
-            _ => (*counted, *count),
+        let counts = Counted::all().map(|counted| match (counted, summary.counts.get(counted)) {
+            (Counted::EverDone, count) => (counted, count + 10 * second),
+            (_, count) => (counted, count),
         });
         let read =
             Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..summary.clone() };

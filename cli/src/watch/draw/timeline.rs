@@ -178,7 +178,7 @@ fn ago(seconds: u64) -> String {
 
 /// The heading with the duration of a column.
 pub(crate) fn heading(axis: &Axis, interval: Micros) -> Line<'static> {
-    let column = crate::duration::show(axis.column);
+    let column = interval_queue_documents::words::show(axis.column);
     Line::from(match axis.nominal(interval) {
         1 if axis.column < interval => format!("a column is {column}"),
         1 => format!("a column is {column}, one slot"),

@@ -19,10 +19,10 @@ fn a_task_waits_for_room_and_says_so() {
     let ids = place.ok(&["add", "--weight", "3", "1", "2"]);
     let ids: Vec<_> = ids.lines().collect();
     let _worker = place.spawn(&["work", "--jobs", "4", "--capacity", "4", "--", "sleep", "1000"]);
-    wait_until("the second one has no room", || why(&place, ids[1])["gate"] == "room");
+    wait_until("the second one has no room", || why(&place, ids[1])["gate"] == "capacity");
     assert_eq!(why(&place, ids[0])["gate"], "leased");
     let workers: Value = serde_json::from_str(&place.ok(&["tasks", "workers", "--json"])).unwrap();
-    assert_eq!(workers["workers"][0]["room"], 1);
+    assert_eq!(workers["workers"][0]["free_capacity"], 1);
     assert!(place.ok(&["tasks", "workers"]).contains("has capacity left for weight 1"));
 }
 

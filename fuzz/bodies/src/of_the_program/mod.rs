@@ -15,9 +15,11 @@ use futures::FutureExt;
 use interval_queue::task_contract::Json;
 use tokio::sync::mpsc;
 
+use interval_queue_documents::words::show;
+
 use crate::exit::Failure;
 pub(crate) use {
-    duration::{interval, positive, show},
+    duration::{interval, positive},
     ended::{Ended, RunEnd},
     exit_mapping::TaskOutcome as Outcome,
     orders::{GuardReport, Order},

@@ -58,7 +58,7 @@ impl Backend {
     /// The record as it is.
     pub fn record(&self) -> Record {
         let reply = block_on(async {
-            let state = connect(&self.url).await.unwrap().pace().await.unwrap();
+            let state = connect(&self.url).await.unwrap().rates().await.unwrap();
             state.apply(&queue(), Command::Read).await.unwrap()
         });
         reply.read().unwrap().expect("the record is there").record
@@ -77,7 +77,7 @@ impl Backend {
         let nothing = Change::Set { rates: None, max_running: MaxRunning::Keep };
         let change = Command::Change(nothing, Memory::default());
         let changed = block_on(async {
-            let state = connect(&url).await.ok()?.pace().await.ok()?;
+            let state = connect(&url).await.ok()?.rates().await.ok()?;
             state.apply(&queue(), change).await.ok()
         });
         changed.is_none()

@@ -1,6 +1,6 @@
 //! The suite that every store of tasks passes: by a clock of its own, and by that of the server.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
@@ -34,11 +34,16 @@ impl TaskStore for Kept {
     }
 }
 
+/// A store that waits for a slow host: the checks are about replies, not about time-outs.
+async fn patient(server: &RedisServer) -> RedisStore {
+    RedisStore::builder(server.url()).unwrap().timeout(Duration::from_secs(60)).connect().await.unwrap()
+}
+
 /// Two handles with connections of their own, as another process would have them.
 async fn connected(clock: Option<ManualClock>) -> Handles {
     let server = Arc::new(RedisServer::start());
     let connect = async || {
-        let store = RedisStore::builder(server.url()).unwrap().connect().await.unwrap();
+        let store = patient(&server).await;
         let tasks = match clock.clone() {
             Some(clock) => RedisTasks::with_clock(&store, move || clock.now()),
             None => RedisTasks::on(&store),
@@ -52,7 +57,7 @@ async fn connected(clock: Option<ManualClock>) -> Handles {
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn rows_that_are_removed_by_hand_are_counted() {
     let server = RedisServer::start();
-    let store = RedisStore::builder(server.url()).unwrap().connect().await.unwrap();
+    let store = patient(&server).await;
     let tasks = Arc::new(RedisTasks::on(&store));
     let handles = Handles { one: tasks.clone(), other: tasks, clock: None };
     let rows = std::cell::OnceCell::new();

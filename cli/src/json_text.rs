@@ -1,0 +1,44 @@
+//! JSON for output. Payloads and results in it keep their text.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::exit::{Failure, print};
+
+/// Prints a document on several lines.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    // Documents have text, numbers and lists only, so they are always JSON.
+    print(&serde_json::to_string_pretty(document).unwrap_or_default())
+}
+
+/// Formats a document on one line, with a newline.
+pub(crate) fn json_line(document: &impl Serialize) -> String {
+    let json = serde_json::to_string(document).unwrap_or_default();
+    format!("{}\n", one_line(&json))
+}
+
+/// Formats JSON on one line. A line break in JSON is always between tokens, so a space has the same
+/// meaning.
+pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
+    match json.contains(['\n', '\r']) {
+        true => json.replace(['\n', '\r'], " ").into(),
+        false => json.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use interval_queue_tasks::Json;
+
+    use super::*;
+
+    #[test]
+    fn a_payload_keeps_its_text_on_one_line() {
+        let payload = Json::new("{\"b\": 1.10,\r\n\"a\": \"\\n\"}").unwrap();
+        let line = json_line(&BTreeMap::from([("payload", payload)]));
+        assert_eq!(line, "{\"payload\":{\"b\": 1.10,  \"a\": \"\\n\"}}\n");
+    }
+}

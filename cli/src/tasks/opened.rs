@@ -1,0 +1,108 @@
+//! The tasks of the queue that the command line names.
+
+use std::time::Duration;
+
+use interval_queue::Micros;
+use interval_queue_tasks::{Selector, Settings, Stored, TaskId, TaskQueue, TaskQueues};
+
+use super::task_args::SelectorArgs;
+use crate::{
+    args::{StoreArgs, Target},
+    exit::{CONFIG, Failure, NOINPUT},
+    target::bounded,
+};
+
+/// How long a read retries if the store does not answer.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a command that takes long retries if the store does not answer.
+const LONG_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl StoreArgs {
+    /// Opens the tasks of the store. Returns `None` if the store keeps no tasks.
+    pub(crate) async fn task_queues(&self) -> Result<Option<TaskQueues>, Failure> {
+        match self.opened_tasks().await {
+            Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    async fn opened_tasks(&self) -> Result<TaskQueues, Failure> {
+        let store = self.store().await?;
+        bounded(async { Ok(TaskQueues::open(&store).await?.timeout(READ_TIMEOUT)) }).await
+    }
+}
+
+impl Target {
+    /// The stored tasks of the queue, which is not created.
+    pub(crate) async fn tasks(&self) -> Result<TaskQueue, Failure> {
+        let queues = self.store.opened_tasks().await?;
+        queues.find(&self.queue).await?.ok_or_else(|| self.no_tasks())
+    }
+
+    /// As [`tasks`](Self::tasks), for a command that goes on through an outage of the store.
+    pub(crate) async fn tasks_for_long(&self) -> Result<TaskQueue, Failure> {
+        let queues = self.store.opened_tasks().await?.timeout(LONG_TIMEOUT);
+        queues.find(&self.queue).await?.ok_or_else(|| self.no_tasks())
+    }
+
+    /// Returns `None` if the store keeps no tasks, or none of this queue.
+    pub(crate) async fn tasks_if_any(&self) -> Result<Option<TaskQueue>, Failure> {
+        match self.store.task_queues().await? {
+            Some(queues) => Ok(queues.find(&self.queue).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the stored tasks of the queue, and creates the queue if it does not exist.
+    pub(crate) async fn created_tasks(&self) -> Result<TaskQueue, Failure> {
+        let store = self.store.store().await?;
+        Ok(TaskQueue::builder(self.queue.as_str()).timeout(LONG_TIMEOUT).open(&store).await?)
+    }
+
+    /// As [`created_tasks`](Self::created_tasks). A new queue gets these settings.
+    pub(crate) async fn created_tasks_with(&self, settings: &Settings) -> Result<TaskQueue, Failure> {
+        let store = self.store.store().await?;
+        let builder = TaskQueue::builder(self.queue.as_str()).timeout(LONG_TIMEOUT).settings(settings);
+        Ok(builder.open(&store).await?)
+    }
+
+    /// The error that the queue has no stored tasks.
+    pub(crate) fn no_tasks(&self) -> Failure {
+        let queue = self.queue.as_str();
+        let text = format!("queue {queue:?} has no tasks in this store: `interval-queue add` adds some");
+        Failure::new(NOINPUT, text)
+    }
+}
+
+/// A task of the queue.
+pub(super) async fn existing(queue: &TaskQueue, id: TaskId) -> Result<Stored, Failure> {
+    let missing = || {
+        let text = format!("there is no task {id} in queue {:?}", queue.name().as_str());
+        Failure::new(NOINPUT, format!("{text}: it was never added, or was deleted after its retention"))
+    };
+    queue.task(id).await?.ok_or_else(missing)
+}
+
+/// The selector that the command line gives. Ages are by the store's clock.
+pub(super) async fn selector(queue: &TaskQueue, args: &SelectorArgs) -> Result<Selector, Failure> {
+    let before = match args.older_than {
+        Some(age) => Some(queue.now().await? - Micros::from_duration(age)),
+        None => None,
+    };
+    let states = args.states.clone();
+    // Ended tasks are as old as their end.
+    let ended = !states.is_empty() && states.iter().all(|state| state.is_ended());
+    Ok(Selector {
+        ids: args.ids.clone(),
+        kinds: args.kinds.clone(),
+        states,
+        key: args.key.clone(),
+        unique: args.unique.clone(),
+        tag: args.tag.clone().or_else(|| args.flow.as_ref()?.selector().tag),
+        worker: args.worker,
+        error: args.error.clone(),
+        added_from: None,
+        added_before: before.filter(|_| !ended),
+        ended_before: before.filter(|_| ended),
+    })
+}
