@@ -103,12 +103,13 @@ impl Part<'_> {
     }
 }
 
-/// Pauses or resumes kinds and keys of stored tasks. The queue may be new.
+/// Pauses or resumes kinds and keys of stored tasks. A pause may create the queue.
 async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
     let target = &halt.target;
     let queue = match target.tasks_if_any().await? {
+        None if pauses => target.created_tasks().await?,
+        None => return Err(target.no_tasks()),
         Some(queue) => queue,
-        None => target.created_tasks().await?,
     };
     let before = queue.overview().await?;
     for part in halt.kinds.iter().map(Part::Kind).chain(halt.keys.iter().map(Part::Key)) {
