@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     args::List,
     exit::{CONFIG, Failure, NOINPUT, print},
-    json_text::print_json,
+    json_output::print_json,
     rate::rate,
     table::{room, table},
     target::{bounded, snapshot},

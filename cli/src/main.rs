@@ -23,7 +23,7 @@ mod duration;
 mod each;
 mod exit;
 mod guard;
-mod json_text;
+mod json_output;
 mod list;
 mod migrate;
 mod outage;

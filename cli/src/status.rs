@@ -7,7 +7,7 @@ use crate::{
     args::Status,
     change::running,
     exit::{Failure, print},
-    json_text::print_json,
+    json_output::print_json,
     rate::pace,
     table::{named, room, table},
     tasks::StatusLines,

@@ -20,7 +20,8 @@ fn section(manifest: &str, header: &str) -> String {
 fn published() -> Vec<String> {
     let backends = fs::read_dir(Path::new(ROOT).join("state-backends")).unwrap();
     let backends = backends.map(|entry| format!("state-backends/{}", entry.unwrap().file_name().display()));
-    let all: Vec<_> = backends.chain([".", "tasks", "documents", "cli", "simulation"].map(Into::into)).collect();
+    let all: Vec<_> =
+        backends.chain([".", "tasks", "documents", "cli", "simulation"].map(Into::into)).collect();
     assert!(all.len() > 10, "{all:?}");
     all
 }

@@ -16,7 +16,7 @@ use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
     duration,
     exit::{DATAERR, Failure, NOINPUT, print_as_it_is, report},
-    json_text::print_json,
+    json_output::print_json,
     target::retry,
 };
 

@@ -8,7 +8,7 @@ use interval_queue_tasks::{MAX_PAGE, Selector, State, StoredSchedule, TaskId, Ta
 use super::{schedule_args::List, schedule_words};
 use crate::{
     exit::{Failure, print, print_as_it_is, report},
-    json_text::json_line,
+    json_output::json_line,
     table::{room, table},
 };
 

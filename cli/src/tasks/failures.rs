@@ -15,7 +15,7 @@ use super::{
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, USAGE, print_as_it_is},
-    json_text::print_json,
+    json_output::print_json,
     place::without_secrets,
 };
 

@@ -8,7 +8,7 @@ use crate::{
     add::kind,
     args::Target,
     exit::{Failure, print_on, report},
-    json_text::json_line,
+    json_output::json_line,
 };
 
 /// Print a line of JSON for each change of state of a task, until it is stopped.

@@ -14,7 +14,7 @@ use super::workers::run_line;
 use crate::{
     args::Target,
     exit::{Failure, print},
-    json_text::print_json,
+    json_output::print_json,
     table::{named, room, table},
 };
 

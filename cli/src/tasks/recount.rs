@@ -10,7 +10,7 @@ use interval_queue_tasks::{Corrected, Kind};
 use crate::{
     args::Target,
     exit::{Failure, print, report},
-    json_text::print_json,
+    json_output::print_json,
     place::without_secrets,
 };
 

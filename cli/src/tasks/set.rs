@@ -13,7 +13,7 @@ use crate::{
     change::running,
     duration::delay,
     exit::{Failure, print},
-    json_text::print_json,
+    json_output::print_json,
 };
 
 /// Change the limits and the retention of a queue, for all workers; print all settings. Default:

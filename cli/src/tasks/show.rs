@@ -13,7 +13,7 @@ use super::{opened::existing, task_args::One, tree, why};
 use crate::{
     args::Target,
     exit::{Failure, print_as_it_is},
-    json_text::print_json,
+    json_output::print_json,
 };
 
 pub(super) async fn show(target: &Target, show: &One) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, print, print_as_it_is},
-    json_text::json_line,
+    json_output::json_line,
     table::{room, table},
 };
 

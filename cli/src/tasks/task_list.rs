@@ -6,7 +6,7 @@ use super::{opened::selector, recount, task_args::List};
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, print_as_it_is, report},
-    json_text::json_line,
+    json_output::json_line,
 };
 
 /// Tasks per read.

@@ -15,7 +15,7 @@ use crate::{
     args::Target,
     duration::positive,
     exit::{Failure, NOINPUT, USAGE, print},
-    json_text::print_json,
+    json_output::print_json,
     table::{room, table},
 };
 

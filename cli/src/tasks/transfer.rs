@@ -16,7 +16,7 @@ use super::{
 use crate::{
     args::{StoreArgs, Target, store_url},
     exit::{Failure, TEMPFAIL, USAGE, report},
-    json_text::print_json,
+    json_output::print_json,
     place::without_secrets,
 };
 

@@ -10,7 +10,7 @@ use super::{opened::selector, task_args};
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print_as_it_is, report},
-    json_text::print_json,
+    json_output::print_json,
 };
 
 pub(super) async fn change(

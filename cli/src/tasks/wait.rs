@@ -14,7 +14,7 @@ use super::task_args::Wait;
 use crate::{
     args::Target,
     exit::{Failure, SOME_FAILED, TIMED_OUT, print_as_it_is, report},
-    json_text::{json_line, one_line, print_json},
+    json_output::{json_line, one_line, print_json},
 };
 
 pub(super) async fn wait(target: &Target, wait: &Wait) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use super::{opened::existing, task_args, workers::described};
 use crate::{
     args::Target,
     exit::{Failure, print},
-    json_text::print_json,
+    json_output::print_json,
     table::{named, room},
 };
 

@@ -8,7 +8,7 @@ use super::task_args;
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, print_as_it_is},
-    json_text::print_json,
+    json_output::print_json,
 };
 
 /// Maximum runs that are printed per worker.

@@ -154,8 +154,10 @@ impl<'a> TurnServer<'a> {
             self.answers.push_back(answer);
         }
         self.answers.make_contiguous().sort_by_key(|(number, ..)| *number);
-        let first = self.requested.iter().find(|(_, request)| !request.is_aborted()).map(|(number, _)| *number);
-        let is_due = |(number, _, turn): &Answer| turn.is_none() || first.is_none_or(|first| *number <= first);
+        let first =
+            self.requested.iter().find(|(_, request)| !request.is_aborted()).map(|(number, _)| *number);
+        let is_due =
+            |(number, _, turn): &Answer| turn.is_none() || first.is_none_or(|first| *number <= first);
         if let Some(answer) = self.answers.iter().position(is_due).and_then(|due| self.answers.remove(due)) {
             return Ok(Event::Answer(answer));
         }

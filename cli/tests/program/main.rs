@@ -36,5 +36,5 @@ mod turns;
 mod usage;
 mod waiting;
 mod watch;
-mod why;
+mod why_tests;
 mod work;

@@ -441,11 +441,7 @@ fn a_queue_of_tasks_is_one_row_with_or_without_a_pace() {
     assert_eq!(rows().len(), 2);
     assert!(rows()[1].starts_with("mail   -      -     2 ready"), "{:?}", rows());
     let list: Value = serde_json::from_str(&place.ok(&["list", "--json"])).unwrap();
-    assert_eq!(
-        (&list[0]["status"], &list[0]["tasks"]["left"]),
-        (&json!("no_worker"), &json!(2)),
-        "{list:#}"
-    );
+    assert_eq!((&list[0]["status"], &list[0]["tasks"]["left"]), (&json!("no_worker"), &json!(2)), "{list:#}");
     assert!(place.ok(&["set", "--every", "250ms"]).contains("one start every 250ms"));
     assert_eq!(rows().len(), 2);
     assert!(rows()[1].contains("250ms") && rows()[1].contains("2 ready"), "{:?}", rows());

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::of_the_program::{interval, positive, show};
+use interval_queue_documents::words::show;
+
+use crate::of_the_program::{interval, positive};
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 
 use crate::promise::{Verdict, is_clear};

@@ -15,8 +15,6 @@ use futures::FutureExt;
 use interval_queue::task_contract::Json;
 use tokio::sync::mpsc;
 
-use interval_queue_documents::words::show;
-
 use crate::exit::Failure;
 pub(crate) use {
     duration::{interval, positive},
