@@ -46,9 +46,10 @@ impl JobOptions {
     /// The intervals that the job takes: the next slot comes that many intervals after its own.
     /// Default: 1. At most 1,000,000, and 366 days of the queue's intervals.
     ///
-    /// Only the next slot is later, so a heavy job waits no longer than a light one. If it
-    /// overtakes lighter jobs, the slots granted to them are lost: those within the lead, usually a
-    /// few milliseconds. If it is cancelled within the lead, its intervals pass unused.
+    /// Without a burst only the next slot is later, so a heavy job waits no longer than a light one.
+    /// With a burst it waits until its weight is available at once. If it overtakes lighter jobs,
+    /// the slots granted to them are lost: those within the lead, usually a few milliseconds. If it
+    /// is cancelled within the lead, its intervals pass unused.
     pub const fn weight(mut self, weight: u32) -> Self {
         self.weight = Some(weight);
         self
