@@ -315,7 +315,7 @@ impl Shard {
 }
 
 pub(crate) fn timed_out() -> StateError {
-    let text = format!("the store did not reply within {COMMAND_TIMEOUT:?}");
+    let text = format!("the store did not answer within {COMMAND_TIMEOUT:?}");
     StateError::new(StateErrorKind::TimedOut, text)
 }
 

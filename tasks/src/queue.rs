@@ -146,7 +146,7 @@ impl Shared {
             Some(Ok(reply)) => reply,
             Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the store panicked")),
             None => {
-                let text = format!("the store did not reply within {COMMAND_TIMEOUT:?}");
+                let text = format!("the store did not answer within {COMMAND_TIMEOUT:?}");
                 Err(StateError::new(StateErrorKind::TimedOut, text))
             }
         };

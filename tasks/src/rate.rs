@@ -126,6 +126,6 @@ impl Rate {
 fn timed_out() -> Result<Reply, StateError> {
     Err(StateError::new(
         StateErrorKind::TimedOut,
-        format!("the store did not reply within {COMMAND_TIMEOUT:?}"),
+        format!("the store did not answer within {COMMAND_TIMEOUT:?}"),
     ))
 }

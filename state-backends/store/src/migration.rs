@@ -73,7 +73,7 @@ impl Component {
             },
             (true, Some(_)) => (
                 StateErrorKind::Foreign,
-                format!("{place} has a table {name}_schema whose version is not one row from 1 up: {advice}"),
+                format!("{place} has a table {name}_schema which does not have one row with a version from 1 up: {advice}"),
             ),
             (true, None) => (
                 StateErrorKind::Foreign,
