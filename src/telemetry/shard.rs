@@ -52,7 +52,7 @@ impl Telemetry {
 
     pub(crate) fn state_failed(&self, error: &StateError) {
         emit!(
-            self, WARN, "state.failed", "the store did not reply",
+            self, WARN, "state.failed", "the store did not answer",
             kind = name::kind(error.kind()), error = %error
         );
     }
