@@ -43,9 +43,9 @@ async fn a_file_that_is_somebody_elses_stays_as_it_is() {
         ("CREATE VIEW interval_queue AS SELECT 1", Foreign, "not of this software"),
         ("CREATE TABLE a (b); CREATE INDEX interval_queue ON a (b)", Foreign, "not of this software"),
         (schema, Damaged, "no table interval_queue any more"),
-        (&both, Foreign, "one row with a version"),
+        (&both, Foreign, "does not have a version from 1 in one row"),
         (&both.replace("version", "colour"), Foreign, "not as this program makes them"),
-        (&with(0), Foreign, "one row with a version"),
+        (&with(0), Foreign, "does not have a version from 1 in one row"),
         (&with(2), NewerVersion, "upgrade the program"),
     ] {
         refused(|path| other(path).execute_batch(script).unwrap(), kind, says).await;

@@ -73,7 +73,7 @@ impl Component {
             },
             (true, Some(_)) => (
                 StateErrorKind::Foreign,
-                format!("{place} has a table {name}_schema which does not have one row with a version from 1 up: {advice}"),
+                format!("{place} has a table {name}_schema that does not have a version from 1 in one row: {advice}"),
             ),
             (true, None) => (
                 StateErrorKind::Foreign,
