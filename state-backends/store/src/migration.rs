@@ -73,7 +73,9 @@ impl Component {
             },
             (true, Some(_)) => (
                 StateErrorKind::Foreign,
-                format!("{place} has a table {name}_schema that does not have a version from 1 in one row: {advice}"),
+                format!(
+                    "{place} has a table {name}_schema that does not have a version from 1 in one row: {advice}"
+                ),
             ),
             (true, None) => (
                 StateErrorKind::Foreign,
