@@ -168,7 +168,7 @@ impl Explainer<'_> {
                 );
                 Explanation::new("load", reason, next).workers(self.alive().await?)
             }
-            Gate::Room => {
+            Gate::Capacity => {
                 let next = "when a worker has enough free capacity, after runs of it have ended";
                 Explanation::new("capacity", reason, next).workers(self.alive().await?)
             }

@@ -30,7 +30,7 @@ pub fn why(task: &Task, why: &Why) -> String {
         Why::Load(least) => {
             format!("all workers of its kind are under load and take only priority {least} and higher")
         }
-        Why::Room => "no worker that serves its kind has free capacity for its weight".into(),
+        Why::Capacity => "no worker that serves its kind has free capacity for its weight".into(),
         Why::Next => "nothing is in its way: a worker with free capacity takes it after those ahead".into(),
         _ => "for a reason of a newer version".into(),
     }

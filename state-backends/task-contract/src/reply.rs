@@ -258,7 +258,7 @@ pub enum Why {
     /// All live workers that handle its kind are under load and take only this priority or higher.
     Load(i32),
     /// No live worker that handles its kind and takes its priority has capacity for its weight.
-    Room,
+    Capacity,
     /// Nothing blocks it: the next worker with capacity takes it in its turn.
     Next,
 }

@@ -188,7 +188,7 @@ impl Take for Why {
             "paused" => Self::Paused,
             "limit" => Self::Limit,
             "load" => Self::Load(packed.at(1).to()?),
-            "room" => Self::Room,
+            "capacity" => Self::Capacity,
             "next" => Self::Next,
             _ => return Err(nonsense("the reason that a task does not run is unknown")),
         })

@@ -276,7 +276,7 @@ fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Opti
             None => return None,
         }
     }
-    if is_full { Some(Why::Room) } else { lowest.map(Why::Load) }
+    if is_full { Some(Why::Capacity) } else { lowest.map(Why::Load) }
 }
 
 fn size_of_bodies(stored: &Stored) -> usize {

@@ -192,7 +192,7 @@ local function none_takes(x)
       end
     end
   end
-  return is_full and { 'room' } or lowest and { 'load', lowest }
+  return is_full and { 'capacity' } or lowest and { 'load', lowest }
 end
 
 -- Why a task does not run: a word and its details.
