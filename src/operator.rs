@@ -154,9 +154,11 @@ impl Operator {
             Err(error) if error.is_retryable() => self.state.apply(&self.name, command).await,
             reply => reply,
         };
-        changed?.changed()?;
+        let changed = changed?.changed()?;
         let gone = || StateError::new(StateErrorKind::NotFound, "another process deleted the queue");
-        Ok(self.snapshot().await?.ok_or_else(gone)?)
+        let snapshot = self.snapshot().await?.ok_or_else(gone)?;
+        // A hold is as long as requested when it begins, not when it is read.
+        Ok(Snapshot { at: changed.memory.at, ..snapshot })
     }
 }
 
