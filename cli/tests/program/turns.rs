@@ -57,7 +57,7 @@ fn nobody_waits(place: &Backend) {
 fn a_line_asks_for_a_turn_and_its_slot_prints_one(place: &mut Backend) {
     let mut turns = Turns::start(place, &["--every", "20ms"]);
     turns.ask("turn\n\nturn 3\n");
-    assert_eq!([turns.answer(), turns.answer(), turns.answer()], ["turn 1\n", "turn 2\n", "turn 3\n"]);
+    let mut answers = [turns.answer(), turns.answer(), turns.answer()];
     // A process that asks for nothing is no part of the queue.
     nobody_waits(place);
     turns.ask("turn\nturn");
@@ -66,7 +66,16 @@ fn a_line_asks_for_a_turn_and_its_slot_prints_one(place: &mut Backend) {
     std::io::Read::read_to_string(&mut turns.stdout, &mut rest).unwrap();
     assert_eq!(rest, "turn 4\nturn 5\n");
     let output = turns.process.finish();
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let printed = text(&output.stderr);
+    assert!(
+        output.status.success() && (printed.is_empty() || printed.contains(" unreachable: ")),
+        "{printed}"
+    );
+    if !printed.is_empty() {
+        // A store that is too slow refuses a ticket. The request that it refused comes after later ones.
+        answers.sort();
+    }
+    assert_eq!(answers, ["turn 1\n", "turn 2\n", "turn 3\n"], "{printed}");
     let status = place.status();
     assert_eq!((&status["ticket"], &status["current"]), (&5.into(), &5.into()));
 }

@@ -82,6 +82,7 @@ async fn a_task_of_a_python_transaction_runs_if_it_commits() {
         assert!(stepped.leased.len() <= 1, "of one key one runs at a time: {:?}", stepped.leased);
         ran.extend(stepped.leased.iter().map(|leased| leased.payload.as_str().to_owned()));
         complete = done(&stepped.leased);
+        worker.step.held = stepped.resync.then(Vec::new);
     }
     assert_eq!(ran, [r#"{"order": 0}"#, r#"{"order": 2}"#, r#"{"order": 4}"#]);
     assert_eq!(tasks.queues().await.unwrap(), [mail()]);
