@@ -47,7 +47,7 @@ pub(crate) async fn resume(halt: Halt) -> Result<(), Failure> {
 
 /// Pauses or resumes the stored tasks of a queue. Returns whether it has any.
 pub(crate) async fn pause_or_resume(target: &Target, pauses: bool) -> Result<bool, Failure> {
-    let Some(queue) = target.tasks_if_any().await? else { return Ok(false) };
+    let Some((queue, _)) = target.tasks_if_any().await? else { return Ok(false) };
     if pauses {
         queue.pause().await?
     } else {
@@ -106,12 +106,14 @@ impl Part<'_> {
 /// Pauses or resumes kinds and keys of stored tasks. A pause may create the queue.
 async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
     let target = &halt.target;
-    let queue = match target.tasks_if_any().await? {
-        None if pauses => target.created_tasks().await?,
+    let (queue, before) = match target.tasks_if_any().await? {
+        None if pauses => {
+            target.created_tasks().await?;
+            target.tasks_and_overview().await?
+        }
         None => return Err(target.no_tasks()),
-        Some(queue) => queue,
+        Some(found) => found,
     };
-    let before = queue.overview().await?;
     for part in halt.kinds.iter().map(Part::Kind).chain(halt.keys.iter().map(Part::Key)) {
         part.set_paused(&queue, pauses).await?;
         let now = match (pauses, part.is_paused(&before)) {

@@ -132,7 +132,7 @@ impl Plan {
         let find = async || {
             let Some(tasks) = tasks else { return Ok(None) };
             match tasks.find(queue).await? {
-                Some(queue) => Content::of(&queue).await,
+                Some((queue, overview)) => Content::of(&queue, overview).await,
                 None => Ok(None),
             }
         };

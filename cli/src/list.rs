@@ -34,12 +34,12 @@ impl Listed {
             Some(operators) => snapshot(&operators.of(name)).await?,
             None => None,
         };
-        let queue = match tasks {
+        let found = match tasks {
             Some(tasks) => tasks.find(name).await?,
             None => None,
         };
-        let tasks = match queue {
-            Some(queue) => StatusLines::of(&queue).await?,
+        let tasks = match found {
+            Some((queue, overview)) => StatusLines::of(&queue, overview).await?,
             None => None,
         };
         Ok((pace.is_some() || tasks.is_some()).then_some(Self { pace, tasks }))

@@ -17,7 +17,7 @@ pub(crate) async fn run(status: Status) -> Result<(), Failure> {
     let target = &status.target;
     let pace = target.snapshot().await?;
     let tasks = match target.tasks_if_any().await? {
-        Some(queue) => StatusLines::of(&queue).await?,
+        Some((queue, overview)) => StatusLines::of(&queue, overview).await?,
         None => None,
     };
     let name = target.queue.as_str();

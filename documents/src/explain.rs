@@ -35,7 +35,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Explains a task of this queue. `rate`: the snapshot of the queue's rate limit, if it has
-    /// one.
+    /// one; needed only if the task could start ([`Why::Next`](Gate::Next)).
     ///
     /// # Errors
     ///

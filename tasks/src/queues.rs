@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use interval_queue::{QueueName, SharedState, Store};
-use interval_queue_task_contract::TaskStore;
+use interval_queue_task_contract::{Overview, TaskStore};
 
 use crate::{
     TaskQueue,
@@ -24,8 +24,8 @@ use crate::{
 ///
 /// let queues = TaskQueues::open(&store).await?;
 /// for name in queues.names().await? {
-///     let queue = queues.find(&name).await?.expect("it was listed");
-///     assert_eq!(queue.upcoming(10).await?.len(), 1);
+///     let (queue, overview) = queues.find(&name).await?.expect("it was listed");
+///     assert_eq!((queue.upcoming(10).await?.len(), overview.workers), (1, 0));
 /// }
 /// # Ok(())
 /// # }
@@ -65,19 +65,21 @@ impl TaskQueues {
         Ok(self.tasks.queues().await?)
     }
 
-    /// A queue, and no other is created. `None`: it has no tasks, settings or schedules.
+    /// A queue with its overview; none is created. `None`: it has no tasks, settings or schedules.
     ///
     /// # Errors
     ///
     /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered).
-    pub async fn find(&self, name: &QueueName) -> Result<Option<TaskQueue>, Error> {
+    pub async fn find(&self, name: &QueueName) -> Result<Option<(TaskQueue, Overview)>, Error> {
         let (tasks, pace) = (self.tasks.clone(), self.pace.clone());
         let queue = TaskQueue::handle(name.clone(), tasks, pace, self.timeout, None)?;
         match queue.overview().await {
-            Ok(overview) => queue.shared.learn(&overview.settings),
-            Err(error) if error.kind() == ErrorKind::Missing => return Ok(None),
-            Err(error) => return Err(error),
+            Ok(overview) => {
+                queue.shared.learn(&overview.settings);
+                Ok(Some((queue, overview)))
+            }
+            Err(error) if error.kind() == ErrorKind::Missing => Ok(None),
+            Err(error) => Err(error),
         }
-        Ok(Some(queue))
     }
 }

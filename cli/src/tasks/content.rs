@@ -14,8 +14,8 @@ pub(crate) struct Content {
 
 impl Content {
     /// Returns `None` if only ids of purged tasks are stored, or nothing.
-    pub(crate) async fn of(queue: &TaskQueue) -> Result<Option<Self>, Failure> {
-        let stored = Self { schedules: queue.schedules().await?.len(), overview: queue.overview().await? };
+    pub(crate) async fn of(queue: &TaskQueue, overview: Overview) -> Result<Option<Self>, Failure> {
+        let stored = Self { schedules: queue.schedules().await?.len(), overview };
         Ok((!stored.is_blank()).then_some(stored))
     }
 

@@ -41,7 +41,7 @@ pub(super) async fn failures(target: &Target, args: &task_args::Failures) -> Res
 
 /// Formats the failures of a whole queue. Returns `None` if nothing failed.
 pub(crate) async fn failures_text(target: &Target) -> Result<Option<String>, Failure> {
-    let Some(queue) = target.tasks_if_any().await? else { return Ok(None) };
+    let Some((queue, _)) = target.tasks_if_any().await? else { return Ok(None) };
     let failures = queue.failures(&Selector::states([State::Failed])).await?;
     Ok((!failures.groups.is_empty()).then(|| text(&failures, target, &SelectorArgs::default())))
 }

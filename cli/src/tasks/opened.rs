@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interval_queue::Micros;
-use interval_queue_tasks::{Selector, Settings, Stored, TaskId, TaskQueue, TaskQueues};
+use interval_queue_tasks::{Overview, Selector, Settings, Stored, TaskId, TaskQueue, TaskQueues};
 
 use super::task_args::SelectorArgs;
 use crate::{
@@ -35,6 +35,11 @@ impl StoreArgs {
 impl Target {
     /// The stored tasks of the queue, which is not created.
     pub(crate) async fn tasks(&self) -> Result<TaskQueue, Failure> {
+        self.tasks_and_overview().await.map(|(queue, _)| queue)
+    }
+
+    /// As [`tasks`](Self::tasks), with the overview that was read to find it.
+    pub(crate) async fn tasks_and_overview(&self) -> Result<(TaskQueue, Overview), Failure> {
         let queues = self.store.opened_tasks().await?;
         queues.find(&self.queue).await?.ok_or_else(|| self.no_tasks())
     }
@@ -42,11 +47,12 @@ impl Target {
     /// As [`tasks`](Self::tasks), for a command that goes on through an outage of the store.
     pub(crate) async fn tasks_for_long(&self) -> Result<TaskQueue, Failure> {
         let queues = self.store.opened_tasks().await?.timeout(LONG_TIMEOUT);
-        queues.find(&self.queue).await?.ok_or_else(|| self.no_tasks())
+        let found = queues.find(&self.queue).await?;
+        found.map(|(queue, _)| queue).ok_or_else(|| self.no_tasks())
     }
 
     /// Returns `None` if the store keeps no tasks, or none of this queue.
-    pub(crate) async fn tasks_if_any(&self) -> Result<Option<TaskQueue>, Failure> {
+    pub(crate) async fn tasks_if_any(&self) -> Result<Option<(TaskQueue, Overview)>, Failure> {
         match self.store.task_queues().await? {
             Some(queues) => Ok(queues.find(&self.queue).await?),
             None => Ok(None),

@@ -23,8 +23,7 @@ const MAX_CONDITIONS: usize = 20;
 
 /// Prints the status of the queue.
 pub(super) async fn print_status(target: &Target, over: Duration, as_json: bool) -> Result<(), Failure> {
-    let queue = target.tasks().await?;
-    let first = queue.overview().await?;
+    let (queue, first) = target.tasks_and_overview().await?;
     let (overview, measured) = if over.is_zero() || Counts::of(&first).left() == 0 {
         (first, None)
     } else {

@@ -105,10 +105,9 @@ impl Set {
 }
 
 pub(super) async fn set(target: &Target, set: &Set) -> Result<(), Failure> {
-    let queue = target.tasks_if_any().await?;
-    let stored = match &queue {
-        Some(queue) => Some(queue.overview().await?.settings),
-        None => None,
+    let (queue, stored) = match target.tasks_if_any().await? {
+        Some((queue, overview)) => (Some(queue), Some(overview.settings)),
+        None => (None, None),
     };
     let is_new = stored.is_none();
     let mut settings = stored.unwrap_or_default();

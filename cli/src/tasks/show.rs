@@ -17,9 +17,9 @@ use crate::{
 };
 
 pub(super) async fn show(target: &Target, show: &One) -> Result<(), Failure> {
-    let queue = target.tasks().await?;
+    let (queue, overview) = target.tasks_and_overview().await?;
     let stored = existing(&queue, show.id).await?;
-    let policy = queue.overview().await?.settings.policy;
+    let policy = overview.settings.policy;
     if show.json {
         let why = stored.why.as_ref().map(|why| words::why(&stored.task, why));
         return print_json(&Document::whole(&stored, &policy, why));

@@ -16,8 +16,8 @@ pub(crate) struct StatusLines {
 
 impl StatusLines {
     /// Returns `None` if no tasks of the queue are stored.
-    pub(crate) async fn of(queue: &TaskQueue) -> Result<Option<Self>, Failure> {
-        let Some(Content { overview, .. }) = Content::of(queue).await? else { return Ok(None) };
+    pub(crate) async fn of(queue: &TaskQueue, overview: Overview) -> Result<Option<Self>, Failure> {
+        let Some(Content { overview, .. }) = Content::of(queue, overview).await? else { return Ok(None) };
         let longest = queue.runs(&queue.workers().await?).await?.into_iter().next();
         Ok(Some(Self { overview, longest }))
     }

@@ -48,8 +48,7 @@ pub(super) async fn times(target: &Target, args: &Times) -> Result<(), Failure> 
         let text = format!("--since {}: times are kept for a week: give at most 7days", show(args.since));
         return Err(Failure::new(USAGE, text));
     }
-    let queue = target.tasks().await?;
-    let overview = queue.overview().await?;
+    let (queue, overview) = target.tasks_and_overview().await?;
     let run = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::EverLeased);
     let mut kinds: BTreeSet<_> = run.map(|(kind, ..)| kind.clone()).collect();
     kinds.retain(|kind| args.kinds.is_empty() || args.kinds.contains(kind));

@@ -2,7 +2,7 @@
 
 use interval_queue::Micros;
 use interval_queue_documents::{Explanation, MAX_READ, words};
-use interval_queue_tasks::{Overview, State, Stored, TaskQueue, contract::Task};
+use interval_queue_tasks::{Overview, State, Stored, TaskQueue, Why, contract::Task};
 
 use super::{opened::existing, task_args, workers::described};
 use crate::{
@@ -13,8 +13,7 @@ use crate::{
 };
 
 pub(super) async fn why(target: &Target, args: &task_args::One) -> Result<(), Failure> {
-    let queue = target.tasks().await?;
-    let overview = queue.overview().await?;
+    let (queue, overview) = target.tasks_and_overview().await?;
     let stored = existing(&queue, args.id).await?;
     let explanation = explain(target, &queue, &overview, &stored).await?;
     if args.json {
@@ -42,7 +41,11 @@ pub(super) async fn explain(
     overview: &Overview,
     stored: &Stored,
 ) -> Result<Explanation, Failure> {
-    let rate = target.snapshot().await?;
+    // Only a ready task can wait for the rate.
+    let rate = match stored.why {
+        Some(Why::Next) => target.snapshot().await?,
+        _ => None,
+    };
     Ok(Explanation::of(queue, overview, rate.as_ref(), stored).await?)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use interval_queue::{Operators, QueueName};
-use interval_queue_tasks::{TaskId, TaskQueue, TaskQueues};
+use interval_queue_tasks::{Overview, TaskId, TaskQueue, TaskQueues};
 use tokio::sync::OnceCell;
 
 use super::{
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// The stored tasks of a queue. `None`: it has none.
-    async fn queue(&self, name: &QueueName) -> Result<Option<TaskQueue>, Failure> {
+    async fn queue(&self, name: &QueueName) -> Result<Option<(TaskQueue, Overview)>, Failure> {
         match self.tasks().await? {
             Some(tasks) => Ok(tasks.find(name).await?),
             None => Ok(None),
@@ -89,12 +89,12 @@ impl Reader {
     /// upcoming tasks are included.
     async fn with_tasks(&self, queue: QueueName, read: Message, whole: bool) -> Message {
         let found = async {
-            let Some(tasks) = self.queue(&queue).await? else { return Ok(None) };
+            let Some((tasks, overview)) = self.queue(&queue).await? else { return Ok(None) };
             let rate = match &read {
                 Message::Read(_, rate) => rate.as_ref(),
                 _ => None,
             };
-            let summary = Summary::of(&tasks.overview().await?, rate);
+            let summary = Summary::of(&overview, rate);
             if whole { summary.with_runs(&tasks).await.map(Some) } else { Ok(Some(summary)) }
         };
         let found = found.await.map_err(|failure: Failure| failure.message);
@@ -105,7 +105,9 @@ impl Reader {
     pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let page = match self.queue(&queue).await {
-            Ok(Some(tasks)) => TextPage::of(&target, &tasks, id).await.map_err(|failure| failure.message),
+            Ok(Some((tasks, _))) => {
+                TextPage::of(&target, &tasks, id).await.map_err(|failure| failure.message)
+            }
             Ok(None) => Err("the queue has no tasks".into()),
             Err(failure) => Err(failure.message),
         };

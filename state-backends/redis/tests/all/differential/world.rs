@@ -1,4 +1,4 @@
-//! What happens around the commands of a `Load`: time passes, the clock is stepped, the server restarted, the
+//! Harm around the commands of a `Load`: time passes, the clock is stepped, the server restarted, the
 //! record lost or rewound; also near the end of what a double holds.
 
 use interval_queue_conformance::Load;
