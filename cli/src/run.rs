@@ -18,6 +18,8 @@ use crate::{
 
 /// Maximum time to leave the queue while CMD waits for it. Usually there is nothing to send.
 const EXEC_LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Maximum time to close the store while CMD waits for it: flushes of a busy disk.
+const EXEC_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The end of the wait for a slot.
 enum Waited {
@@ -105,11 +107,8 @@ async fn start(
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
         // Without a running limit the record has no running jobs, and leaving returns at once.
-        let left = async {
-            queue.close().await;
-            close_stores(EXEC_LEAVE_TIMEOUT).await;
-        };
-        let _ = timeout(EXEC_LEAVE_TIMEOUT, left).await;
+        let _ = timeout(EXEC_LEAVE_TIMEOUT, queue.close()).await;
+        close_stores(EXEC_CLOSE_TIMEOUT).await;
         return match signals.latest() {
             Some(signal) => Ok(Ending::Signal(signal)),
             None => Err(program.exec()),

@@ -48,7 +48,7 @@ fn a_copy_of_the_database_file_has_what_run_and_each_stored() {
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     assert!(!has_log(&place), "run has closed the database");
     assert!(in_copy(&place, &["list"]).contains("mail"));
-    place.ok(&["run", "--max-running", "2", "--", "true"]);
+    place.ok(&["run", "--timeout", "1m", "--", "true"]);
     assert!(!has_log(&place), "run has closed the database after its child");
     let each = place.shell("seq 3 | $IQ each -- true").finish();
     assert!(each.status.success() && !has_log(&place), "{each:?}");
