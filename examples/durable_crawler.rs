@@ -23,7 +23,7 @@ use axum::{
 };
 use interval_queue::{IntervalQueue, IntervalQueues};
 use interval_queue_tasks::{
-    Context, Selector, State as Stored, Task, TaskError, TaskId, TaskQueue, Worker, connect,
+    Context, Order, Selector, State as Stored, Task, TaskError, TaskId, TaskQueue, Worker, connect,
 };
 use reqwest::{Client, Url};
 use tokio::{
@@ -152,7 +152,7 @@ async fn parent() -> Result<()> {
         twice += seen.fetched.values().filter(|times| **times > 1).count();
         missing += PAGES - seen.fetched.len();
     }
-    let done = queue.page(&Selector::states([Stored::Done]), None, 1_000, false).await?.tasks;
+    let done = queue.page(&Selector::states([Stored::Done]), Order::Oldest, 1_000, false).await?.tasks;
     let retried = done.iter().filter(|stored| !stored.task.history.is_empty()).count();
     println!(
         "{} tasks done, {twice} pages fetched again, {retried} tasks whose history tells of a run that was lost",

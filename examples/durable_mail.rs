@@ -23,8 +23,8 @@ use axum::{
     routing::post,
 };
 use interval_queue_tasks::{
-    Added, Context, ErrorKind, OnConflict, Policy, Selector, State as Stored, Task, TaskError, TaskQueue,
-    Worker, connect,
+    Added, Context, ErrorKind, OnConflict, Order, Policy, Selector, State as Stored, Task, TaskError,
+    TaskQueue, Worker, connect,
 };
 use reqwest::{
     Client,
@@ -107,7 +107,7 @@ async fn main() -> Result<()> {
         seen.known,
         seen.sent.len()
     );
-    let failed = queue.page(&Selector::states([Stored::Failed]), None, 10, false).await?.tasks;
+    let failed = queue.page(&Selector::states([Stored::Failed]), Order::Oldest, 10, false).await?.tasks;
     for stored in &failed {
         println!(
             "failed: {} after {} attempt",

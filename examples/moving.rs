@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_tasks::{Context, Selector, State, Task, TaskError, TaskQueue, Worker};
+use interval_queue_tasks::{Context, Order, Selector, State, Task, TaskError, TaskQueue, Worker};
 use tokio::process::{Child, Command};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -70,10 +70,10 @@ async fn parent() -> Result<()> {
         .await?;
     let ended = [State::Done, State::Failed, State::Cancelled, State::Purged];
     let left = Selector::states(State::ALL.into_iter().filter(|state| !ended.contains(state)));
-    if !old.page(&left, None, 1, false).await?.tasks.is_empty() {
+    if !old.page(&left, Order::Oldest, 1, false).await?.tasks.is_empty() {
         return Err("something is left in the directory".into());
     }
-    while !new.page(&left, None, 1, false).await?.tasks.is_empty() {
+    while !new.page(&left, Order::Oldest, 1, false).await?.tasks.is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let runs = runs(&file);

@@ -20,7 +20,7 @@ use std::{
 };
 
 use interval_queue_tasks::{
-    Context, Missed, Schedule, Selector, Task, TaskError, TaskQueue, Worker, connect,
+    Context, Missed, Order, Schedule, Selector, Task, TaskError, TaskQueue, Worker, connect,
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -96,7 +96,7 @@ async fn cluster() -> Result<()> {
     }
 
     let queue = TaskQueue::builder("jobs").open(&connect(&state).await?).await?;
-    let tasks = queue.page(&Selector::default(), None, 100, false).await?.tasks;
+    let tasks = queue.page(&Selector::default(), Order::Oldest, 100, false).await?.tasks;
     let mut nights: Vec<_> =
         tasks.into_iter().filter_map(|stored| Some((stored.task.schedule?.at, stored.task.id))).collect();
     nights.sort_unstable();

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use interval_queue_tasks::{Context, Flow, FlowId, State, Task, TaskError, TaskQueue, Verb, Worker};
+use interval_queue_tasks::{Context, Flow, FlowId, Order, State, Task, TaskError, TaskQueue, Verb, Worker};
 use tokio::process::{Child, Command};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -117,7 +117,7 @@ async fn parent() -> Result<()> {
     let mail: String = queue.wait(added.get("mail").ok_or("there is no mail")?).await?;
     println!("{} tasks retried: {standing}. {mail}", retried.ids.len());
 
-    let tasks = queue.page(&added.flow().selector(), None, 1_000, false).await?.tasks;
+    let tasks = queue.page(&added.flow().selector(), Order::Oldest, 1_000, false).await?.tasks;
     let done = tasks.iter().filter(|stored| stored.task.state == State::Done).count();
     let runs: u32 = tasks.iter().map(|stored| stored.task.token.attempt).sum();
     if (done, runs as usize, retried.ids.len()) != (PAGES + 3, PAGES + 4, 3) {

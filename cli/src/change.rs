@@ -97,7 +97,7 @@ impl Part<'_> {
             }
             Self::Key(key) => {
                 let selector = Selector { key: Some((*key).clone()), ..Selector::default() };
-                Ok(!queue.page(&selector, None, 1, false).await?.tasks.is_empty())
+                Ok(queue.count(&selector, 1).await? > 0)
             }
         }
     }

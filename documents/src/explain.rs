@@ -2,7 +2,7 @@
 
 use interval_queue::{Micros, Snapshot};
 use interval_queue_tasks::{
-    Error, Overview, Selector, State, Stored, TaskId, TaskQueue, Why as Gate,
+    Error, Order, Overview, Selector, State, Stored, TaskId, TaskQueue, Why as Gate,
     contract::{EdgeState, Task, Worker},
 };
 
@@ -184,8 +184,13 @@ impl Explainer<'_> {
 
     /// Selected tasks, at most [`MAX_READ`], and whether these are all.
     async fn select(&self, selector: Selector) -> Result<(Vec<Task>, bool), Error> {
-        let page = self.queue.page(&selector, None, MAX_READ, false).await?;
-        Ok((page.tasks.into_iter().map(|stored| stored.task).collect(), page.next.is_none()))
+        let (mut tasks, mut after) = (Vec::new(), Some(Order::Oldest.start()));
+        while let Some(from) = after.filter(|_| tasks.len() < MAX_READ as usize) {
+            let page = self.queue.page(&selector, from, MAX_READ - tasks.len() as u32, false).await?;
+            tasks.extend(page.tasks.into_iter().map(|stored| stored.task));
+            after = page.next;
+        }
+        Ok((tasks, after.is_none()))
     }
 
     /// Stored tasks among these, by id.

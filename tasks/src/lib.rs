@@ -101,10 +101,10 @@ pub use follower::Follower;
 pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, RateLimit, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Completed, Completion, Corrected, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep,
-    Key, Kind, MAX_PAGE, MIN_LEASE, NewEdge, OnConflict, OnFailure, Overlap, Overview, Page, Policy,
-    Recounted, Selector, Settings, SettingsChange, State, Stored, TaskId, TaskStore, Times, Token, Verb, Why,
-    WorkerId,
+    Add, Added, Completed, Completion, Corrected, Cursor, Event, Followed, Histogram, Input, Json,
+    KEEP_TIMES, Keep, Key, Kind, MAX_PAGE, MAX_SCANNED, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict,
+    OnFailure, Order, Overlap, Overview, Page, Policy, Recounted, Selector, Settings, SettingsChange, State,
+    Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use queues::TaskQueues;

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use interval_queue::Micros;
 use interval_queue_task_contract::{
-    Command, Inputs, Json, Key, Kind, MAX_PAGE, Overview, Page, Read, Reply, Selector, State, Stored, Task,
-    TaskId, Times, Worker,
+    Command, Cursor, Inputs, Json, Key, Kind, MAX_PAGE, Order, Overview, Page, Read, Reply, Selector, State,
+    Stored, Task, TaskId, Times, Worker,
 };
 use serde::de::DeserializeOwned;
 
@@ -84,7 +84,7 @@ impl TaskQueue {
         let ids: Vec<_> = held.keys().copied().collect();
         let mut runs = Vec::new();
         for ids in ids.chunks(MAX_PAGE as usize) {
-            let page = self.page(&Selector::ids(ids.to_vec()), None, MAX_PAGE, false).await?;
+            let page = self.page(&Selector::ids(ids.to_vec()), Order::Oldest, MAX_PAGE, false).await?;
             runs.extend(page.tasks.into_iter().map(|stored| stored.task));
         }
         // A task that has ended since is no run of theirs.
@@ -152,8 +152,29 @@ impl TaskQueue {
         }
     }
 
-    /// A page of selected tasks by id, starting after the id `after`: at most `limit`, up to 1,000.
-    /// `bodies` adds payloads and results. [`Page::next`] is the next `after`.
+    /// A page of selected tasks: at most `limit`, up to 1,000. `bodies` adds payloads and results.
+    ///
+    /// The first page begins at an order, the next one at [`Page::next`]. A page can have fewer tasks
+    /// than its limit, even none, although others follow: each read examines at most
+    /// [`MAX_SCANNED`](crate::MAX_SCANNED) tasks, so that it takes the same time in a long queue as in a short one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), interval_queue_tasks::Error> {
+    /// # use interval_queue_tasks::{Task, TaskQueue};
+    /// use interval_queue_tasks::{Order, Selector, State};
+    ///
+    /// # let queue = TaskQueue::builder("pages").connect("memory:").await?;
+    /// # queue.add(Task::new("fetch", &7)).await?;
+    /// let failed = Selector { payload: Some("7".into()), ..Selector::states([State::Added]) };
+    /// let page = queue.page(&failed, Order::Newest, 25, true).await?;
+    /// assert_eq!(page.tasks.len(), 1);
+    /// if let Some(next) = page.next {
+    ///     queue.page(&failed, next, 25, true).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -162,13 +183,94 @@ impl TaskQueue {
     pub async fn page(
         &self,
         selector: &Selector,
-        after: Option<TaskId>,
+        after: impl Into<Cursor>,
         limit: u32,
         bodies: bool,
     ) -> Result<Page, Error> {
-        match self.read(Read::Page { selector: selector.clone(), after, limit, bodies }).await? {
+        let read = Read::Page { selector: selector.clone(), after: after.into(), limit, bodies };
+        match self.read(read).await? {
             Reply::Page(page) => Ok(page),
             other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Passes the selected tasks to `see` in the order of adding, without payloads and results. A
+    /// task that is added or moved in between may be missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`page`](Self::page).
+    pub(crate) async fn each(&self, selector: &Selector, mut see: impl FnMut(Task)) -> Result<(), Error> {
+        let mut after = Some(Order::Oldest.start());
+        while let Some(from) = after {
+            let page = self.page(selector, from, MAX_PAGE, false).await?;
+            page.tasks.into_iter().for_each(|stored| see(stored.task));
+            after = page.next;
+        }
+        Ok(())
+    }
+
+    /// The first selected task in the order of adding.
+    pub(crate) async fn first(&self, selector: &Selector) -> Result<Option<Task>, Error> {
+        let mut after = Some(Order::Oldest.start());
+        while let Some(from) = after {
+            let page = self.page(selector, from, 1, false).await?;
+            if let Some(stored) = page.tasks.into_iter().next() {
+                return Ok(Some(stored.task));
+            }
+            after = page.next;
+        }
+        Ok(None)
+    }
+
+    /// The number of selected tasks, counted up to `most`. Exact and immediate for a selector of
+    /// kinds and states alone; otherwise it examines the tasks, [`MAX_SCANNED`](crate::MAX_SCANNED) in a command.
+    ///
+    /// # Errors
+    ///
+    /// As [`page`](Self::page).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn count(&self, selector: &Selector, most: u64) -> Result<u64, Error> {
+        let (mut number, mut after) = (0, None);
+        loop {
+            let tally = match self.read(Read::Count { selector: selector.clone(), after }).await? {
+                Reply::Count(tally) => tally,
+                other => return Err(unexpected(&other)),
+            };
+            number += tally.number;
+            after = tally.next;
+            if after.is_none() || number >= most {
+                return Ok(number.min(most));
+            }
+        }
+    }
+
+    /// The id of the stored task whose id ends with these characters, at least
+    /// [`MIN_SUFFIX`](crate::MIN_SUFFIX) of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`page`](Self::page); [`Invalid`](ErrorKind::Invalid) for a shorter suffix or one of
+    /// several tasks, and [`Missing`](ErrorKind::Missing) for one of none.
+    pub async fn find_by_suffix(&self, suffix: &str) -> Result<TaskId, Error> {
+        let selector = Selector { id_suffix: Some(suffix.to_lowercase()), ..Selector::states(State::ALL) };
+        let mut found = Vec::new();
+        self.each(&selector, |task| found.push(task.id)).await?;
+        match found[..] {
+            [id] => Ok(id),
+            [] => {
+                Err(Error::new(ErrorKind::Missing, format!("there is no task whose id ends with {suffix:?}")))
+            }
+            [one, other, ..] => {
+                let text = format!(
+                    "{suffix:?} is the end of {} ids, as of {one} and {other}: give more of it",
+                    found.len()
+                );
+                Err(Error::new(ErrorKind::Invalid, text))
+            }
         }
     }
 

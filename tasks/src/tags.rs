@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use interval_queue_task_contract::{MAX_PAGE, Selector, Tag};
+use interval_queue_task_contract::{Selector, Tag, Task};
 
 use crate::{TaskQueue, error::Error};
 
@@ -22,17 +22,12 @@ impl TaskQueue {
     /// Cancel safe.
     pub async fn tags(&self, selector: &Selector) -> Result<Vec<(Tag, u64)>, Error> {
         let mut counts: HashMap<Tag, u64> = HashMap::new();
-        let mut after = None;
-        loop {
-            let page = self.page(selector, after, MAX_PAGE, false).await?;
-            for tag in page.tasks.into_iter().flat_map(|stored| stored.task.tags) {
+        let count = |task: Task| {
+            for tag in task.tags {
                 *counts.entry(tag).or_default() += 1;
             }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        };
+        self.each(selector, count).await?;
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         Ok(counts)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use interval_queue_documents::Schedule;
-use interval_queue_tasks::{MAX_PAGE, Selector, State, StoredSchedule, TaskId, TaskQueue};
+use interval_queue_tasks::{MAX_PAGE, Order, Selector, State, StoredSchedule, TaskId, TaskQueue};
 
 use super::{schedule_args::List, schedule_words};
 use crate::{
@@ -39,15 +39,8 @@ async fn states(queue: &TaskQueue, all: &[StoredSchedule]) -> Result<HashMap<Tas
     let last: Vec<_> = all.iter().filter_map(|schedule| schedule.last).collect();
     let mut states = HashMap::new();
     for ids in last.chunks(MAX_PAGE as usize) {
-        let mut after = None;
-        loop {
-            let page = queue.page(&Selector::ids(ids.to_vec()), after, MAX_PAGE, false).await?;
-            states.extend(page.tasks.iter().map(|stored| (stored.task.id, stored.task.state)));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let page = queue.page(&Selector::ids(ids.to_vec()), Order::Oldest, MAX_PAGE, false).await?;
+        states.extend(page.tasks.iter().map(|stored| (stored.task.id, stored.task.state)));
     }
     Ok(states)
 }

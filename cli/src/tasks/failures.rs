@@ -106,10 +106,13 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
 /// The other options of the selector.
 fn options(selector: &SelectorArgs) -> Vec<(&'static str, String)> {
     let mut options: Vec<_> = selector.kinds.iter().map(|kind| ("kind", kind.to_string())).collect();
+    options.extend(selector.tags.iter().map(|tag| ("tag", tag.to_string())));
     let one = [
         ("key", selector.key.as_ref().map(ToString::to_string)),
-        ("tag", selector.tag.as_ref().map(ToString::to_string)),
         ("flow", selector.flow.as_ref().map(ToString::to_string)),
+        ("schedule", selector.schedule.as_ref().map(ToString::to_string)),
+        ("payload", selector.payload.clone()),
+        ("newer-than", selector.newer_than.map(show)),
         ("unique", selector.unique.as_ref().map(ToString::to_string)),
         ("worker", selector.worker.map(|worker| worker.to_string())),
         ("older-than", selector.older_than.map(show)),

@@ -12,6 +12,7 @@
 mod content;
 mod failures;
 mod follow;
+mod id_arg;
 mod opened;
 mod queue_status;
 mod recount;

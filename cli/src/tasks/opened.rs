@@ -5,7 +5,7 @@ use std::time::Duration;
 use interval_queue::Micros;
 use interval_queue_tasks::{Overview, Selector, Settings, Stored, TaskId, TaskQueue, TaskQueues};
 
-use super::task_args::SelectorArgs;
+use super::{id_arg::IdArg, task_args::SelectorArgs};
 use crate::{
     args::{StoreArgs, Target},
     exit::{CONFIG, Failure, NOINPUT},
@@ -89,26 +89,40 @@ pub(super) async fn existing(queue: &TaskQueue, id: TaskId) -> Result<Stored, Fa
     queue.task(id).await?.ok_or_else(missing)
 }
 
+impl SelectorArgs {
+    /// Whether only ended tasks are selected. They are as old as their end.
+    pub(super) fn is_of_ended(&self) -> bool {
+        !self.states.is_empty() && self.states.iter().all(|state| state.is_ended())
+    }
+}
+
 /// The selector that the command line gives. Ages are by the store's clock.
 pub(super) async fn selector(queue: &TaskQueue, args: &SelectorArgs) -> Result<Selector, Failure> {
-    let before = match args.older_than {
-        Some(age) => Some(queue.now().await? - Micros::from_duration(age)),
-        None => None,
-    };
+    let (mut before, mut from) = (None, None);
+    if args.older_than.is_some() || args.newer_than.is_some() {
+        let now = queue.now().await?;
+        before = args.older_than.map(|age| now - Micros::from_duration(age));
+        from = args.newer_than.map(|age| now - Micros::from_duration(age));
+    }
     let states = args.states.clone();
-    // Ended tasks are as old as their end.
-    let ended = !states.is_empty() && states.iter().all(|state| state.is_ended());
+    let ended = args.is_of_ended();
+    let mut tags = args.tags.clone();
+    tags.extend(args.flow.iter().flat_map(|flow| flow.selector().tags));
     Ok(Selector {
-        ids: args.ids.clone(),
+        ids: IdArg::ids(queue, &args.ids).await?,
+        id_suffix: None,
         kinds: args.kinds.clone(),
         states,
         key: args.key.clone(),
         unique: args.unique.clone(),
-        tag: args.tag.clone().or_else(|| args.flow.as_ref()?.selector().tag),
+        tags,
+        schedule: args.schedule.clone(),
         worker: args.worker,
         error: args.error.clone(),
-        added_from: None,
+        payload: args.payload.clone(),
+        added_from: from.filter(|_| !ended),
         added_before: before.filter(|_| !ended),
+        ended_from: from.filter(|_| ended),
         ended_before: before.filter(|_| ended),
     })
 }

@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) async fn show(target: &Target, show: &One) -> Result<(), Failure> {
     let (queue, overview) = target.tasks_and_overview().await?;
-    let stored = existing(&queue, show.id).await?;
+    let stored = existing(&queue, show.id.id(&queue).await?).await?;
     let policy = overview.settings.policy;
     if show.json {
         let why = stored.why.as_ref().map(|why| words::why(&stored.task, why));

@@ -5,12 +5,13 @@ use std::{ffi::OsString, time::Duration};
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue::{
     QueueName,
-    task_contract::{Key, Kind, State, Tag, TaskId, Verb, WorkerId},
+    task_contract::{Key, Kind, State, Tag, Verb, WorkerId},
 };
-use interval_queue_tasks::FlowId;
+use interval_queue_tasks::{Cursor, FlowId};
 
 use super::{
     follow::Follow,
+    id_arg::IdArg,
     recount::Recount,
     set::Set,
     tags::Tags,
@@ -31,6 +32,7 @@ Examples:
   export INTERVAL_QUEUE_NAME=mail
   interval-queue tasks                       # counts, workers, what is wrong
   interval-queue tasks list --state failed --error timeout
+  interval-queue tasks list --newest --limit 20 --payload ada@example.org
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
   interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
   interval-queue tasks workers               # workers and their runs
@@ -57,9 +59,9 @@ States of a task:
 pub(super) const SELECTOR: &str = "\
 Selectors:
   A task is selected if it matches all given options. If an option is given
-  several times, one match is enough. If no task matches, an error is printed
-  to stderr, and the exit code is 66. Commands that change tasks need a
-  selector or --all.";
+  several times, one match is enough; but of --tag, all must match. If no task
+  matches, an error is printed to stderr, and the exit code is 66. Commands
+  that change tasks need a selector or --all.";
 
 const GRAPHS: &str = "\
 Flows and graphs:
@@ -201,6 +203,18 @@ pub(super) struct Elsewhere {
 pub(super) struct List {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
+    /// Begin with the task added last; with ended states alone: with the one that ended last
+    #[arg(long)]
+    pub(super) newest: bool,
+    /// Print at most N tasks, and how to go on after them. Default: all
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(super) limit: Option<u64>,
+    /// Go on after the last task of an earlier list, which has printed this cursor
+    #[arg(long, value_name = "CURSOR", conflicts_with = "newest")]
+    pub(super) after: Option<Cursor>,
+    /// Print only the number of selected tasks; with --limit N: counted up to N
+    #[arg(long, conflicts_with_all = ["newest", "after", "payloads"])]
+    pub(super) count: bool,
     /// Also print payloads and results
     #[arg(long)]
     pub(super) payloads: bool,
@@ -213,9 +227,9 @@ pub(super) struct List {
 /// One task.
 #[derive(Debug, Args)]
 pub(super) struct One {
-    /// The id of the task
+    /// The id of the task, or its last 8 characters or more
     #[arg(value_name = "ID")]
-    pub(super) id: TaskId,
+    pub(super) id: IdArg,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
@@ -261,9 +275,9 @@ pub(super) struct Failures {
     interval-queue tasks wait --flow import-7 --timeout 1h && echo 'all is done'\n  \
     result=$(interval-queue tasks wait \"$(interval-queue add '\"ada\"')\")")]
 pub(super) struct Wait {
-    /// The ids of the tasks
+    /// The ids of the tasks, or their last 8 characters or more
     #[arg(value_name = "ID")]
-    pub(super) ids: Vec<TaskId>,
+    pub(super) ids: Vec<IdArg>,
     /// Wait for all tasks of this flow, also for tasks added to it meanwhile; `add --flow` prints
     /// its id
     #[arg(long, value_name = "ID")]
@@ -287,12 +301,14 @@ pub(super) struct Change {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
     /// Also all tasks downstream of the named ones: all that wait for them, directly or indirectly
-    #[arg(long, requires = "ids", conflicts_with_all = ["state", "flow", "kinds", "key", "tag", "unique", "worker", "error", "older_than"])]
+    #[arg(long, requires = "ids", conflicts_with_all = [
+        "state", "flow", "kinds", "key", "tags", "schedule", "unique", "worker", "error", "payload", "newer_than", "older_than"
+    ])]
     pub(super) downstream: bool,
     /// Select all tasks of the queue; required if nothing else selects
     #[arg(long)]
     pub(super) all: bool,
-    /// Change at most N tasks, in the order of their ids. Default: all selected tasks
+    /// Change at most N tasks, those added first. Default: all selected tasks
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..), conflicts_with = "downstream")]
     pub(super) limit: Option<u64>,
     /// Print what would be done, and change nothing
@@ -306,9 +322,9 @@ pub(super) struct Change {
 /// The selector of tasks.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct SelectorArgs {
-    /// Ids of tasks
+    /// Ids of tasks, or their last 8 characters or more
     #[arg(value_name = "ID")]
-    pub(super) ids: Vec<TaskId>,
+    pub(super) ids: Vec<IdArg>,
     /// Select tasks in this state, see `tasks --help`; may be given several times
     #[arg(id = "state", long = "state", value_name = "STATE", value_parser = state)]
     pub(super) states: Vec<State>,
@@ -318,12 +334,15 @@ pub(super) struct SelectorArgs {
     /// Select tasks with this key
     #[arg(long, value_name = "KEY", value_parser = key)]
     pub(super) key: Option<Key>,
-    /// Select tasks with this tag
-    #[arg(long, value_name = "TAG", value_parser = tag)]
-    pub(super) tag: Option<Tag>,
+    /// Select tasks with this tag; given several times: with all of these
+    #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+    pub(super) tags: Vec<Tag>,
     /// Select tasks of this flow, see `add --flow`
-    #[arg(long, value_name = "ID", conflicts_with = "tag")]
+    #[arg(long, value_name = "ID")]
     pub(super) flow: Option<FlowId>,
+    /// Select tasks that this schedule has added
+    #[arg(long, value_name = "NAME", value_parser = key)]
+    pub(super) schedule: Option<Key>,
     /// Select tasks added with this unique name, also if they have released it
     #[arg(long, value_name = "NAME", value_parser = key)]
     pub(super) unique: Option<Key>,
@@ -333,6 +352,12 @@ pub(super) struct SelectorArgs {
     /// Select tasks whose error contains this text
     #[arg(long, value_name = "TEXT")]
     pub(super) error: Option<String>,
+    /// Select tasks whose payload contains this text: JSON as it was added, with its quotes and spaces
+    #[arg(long, value_name = "TEXT")]
+    pub(super) payload: Option<String>,
+    /// Select tasks added less than this long ago; with ended states: ended less than this long ago
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    pub(super) newer_than: Option<Duration>,
     /// Select tasks added at least this long ago; with ended states: ended at least this long ago
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     pub(super) older_than: Option<Duration>,

@@ -1,11 +1,12 @@
 //! `tasks list`: selected tasks, a page at a time.
 
 use interval_queue_documents::{Task, words};
+use interval_queue_tasks::{Order, Stored};
 
 use super::{opened::selector, recount, task_args::List};
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, print_as_it_is, report},
+    exit::{Failure, NOINPUT, print, print_as_it_is, report},
     json_output::json_line,
 };
 
@@ -17,54 +18,66 @@ const MAX_ERROR_CHARS: usize = 100;
 pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
     let queue = target.tasks().await?;
     let selector = selector(&queue, &list.selector).await?;
-    let mut after = None;
-    let mut is_first = true;
-    loop {
-        let page = queue.page(&selector, after, PAGE_SIZE, list.payloads).await?;
+    let most = list.limit.unwrap_or(u64::MAX);
+    if list.count {
+        return print(&format!("{}\n", queue.count(&selector, most).await?));
+    }
+    let order = match (list.newest, list.selector.is_of_ended()) {
+        (false, _) => Order::Oldest,
+        (true, false) => Order::Newest,
+        (true, true) => Order::Ended,
+    };
+    let mut after = Some(list.after.unwrap_or(order.start()));
+    let mut listed = 0;
+    while let Some(from) = after {
+        let limit = u32::try_from(most - listed).map_or(PAGE_SIZE, |left| left.min(PAGE_SIZE));
+        let page = queue.page(&selector, from, limit, list.payloads).await?;
         let mut text = String::new();
-        if is_first && !list.json && !page.tasks.is_empty() {
+        if listed == 0 && !list.json && !page.tasks.is_empty() {
             text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", "KEY", "ERROR"].map(str::to_owned));
         }
         for stored in &page.tasks {
-            if list.json {
-                text += &json_line(&Task::listed(stored));
-                continue;
-            }
-            let task = &stored.task;
-            let error: String = task
-                .error
-                .as_deref()
-                .map(words::line)
-                .unwrap_or_default()
-                .chars()
-                .take(MAX_ERROR_CHARS)
-                .collect();
-            text += &line([
-                task.id.to_string(),
-                task.state.to_string(),
-                task.failures.to_string(),
-                words::time(task.added),
-                words::line(task.kind.as_str()),
-                task.key.as_ref().map_or("-".into(), |key| words::line(key.as_str())),
-                error,
-            ]);
-            for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
-                if let Some(body) = body {
-                    text += &format!("  {name:8} {}\n", words::line(body.as_str()));
-                }
-            }
+            text += &if list.json { json_line(&Task::listed(stored)) } else { lines_of(stored) };
         }
-        is_first &= page.tasks.is_empty();
+        listed += page.tasks.len() as u64;
         print_as_it_is(text.as_bytes())?;
         if page.miscounted {
             report(&recount::advice(target));
         }
-        match page.next {
-            Some(next) => after = Some(next),
-            None if is_first => return Err(Failure::new(NOINPUT, "no task matches the selector")),
-            None => return Ok(()),
+        after = page.next;
+        if let Some(next) = after.filter(|_| listed == most) {
+            report(&format!("for the next tasks: --after {next}, without --newest"));
+            return Ok(());
         }
     }
+    match listed {
+        0 if list.after.is_some() => {
+            Err(Failure::new(NOINPUT, "no task after the cursor matches the selector"))
+        }
+        0 => Err(Failure::new(NOINPUT, "no task matches the selector")),
+        _ => Ok(()),
+    }
+}
+
+/// The line of a task, and those of its payload and its result if they were read.
+fn lines_of(stored: &Stored) -> String {
+    let task = &stored.task;
+    let error = task.error.as_deref().map(words::line).unwrap_or_default();
+    let mut text = line([
+        task.id.to_string(),
+        task.state.to_string(),
+        task.failures.to_string(),
+        words::time(task.added),
+        words::line(task.kind.as_str()),
+        task.key.as_ref().map_or("-".into(), |key| words::line(key.as_str())),
+        error.chars().take(MAX_ERROR_CHARS).collect(),
+    ]);
+    for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
+        if let Some(body) = body {
+            text += &format!("  {name:8} {}\n", words::line(body.as_str()));
+        }
+    }
+    text
 }
 
 fn line([id, state, failures, added, kind, key, error]: [String; 7]) -> String {

@@ -37,7 +37,7 @@ pub(super) async fn change(
         return Err(Failure::new(USAGE, text));
     }
     let done = if is_graph {
-        let touched = in_order(&queue, flow, &verb, args, is_rerun).await?;
+        let touched = in_order(&queue, flow, &selector.ids, &verb, args, is_rerun).await?;
         if !args.json {
             print_ids(&touched.ids)?;
         }
@@ -147,6 +147,7 @@ async fn page_by_page(
 async fn in_order(
     queue: &TaskQueue,
     flow: Option<&FlowId>,
+    ids: &[TaskId],
     verb: &Verb,
     args: &task_args::Change,
     is_rerun: bool,
@@ -166,7 +167,7 @@ async fn in_order(
         Some(flow) if is_rerun => add(queue.rerun_flow(flow, args.dry_run).await.map_err(wrong)?),
         Some(flow) => add(queue.change_flow(flow, verb.clone(), args.dry_run).await.map_err(wrong)?),
         None => {
-            for &id in &args.selector.ids {
+            for &id in ids {
                 let touched = match is_rerun {
                     true => queue.rerun_from(id, args.dry_run).await,
                     false => queue.change_from(id, verb.clone(), args.dry_run).await,

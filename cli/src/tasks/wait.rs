@@ -10,7 +10,7 @@ use interval_queue_documents::{FlowStatus, Task, words};
 use interval_queue_tasks::{FlowId, FlowProgress, State, TaskQueue};
 use tokio::time::timeout;
 
-use super::task_args::Wait;
+use super::{id_arg::IdArg, task_args::Wait};
 use crate::{
     args::Target,
     exit::{Failure, SOME_FAILED, TIMED_OUT, print_as_it_is, report},
@@ -54,7 +54,7 @@ async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) 
 async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), Failure> {
     bar.set_length(wait.ids.len() as u64);
     let mut failed = 0;
-    for (at, &id) in wait.ids.iter().enumerate() {
+    for (at, id) in IdArg::ids(queue, &wait.ids).await?.into_iter().enumerate() {
         bar.set_position(at as u64);
         bar.set_message(format!("{at} of {} tasks have ended", wait.ids.len()));
         let stored = queue.wait_end(id).await.map_err(|error| Failure::from(&error))?;

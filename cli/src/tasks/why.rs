@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) async fn why(target: &Target, args: &task_args::One) -> Result<(), Failure> {
     let (queue, overview) = target.tasks_and_overview().await?;
-    let stored = existing(&queue, args.id).await?;
+    let stored = existing(&queue, args.id.id(&queue).await?).await?;
     let explanation = explain(target, &queue, &overview, &stored).await?;
     if args.json {
         return print_json(&explanation.document(&stored.task));

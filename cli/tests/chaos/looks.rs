@@ -11,7 +11,7 @@ use std::{
 
 use interval_queue::{connect, contract::QueueName};
 use interval_queue_tasks::{
-    Error, Overview, Page, Selector, State, Stored, TaskId, TaskStore, Token,
+    Cursor, Error, Order, Overview, Page, Selector, State, Stored, TaskId, TaskStore, Token,
     contract::{Command, Counted, MAX_PAGE, Read, Reply},
 };
 use tokio::runtime::{Builder, Runtime};
@@ -49,8 +49,9 @@ impl Reader {
         }
     }
 
-    fn page(&mut self, states: &[State], after: Option<TaskId>) -> Result<Page, Error> {
+    fn page(&mut self, states: &[State], after: Option<Cursor>) -> Result<Page, Error> {
         let selector = Selector::states(states.iter().copied());
+        let after = after.unwrap_or(Order::Oldest.start());
         match self.read(Read::Page { selector, after, limit: MAX_PAGE, bodies: false })? {
             Reply::Page(page) => Ok(page),
             other => panic!("{other:?}"),

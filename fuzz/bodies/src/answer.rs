@@ -94,7 +94,12 @@ fn worker_step() -> tasks::Step {
 }
 
 fn page() -> tasks::Read {
-    tasks::Read::Page { selector: tasks::Selector::default(), after: None, limit: 10, bodies: true }
+    tasks::Read::Page {
+        selector: tasks::Selector::default(),
+        after: tasks::Order::Newest.start(),
+        limit: 10,
+        bodies: true,
+    }
 }
 
 fn open() -> Change {

@@ -8,8 +8,8 @@ use interval_queue::{
     contract::{Micros, OnExisting, QueueName, StateErrorKind},
     task_contract::{
         Add, Change, ChangeTasks, Command, Completion, Json, Key, Kind, MAX_PAGE, NewEdge, NewSchedule,
-        NewTask, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, State,
-        Step, Tag, TaskId, Unique, Until, Verb, When, WorkerId,
+        NewTask, OnFailure, Order, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange,
+        State, Step, Tag, TaskId, Unique, Until, Verb, When, WorkerId,
     },
 };
 use interval_queue_sqlite::fuzzing::{Bench, Failed, PATH};
@@ -168,8 +168,12 @@ impl Filled {
     /// Whether some command was carried out.
     fn goes_on(&self) -> bool {
         let all: Vec<_> = (1..=TASKS).map(id).collect();
-        let page =
-            Read::Page { selector: Selector::states(State::ALL), after: None, limit: MAX_PAGE, bodies: true };
+        let page = Read::Page {
+            selector: Selector::states(State::ALL),
+            after: Order::Oldest.start(),
+            limit: MAX_PAGE,
+            bodies: true,
+        };
         let reads = [
             Read::Overview,
             page,

@@ -6,10 +6,10 @@ use interval_queue::{
     MaxRunning,
     contract::{Label, Micros, OnExisting},
     task_contract::{
-        Add, Change, ChangeTasks, Command, Completion, Fire, Follow, FreeCapacity, Json, Keep, Key, Kind,
-        MAX_DELAY, MAX_LEASE, MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome,
-        Overlap, Policy, PolicyOverride, Progress, Read, Selector, Settings, SettingsChange, State, Step,
-        Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
+        Add, Change, ChangeTasks, Command, Completion, Cursor, Fire, Follow, FreeCapacity, Json, Keep, Key,
+        Kind, MAX_DELAY, MAX_LEASE, MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure,
+        Order, Outcome, Overlap, Policy, PolicyOverride, Progress, Read, Selector, Settings, SettingsChange,
+        State, Step, Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
     },
 };
 use uuid::Uuid;
@@ -268,13 +268,22 @@ fn selector(u: &mut Unstructured<'_>) -> Result<Selector> {
         states: several(u, 2, |u| Ok(*u.choose(&State::ALL)?))?,
         key: if u.ratio(1, 6)? { Some(key(u)?) } else { None },
         unique: if u.ratio(1, 6)? { Some(key(u)?) } else { None },
-        tag: if u.ratio(1, 6)? { Some(tag(u)?) } else { None },
+        id_suffix: if u.ratio(1, 6)? { Some(text(u)?) } else { None },
+        tags: if u.ratio(1, 6)? { vec![tag(u)?] } else { Vec::new() },
+        schedule: if u.ratio(1, 6)? { Some(key(u)?) } else { None },
         worker: if u.ratio(1, 6)? { Some(worker(u)?) } else { None },
         error: if u.ratio(1, 6)? { Some(text(u)?) } else { None },
+        payload: if u.ratio(1, 6)? { Some(text(u)?) } else { None },
         added_from: if u.ratio(1, 6)? { Some(micros(u)?) } else { None },
         added_before: if u.ratio(1, 6)? { Some(micros(u)?) } else { None },
+        ended_from: if u.ratio(1, 6)? { Some(micros(u)?) } else { None },
         ended_before: if u.ratio(1, 6)? { Some(micros(u)?) } else { None },
     })
+}
+
+fn cursor(u: &mut Unstructured<'_>) -> Result<Cursor> {
+    let order = *u.choose(&Order::ALL)?;
+    Ok(if u.arbitrary()? { Cursor { order, at: micros(u)?, id: task_id(u)? } } else { order.start() })
 }
 
 fn change(u: &mut Unstructured<'_>, now: Micros) -> Result<Change> {
@@ -310,7 +319,7 @@ fn change(u: &mut Unstructured<'_>, now: Micros) -> Result<Change> {
                 8 => Verb::Unlink(task_id(u)?),
                 _ => Verb::Purge,
             },
-            after: some(u, task_id)?,
+            after: some(u, cursor)?,
             watermark: some(u, micros)?,
             limit: if u.ratio(1, 4)? { few(u)? } else { 1_000 },
             dry_run: u.ratio(1, 4)?,
@@ -337,12 +346,7 @@ fn read(u: &mut Unstructured<'_>) -> Result<Read> {
     Ok(match u.int_in_range(0..=9)? {
         0 => Read::Overview,
         1 => Read::Tasks(several(u, 4, task_id)?),
-        2 => Read::Page {
-            selector: selector(u)?,
-            after: some(u, task_id)?,
-            limit: few(u)?,
-            bodies: u.arbitrary()?,
-        },
+        2 => Read::Page { selector: selector(u)?, after: cursor(u)?, limit: few(u)?, bodies: u.arbitrary()? },
         3 => Read::Inputs { down: task_id(u)?, after: some(u, task_id)? },
         4 => Read::Workers,
         5 => Read::Schedules,

@@ -7,8 +7,8 @@ use arbitrary::{Result, Unstructured};
 use interval_queue::{
     contract::Micros,
     task_contract::{
-        Command, Counted, Kind, MAX_ERROR, MAX_HISTORY, MAX_PAGE, Read, Reply, Selector, State, Stored, Task,
-        rules,
+        Command, Counted, Kind, MAX_ERROR, MAX_HISTORY, MAX_PAGE, Order, Read, Reply, Selector, State,
+        Stored, Task, rules,
     },
 };
 use interval_queue_memory::Tables;
@@ -64,7 +64,9 @@ fn picture(tables: &Tables, now: Micros) -> Vec<Reply> {
     let mut look = |read| rules::apply(&mut tables, now, &Command::Read(read)).ok();
     let Some(overview) = look(Read::Overview) else { return Vec::new() };
     let all = Selector::states(State::ALL);
-    let page = look(Read::Page { selector: all, after: None, limit: MAX_PAGE, bodies: true }).unwrap();
+    let page =
+        look(Read::Page { selector: all, after: Order::Oldest.start(), limit: MAX_PAGE, bodies: true })
+            .unwrap();
     let Reply::Page(found) = &page else { panic!("{page:?} to a page") };
     let ids = found.tasks.iter().map(|stored| stored.task.id).collect();
     let others = [Read::Tasks(ids), Read::Workers, Read::Schedules].map(|read| look(read).unwrap());

@@ -3,7 +3,7 @@
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    AttemptEnd, Change, Command, Leased, MAX_HELD, Presence, Queue, Reply, Rows, Selector, State, Step, Task,
+    AttemptEnd, Change, Command, Leased, MAX_HELD, Order, Presence, Queue, Reply, Rows, State, Step, Task,
     Verb, rules,
 };
 
@@ -47,7 +47,7 @@ const fn sabotage(name: &'static str, what: &'static str, rules: Rules) -> Sabot
 type Applied = Result<Reply, StateError>;
 
 fn all(tables: &mut Tables) -> Result<Vec<Task>, StateError> {
-    tables.select(&Selector::states(State::ALL), None, u32::MAX)
+    Ok(tables.tasks.values().cloned().collect())
 }
 
 fn change_presence(
@@ -160,7 +160,8 @@ fn retry_needs_name(tables: &mut Tables, now: Micros, command: &Command) -> Appl
     if let Command::Change(Change::Tasks(change)) = command
         && change.verb == Verb::Retry
     {
-        let found = tables.select(&change.selector, change.after, change.limit)?;
+        let found =
+            tables.select(&change.selector, change.after.unwrap_or(Order::Oldest.start()), change.limit)?;
         for x in found.iter().filter(|x| change.verb.acts_on(x.state)) {
             if let Some(unique) = &x.unique
                 && tables.by_name(&unique.name)?.is_some()

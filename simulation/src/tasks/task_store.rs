@@ -182,12 +182,7 @@ impl Tasks {
 impl Kept {
     fn refresh_all(&mut self) {
         let mut all = Written { queue: true, counts: true, kinds: true, ..Written::default() };
-        let selector = interval_queue_task_contract::Selector {
-            states: interval_queue_task_contract::State::ALL.to_vec(),
-            ..Default::default()
-        };
-        let found = self.tables.select(&selector, None, u32::MAX);
-        all.tasks.extend(found.unwrap_or_default().iter().map(|x| x.id));
+        all.tasks.extend(self.tables.tasks.keys());
         self.refresh(&all);
     }
 

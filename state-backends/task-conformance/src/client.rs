@@ -23,10 +23,10 @@ use std::{
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Label, Micros, OnExisting, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Add, Added, Change, ChangeTasks, Command, Completion, Counted, Edge, EdgeState, Json, Key, Kind, Leased,
-    NewEdge, NewTask, OnFailure, Outcome, Overview, Page, PolicyOverride, Read, Reply, Selector,
-    SettingsChange, State, Step, Stepped, Stored, Task, TaskId, TaskStore, Token, Touched, Unique, Until,
-    Verb, When, WorkerId,
+    Add, Added, Change, ChangeTasks, Command, Completion, Counted, Cursor, Edge, EdgeState, Json, Key, Kind,
+    Leased, NewEdge, NewTask, OnFailure, Order, Outcome, Overview, Page, PolicyOverride, Read, Reply,
+    Selector, SettingsChange, State, Step, Stepped, Stored, Task, TaskId, TaskStore, Token, Touched, Unique,
+    Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -240,8 +240,8 @@ impl Client {
         self.stored(down).await.upstreams.iter().map(|edge: &Edge| edge.state).collect()
     }
 
-    pub async fn page(&self, selector: Selector, after: Option<TaskId>, limit: u32) -> Page {
-        match self.read(Read::Page { selector, after, limit, bodies: false }).await {
+    pub async fn page(&self, selector: Selector, after: impl Into<Cursor>, limit: u32) -> Page {
+        match self.read(Read::Page { selector, after: after.into(), limit, bodies: false }).await {
             Reply::Page(page) => page,
             other => panic!("a page was answered by {other:?}"),
         }
@@ -250,15 +250,14 @@ impl Client {
     /// All tasks, by id.
     pub async fn rows(&self) -> Vec<Task> {
         let mut rows = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.page(Selector::states(State::ALL), after, 1000).await;
+        let mut after = Some(Order::Oldest.start());
+        while let Some(from) = after {
+            let page = self.page(Selector::states(State::ALL), from, 1000).await;
             rows.extend(page.tasks.into_iter().map(|stored| stored.task));
             after = page.next;
-            if after.is_none() {
-                return rows;
-            }
         }
+        rows.sort_by_key(|task| task.id);
+        rows
     }
 
     /// The sum of a counter over all kinds.

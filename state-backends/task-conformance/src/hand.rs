@@ -9,7 +9,7 @@
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_task_contract::{
-    Add, Command, Completion, Json, Key, Kind, Leased, NewEdge, NewTask, Outcome, Page, Read, Reply,
+    Add, Command, Completion, Json, Key, Kind, Leased, NewEdge, NewTask, Order, Outcome, Page, Read, Reply,
     Selector, State, Step, Stepped, Stored, TaskId, TaskStore, Unique, Until, WorkerId,
 };
 use uuid::Uuid;
@@ -106,7 +106,12 @@ pub fn ended(leased: &[Leased], how: impl Fn(&Leased) -> Outcome) -> Vec<Complet
 pub async fn all(store: &dyn TaskStore, queue: &QueueName) -> Vec<Stored> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
+        let page = Read::Page {
+            selector: Selector::states(State::ALL),
+            after: after.unwrap_or(Order::Oldest.start()),
+            limit: 1_000,
+            bodies: true,
+        };
         match store.apply(queue, Command::Read(page)).await.unwrap() {
             Reply::Page(Page { tasks, next, .. }) => {
                 all.extend(tasks);

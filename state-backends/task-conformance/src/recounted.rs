@@ -3,7 +3,7 @@
 
 use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{
-    Change, Command, Corrected, Counted, NewTask, Recounted, Reply, Selector, State, TaskId,
+    Change, Command, Corrected, Counted, NewTask, Order, Recounted, Reply, Selector, State, TaskId,
 };
 
 use crate::{
@@ -51,11 +51,11 @@ pub async fn removed_rows_are_counted(handles: Handles, remove: impl AsyncFnOnce
 
 /// Whether lists of tasks contradict the counts.
 async fn are_wrong(client: &Client) -> bool {
-    let of_state = client.page(Selector::states([State::Ready]), None, 100).await;
-    let all = client.page(Selector::default(), None, 100).await;
+    let of_state = client.page(Selector::states([State::Ready]), Order::Oldest, 100).await;
+    let all = client.page(Selector::default(), Order::Oldest, 100).await;
     assert_eq!(of_state.miscounted, all.miscounted);
     let of_others = Selector::ids([crate::client::id()]);
-    assert!(!client.page(of_others, None, 100).await.miscounted);
+    assert!(!client.page(of_others, Order::Oldest, 100).await.miscounted);
     all.miscounted
 }
 

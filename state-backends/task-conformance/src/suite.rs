@@ -83,6 +83,9 @@ macro_rules! __every_task_check {
             a_key_that_runs_is_not_moved
             verbs_go_page_by_page
             selectors_select
+            pages_follow_each_order
+            a_search_is_bounded_and_continued
+            an_odd_selector_is_refused
             purged_tasks_are_forgotten
             a_cancelled_flow_is_purged
             upstreams_of_live_tasks_are_not_purged

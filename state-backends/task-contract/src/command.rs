@@ -6,9 +6,9 @@ use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Follow, FreeCapacity, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS,
-    MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, PolicyOverride,
-    Progress, Read, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    Cursor, Follow, FreeCapacity, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD,
+    MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap,
+    PolicyOverride, Progress, Read, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// An atomic command on the tasks of one queue.
@@ -373,8 +373,8 @@ pub struct ChangeTasks {
     pub selector: Selector,
     /// The action.
     pub verb: Verb,
-    /// Only higher ids: `next` of the previous reply.
-    pub after: Option<TaskId>,
+    /// Only later ones in the order of adding: `next` of the previous reply.
+    pub after: Option<Cursor>,
     /// Only tasks added before this instant of the store's clock: `watermark` of the first reply.
     /// `None`: until now.
     pub watermark: Option<Micros>,
@@ -468,7 +468,7 @@ impl Command {
                         return wrong(format!("limit {}: give 1 to {MAX_PAGE}", change.limit));
                     }
                     change.verb.check()?;
-                    change.selector.check()
+                    crate::read_types::check_oldest(&change.selector, change.after)
                 }
                 _ => Ok(()),
             },

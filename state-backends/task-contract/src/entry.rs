@@ -26,6 +26,8 @@ pub enum Entry {
     Deadline(Micros, TaskId),
     Unnotified(TaskId),
     Ended(State, Micros, TaskId),
+    ByAdded(Micros, TaskId),
+    ByEnded(Micros, TaskId),
 }
 
 impl Entry {
@@ -33,6 +35,8 @@ impl Entry {
     pub fn of(x: &Task) -> Vec<Self> {
         let id = x.id;
         let mut entries = Vec::with_capacity(4);
+        entries.push(Self::ByAdded(x.added, id));
+        entries.extend(x.ended.map(|ended| Self::ByEnded(ended, id)));
         if let Some(unique) = x.unique.as_ref().filter(|_| x.holds_name) {
             entries.push(Self::Name(unique.name.clone(), id));
         }
@@ -104,7 +108,9 @@ impl Entry {
             | Self::Unserved(_, id)
             | Self::Deadline(_, id)
             | Self::Unnotified(id)
-            | Self::Ended(_, _, id) => id,
+            | Self::Ended(_, _, id)
+            | Self::ByAdded(_, id)
+            | Self::ByEnded(_, id) => id,
         }
     }
 }

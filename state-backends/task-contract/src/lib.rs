@@ -30,6 +30,7 @@
 
 mod command;
 mod counts;
+mod cursor;
 mod edge;
 mod entry;
 mod event;
@@ -53,6 +54,7 @@ mod times;
 
 pub use command::*;
 pub use counts::{Corrected, Counted};
+pub use cursor::{Cursor, Order};
 pub use edge::{Edge, EdgeState, OnFailure};
 #[doc(hidden)]
 pub use entry::Entry;

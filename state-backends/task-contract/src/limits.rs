@@ -30,6 +30,12 @@ pub const MAX_HELD: u32 = 10_000;
 pub const RECOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most tasks that a command selects.
 pub const MAX_PAGE: u32 = 1_000;
+/// Most tasks that a command examines to select some. The next command goes on after them.
+pub const MAX_SCANNED: u32 = 2_000;
+/// Approximate maximum of payloads that a command examines to select some, in bytes.
+pub const MAX_SEARCHED: usize = 16 << 20;
+/// Shortest suffix of an id that selects tasks, in characters.
+pub const MIN_SUFFIX: usize = 8;
 /// Most paused keys in a reply.
 pub const MAX_LISTED: u32 = 100;
 /// Most tasks of a paused key that are counted.

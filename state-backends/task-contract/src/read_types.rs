@@ -2,7 +2,7 @@
 
 use interval_queue_contract::{InvalidInput, Micros};
 
-use crate::{Key, Kind, MAX_PAGE, Selector, TaskId};
+use crate::{Cursor, Key, Kind, MAX_PAGE, Order, Selector, TaskId};
 
 /// A read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,16 +15,24 @@ pub enum Read {
     Overview,
     /// These tasks, at most [`MAX_PAGE`], with bodies and edges.
     Tasks(Vec<TaskId>),
-    /// A page of tasks by id.
+    /// A page of tasks. It may have fewer tasks than its limit, even none, before the last page.
     Page {
         /// The tasks.
         selector: Selector,
-        /// Only higher ids.
-        after: Option<TaskId>,
+        /// Their order, and where the page begins: [`Order::start`] or
+        /// [`Page::next`](crate::Page::next).
+        after: Cursor,
         /// Maximum number of tasks, 1 to [`MAX_PAGE`].
         limit: u32,
         /// Whether to return payloads and results.
         bodies: bool,
+    },
+    /// A part of the number of selected tasks; see [`Tally`](crate::Tally).
+    Count {
+        /// The tasks.
+        selector: Selector,
+        /// Only later ones in the order of adding: [`Tally::next`](crate::Tally::next). `None`: all.
+        after: Option<Cursor>,
     },
     /// A page of the results of a task's upstreams.
     Inputs {
@@ -69,10 +77,23 @@ impl Read {
                 wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"))
             }
             Self::Page { selector, .. } => selector.check(),
+            Self::Count { selector, after } => check_oldest(selector, *after),
             Self::Tasks(ids) if ids.len() > MAX_PAGE as usize => {
                 wrong(format!("{} ids at once: name at most {MAX_PAGE}", ids.len()))
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Checks a selector, and that a cursor is one of the order of adding.
+pub(crate) fn check_oldest(selector: &Selector, after: Option<Cursor>) -> Result<(), InvalidInput> {
+    selector.check()?;
+    match after {
+        Some(after) if after.order != Order::Oldest => Err(InvalidInput::new(format!(
+            "cursor {after}: give one of the order {}",
+            Order::Oldest.as_str()
+        ))),
+        _ => Ok(()),
     }
 }

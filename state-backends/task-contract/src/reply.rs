@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Completion, Corrected, Counted, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy, Presence,
-    Schedule, Settings, State, Stop, Task, TaskId, Times, Token,
+    Completion, Corrected, Counted, Cursor, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy,
+    Presence, Schedule, Settings, State, Stop, Task, TaskId, Times, Token,
 };
 
 /// The reply to a [`Command`](crate::Command).
@@ -35,6 +35,8 @@ pub enum Reply {
     Tasks(Vec<Option<Stored>>),
     /// To [`Read::Page`](crate::Read::Page).
     Page(Page),
+    /// To [`Read::Count`](crate::Read::Count).
+    Count(Tally),
     /// To [`Read::Inputs`](crate::Read::Inputs).
     Inputs(Inputs),
     /// To [`Read::Downstreams`](crate::Read::Downstreams).
@@ -164,7 +166,7 @@ pub struct DueSchedule {
 /// The reply to a change of selected tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Tasks that were touched, or would be in a dry run, by id.
+    /// Tasks that were touched, or would be in a dry run, in the order of adding.
     pub ids: Vec<TaskId>,
     /// Selected tasks left unchanged: ended tasks that a live one needs, tasks with the maximum of
     /// tags or upstreams, tasks that would wait for themselves, and of a move all of a key with a
@@ -176,7 +178,7 @@ pub struct Touched {
     /// Tasks not retried, each with the holder of its unique name.
     pub taken: Vec<(TaskId, TaskId)>,
     /// `after` of the next command. `None`: all are handled.
-    pub next: Option<TaskId>,
+    pub next: Option<Cursor>,
     /// `watermark` of the commands that follow.
     pub watermark: Micros,
 }
@@ -266,13 +268,23 @@ pub enum Why {
 /// A page of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The tasks, by id.
+    /// The tasks, in the order of the read.
     pub tasks: Vec<Stored>,
     /// `after` of the next page. `None`: last page.
-    pub next: Option<TaskId>,
+    pub next: Option<Cursor>,
     /// Whether all tasks of some states and kinds are listed and the counts differ, because rows
     /// were removed or added by hand. [`Change::Recount`](crate::Change::Recount) corrects them.
     pub miscounted: bool,
+}
+
+/// A part of the number of selected tasks: of at most [`MAX_SCANNED`](crate::MAX_SCANNED) tasks
+/// those that are selected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Number of selected tasks of this part.
+    pub number: u64,
+    /// `after` of the next part. `None`: last part.
+    pub next: Option<Cursor>,
 }
 
 /// A page of results of upstreams.

@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 
 use crate::{
-    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule,
-    Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 /// The rows of one queue within one atomic command; a store adds no rule to them.
@@ -87,13 +87,13 @@ pub trait Rows {
     /// Tasks in an ended state that ended before this instant, notified and not retained, oldest
     /// first: `state, ended where notified and not retained`.
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Selected tasks, by id.
-    fn select(
-        &mut self,
-        selector: &Selector,
-        after: Option<TaskId>,
-        most: u32,
-    ) -> Result<Vec<Task>, Self::Error>;
+    /// Selected tasks after a position, in its order, of the [`MAX_SCANNED`](crate::MAX_SCANNED)
+    /// tasks after it; of named ids, all. `Oldest` and `Newest`: `added, id`; `Ended`: `ended, id
+    /// where ended`. May include tasks whose payload does not match.
+    fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// The position of the last of the [`MAX_SCANNED`](crate::MAX_SCANNED) tasks after a position.
+    /// `None`: there are fewer.
+    fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, Self::Error>;
 
     /// Adds an edge.
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;

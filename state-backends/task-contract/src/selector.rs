@@ -4,7 +4,8 @@ use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Key, Kind, MAX_PAGE, NewEdge, State, Tag, Task, TaskId, When, WorkerId, command::check_priority,
+    Key, Kind, MAX_PAGE, MAX_TAGS, MIN_SUFFIX, NewEdge, State, Tag, Task, TaskId, When, WorkerId,
+    command::check_priority,
 };
 
 /// Selects tasks of a queue: all given conditions must hold, of a list one element. The default
@@ -14,6 +15,8 @@ use crate::{
 pub struct Selector {
     /// With one of these ids.
     pub ids: Vec<TaskId>,
+    /// With an id that ends with this text: at least [`MIN_SUFFIX`] lower-case characters.
+    pub id_suffix: Option<String>,
     /// Of one of these kinds.
     pub kinds: Vec<Kind>,
     /// In one of these states; purged tasks only if named here.
@@ -22,16 +25,22 @@ pub struct Selector {
     pub key: Option<Key>,
     /// With this unique name, held or not.
     pub unique: Option<Key>,
-    /// With this tag.
-    pub tag: Option<Tag>,
+    /// With all of these tags.
+    pub tags: Vec<Tag>,
+    /// Made by this schedule.
+    pub schedule: Option<Key>,
     /// Held by this worker, now or last.
     pub worker: Option<WorkerId>,
     /// With this text in the last error.
     pub error: Option<String>,
+    /// With this text in the payload as it was added: JSON, with its quotes and white space.
+    pub payload: Option<String>,
     /// Added at this instant of the store's clock or later.
     pub added_from: Option<Micros>,
     /// Added before this instant.
     pub added_before: Option<Micros>,
+    /// Ended at this instant or later.
+    pub ended_from: Option<Micros>,
     /// Ended before this instant.
     pub ended_before: Option<Micros>,
 }
@@ -52,24 +61,28 @@ impl Selector {
         *self == Self::default()
     }
 
-    /// Whether the selector matches this task. A store that selects by other means returns the same
-    /// tasks.
+    /// Whether the selector matches this task, apart from its payload. A store that selects by other
+    /// means returns the same tasks.
     pub fn matches(&self, task: &Task) -> bool {
         fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
             of.is_empty() || of.contains(it)
         }
         let is_unique = |name: &Key| task.unique.as_ref().is_some_and(|unique| unique.name == *name);
+        let is_of_schedule = |name: &Key| task.schedule.as_ref().is_some_and(|made| made.schedule == *name);
         let errs = |text: &String| task.error.as_ref().is_some_and(|error| error.contains(text.as_str()));
         one(&self.ids, &task.id)
             && one(&self.kinds, &task.kind)
             && (self.states.contains(&task.state) || self.states.is_empty() && task.state != State::Purged)
             && self.key.as_ref().is_none_or(|key| task.key.as_ref() == Some(key))
             && self.unique.as_ref().is_none_or(is_unique)
-            && self.tag.as_ref().is_none_or(|tag| task.tags.contains(tag))
+            && self.id_suffix.as_ref().is_none_or(|suffix| task.id.to_string().ends_with(suffix.as_str()))
+            && self.tags.iter().all(|tag| task.tags.contains(tag))
+            && self.schedule.as_ref().is_none_or(is_of_schedule)
             && self.worker.is_none_or(|worker| task.worker == Some(worker))
             && self.error.as_ref().is_none_or(errs)
             && self.added_from.is_none_or(|from| task.added >= from)
             && self.added_before.is_none_or(|before| task.added < before)
+            && self.ended_from.is_none_or(|from| task.ended.is_some_and(|ended| ended >= from))
             && self.ended_before.is_none_or(|before| task.ended.is_some_and(|ended| ended < before))
     }
 
@@ -80,7 +93,27 @@ impl Selector {
                 "{many} ids at once: name at most {MAX_PAGE}, in several commands"
             )));
         }
+        if let Some(suffix) = &self.id_suffix {
+            let is_of_id = |c: char| c == '-' || c.is_ascii_digit() || ('a'..='f').contains(&c);
+            if suffix.len() < MIN_SUFFIX || !suffix.chars().all(is_of_id) {
+                return Err(InvalidInput::new(format!(
+                    "{suffix:?} is no end of a task id: give its last {MIN_SUFFIX} characters or more, as in 3a1f2b4d"
+                )));
+            }
+        }
+        if self.tags.len() > MAX_TAGS {
+            return Err(InvalidInput::new(format!(
+                "{} tags: a task has at most {MAX_TAGS}",
+                self.tags.len()
+            )));
+        }
         Ok(())
+    }
+
+    /// The selector with its conditions on kinds and states alone, which the counts answer.
+    pub(crate) fn counted_part(&self) -> Self {
+        let (states, kinds) = (self.states.clone(), self.kinds.clone());
+        Self { states, kinds, ..Self::default() }
     }
 }
 

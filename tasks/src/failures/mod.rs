@@ -5,7 +5,7 @@ mod likeness;
 use std::collections::{BTreeMap, HashMap};
 
 use interval_queue::Micros;
-use interval_queue_task_contract::{Kind, MAX_PAGE, Selector, State, Task, TaskId};
+use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
 
 use crate::{TaskQueue, error::Error};
 
@@ -174,13 +174,13 @@ impl TaskQueue {
             group.is_one_text &= group.failure.text == text(task);
             group.failure.count(task);
         };
-        self.each(&failed, &mut see).await?;
+        self.each(&failed, |task| see(&task)).await?;
         // An `error`, even an empty one, excludes live tasks without an error.
         let states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
         let live = Selector { error: Some(wanted.to_owned()), states, ..selector.clone() };
         self.each(&live, |task| {
             if task.failures > 0 {
-                see(task);
+                see(&task);
             }
         })
         .await?;
@@ -203,10 +203,10 @@ impl TaskQueue {
             .collect();
         if !is_alone {
             self.each(&failed, |task| {
-                let own = parts(task);
+                let own = parts(&task);
                 for (_, _, candidates) in listed.iter_mut().filter(|(parts, ..)| *parts != own) {
                     for (candidate, others) in candidates {
-                        *others += u64::from(text(task).contains(candidate.as_str()));
+                        *others += u64::from(text(&task).contains(candidate.as_str()));
                     }
                 }
             })
@@ -220,17 +220,5 @@ impl TaskQueue {
             failure
         });
         Ok(Failures { groups: groups.collect(), ungrouped })
-    }
-
-    async fn each(&self, selector: &Selector, mut see: impl FnMut(&Task)) -> Result<(), Error> {
-        let mut after = None;
-        loop {
-            let page = self.page(selector, after, MAX_PAGE, false).await?;
-            page.tasks.iter().for_each(|stored| see(&stored.task));
-            after = page.next;
-            if after.is_none() {
-                return Ok(());
-            }
-        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use interval_queue_task_contract::{Command, MAX_PAGE, Read, Reply, Selector, State, Stored, TaskId, Verb};
+use interval_queue_task_contract::{
+    Command, MAX_PAGE, Read, Reply, Selector, State, Stored, Task, TaskId, Verb,
+};
 
 use super::FlowId;
 use crate::{TaskQueue, Touched, error::Error, queue::unexpected};
@@ -30,7 +32,7 @@ impl TaskQueue {
         let stored = self.tasks_of(flow).await?;
         // One command changes all its tasks at once, so their order does not matter.
         let ids = if stored.len() <= MAX_PAGE as usize {
-            stored.iter().map(|stored| stored.task.id).collect()
+            stored.iter().map(|stored| stored.id).collect()
         } else {
             self.in_order(&stored).await?
         };
@@ -84,8 +86,8 @@ impl TaskQueue {
     }
 
     /// The ids of `tasks`, each after its upstreams among them.
-    pub(crate) async fn in_order(&self, tasks: &[Stored]) -> Result<Vec<TaskId>, Error> {
-        let mut downs: Downs = tasks.iter().map(|stored| (stored.task.id, Vec::new())).collect();
+    pub(crate) async fn in_order(&self, tasks: &[Task]) -> Result<Vec<TaskId>, Error> {
+        let mut downs: Downs = tasks.iter().map(|task| (task.id, Vec::new())).collect();
         for (down, ups) in self.edges_of(tasks).await? {
             for up in ups {
                 if let Some(downs) = downs.get_mut(&up) {
@@ -161,22 +163,15 @@ impl TaskQueue {
         Ok(all)
     }
 
-    async fn tasks_of(&self, flow: &FlowId) -> Result<Vec<Stored>, Error> {
-        let (selector, mut after, mut all) = (flow.selector(), None, Vec::new());
-        loop {
-            let page = self.page(&selector, after, MAX_PAGE, false).await?;
-            all.extend(page.tasks);
-            after = page.next;
-            if after.is_none() {
-                return Ok(all);
-            }
-        }
+    async fn tasks_of(&self, flow: &FlowId) -> Result<Vec<Task>, Error> {
+        let mut all = Vec::new();
+        self.each(&flow.selector(), |task| all.push(task)).await?;
+        Ok(all)
     }
 
     /// The tasks that have upstreams, each with all its upstreams.
-    async fn edges_of(&self, tasks: &[Stored]) -> Result<Vec<(TaskId, Vec<TaskId>)>, Error> {
-        let downs: Vec<TaskId> =
-            tasks.iter().filter(|stored| stored.task.has_edges).map(|stored| stored.task.id).collect();
+    async fn edges_of(&self, tasks: &[Task]) -> Result<Vec<(TaskId, Vec<TaskId>)>, Error> {
+        let downs: Vec<TaskId> = tasks.iter().filter(|task| task.has_edges).map(|task| task.id).collect();
         let mut edges = Vec::with_capacity(downs.len());
         for stored in self.whole(&downs).await? {
             let id = stored.task.id;

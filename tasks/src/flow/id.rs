@@ -26,7 +26,7 @@ impl FlowId {
     #[allow(clippy::expect_used, clippy::missing_panics_doc, reason = "printable and short, as was checked")]
     pub fn selector(&self) -> Selector {
         let tag = Tag::new(self.tag()).expect("a tag of a flow");
-        Selector { tag: Some(tag), ..Selector::default() }
+        Selector { tags: vec![tag], ..Selector::default() }
     }
 
     pub(super) fn tag(&self) -> String {

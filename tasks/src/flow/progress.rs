@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use interval_queue_task_contract::{EdgeState, MAX_PAGE, Page, Selector, State, Task, TaskId};
+use interval_queue_task_contract::{EdgeState, MAX_PAGE, Order, Page, Selector, State, Task, TaskId};
 
 use super::{FlowId, below::MAX_LISTED_EDGES, name_in_flow};
 use crate::{
@@ -170,23 +170,19 @@ impl TaskQueue {
     /// Reads all stored tasks of the flow.
     async fn read_flow(&self, flow: &FlowId) -> Result<FlowView, Error> {
         let mut seen = FlowView { waits: true, ..FlowView::default() };
-        let (selector, mut after) = (flow.selector(), None);
-        loop {
-            let page = self.page(&selector, after, MAX_PAGE, false).await?;
-            seen.progress.tasks += page.tasks.len() as u64;
-            page.tasks.iter().for_each(|stored| seen.add(&stored.task));
-            after = page.next;
-            if after.is_none() && seen.progress.tasks > 0 {
-                return Ok(seen);
-            }
-            if after.is_none() {
-                let text = format!(
-                    "no task of flow {:?} is stored in this queue: it was not added, or has ended and was purged",
-                    flow.as_str()
-                );
-                return Err(Error::new(ErrorKind::Missing, text));
-            }
+        let see = |task: Task| {
+            seen.progress.tasks += 1;
+            seen.add(&task);
+        };
+        self.each(&flow.selector(), see).await?;
+        if seen.progress.tasks > 0 {
+            return Ok(seen);
         }
+        let text = format!(
+            "no task of flow {:?} is stored in this queue: it was not added, or has ended and was purged",
+            flow.as_str()
+        );
+        Err(Error::new(ErrorKind::Missing, text))
     }
 
     /// Reads the tasks in `seen.left`; the whole flow if all of them have ended or one is gone.
@@ -195,7 +191,7 @@ impl TaskQueue {
         let mut is_whole = true;
         for ids in std::mem::take(&mut seen.left).chunks(MAX_PAGE as usize) {
             let Page { tasks, .. } =
-                self.page(&Selector::ids(ids.iter().copied()), None, MAX_PAGE, false).await?;
+                self.page(&Selector::ids(ids.iter().copied()), Order::Oldest, MAX_PAGE, false).await?;
             is_whole &= tasks.len() == ids.len();
             tasks.iter().for_each(|stored| seen.add(&stored.task));
         }

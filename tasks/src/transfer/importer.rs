@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use interval_queue_task_contract::{
-    Added, Command, Imported, MAX_PAGE, MOVED, MOVING, NewEdge, Reply, Selector, State, Stored, Tag, TaskId,
-    Until, Verb,
+    Added, Command, Imported, MAX_PAGE, MOVED, MOVING, NewEdge, Order, Reply, Selector, State, Stored, Tag,
+    TaskId, Until, Verb,
 };
 
 use super::Transferred;
@@ -43,11 +43,11 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
     /// Transfers all selected tasks and returns those left: running, or without all upstreams
     /// there.
     pub(super) async fn round(&mut self, selector: &Selector) -> Result<Vec<TaskId>, Error> {
-        let (mut after, mut left, mut graph) = (None, Vec::new(), Vec::new());
+        let (mut after, mut left, mut graph) = (Some(Order::Oldest.start()), Vec::new(), Vec::new());
         let mut keyed = Vec::new();
         let mut running = 0;
-        loop {
-            let page = self.from.page(selector, after, MAX_PAGE, false).await?;
+        while let Some(from) = after {
+            let page = self.from.page(selector, from, MAX_PAGE, false).await?;
             let (waiting, alone): (Vec<_>, Vec<_>) =
                 page.tasks.into_iter().partition(|stored| stored.task.has_edges);
             let (of_keys, alone): (Vec<_>, Vec<_>) =
@@ -56,11 +56,8 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
             let ids: Vec<TaskId> = alone.iter().map(|stored| stored.task.id).collect();
             left.extend(self.transfer(&ids).await?);
             running += self.done.running;
-            graph.extend(waiting);
+            graph.extend(waiting.into_iter().map(|stored| stored.task));
             after = page.next;
-            if after.is_none() {
-                break;
-            }
         }
         // Sorted, so that no task overtakes an earlier one of its key.
         keyed.sort();

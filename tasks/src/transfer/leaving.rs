@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use interval_queue::contract::Label;
-use interval_queue_task_contract::{Key, MAX_PAGE, Selector, TaskId, Verb};
+use interval_queue_task_contract::{Key, MAX_PAGE, Order, Selector, TaskId, Verb};
 
 use crate::{TaskQueue, error::Error};
 
@@ -32,9 +32,9 @@ impl<'a> Leaving<'a> {
     pub(super) async fn round(&mut self) -> Result<(), Error> {
         let most = MAX_PAGE as usize;
         let mut keyed: BTreeMap<Key, Vec<TaskId>> = BTreeMap::new();
-        let mut after = None;
-        loop {
-            let page = self.from.page(&self.live, after, MAX_PAGE, false).await?;
+        let mut after = Some(Order::Oldest.start());
+        while let Some(from) = after {
+            let page = self.from.page(&self.live, from, MAX_PAGE, false).await?;
             let mut alone = Vec::new();
             for stored in page.tasks {
                 match stored.task.key {
@@ -44,9 +44,6 @@ impl<'a> Leaving<'a> {
             }
             self.leave(alone).await?;
             after = page.next;
-            if after.is_none() {
-                break;
-            }
         }
         let (mut group, mut count) = (Vec::new(), 0);
         for (key, of_key) in keyed {

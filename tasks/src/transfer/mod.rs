@@ -6,7 +6,7 @@ mod leaving;
 use std::time::Duration;
 
 use interval_queue::contract::{Label, MAX_LABEL};
-use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
+use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Tag, TaskId, Verb};
 
 use self::{importer::Importer, leaving::Leaving};
 use crate::{TaskQueue, error::Error, host};
@@ -134,7 +134,7 @@ impl TaskQueue {
         let states = vec![State::Cancelled];
         let under_way = Selector {
             states,
-            tag: Some(Tag::new(MOVING)?),
+            tags: vec![Tag::new(MOVING)?],
             error: Some(error.clone()),
             ..Selector::default()
         };
@@ -155,8 +155,8 @@ impl TaskQueue {
         loop {
             leaving.round().await?;
             let left = importer.round(under_way).await?;
-            let running = self.page(leaving.live(), None, MAX_PAGE, false).await?.tasks.len();
-            importer.done.running = running as u64;
+            let running = self.count(leaving.live(), MAX_PAGE.into()).await?;
+            importer.done.running = running;
             importer.report();
             if running == 0 {
                 importer.done.kept = left;
@@ -175,8 +175,7 @@ impl TaskQueue {
 
     /// Tags a shared task briefly: if the tag appears at both, they are the same queue.
     async fn must_differ(&self, to: &Self, selector: &Selector) -> Result<(), Error> {
-        let first = self.page(selector, None, 1, false).await?.tasks.pop();
-        let Some(Stored { task: here, .. }) = first else { return Ok(()) };
+        let Some(here) = self.first(selector).await? else { return Ok(()) };
         let id = here.id;
         if to.whole(&[id]).await?.is_empty() {
             return Ok(());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use interval_queue_tasks::{Added, ErrorKind, OnConflict, Selector, State, Task};
+use interval_queue_tasks::{Added, ErrorKind, OnConflict, Order, Selector, State, Task};
 
 use crate::common::{Faulty, builder, finish, ms, queue, secs, stored};
 
@@ -33,7 +33,7 @@ async fn an_add_with_a_lost_reply_is_repeated_under_the_same_ids() {
     store.lost.store(3, Ordering::Relaxed);
     let task = Task::new("a", &1);
     assert_eq!(queue.add(task.clone()).await.unwrap(), Added::Again(task.id()));
-    let all = queue.page(&Selector::default(), None, 10, true).await.unwrap();
+    let all = queue.page(&Selector::default(), Order::Oldest, 10, true).await.unwrap();
     assert_eq!(all.tasks.len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! A queue that is deleted.
 
 use interval_queue_tasks::{
-    Context, ErrorKind, Schedule, Selector, SettingsChange, Task, TaskError, TaskId, TaskQueue, Worker,
+    Context, ErrorKind, Order, Schedule, Selector, SettingsChange, Task, TaskError, TaskId, TaskQueue, Worker,
 };
 use tokio::time::sleep;
 
@@ -9,7 +9,7 @@ use crate::common::{queue, secs, spawned};
 
 /// The first ten tasks that are stored, but for ids of purged ones.
 async fn stored(queue: &TaskQueue) -> Vec<TaskId> {
-    let page = queue.page(&Selector::default(), None, 10, false).await.unwrap();
+    let page = queue.page(&Selector::default(), Order::Oldest, 10, false).await.unwrap();
     page.tasks.iter().map(|stored| stored.task.id).collect()
 }
 

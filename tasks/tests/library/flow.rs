@@ -32,15 +32,7 @@ fn worker(queue: &TaskQueue) -> WorkerBuilder {
 }
 
 async fn count(queue: &TaskQueue) -> usize {
-    let (mut count, mut after) = (0, None);
-    loop {
-        let page = queue.page(&Selector::default(), after, 1_000, false).await.unwrap();
-        count += page.tasks.len();
-        after = page.next;
-        if after.is_none() {
-            return count;
-        }
-    }
+    usize::try_from(queue.count(&Selector::default(), u64::MAX).await.unwrap()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, atomic::Ordering};
 use futures::FutureExt;
 use interval_queue::StateErrorKind;
 use interval_queue_tasks::{
-    Context, ErrorKind, Selector, State, Task, TaskError, Verb, Worker, contract::AttemptEnd,
+    Context, ErrorKind, Order, Selector, State, Task, TaskError, Verb, Worker, contract::AttemptEnd,
 };
 use tokio::time::sleep;
 
@@ -76,7 +76,7 @@ async fn a_short_outage_costs_no_run_and_no_result() {
     store.set_down(false);
     let totals = running.await.unwrap().unwrap();
     assert_eq!((totals.done, totals.released), (2, 0));
-    let all = queue.page(&Selector::default(), None, 10, false).await.unwrap().tasks;
+    let all = queue.page(&Selector::default(), Order::Oldest, 10, false).await.unwrap().tasks;
     assert!(all.iter().all(|stored| stored.task.token.attempt == 1), "each ran once");
 }
 
@@ -91,7 +91,7 @@ async fn a_lost_answer_costs_nothing() {
         sleep(ms(50)).map(Done::Ok)
     });
     assert_eq!(finish(worker).await.done, 50);
-    let all = queue.page(&Selector::default(), None, 100, false).await.unwrap().tasks;
+    let all = queue.page(&Selector::default(), Order::Oldest, 100, false).await.unwrap().tasks;
     assert!(all.iter().all(|stored| stored.task.state == State::Done && stored.task.failures == 0));
 }
 

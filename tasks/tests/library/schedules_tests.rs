@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use interval_queue::{Micros, QueueName, StateError, contract::Changes};
 use interval_queue_memory::MemoryTasks;
 use interval_queue_tasks::{
-    Context, ErrorKind, Json, Key, Missed, OnConflict, Overlap, Rule, Schedule, Selector, State, Task,
+    Context, ErrorKind, Json, Key, Missed, OnConflict, Order, Overlap, Rule, Schedule, Selector, State, Task,
     TaskError, TaskQueue, TaskStore, Worker,
     contract::{Change, Command, NewSchedule, Read, Reply},
 };
@@ -71,7 +71,7 @@ fn every(name: &str, seconds: u64) -> Schedule {
 
 /// The instants of which a schedule has made tasks, in seconds behind this one.
 async fn made(queue: &TaskQueue, name: &str, since: &str) -> Vec<u64> {
-    let tasks = queue.page(&Selector::default(), None, 1_000, false).await.unwrap().tasks;
+    let tasks = queue.page(&Selector::default(), Order::Oldest, 1_000, false).await.unwrap().tasks;
     let nominal = tasks.into_iter().filter_map(|stored| stored.task.schedule);
     let ours = nominal.filter(|nominal| nominal.schedule.as_str() == name);
     let mut all: Vec<_> = ours.map(|nominal| nominal.at.get() / 1_000_000 - instant(since)).collect();

@@ -6,8 +6,8 @@ use std::{
 };
 
 use interval_queue_tasks::{
-    Context, ErrorKind, Flow, Selector, State, Task, TaskError, TaskId, TaskQueue, Transferred, Verb, Worker,
-    WorkerBuilder,
+    Context, ErrorKind, Flow, Order, Selector, State, Task, TaskError, TaskId, TaskQueue, Transferred, Verb,
+    Worker, WorkerBuilder,
     contract::{Counted, MOVING, Why},
 };
 use tokio::{sync::Notify, time::sleep};
@@ -100,9 +100,9 @@ async fn a_move_that_was_interrupted_goes_on() {
     from.change(&Selector::ids([added[0].id()]), tag, false).await.unwrap();
     let moved = move_all(&from, &to).await;
     assert_eq!((moved.new, moved.again), (150, 1));
-    let moving = Selector { tag: Some(MOVING.parse().unwrap()), ..Selector::default() };
+    let moving = Selector { tags: vec![MOVING.parse().unwrap()], ..Selector::default() };
     for queue in [&from, &to] {
-        assert_eq!(queue.page(&moving, None, 9, false).await.unwrap().tasks, []);
+        assert_eq!(queue.page(&moving, Order::Oldest, 9, false).await.unwrap().tasks, []);
     }
     let again = move_all(&from, &to).await;
     assert_eq!((again.new, again.again), (0, 0), "what has arrived does not come again");
@@ -177,8 +177,9 @@ async fn a_copy_has_all_that_is_stored() {
     assert_eq!((copied.new, copied.again, copied.kept), (302, 0, vec![]));
     let again = from.copy_to(&to, &Selector::default(), |_| {}).await.unwrap();
     assert_eq!((again.new, again.again), (0, 302));
-    let all =
-        |queue: TaskQueue| async move { queue.page(&Selector::default(), None, 1_000, true).await.unwrap() };
+    let all = |queue: TaskQueue| async move {
+        queue.page(&Selector::default(), Order::Oldest, 1_000, true).await.unwrap()
+    };
     let (here, there) = (all(from).await.tasks, all(to.clone()).await.tasks);
     for (mut here, mut there) in here.into_iter().zip(there) {
         assert_eq!((&here.payload, &here.result), (&there.payload, &there.result));
@@ -213,7 +214,7 @@ async fn a_task_stays_whose_unique_name_is_taken_there() {
     let names = |all: Vec<interval_queue_tasks::contract::Stored>| {
         all.iter().filter(|one| one.task.holds_name).count()
     };
-    assert_eq!(names(to.page(&Selector::default(), None, 9, false).await.unwrap().tasks), 2);
+    assert_eq!(names(to.page(&Selector::default(), Order::Oldest, 9, false).await.unwrap().tasks), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +324,7 @@ async fn an_interrupted_move_leaves_a_paused_key_to_resume() {
     assert!(tokio::time::timeout(secs(5), move_all(&from, &to)).await.is_err(), "1 runs");
     first.notify_one();
     sleep(secs(5)).await;
-    let page = from.page(&Selector::default(), None, 10, false).await.unwrap();
+    let page = from.page(&Selector::default(), Order::Oldest, 10, false).await.unwrap();
     let waiting: Vec<_> = page.tasks.iter().filter(|stored| stored.task.state == State::Blocked).collect();
     assert_eq!(waiting.len(), 2);
     assert_eq!(stored(&from, waiting[0].task.id).await.why, Some(Why::KeyPaused), "it says why");

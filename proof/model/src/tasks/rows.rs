@@ -4,7 +4,7 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    AttemptEnd, Change, Command, Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind,
+    AttemptEnd, Change, Command, Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind,
     KindRow, Presence, Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
 };
 
@@ -146,7 +146,8 @@ impl Rows for Flawed<'_> {
         overdue(until: Micros, most: u32) -> Vec<Task>;
         next_deadline() -> Option<Micros>;
         ended(state: State, before: Micros, most: u32) -> Vec<Task>;
-        select(selector: &Selector, after: Option<TaskId>, most: u32) -> Vec<Task>;
+        select(selector: &Selector, after: Cursor, most: u32) -> Vec<Task>;
+        scan_end(after: Cursor) -> Option<Cursor>;
         insert_edge(edge: &Edge) -> ();
         remove_edge(edge: &Edge) -> ();
         put_edge(edge: &Edge) -> ();

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
 use interval_queue_store::files::cannot;
 use interval_queue_task_contract::{
-    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows,
-    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{
@@ -349,13 +349,19 @@ impl Rows for FiledRows<'_> {
         Ok(self.tables.ended(state, before, most)?)
     }
 
+    /// Payloads are in the files, which the rules read.
     fn select(
         &mut self,
         selector: &Selector,
-        after: Option<TaskId>,
+        after: Cursor,
         most: u32,
     ) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.select(selector, after, most)?)
+        let in_index = Selector { payload: None, ..selector.clone() };
+        Ok(self.tables.select(&in_index, after, most)?)
+    }
+
+    fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, TransactionError> {
+        Ok(self.tables.scan_end(after)?)
     }
 
     fn remove_edge(&mut self, edge: &Edge) -> Result<(), TransactionError> {

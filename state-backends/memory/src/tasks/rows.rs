@@ -1,11 +1,14 @@
 //! The lookups and writes that the rules need.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound::{Excluded, Included},
+};
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Corrected, Counted, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, MAX_SCANNED,
+    Order, Presence, Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::tables::Tables;
@@ -17,6 +20,21 @@ const HIGHEST_RANK: Rank = Rank::last(i64::MAX);
 
 fn take_cloned<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<Vec<Task>, StateError> {
     Ok(tasks.take(most as usize).cloned().collect())
+}
+
+impl Tables {
+    /// The tasks after a position, in its order.
+    fn following(&self, after: Cursor) -> Box<dyn Iterator<Item = &Task> + '_> {
+        let Cursor { order, at, id } = after;
+        let (first, last) = ((Micros::ZERO, FIRST_ID), (Micros::MAX, LAST_ID));
+        let by_added = |(at, id)| Entry::ByAdded(at, id);
+        let by_ended = |(at, id)| Entry::ByEnded(at, id);
+        match order {
+            Order::Oldest => Box::new(self.range((Excluded(by_added((at, id))), Included(by_added(last))))),
+            Order::Newest => Box::new(self.range(by_added(first)..by_added((at, id))).rev()),
+            Order::Ended => Box::new(self.range(by_ended(first)..by_ended((at, id))).rev()),
+        }
+    }
 }
 
 impl Rows for Tables {
@@ -202,23 +220,19 @@ impl Rows for Tables {
         take_cloned(all.take_while(|x| x.ended < Some(before)), most)
     }
 
-    fn select(
-        &mut self,
-        selector: &Selector,
-        after: Option<TaskId>,
-        most: u32,
-    ) -> Result<Vec<Task>, StateError> {
-        let is_behind = |id: TaskId| after.is_none_or(|after| id > after);
+    fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, StateError> {
         if selector.ids.is_empty() {
-            let following = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-            let all = self.tasks.range((following, std::ops::Bound::Unbounded)).map(|(_, task)| task);
+            let all = self.following(after).take(MAX_SCANNED as usize);
             return take_cloned(all.filter(|task| selector.matches(task)), most);
         }
-        let mut ids = selector.ids.clone();
-        ids.sort();
-        ids.dedup();
-        let named = ids.into_iter().filter(|&id| is_behind(id)).filter_map(|id| self.tasks.get(&id));
-        take_cloned(named.filter(|task| selector.matches(task)), most)
+        let ids: BTreeSet<_> = selector.ids.iter().copied().collect();
+        let tasks = ids.iter().filter_map(|id| self.tasks.get(id)).filter(|task| selector.matches(task));
+        Ok(after.first_after(tasks.cloned(), most))
+    }
+
+    fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, StateError> {
+        let last = self.following(after).nth(MAX_SCANNED as usize - 1);
+        Ok(last.and_then(|task| after.order.position(task)))
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::{Bound, RangeInclusive},
+    ops::{Bound, RangeBounds},
 };
 
 use interval_queue_task_contract::{
@@ -210,7 +210,7 @@ impl Tables {
     }
 
     /// The tasks of these entries in index order.
-    pub(super) fn range(&self, range: RangeInclusive<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
+    pub(super) fn range(&self, range: impl RangeBounds<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
         self.entries.range(range).filter_map(|entry| self.tasks.get(&entry.id()))
     }
 }

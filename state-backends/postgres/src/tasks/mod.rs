@@ -40,7 +40,7 @@ const MAX_TRIES: u32 = 6;
 /// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
-    first: 4,
+    first: 5,
     migrations: &[include_str!("migrations/1.sql")],
     grants: "USAGE on the schema, SELECT on interval_queue_task_schema, and SELECT, INSERT, UPDATE, DELETE on all other tables \
              interval_queue_task…",

@@ -11,7 +11,7 @@ use interval_queue_task_contract::{Command, Keep, MAX_HELD, MAX_LISTED, Queue, R
 
 use super::{
     transaction::Mode,
-    view::{Lookup, Selection, Target},
+    view::{Lookup, Target},
 };
 
 /// Maximum number of tasks that the maintenance of one poll handles, by each kind of maintenance.
@@ -163,9 +163,8 @@ pub(super) fn lookups(
                 .chain(of(|id| Target::From(id, None), MAX_EDGES));
             distinct(all.chain(edges)).chain([Lookup::some(Target::Kinds, u32::MAX)]).collect()
         }
-        Command::Read(Read::Page { selector, after, limit, .. }) => {
-            let selection = Selection { selector: selector.clone(), after: *after };
-            vec![Lookup::some(Target::Select(Box::new(selection)), *limit)]
+        Command::Read(Read::Page { .. } | Read::Count { .. }) => {
+            vec![Lookup::some(Target::Counts, u32::MAX)]
         }
         Command::Read(Read::Overview) => {
             let all = [Target::Counts, Target::Kinds, Target::Presences]

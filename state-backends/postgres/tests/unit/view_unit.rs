@@ -134,6 +134,10 @@ fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError
         Target::Select(selection) => {
             LookupResult::Tasks(tables.select(&selection.selector, selection.after, limit)?)
         }
+        Target::ScanEnd(after) => {
+            let end = tables.scan_end(*after)?;
+            LookupResult::Instants(end.into_iter().map(|end| (end.at, end.id)).collect())
+        }
         Target::From(up, after) => LookupResult::Edges(tables.edges_from(*up, *after, limit)?),
         Target::UnnotifiedFrom(up, generation) => {
             LookupResult::Edges(tables.unnotified_from(*up, *generation, limit)?)

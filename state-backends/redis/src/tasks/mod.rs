@@ -37,6 +37,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/others.lua"),
     include_str!("lua/policy.lua"),
     include_str!("lua/work.lua"),
+    include_str!("lua/selection.lua"),
     include_str!("lua/follow.lua"),
     include_str!("lua/clock.lua"),
     include_str!("lua/gates.lua"),

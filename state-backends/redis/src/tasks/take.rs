@@ -2,9 +2,9 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Counted, Edge, EdgeState, Json, Keep, KindRow, Nominal, OnFailure, Overlap, Policy,
-    PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop, Task, TaskId, Token, Unique, Until,
-    WorkerId,
+    Attempt, AttemptEnd, Counted, Cursor, Edge, EdgeState, Json, Keep, KindRow, Nominal, OnFailure, Order,
+    Overlap, Policy, PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop, Task, TaskId,
+    Token, Unique, Until, WorkerId,
 };
 use uuid::Uuid;
 
@@ -132,6 +132,15 @@ impl Take for Uuid {
 impl Take for TaskId {
     fn take(packed: &Packed<'_>) -> Taken<Self> {
         packed.to().map(Self::new)
+    }
+}
+
+impl Take for Cursor {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        let name = packed.field("order").text()?;
+        let order = Order::ALL.into_iter().find(|order| order.as_str() == name);
+        let order = order.ok_or_else(|| nonsense("an order is unknown"))?;
+        Ok(Self { order, at: packed.get("at")?, id: packed.get("id")? })
     }
 }
 

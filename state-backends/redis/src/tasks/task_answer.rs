@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
     Added, Change, Command, Corrected, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark,
-    Overview, Page, PausedKey, Policy, Read, Recounted, Reply, Stepped, Stop, Stored, TaskId, Times, Token,
-    Took, Touched, Why, Worker,
+    Overview, Page, PausedKey, Policy, Read, Recounted, Reply, Stepped, Stop, Stored, Tally, TaskId, Times,
+    Token, Took, Touched, Why, Worker,
 };
 use redis::Value;
 
@@ -73,6 +73,7 @@ fn read_reply(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
             next: reply.get("next")?,
             miscounted: reply.get("miscounted")?,
         }),
+        Read::Count { .. } => Reply::Count(Tally { number: reply.get("number")?, next: reply.get("next")? }),
         Read::Inputs { .. } => {
             Reply::Inputs(Inputs { inputs: reply.field("inputs").list(input)?, next: reply.get("next")? })
         }

@@ -2,8 +2,9 @@
 
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Fire, Follow, NewEdge, NewSchedule, NewTask, OnConflict, Outcome, Policy,
-    PolicyOverride, Progress, Read, Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
+    Change, ChangeTasks, Command, Cursor, Fire, Follow, NewEdge, NewSchedule, NewTask, OnConflict, Outcome,
+    Policy, PolicyOverride, Progress, Read, Selector, SettingsChange, State, Step, TaskId, Token, Until,
+    Verb, When,
 };
 
 use super::{
@@ -336,7 +337,7 @@ fn change_tasks(fields: &mut Fields<'_>, change: &ChangeTasks) {
         Verb::Tag(tag) | Verb::Untag(tag) => fields.text("tag", tag.as_str()),
         _ => {}
     }
-    fields.some_text("after", change.after.as_ref().map(|after| after.uuid().into_bytes()));
+    cursor(fields, change.after);
     fields.some_int("watermark", change.watermark.map(micros));
     fields.int("limit", change.limit);
     fields.flag("dry_run", change.dry_run);
@@ -348,12 +349,26 @@ fn selector(fields: &mut Fields<'_>, selector: &Selector) {
     fields.field("states").list(&selector.states, |packer, state| packer.int(number_of(&State::ALL, *state)));
     fields.some_text("key", selector.key.as_ref().map(|key| key.as_str()));
     fields.some_text("unique", selector.unique.as_ref().map(|name| name.as_str()));
-    fields.some_text("tag", selector.tag.as_ref().map(|tag| tag.as_str()));
+    fields.field("tags").list(&selector.tags, |packer, tag| packer.text(tag.as_str()));
+    fields.some_text("schedule", selector.schedule.as_ref().map(|name| name.as_str()));
+    fields.some_text("id_suffix", selector.id_suffix.as_ref());
+    fields.some_text("payload", selector.payload.as_ref());
     fields.some_text("worker", selector.worker.as_ref().map(|worker| worker.uuid().into_bytes()));
     fields.some_text("error", selector.error.as_ref());
     fields.some_int("added_from", selector.added_from.map(micros));
     fields.some_int("added_before", selector.added_before.map(micros));
+    fields.some_int("ended_from", selector.ended_from.map(micros));
     fields.some_int("ended_before", selector.ended_before.map(micros));
+}
+
+fn cursor(fields: &mut Fields<'_>, after: Option<Cursor>) {
+    if let Some(Cursor { order, at, id: before }) = after {
+        fields.field("after").table(|fields| {
+            fields.text("order", order.as_str());
+            fields.int("at", micros(at));
+            id(fields.field("id"), &before);
+        });
+    }
 }
 
 fn schedule(fields: &mut Fields<'_>, new: &NewSchedule) {
@@ -387,10 +402,15 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
             fields.text("what", "tasks");
             fields.field("ids").list(ids, id);
         }
+        Read::Count { selector, after } => {
+            fields.text("what", "count");
+            fields.field("selector").table(|fields| self::selector(fields, selector));
+            cursor(fields, *after);
+        }
         Read::Page { selector, after, limit, bodies } => {
             fields.text("what", "page");
             fields.field("selector").table(|fields| self::selector(fields, selector));
-            fields.some_text("after", after.as_ref().map(|after| after.uuid().into_bytes()));
+            cursor(fields, Some(*after));
             fields.int("limit", *limit);
             fields.flag("bodies", *bodies);
         }

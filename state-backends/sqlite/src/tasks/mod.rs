@@ -35,7 +35,7 @@ use crate::{SqliteStore, store::Fault};
 /// The tables of tasks.
 pub static TASKS: Component = Component {
     name: "interval_queue_task",
-    first: 4,
+    first: 5,
     migrations: &[include_str!("migrations/1.sql")],
     grants: "the right to write to the file",
 };

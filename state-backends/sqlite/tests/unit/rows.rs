@@ -10,8 +10,8 @@ use interval_queue_contract::{Label, QueueName};
 use interval_queue_store::Component;
 use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Nominal, OnFailure, Overlap, PolicyOverride, Progress, Settings, Stop, Tag, Token,
-    Unique, Until, rules,
+    Attempt, AttemptEnd, Nominal, OnFailure, Order, Overlap, PolicyOverride, Progress, Settings, Stop, Tag,
+    Token, Unique, Until, rules,
 };
 use rusqlite::Connection;
 
@@ -338,7 +338,10 @@ fn use_all(tables: &mut Tables<'_>) {
     tables.next_deadline().unwrap();
     tables.unnotified(1).unwrap();
     tables.ended(State::Done, at(1), 1).unwrap();
-    tables.select(&Selector::default(), None, 1).unwrap();
+    for order in Order::ALL {
+        tables.select(&Selector::default(), order.start(), 1).unwrap();
+        tables.scan_end(order.start()).unwrap();
+    }
     tables.edges_from(id(1), None, 1).unwrap();
     tables.unnotified_from(id(1), 1, 1).unwrap();
     tables.edges_to(id(1), None, None, 1).unwrap();

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Change, Command, Imported, Json, NewEdge, NewSchedule, NewTask, OnFailure, Outcome, Overlap, Read, Reply,
-    Selector,
+    Change, Command, Imported, Json, NewEdge, NewSchedule, NewTask, OnFailure, Order, Outcome, Overlap, Read,
+    Reply, Selector,
 };
 
 use crate::client::{Handles, key, task, usual};
@@ -66,7 +66,12 @@ pub async fn json_keeps_its_text(handles: Handles) {
     for input in inputs.inputs {
         assert_eq!(input.result.as_ref(), of(input.up), "an input");
     }
-    let page = Read::Page { selector: Selector::ids(ids.clone()), after: None, limit: 100, bodies: true };
+    let page = Read::Page {
+        selector: Selector::ids(ids.clone()),
+        after: Order::Oldest.start(),
+        limit: 100,
+        bodies: true,
+    };
     let Reply::Page(page) = one.read(page).await else { panic!("no page") };
     let (there, again) = usual(handles).await;
     let mut moved = Vec::new();

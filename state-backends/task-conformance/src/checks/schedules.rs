@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Overlap, Read, Reply, Schedule, State, Step,
-    TaskId, Verb,
+    Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Order, Overlap, Read, Reply, Schedule,
+    Selector, State, Step, TaskId, Verb,
 };
 
 use crate::client::{Client, Handles, done, key, refusal, task, usual};
@@ -59,6 +59,8 @@ pub async fn each_instant_makes_one_task(handles: Handles) {
     assert_eq!(made.len(), 2);
     let nominal = one.row(first.made[0].1.id).await.schedule.unwrap();
     assert_eq!((nominal.schedule, nominal.at), (schedule.name.clone(), past));
+    let of_schedule = Selector { schedule: Some(schedule.name.clone()), ..Selector::default() };
+    assert_eq!(other.page(of_schedule, Order::Newest, 9).await.tasks.len(), 2);
     let far = Micros::new(one.overview().await.at.get() + 3_600_000_000);
     one.change(new("tick ü", far, Overlap::Allow)).await;
     let changed = schedules(&one).await.remove(0);

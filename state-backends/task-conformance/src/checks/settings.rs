@@ -2,7 +2,7 @@
 
 use interval_queue_contract::{MaxRunning, Micros, OnExisting, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, Command, Keep, Overview, Policy, Read, Reply, Selector, Settings, SettingsChange, Verb,
+    Change, Command, Keep, Order, Overview, Policy, Read, Reply, Selector, Settings, SettingsChange, Verb,
 };
 
 use crate::client::{Handles, key, kind, refusal, task, touch, unopened, usual, with_key};
@@ -89,7 +89,12 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
             made: vec![],
             next: Some(at),
         }),
-        Command::Read(Read::Page { selector: Default::default(), after: None, limit: 0, bodies: false }),
+        Command::Read(Read::Page {
+            selector: Default::default(),
+            after: Order::Oldest.start(),
+            limit: 0,
+            bodies: false,
+        }),
         Command::Follow(Follow { after: None, most: 0 }),
         Command::Read(Read::Upcoming(0)),
         Command::Read(Read::Upcoming(1_001)),

@@ -2,7 +2,8 @@
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{
-    ChangeTasks, Counted, MAX_TAGS, NewTask, OnFailure, Outcome, Selector, State, Stop, Tag, TaskId, Verb,
+    ChangeTasks, Counted, MAX_TAGS, NewTask, OnFailure, Order, Outcome, Selector, State, Stop, Tag, TaskId,
+    Verb,
 };
 
 use crate::client::{
@@ -110,9 +111,9 @@ pub async fn tags_come_and_go(handles: Handles) {
     let touched = twice(&one, &touch(Verb::Tag(tag(99)), all())).await;
     assert_eq!((touched.ids, touched.kept), (vec![], vec![ids[3]]));
     assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Leased, State::Ready]);
-    let tagged = Selector { tag: Some(tag(99)), ..Selector::default() };
+    let tagged = Selector { tags: vec![tag(99)], ..Selector::default() };
     assert_eq!(twice(&one, &touch(Verb::Untag(tag(99)), tagged.clone())).await.ids, ids[..3]);
-    assert_eq!(one.page(tagged, None, 9).await.tasks, []);
+    assert_eq!(one.page(tagged, Order::Oldest, 9).await.tasks, []);
     assert_eq!(one.touch(Verb::Untag(tag(7)), ids.clone()).await, [ids[3]]);
     assert_eq!(one.row(ids[3]).await.tags.len(), MAX_TAGS - 1);
 }
@@ -146,7 +147,11 @@ pub async fn verbs_go_page_by_page(handles: Handles) {
         change = ChangeTasks { after: some.next, watermark: Some(some.watermark), ..change };
     }
     assert_eq!(touched, ids[1..]);
-    assert_eq!(one.page(Selector::states([State::Ready]), None, 99).await.tasks.len(), 3, "added since");
+    assert_eq!(
+        one.page(Selector::states([State::Ready]), Order::Oldest, 99).await.tasks.len(),
+        3,
+        "added since"
+    );
     for verb in [Verb::Retry, Verb::Release, Verb::Cancel, Verb::Retry, Verb::Purge] {
         twice(&other, &touch(verb, Selector::default())).await;
     }
@@ -154,7 +159,7 @@ pub async fn verbs_go_page_by_page(handles: Handles) {
     assert_eq!(refusal(outcome), StateErrorKind::Invalid);
 }
 
-/// Each condition of a selector works; pages are sorted by id.
+/// Each condition of a selector works; pages are in the order of adding.
 pub async fn selectors_select(handles: Handles) {
     let (one, other) = usual(handles).await;
     let tag = |text: &str| Tag::new(text).unwrap();
@@ -180,26 +185,31 @@ pub async fn selectors_select(handles: Handles) {
         (Selector::states([State::Failed, State::Leased]), vec![0, 3]),
         (Selector { key: has_key("k"), ..all() }, vec![1]),
         (Selector { unique: has_key("n"), ..all() }, vec![2]),
-        (Selector { tag: Some(tag("y")), ..all() }, vec![0, 1]),
-        (Selector { tag: Some(tag("y")), kinds: vec![kind("a")], ..all() }, vec![0]),
+        (Selector { tags: vec![tag("y")], ..all() }, vec![0, 1]),
+        (Selector { tags: vec![tag("y")], kinds: vec![kind("a")], ..all() }, vec![0]),
+        (Selector { tags: vec![tag("y"), tag("x")], ..all() }, vec![0]),
+        (Selector { tags: vec![tag("y"), tag("z")], ..all() }, vec![]),
+        (Selector { schedule: has_key("tick"), ..all() }, vec![]),
+        (Selector { id_suffix: Some(ids[1].to_string()[22..].to_owned()), ..all() }, vec![1]),
+        (Selector { payload: Some("nul".into()), kinds: vec![kind("b")], ..all() }, vec![1, 2]),
+        (Selector { payload: Some("%".into()), ..all() }, vec![]),
         (Selector { worker: Some(worker.id), states: vec![State::Leased], ..all() }, vec![3]),
         (Selector { error: Some("% _w".into()), ..all() }, vec![0]),
         (Selector { error: Some("_100".into()), ..all() }, vec![]),
         (Selector { added_before: Some(added), ..all() }, vec![]),
         (Selector { added_from: Some(added), ..all() }, vec![0, 1, 2, 3]),
+        (Selector { ended_from: Some(interval_queue_contract::Micros::new(1)), ..all() }, vec![0]),
+        (Selector { ended_from: Some(interval_queue_contract::Micros::MAX), ..all() }, vec![]),
         (Selector { ended_before: Some(interval_queue_contract::Micros::MAX), ..all() }, vec![0]),
     ];
     for (selector, expected) in cases {
         let expected: Vec<TaskId> = expected.into_iter().map(|n| ids[n]).collect();
         let mut found = Vec::new();
-        let mut after = None;
-        loop {
-            let page = other.page(selector.clone(), after, 2).await;
+        let mut after = Some(Order::Oldest.start());
+        while let Some(from) = after {
+            let page = other.page(selector.clone(), from, 2).await;
             found.extend(page.tasks.iter().map(|stored| stored.task.id));
             after = page.next;
-            if after.is_none() {
-                break;
-            }
         }
         assert_eq!(found, expected, "{selector:?}");
     }
@@ -217,7 +227,7 @@ pub async fn purged_tasks_are_forgotten(handles: Handles) {
     let stored = one.stored(down).await;
     assert_eq!((stored.task.state, stored.payload, stored.result), (State::Purged, None, None));
     assert_eq!(
-        one.page(Selector::default(), None, 9).await.tasks.len(),
+        one.page(Selector::default(), Order::Oldest, 9).await.tasks.len(),
         1,
         "purged ones are found only by name"
     );

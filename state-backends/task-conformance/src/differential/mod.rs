@@ -6,7 +6,7 @@ mod random_load;
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_memory::MemoryTasks;
-use interval_queue_task_contract::{Command, Follow, Mark, Read, Reply, Selector, State, TaskStore};
+use interval_queue_task_contract::{Command, Follow, Mark, Order, Read, Reply, Selector, State, TaskStore};
 
 use self::random_load::Load;
 use crate::fuzzer::Target;
@@ -97,7 +97,12 @@ fn comparable(answer: &Result<Reply, StateError>) -> String {
 async fn all(store: &dyn TaskStore, queue: &QueueName) -> String {
     let (mut all, mut after) = (String::new(), None);
     loop {
-        let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
+        let page = Read::Page {
+            selector: Selector::states(State::ALL),
+            after: after.unwrap_or(Order::Oldest.start()),
+            limit: 1_000,
+            bodies: true,
+        };
         let page = store.apply(queue, Command::Read(page)).await;
         all.push_str(&comparable(&page));
         match page {

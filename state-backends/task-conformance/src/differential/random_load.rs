@@ -5,10 +5,10 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, DueSchedule, Fire, FreeCapacity,
-    Imported, Json, Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap,
-    Policy, PolicyOverride, Progress, Read, Reply, Selector, SettingsChange, State, Step, Tag, Task, TaskId,
-    Token, Unique, Until, Verb, When, WorkerId,
+    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, Cursor, DueSchedule, Fire,
+    FreeCapacity, Imported, Json, Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure,
+    Order, Outcome, Overlap, Policy, PolicyOverride, Progress, Read, Reply, Selector, SettingsChange, State,
+    Step, Tag, Task, TaskId, Token, Unique, Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -336,13 +336,27 @@ impl Load {
             states: (0..self.rng.usize(..3)).map(|_| self.one(&State::ALL)).collect(),
             key: self.maybe(20, Self::key),
             unique: self.maybe(10, Self::key),
-            tag: self.maybe(10, Self::tag),
+            id_suffix: self.maybe(5, |own| own.known().to_string()[20..].to_owned()),
+            tags: (0..self.rng.usize(..3).saturating_sub(1)).map(|_| self.tag()).collect(),
+            schedule: self.maybe(5, Self::key),
             worker: self.maybe(5, |own| worker(own.rng.u64(1..5))),
             error: self.maybe(5, |own| own.one(&["it", "ö", "%"]).into()),
+            payload: self.maybe(10, |own| own.one(&["1", "a", "%", "\"x"]).into()),
             added_from: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
             added_before: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
+            ended_from: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
             ended_before: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
         }
+    }
+
+    fn cursor(&mut self, order: Order) -> Cursor {
+        Cursor { order, at: SECOND * self.rng.u64(1_000_000..1_000_500), id: self.known() }
+    }
+
+    /// Where a page begins.
+    fn start(&mut self) -> Cursor {
+        let order = self.one(&Order::ALL);
+        self.maybe(30, |own| own.cursor(order)).unwrap_or(order.start())
     }
 
     fn change(&mut self) -> Command {
@@ -377,7 +391,7 @@ impl Load {
             _ => Change::Tasks(ChangeTasks {
                 selector: self.selector(),
                 verb: self.verb(),
-                after: self.maybe(10, Self::known),
+                after: self.maybe(10, |own| own.cursor(Order::Oldest)),
                 watermark: None,
                 limit: self.rng.u32(1..10),
                 dry_run: self.rng.u32(..10) == 0,
@@ -406,14 +420,18 @@ impl Load {
     }
 
     fn read(&mut self) -> Command {
-        Command::Read(match self.rng.u32(..10) {
+        Command::Read(match self.rng.u32(..11) {
+            10 => Read::Count {
+                selector: self.selector(),
+                after: self.maybe(20, |own| own.cursor(Order::Oldest)),
+            },
             9 => Read::Clock,
             8 => Read::Downstreams { up: self.known(), after: self.maybe(30, Self::known) },
             0 => Read::Overview,
             1 => Read::Tasks((0..3).map(|_| self.known()).collect()),
             2 => Read::Page {
                 selector: self.selector(),
-                after: self.maybe(30, Self::known),
+                after: self.start(),
                 limit: self.rng.u32(1..10),
                 bodies: self.rng.bool(),
             },

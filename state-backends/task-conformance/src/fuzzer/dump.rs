@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Command, MAX_PAGE, Read, Reply, Selector, State, TaskStore, judge::Dump};
+use interval_queue_task_contract::{
+    Command, MAX_PAGE, Order, Read, Reply, Selector, State, TaskStore, judge::Dump,
+};
 
 /// A missing queue gives an empty result.
 pub(crate) async fn dump(store: &dyn TaskStore, queue: &QueueName) -> Result<Dump, StateError> {
@@ -23,7 +25,14 @@ pub(crate) async fn dump(store: &dyn TaskStore, queue: &QueueName) -> Result<Dum
     let mut after = None;
     loop {
         let selector = Selector::states(State::ALL);
-        let page = match read(Read::Page { selector, after, limit: MAX_PAGE, bodies: false }).await {
+        let page = match read(Read::Page {
+            selector,
+            after: after.unwrap_or(Order::Oldest.start()),
+            limit: MAX_PAGE,
+            bodies: false,
+        })
+        .await
+        {
             Ok(Reply::Page(page)) => page,
             other => return Err(unexpected(other)),
         };

@@ -7,7 +7,7 @@ use std::{
 
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, Completed, Completion, EdgeState, Overlap, Read, Reply, Selector, State, Stored, TaskId,
+    Command, Completed, Completion, EdgeState, Order, Overlap, Read, Reply, Selector, State, Stored, TaskId,
     TaskStore, WorkerId,
     judge::{Dump, Judge},
 };
@@ -34,7 +34,12 @@ pub(super) fn described_within(reply: &Result<WithinReply, StateErrorKind>) -> S
 
 /// All that a store returns about a queue.
 async fn stored_text(store: &dyn TaskStore, queue: &QueueName) -> String {
-    let page = Read::Page { selector: Selector::states(State::ALL), after: None, limit: 1_000, bodies: true };
+    let page = Read::Page {
+        selector: Selector::states(State::ALL),
+        after: Order::Oldest.start(),
+        limit: 1_000,
+        bodies: true,
+    };
     let mut text = String::new();
     let mut ids = Vec::new();
     for read in [page, Read::Overview, Read::Workers, Read::Schedules] {

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence, Queue,
-    Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence,
+    Queue, Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
 };
 
 use crate::wrong::Flaw;
@@ -236,13 +236,13 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn select(
-        &mut self,
-        selector: &Selector,
-        after: Option<TaskId>,
-        most: u32,
-    ) -> Result<Vec<Task>, StateError> {
+    fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, StateError> {
         let found = self.tables.select(selector, after, most)?;
+        self.seen(found)
+    }
+
+    fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, StateError> {
+        let found = self.tables.scan_end(after)?;
         self.seen(found)
     }
 

@@ -16,7 +16,8 @@
 //! | `import.rs` | tasks from another queue |
 //! | `follow.rs` | events for followers |
 //! | `change.rs`, `verbs.rs`, `links.rs`, `fire.rs` | changes by operators and schedules |
-//! | `read.rs` | reads |
+//! | `select.rs` | pages, numbers and other selections of tasks |
+//! | `read.rs` | other reads |
 
 mod add;
 mod admission;
@@ -32,6 +33,7 @@ mod kinds;
 mod links;
 mod maintenance;
 mod read;
+mod select;
 mod step;
 mod verbs;
 mod within;

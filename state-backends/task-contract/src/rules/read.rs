@@ -1,10 +1,13 @@
 //! Reads, which change nothing.
 
-use super::Work;
+use super::{
+    Work,
+    select::{number_of, size_of_bodies},
+};
 use crate::{
     Counted, Input, Inputs, KEEP_PRESENCE, KeyRow, Kind, MAX_COUNTED, MAX_HELD, MAX_LISTED, MAX_PAGE,
-    MAX_REPLY, Overview, Page, PausedKey, Presence, Read, Reply, Rows, Selector, State, Stored, Task, TaskId,
-    Times, Took, Why, Worker,
+    MAX_REPLY, Overview, PausedKey, Presence, Read, Reply, Rows, State, Stored, Task, TaskId, Times, Took,
+    Why, Worker,
 };
 
 /// Maximum number of edges, inputs and held tasks per reply.
@@ -38,35 +41,9 @@ impl<R: Rows> Work<'_, R> {
                 Reply::Tasks(tasks)
             }
             Read::Page { selector, after, limit, bodies } => {
-                let mut page = Page::default();
-                let mut size = 0;
-                let found = self.rows.select(selector, *after, *limit)?;
-                let is_full = found.len() == *limit as usize;
-                for task in found {
-                    page.next = Some(task.id);
-                    let mut stored = Stored {
-                        task,
-                        payload: None,
-                        result: None,
-                        upstreams: vec![],
-                        downstreams: vec![],
-                        why: None,
-                    };
-                    if *bodies {
-                        stored.payload = self.rows.payload(stored.task.id)?;
-                        stored.result = self.rows.result(stored.task.id)?;
-                        size += size_of_bodies(&stored);
-                    }
-                    page.tasks.push(stored);
-                    if size > MAX_REPLY {
-                        return Ok(Reply::Page(page));
-                    }
-                }
-                page.next = page.next.filter(|_| is_full);
-                let is_whole = after.is_none() && !is_full;
-                page.miscounted = is_whole && self.contradicts(selector, page.tasks.len() as u64)?;
-                Reply::Page(page)
+                Reply::Page(self.page(selector, *after, *limit, *bodies)?)
             }
+            Read::Count { selector, after } => Reply::Count(self.tally(selector, *after)?),
             Read::Inputs { down, after } => Reply::Inputs(self.inputs(*down, *after)?),
             Read::Workers => {
                 let mut workers = Vec::new();
@@ -201,20 +178,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(paused)
     }
 
-    /// Whether the counts, which exist by state and kind only, differ from this number.
-    fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
-        let (states, kinds) = (selector.states.clone(), selector.kinds.clone());
-        if (Selector { states, kinds, ..Selector::default() }) != *selector {
-            return Ok(false);
-        }
-        let is_selected = |kind: &Kind, state: State| {
-            let is_of_kind = selector.kinds.is_empty() || selector.kinds.contains(kind);
-            let is_in_state = selector.states.contains(&state);
-            is_of_kind && (is_in_state || selector.states.is_empty() && state != State::Purged)
-        };
-        Ok(number_of(&self.rows.counts()?, is_selected) != found)
-    }
-
     fn overview(&mut self) -> Result<Overview, R::Error> {
         let counts = self.rows.counts()?;
         let kinds = self.rows.kinds()?;
@@ -258,14 +221,6 @@ impl<R: Rows> Work<'_, R> {
     }
 }
 
-fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, State) -> bool) -> u64 {
-    let number = |(kind, counted, number): &(Kind, Counted, u64)| match counted {
-        Counted::Now(state) if is_one(kind, *state) => *number,
-        _ => 0,
-    };
-    counts.iter().map(number).sum()
-}
-
 /// Why no worker takes a ready task. `None`: one does, or there is no worker.
 fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Option<Why> {
     let (mut lowest, mut is_full) = (None, false);
@@ -277,8 +232,4 @@ fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Opti
         }
     }
     if is_full { Some(Why::Capacity) } else { lowest.map(Why::Load) }
-}
-
-fn size_of_bodies(stored: &Stored) -> usize {
-    [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len()).sum()
 }

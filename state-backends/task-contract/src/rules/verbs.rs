@@ -6,8 +6,8 @@ use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    AttemptEnd, ChangeTasks, Edge, EdgeState, Key, MAX_EDGES, MAX_TAGS, MOVED, MOVING, Reply, Rows, State,
-    Stop, Tag, Task, TaskId, Touched, Verb,
+    AttemptEnd, ChangeTasks, Cursor, Edge, EdgeState, Key, MAX_EDGES, MAX_TAGS, MOVED, MOVING, Order, Reply,
+    Rows, State, Stop, Tag, Task, TaskId, Touched, Verb,
 };
 
 /// Most tasks of a command that searches the downstreams of each.
@@ -33,14 +33,14 @@ impl<R: Rows> Work<'_, R> {
         } else {
             change.limit
         };
-        let found = self.rows.select(&selector, change.after, limit)?;
-        if found.len() == limit as usize {
-            touched.next = found.last().map(|x| x.id);
-        }
+        let found;
+        (found, touched.next) =
+            self.select(&selector, change.after.unwrap_or(Order::Oldest.start()), limit)?;
         let mut budget = MAX_EDGES as u32;
         // Unique names that a dry run would assign.
         let mut given: HashMap<Key, TaskId> = HashMap::new();
-        for id in found.into_iter().map(|x| x.id) {
+        for selected in found {
+            let id = selected.id;
             // The change of another selected task may have changed this one.
             let needs_change = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
             let Some(x) = self.rows.task(id)?.filter(needs_change) else { continue };
@@ -82,7 +82,7 @@ impl<R: Rows> Work<'_, R> {
             if is_touched {
                 let is_whole = change.dry_run || change.verb != Verb::Purge || self.remove_edges_of(&x)?;
                 if !is_whole {
-                    touched.next = id.before();
+                    touched.next = Some(Cursor::just_before(&selected));
                     break;
                 }
                 if change.verb == Verb::Cancel && x.state == State::Leased {
@@ -97,7 +97,7 @@ impl<R: Rows> Work<'_, R> {
             }
             budget = budget.saturating_sub(edges + below);
             if budget == 0 {
-                touched.next = Some(id);
+                touched.next = Order::Oldest.position(&selected);
                 break;
             }
         }

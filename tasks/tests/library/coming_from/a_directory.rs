@@ -7,7 +7,7 @@ use std::sync::{
 
 use futures::{StreamExt, TryStreamExt, stream};
 use interval_queue_tasks::{
-    Context, Selector, State, TaskError, TaskId, TaskQueue, Verb, Worker, contract::Counted,
+    Context, Order, Selector, State, TaskError, TaskId, TaskQueue, Verb, Worker, contract::Counted,
 };
 use tokio::time::sleep;
 
@@ -125,7 +125,7 @@ async fn a_loop_ends_when_there_is_nothing_when_it_is_told_or_after_so_many(
 everywhere!(tasks_are_looked_at_without_being_leased);
 async fn tasks_are_looked_at_without_being_leased(one: TaskQueue, other: TaskQueue) {
     let ids = add(&one, (0..5).map(number)).await;
-    let page = other.page(&Selector::default(), None, 9, true).await.unwrap();
+    let page = other.page(&Selector::default(), Order::Oldest, 9, true).await.unwrap();
     let payloads: Vec<&str> =
         page.tasks.iter().map(|stored| stored.payload.as_ref().unwrap().as_str()).collect();
     assert_eq!(payloads, ["0", "1", "2", "3", "4"]);

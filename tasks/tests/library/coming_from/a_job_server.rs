@@ -1,7 +1,7 @@
 //! qless: a job server on Redis.
 
 use interval_queue_tasks::{
-    Context, Selector, SettingsChange, State, Task, TaskError, TaskId, TaskQueue, Verb, Worker,
+    Context, Order, Selector, SettingsChange, State, Task, TaskError, TaskId, TaskQueue, Verb, Worker,
     contract::{Counted, Tag},
 };
 use tokio::time::sleep;
@@ -99,11 +99,11 @@ async fn a_done_task_goes_on_as_the_next_stage_once(one: TaskQueue, other: TaskQ
 everywhere!(tags_are_given_taken_and_found);
 async fn tags_are_given_taken_and_found(one: TaskQueue, other: TaskQueue) {
     let ids = add(&one, [number(1).tag("a"), number(2)]).await;
-    let tagged = |text: &str| Selector { tag: Some(Tag::new(text).unwrap()), ..Selector::default() };
+    let tagged = |text: &str| Selector { tags: vec![Tag::new(text).unwrap()], ..Selector::default() };
     other.change(&Selector::ids([ids[1]]), Verb::Tag(Tag::new("b").unwrap()), false).await.unwrap();
     other.change(&tagged("a"), Verb::Untag(Tag::new("a").unwrap()), false).await.unwrap();
     let found = async |text| {
-        let page = one.page(&tagged(text), None, 9, false).await.unwrap();
+        let page = one.page(&tagged(text), Order::Oldest, 9, false).await.unwrap();
         page.tasks.iter().map(|stored| stored.task.id).collect::<Vec<_>>()
     };
     assert_eq!((found("a").await, found("b").await), (vec![], vec![ids[1]]));

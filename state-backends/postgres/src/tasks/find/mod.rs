@@ -7,6 +7,7 @@
 mod edges;
 mod existence_probe;
 pub(super) mod others;
+mod selection;
 mod tasks;
 
 use std::{collections::HashMap, mem::discriminant};

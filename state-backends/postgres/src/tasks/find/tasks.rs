@@ -1,14 +1,17 @@
 //! Lookups of tasks.
 
-use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, State, Task, TaskId};
+use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, Task, TaskId};
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
-use super::{Locks, LookupQuery, RowShape, Scope, limits, lookup_query, query};
+use super::{
+    Locks, LookupQuery, RowShape, Scope, limits, lookup_query, query,
+    selection::{scan_end, select},
+};
 use crate::tasks::{
-    columns::{SELECTED, ids, read},
+    columns::{SELECTED, read},
     row_reader::{RowReader, micros},
-    view::{Lookup, LookupResult, ReadSet, Selection, Target},
+    view::{Lookup, LookupResult, ReadSet, Target},
 };
 
 /// Looks up tasks by id or by unique name.
@@ -149,6 +152,7 @@ pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
     let query = match &lookup.target {
         Target::Ready(kinds, at_least) => return ready(scope, &lookup, kinds, *at_least),
         Target::Select(selection) => return select(scope, &lookup, selection),
+        Target::ScanEnd(after) => return scan_end(scope, &lookup, *after),
         Target::NextKey(after) => return next_key(scope, &lookup, after.as_ref()),
         Target::Leased => {
             let sql = "SELECT 1::bigint, count(*) FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'leased'";
@@ -295,44 +299,4 @@ fn ready(scope: Scope, lookup: &Lookup, kinds: &[Kind], at_least: Option<i32>) -
         Ok(())
     };
     LookupQuery { query, shape: RowShape::Payloads, add_rows: Box::new(add_rows) }
-}
-
-/// Looks up tasks by a selector, in the order of ids.
-fn select(scope: Scope, lookup: &Lookup, selection: &Selection) -> LookupQuery {
-    let Selection { selector, after } = selection;
-    let lock = if scope.locks == Locks::Update { " FOR UPDATE OF t" } else { "" };
-    let from = match selector.ids.is_empty() {
-        true => "interval_queue_task AS t WHERE",
-        false => "unnest($14::uuid[]) AS a (id) JOIN interval_queue_task AS t ON t.id = a.id AND",
-    };
-    let sql = format!(
-        "SELECT 1::bigint, {} FROM {from} t.queue = $1 AND ($3::uuid IS NULL OR t.id > $3) \
-         AND ($4::text[] IS NULL OR t.kind = ANY ($4)) \
-         AND CASE WHEN $5::text[] IS NULL THEN t.state <> 'purged' ELSE t.state = ANY ($5) END \
-         AND ($6::text IS NULL OR t.key = $6) AND ($7::text IS NULL OR t.unique_name = $7) \
-         AND ($8::text IS NULL OR t.tags ? $8) AND ($9::uuid IS NULL OR t.worker = $9) \
-         AND ($10::text IS NULL OR strpos(t.error, $10) > 0) AND ($11::bigint IS NULL OR t.added >= $11) \
-         AND ($12::bigint IS NULL OR t.added < $12) AND ($13::bigint IS NULL OR t.ended < $13) \
-         ORDER BY t.id LIMIT $2{lock}",
-        *SELECTED
-    );
-    let list = |words: Vec<String>| (!words.is_empty()).then_some(words);
-    let mut named: Vec<Uuid> = ids(&selector.ids);
-    named.sort_unstable();
-    named.dedup();
-    let query = query(scope, sql)
-        .with(i64::from(lookup.limit), Type::INT8)
-        .with(after.map(TaskId::uuid), Type::UUID)
-        .with(list(selector.kinds.iter().map(Kind::to_string).collect()), Type::TEXT_ARRAY)
-        .with(list(selector.states.iter().map(State::to_string).collect()), Type::TEXT_ARRAY)
-        .with(selector.key.as_ref().map(ToString::to_string), Type::TEXT)
-        .with(selector.unique.as_ref().map(ToString::to_string), Type::TEXT)
-        .with(selector.tag.as_ref().map(ToString::to_string), Type::TEXT)
-        .with(selector.worker.map(|worker| worker.uuid()), Type::UUID)
-        .with(selector.error.as_ref().map(|text| text.replace('\0', "\u{fffd}")), Type::TEXT)
-        .with(selector.added_from.map(micros), Type::INT8)
-        .with(selector.added_before.map(micros), Type::INT8)
-        .with(selector.ended_before.map(micros), Type::INT8)
-        .with(named, Type::UUID_ARRAY);
-    lookup_query(vec![lookup.clone()], query, read, LookupResult::Tasks)
 }

@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule,
-    Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 /// The rows that a lookup reads. Limit and upper bound are part of [`Lookup`].
@@ -62,8 +62,10 @@ pub(crate) enum Target {
     Unnotified,
     /// Tasks that ended in this state before an instant, by end and id.
     Ended(State),
-    /// Tasks of a selector, by id.
+    /// Tasks of a selector after a position, in its order.
     Select(Box<Selection>),
+    /// The last task that a selection after a position examines.
+    ScanEnd(Cursor),
     /// Edges from a task, by downstream, after this downstream.
     From(TaskId, Option<TaskId>),
     /// Edges from a task with pending notifications in this generation, by downstream.
@@ -104,11 +106,11 @@ pub(crate) enum Target {
     LastEvent,
 }
 
-/// A selector, and the task after which it selects.
+/// A selector, and the position after which it selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) selector: Selector,
-    pub(crate) after: Option<TaskId>,
+    pub(crate) after: Cursor,
 }
 
 /// A command has only one selection, so the hash omits the selector.

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Corrected, Counted, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence,
+    Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{Lease, Lookup, LookupResult, Selection, Target, TransactionView, merge::Ordered};
@@ -297,23 +297,20 @@ impl Rows for TransactionView<'_> {
         Ok(self.tasks(lookup, limit, Ordered::Up(all), is_old, |x| (x.ended, x.id)))
     }
 
-    fn select(
-        &mut self,
-        selector: &Selector,
-        after: Option<TaskId>,
-        limit: u32,
-    ) -> Result<Vec<Task>, StateError> {
+    fn select(&mut self, selector: &Selector, after: Cursor, limit: u32) -> Result<Vec<Task>, StateError> {
         let selection = Selection { selector: selector.clone(), after };
-        let is_selected = |x: &Task| after.is_none_or(|after| x.id > after) && selector.matches(x);
+        let position = |x: &Task| after.order.position(x);
+        let is_selected = |x: &Task| position(x) > Some(after) && selector.matches(x);
         // A command selects only once, and has written few rows before.
-        let written = Ordered::Listed(self.written.after().filter(|x| is_selected(x)).cloned().collect());
-        Ok(self.tasks(
-            Lookup::some(Target::Select(Box::new(selection)), limit),
-            limit,
-            written,
-            is_selected,
-            |x| x.id,
-        ))
+        let written = self.written.after().filter(|x| is_selected(x)).cloned();
+        let written = Ordered::Listed(after.first_after(written, u32::MAX));
+        let lookup = Lookup::some(Target::Select(Box::new(selection)), limit);
+        Ok(self.tasks(lookup, limit, written, is_selected, position))
+    }
+
+    fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, StateError> {
+        let instants: Vec<(Micros, TaskId)> = one!(self, Target::ScanEnd(after), Instants);
+        Ok(instants.first().map(|&(at, id)| Cursor { at, id, ..after }))
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {

@@ -11,8 +11,9 @@ use std::{
 
 use interval_queue_postgres::{Durability, PostgresTasks};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Completion, Counted, Key, Kind, NewEdge, NewTask, OnFailure, Outcome, Page,
-    PolicyOverride, Read, Reply, Selector, State, Step, Stepped, TaskId, TaskStore, Token, Verb, WorkerId,
+    Change, ChangeTasks, Command, Completion, Counted, Key, Kind, NewEdge, NewTask, OnFailure, Order,
+    Outcome, Page, PolicyOverride, Read, Reply, Selector, State, Step, Stepped, TaskId, TaskStore, Token,
+    Verb, WorkerId,
 };
 use uuid::Uuid;
 
@@ -230,8 +231,12 @@ async fn many_workers_run_each_task_once_and_break_no_limit() {
     let done = notified.done.lock().unwrap().clone();
     let twice: BTreeSet<_> = done.iter().filter(|&(_, &n)| n != 1).collect();
     assert!(twice.is_empty(), "run to the end more than once: {twice:?}");
-    let page =
-        Read::Page { selector: Selector::states(State::ALL), after: None, limit: 1_000, bodies: false };
+    let page = Read::Page {
+        selector: Selector::states(State::ALL),
+        after: Order::Oldest.start(),
+        limit: 1_000,
+        bodies: false,
+    };
     let Reply::Page(Page { tasks, .. }) = first.apply(&mail(), Command::Read(page)).await.unwrap() else {
         panic!("no page")
     };

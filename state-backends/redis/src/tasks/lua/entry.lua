@@ -4,7 +4,7 @@
 --
 -- | group             | then                | content |
 -- |-------------------|---------------------|------|
--- | I                 | id                  | task |
+-- | I                 | added id            | task |
 -- | n name 0          | id                  | holder of a unique name |
 -- | a                 | due rank id         | added |
 -- | s                 | not_before rank id  | scheduled |
@@ -21,6 +21,7 @@
 -- | d                 | deadline id         | not ended, with a deadline |
 -- | u                 | id                  | ended, notification pending |
 -- | e state           | ended id            | ended and notified |
+-- | x                 | ended id            | ended, and not notified or retained |
 -- | D down 0          | state up            | edge to a task |
 -- | F up 0            | class down          | edge from a task: not notified, held, or done |
 -- | W                 | lease worker        | worker |
@@ -47,7 +48,7 @@ end
 
 -- Letters whose groups are stored in pages (pages.lua), with the length of their entries after the
 -- group.
-local WIDTHS = { r = 35, l = 16, e = 23, I = 16 }
+local WIDTHS = { r = 35, l = 16, e = 23, I = 23 }
 -- Letters that always have entries are not counted.
 local UNCOUNTED = { r = true, l = true, e = true, I = true, E = true, W = true }
 
@@ -69,7 +70,7 @@ local function plain_entry(x)
     return true, 'l' .. x.worker .. '\0', x.id
   elseif state >= State.Done and x.notified then
     if x.retained then
-      return true
+      return false
     end
     return true, 'e' .. string.char(state), number(x.ended) .. x.id
   end
@@ -127,9 +128,8 @@ local function entries_of(x)
   if is_ended(state) then
     if not x.notified then
       entry('u', id)
-    elseif not x.retained then
-      entry('e' .. string.char(state), number(x.ended) .. id)
     end
+    entry(x.notified and not x.retained and 'e' .. string.char(state) or 'x', number(x.ended) .. id)
   elseif x.deadline and not x.stop then
     entry('d', number(x.deadline) .. id)
   end

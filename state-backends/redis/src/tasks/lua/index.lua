@@ -1,7 +1,8 @@
 -- Lookups in the indexes, and their changes (entry.lua). Pending additions and removals are visible
 -- at once, and written at the end of the command.
 -- luacheck: std lua51, read globals redis INDEX WIDTHS UNCOUNTED is_below sort place behind plain_entry entries_of
--- luacheck: read globals entries_of_edge entries_of_presence State, globals tables, max line length 120, ignore 211
+-- luacheck: read globals entries_of_edge entries_of_presence State number
+-- luacheck: globals tables, max line length 120, ignore 211
 
 -- The number of stored entries of a letter when the command began, or a positive number.
 local function stored_of(letter)
@@ -123,10 +124,13 @@ function tables.index_tasks()
   end
   for id in pairs(tables.unindexed) do
     local before, after = tables.indexed[id], tables.tasks[id]
-    if after and not before then
-      tables.add_entry('I', id)
-    elseif before and not after then
-      tables.remove_entry('I', id)
+    if not before or not after or before.added ~= after.added then
+      if before then
+        tables.remove_entry('I', number(before.added) .. id)
+      end
+      if after then
+        tables.add_entry('I', number(after.added) .. id)
+      end
     end
     -- Most tasks have one entry.
     local is_plain, group, rest, was_plain, old_group, old_rest = true, nil, nil, true, nil, nil
@@ -183,7 +187,7 @@ local function read_index(low, high, backwards, most)
 end
 
 -- Up to `most` entries of a group in order, from `from` after the group up to before `to`. A group
--- in pages returns the rests, and never backwards.
+-- in pages returns the rests.
 function tables.find_entries(group, from, to, most, backwards)
   local letter = string.sub(group, 1, 1)
   if not IMMEDIATE[letter] and next(tables.unindexed) then
@@ -199,7 +203,7 @@ function tables.find_entries(group, from, to, most, backwards)
   end
   local function stored_between(at_least)
     if WIDTHS[letter] then
-      return tables.read_pages(group, low, high, at_least)
+      return tables.read_pages(group, low, high, at_least, backwards)
     end
     return read_index('[' .. low, '(' .. high, backwards, at_least)
   end

@@ -62,54 +62,71 @@ local function find(text, rest, at, width)
   return at + low * width
 end
 
+-- The next page of a read, in its direction. False: there is none.
+local function next_page(read, group, most, width)
+  if not read.names or read.next > #read.names then
+    if read.is_last then
+      return false
+    end
+    local want = math.min(math.floor(most * width / MAX_PAGE_BYTES) + 1, 1000)
+    -- The server parses texts faster than numbers.
+    local command = read.backwards and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'
+    local names = redis.call(command, INDEX, read.from, read.to, 'LIMIT', '0', want == 1 and '1' or want)
+    tables.is_read[INDEX] = true
+    read.names, read.next, read.is_last = names, 1, #names < want
+    if #names == 0 then
+      return false
+    end
+    read.from = '(' .. names[#names]
+    if #names > 1 then
+      load_pages(names)
+    end
+  end
+  local name, of_group = read.names[read.next], tables.names[group]
+  of_group[#of_group + 1] = name
+  read.text, read.next = page(name), read.next + 1
+  return true
+end
+
+local function new_read(group, low, high, backwards)
+  tables.names[group] = tables.names[group] or {}
+  local read = { entries = {}, text = '', at = backwards and 0 or 1, backwards = backwards }
+  local behind_all = '(' .. (high and group .. high or behind(group))
+  if backwards then
+    read.from, read.to = behind_all, '[' .. group
+  else
+    read.from, read.to = '[' .. (low and page_before(group, low) or group), behind_all
+  end
+  return read
+end
+
 -- At least `most` entries of a group between two bounds, if they exist, without the group, as
 -- stored when the command began.
-function tables.read_pages(group, low, high, most)
-  local bounds = group .. (low or '') .. '/' .. (high or '')
+function tables.read_pages(group, low, high, most, backwards)
+  local bounds = group .. (low or '') .. '/' .. (high or '') .. (backwards and '-' or '')
   local read, width = tables.read[bounds], WIDTHS[string.sub(group, 1, 1)]
   if not read then
-    local first = low and page_before(group, low)
-    read = { entries = {}, from = '[' .. (first or group), text = '', at = 1 }
+    read = new_read(group, low, high, backwards)
     tables.read[bounds] = read
-    tables.names[group] = tables.names[group] or {}
   end
   local entries = read.entries
-  while #entries < most do
-    if read.at > #read.text then
-      -- The next page.
-      local names = read.names
-      if not names or read.next > #names then
-        if read.is_last then
-          read.is_all = true
-          break
-        end
-        local want = math.min(math.floor((most - #entries) * width / MAX_PAGE_BYTES) + 1, 1000)
-        -- The server parses texts faster than numbers.
-        names = redis.call('ZRANGEBYLEX', INDEX, read.from, '(' .. (high and group .. high or behind(group)), 'LIMIT',
-          '0', want == 1 and '1' or want)
-        tables.is_read[INDEX] = true
-        read.names, read.next, read.is_last = names, 1, #names < want
-        if #names == 0 then
-          read.is_all = true
-          break
-        end
-        read.from = '(' .. names[#names]
-        if #names > 1 then
-          load_pages(names)
-        end
+  while #entries < most and not read.is_all do
+    if read.at < 1 or read.at > #read.text then
+      if not next_page(read, group, most - #entries, width) then
+        read.is_all = true
+      elseif backwards then
+        read.at = (high and find(read.text, high, 1, width) or #read.text + 1) - width
+      else
+        read.at = low and find(read.text, low, 1, width) or 1
       end
-      local name, of_group = names[read.next], tables.names[group]
-      of_group[#of_group + 1] = name
-      read.text, read.next = page(name), read.next + 1
-      read.at = low and find(read.text, low, 1, width) or 1
     else
       local rest = string.sub(read.text, read.at, read.at + width - 1)
-      read.at = read.at + width
-      if high and not is_below(rest, high) then
+      read.at = read.at + (backwards and -width or width)
+      if backwards and low and is_below(rest, low) or not backwards and high and not is_below(rest, high) then
         read.is_all = true
-        break
+      else
+        entries[#entries + 1] = rest
       end
-      entries[#entries + 1] = rest
     end
   end
   return read
@@ -219,9 +236,4 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
     end
     at = to + 1
   end
-end
-
--- At least `most` ids after this one, if they exist.
-function tables.ids_after(after, most)
-  return tables.find_entries('I', after and after .. '\0', nil, most)
 end

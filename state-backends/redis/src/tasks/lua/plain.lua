@@ -12,7 +12,7 @@ function work.add_plain(id, kind, payload, age, position)
   end
   local added = work.adding_time()
   tables.set_plain(id, '\1' .. static(added, position, kind, payload))
-  tables.add_entry('I', id)
+  tables.add_entry('I', number(added) .. id)
   tables.add_entry('r' .. kind .. '\0', '\128' .. number(added) .. rank(added, position) .. id)
   work.count_plain('added', kind)
   return 'n', id

@@ -68,35 +68,58 @@ local function number_of(counts, kinds, states)
   return number
 end
 
--- Whether the counts contradict the number of tasks found. Counts exist only by kind and state.
-local function contradicts(selector, found)
-  for name in pairs(selector) do
-    if name ~= 'states' and name ~= 'kinds' and not (name == 'ids' and #selector.ids == 0) then
+-- Whether the counts, which exist by kind and state only, answer the selector.
+local function is_counted(selector)
+  for name, value in pairs(selector) do
+    local is_empty = type(value) == 'table' and #value == 0
+    if name ~= 'states' and name ~= 'kinds' and not is_empty then
       return false
     end
   end
-  return number_of(rows.counts(), selector.kinds, selector.states) ~= found
+  return true
+end
+
+local function counts_none(selector)
+  return (#selector.states > 0 or #selector.kinds > 0)
+    and number_of(rows.counts(), selector.kinds, selector.states) == 0
 end
 
 function read.page(asked)
-  local page, size = { tasks = {} }, 0
-  local found = rows.select(asked.selector, asked.after, asked.limit)
+  local page, size, selector = { tasks = {} }, 0, asked.selector
+  if counts_none(selector) then
+    return page
+  end
+  local found, next = work.select(selector, asked.after, asked.limit)
   for n, x in ipairs(found) do
     local stored = { task = x }
-    page.next, page.tasks[n] = x.id, stored
+    page.tasks[n] = stored
     if asked.bodies then
       stored.payload, stored.result = rows.payload(x.id), rows.result(x.id)
       size = size + size_of(stored)
     end
     if size > limits.MAX_REPLY then
+      page.next = work.cursor_of(asked.after.order, x)
       return page
     end
   end
-  if #found < asked.limit then
-    page.next = nil
-    page.miscounted = not asked.after and contradicts(asked.selector, #found) or nil
+  page.next = next
+  if not next and work.is_start(asked.after) and asked.after.order ~= 'ended' and is_counted(selector)
+    and number_of(rows.counts(), selector.kinds, selector.states) ~= #found
+  then
+    page.miscounted = true
   end
   return page
+end
+
+function read.count(asked)
+  local selector = asked.selector
+  if not asked.after and is_counted(selector) then
+    return { number = number_of(rows.counts(), selector.kinds, selector.states) }
+  elseif counts_none(selector) then
+    return { number = 0 }
+  end
+  local found, next = work.select(selector, asked.after, limits.MAX_SCANNED)
+  return { number = #found, next = next }
 end
 
 function read.downstreams(asked)

@@ -10,7 +10,7 @@ local MAX_DROPPED = 10000
 -- Names or entries read at once.
 local SCAN_SIZE = 200
 -- Letters of the entries that end in the id of a task.
-local TASK_LETTERS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'd', 'I' }
+local TASK_LETTERS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'x', 'd', 'I' }
 
 -- Calls `with` for lists of the entries of a letter, each with its group, until it returns `true`.
 local function each_entry(letter, with)

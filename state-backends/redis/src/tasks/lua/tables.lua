@@ -23,7 +23,7 @@
 -- luacheck: read globals plain_row task_of_row INLINE refuse, ignore 211 231
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
-local VERSION = 2
+local VERSION = 3
 -- A member longer than the limit of the compact encoding. A compact hash or sorted set is searched
 -- linearly.
 local FILLER = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'

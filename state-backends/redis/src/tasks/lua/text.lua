@@ -57,7 +57,7 @@ local function display(id)
     .. string.sub(digits, 17, 20) .. '-' .. string.sub(digits, 21)
 end
 
--- The id before this one, or nil.
+-- The text of equal length before this one, or nil.
 local function id_before(id)
   for n = #id, 1, -1 do
     local byte = string.byte(id, n)

@@ -1,6 +1,5 @@
 -- Verbs on selected tasks, in bounded commands up to a watermark (verbs.rs).
 -- luacheck: std lua51, read globals rows State Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
--- luacheck: read globals id_before
 -- luacheck: globals work, max line length 120
 
 -- Maximum tasks touched by a command that checks the downstreams of each.
@@ -113,10 +112,8 @@ function work.change_tasks(change)
   end
   -- Each task may have many downstreams to check.
   local limit = to and to.has_edges and math.min(change.limit, MAX_TOUCHED_WITH_EDGES) or change.limit
-  local found = rows.select(selector, change.after, limit)
-  if #found == limit then
-    touched.next = found[#found].id
-  end
+  local found
+  found, touched.next = work.select(selector, change.after, limit)
   local budget = limits.MAX_EDGES
   -- Unique names that a dry run would give away.
   local given = {}
@@ -142,7 +139,7 @@ function work.change_tasks(change)
           touched.kept[#touched.kept + 1] = x.id
         else
           if verb == 'purge' and not change.dry_run and not remove_edges_of(x) then
-            touched.next = id_before(x.id)
+            touched.next = work.cursor_before(selected)
             break
           end
           if verb == 'cancel' and x.state == State.Leased then
@@ -155,7 +152,7 @@ function work.change_tasks(change)
         end
         budget = budget - edges - below
         if budget <= 0 then
-          touched.next = x.id
+          touched.next = work.cursor_of('oldest', selected)
           break
         end
       end

@@ -99,6 +99,8 @@ CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadlin
     WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
 CREATE INDEX interval_queue_task_unnotified ON interval_queue_task (queue, id) WHERE notified = 0 AND ended IS NOT NULL;
 CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE notified = 1 AND retained = 0;
+CREATE INDEX interval_queue_task_by_added ON interval_queue_task (queue, added, id);
+CREATE INDEX interval_queue_task_by_ended ON interval_queue_task (queue, ended, id) WHERE ended IS NOT NULL;
 
 CREATE TABLE interval_queue_task_body (
     -- Payloads and results that would make the rows of interval_queue_task long.

@@ -3,8 +3,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Corrected, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows,
-    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 mod columns;
@@ -12,6 +12,7 @@ mod edges;
 mod others;
 mod ready;
 mod row_reader;
+mod selection;
 mod tables;
 #[cfg(test)]
 #[path = "../../../tests/unit/rows.rs"]
@@ -256,8 +257,12 @@ impl Rows for Tables<'_> {
         self.tasks(sql, (queue, state.as_str(), micros(before), most))
     }
 
-    fn select(&mut self, selector: &Selector, after: Option<TaskId>, most: u32) -> Result<Vec<Task>, Fault> {
+    fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Fault> {
         self.selected(selector, after, most)
+    }
+
+    fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, Fault> {
+        self.end_of_scan(after)
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), Fault> {

@@ -1,13 +1,8 @@
-//! Lookups of the most urgent tasks, and of tasks by a selector.
+//! Lookups of the most urgent tasks.
 
-use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
+use interval_queue_task_contract::{Kind, Task};
 
-use super::{
-    columns::micros,
-    row_reader::{RowReader, json},
-    tables::Tables,
-    tasks,
-};
+use super::{row_reader::RowReader, tables::Tables, tasks};
 use crate::store::Fault;
 
 impl Tables<'_> {
@@ -78,60 +73,6 @@ impl Tables<'_> {
             }
         }
         Ok(pairs)
-    }
-
-    /// Selects tasks in the order of their ids.
-    pub(super) fn selected(
-        &mut self,
-        selector: &Selector,
-        after: Option<TaskId>,
-        most: u32,
-    ) -> Result<Vec<Task>, Fault> {
-        use interval_queue_task_contract::Rows as _;
-
-        let most = most as usize;
-        if !selector.ids.is_empty() {
-            let mut ids: Vec<_> =
-                selector.ids.iter().filter(|&&id| after.is_none_or(|after| id > after)).collect();
-            ids.sort_unstable();
-            ids.dedup();
-            let mut tasks = Vec::new();
-            for &id in ids {
-                if tasks.len() == most {
-                    break;
-                }
-                tasks.extend(self.task(id)?.filter(|task| selector.matches(task)));
-            }
-            return Ok(tasks);
-        }
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_id WHERE queue = ?1 AND id > ?2 \
-             AND (?4 IS NULL OR kind IN (SELECT value FROM json_each(?4))) \
-             AND iif(?5 IS NULL, state <> 'purged', state IN (SELECT value FROM json_each(?5))) \
-             AND (?6 IS NULL OR key = ?6) AND (?7 IS NULL OR unique_name = ?7) \
-             AND (?8 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?8)) \
-             AND (?9 IS NULL OR worker = ?9) AND (?10 IS NULL OR instr(error, ?10) > 0) \
-             AND (?11 IS NULL OR added >= ?11) AND (?12 IS NULL OR added < ?12) AND (?13 IS NULL OR ended < ?13) \
-             ORDER BY id LIMIT ?3"
-        );
-        let states: Vec<_> = selector.states.iter().copied().map(State::as_str).collect();
-        let params = rusqlite::params![
-            queue,
-            after.map_or_else(String::new, |id| id.to_string()),
-            most as i64,
-            (!selector.kinds.is_empty()).then(|| json(&selector.kinds)).transpose()?,
-            (!states.is_empty()).then(|| json(&states)).transpose()?,
-            selector.key.as_ref().map(|key| key.as_str()),
-            selector.unique.as_ref().map(|name| name.as_str()),
-            selector.tag.as_ref().map(|tag| tag.as_str()),
-            selector.worker.map(|worker| worker.to_string()),
-            selector.error.as_deref(),
-            selector.added_from.map(micros),
-            selector.added_before.map(micros),
-            selector.ended_before.map(micros),
-        ];
-        self.tasks(sql, params)
     }
 
     /// An instant or a duration. `None`: there is no row.

@@ -1,0 +1,112 @@
+//! Lookups of tasks by a selector: an index gives a bounded number of tasks in order, and the
+//! conditions apply to these.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{Cursor, MAX_SCANNED, Order, Rows as _, Selector, State, Task, TaskId};
+
+use super::{
+    columns::{SELECTED, micros},
+    row_reader::{RowReader, json},
+    tables::Tables,
+};
+use crate::store::Fault;
+
+/// The statements of one order.
+struct Statements {
+    select: String,
+    end: String,
+}
+
+/// The tasks after the position (?2, ?3) in an order of `time`, at most [`MAX_SCANNED`].
+fn statements(columns: &str, time: &str, is_ascending: bool) -> Statements {
+    let (comparison, direction) = if is_ascending { (">", "ASC") } else { ("<", "DESC") };
+    let scan = format!(
+        "interval_queue_task INDEXED BY interval_queue_task_by_{time} WHERE queue = ?1 AND {time} IS NOT NULL \
+         AND ({time}, id) {comparison} (?2, ?3) ORDER BY {time} {direction}, id {direction} LIMIT"
+    );
+    let conditions = "(?5 IS NULL OR kind IN (SELECT value FROM json_each(?5))) \
+         AND iif(?6 IS NULL, state <> 'purged', state IN (SELECT value FROM json_each(?6))) \
+         AND (?7 IS NULL OR key = ?7) AND (?8 IS NULL OR unique_name = ?8) \
+         AND (?9 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?9) AS wanted \
+             WHERE wanted.value NOT IN (SELECT value FROM json_each(coalesce(tags, '[]'))))) \
+         AND (?10 IS NULL OR worker = ?10) AND (?11 IS NULL OR instr(error, ?11) > 0) \
+         AND (?12 IS NULL OR added >= ?12) AND (?13 IS NULL OR added < ?13) \
+         AND (?14 IS NULL OR ended >= ?14) AND (?15 IS NULL OR ended < ?15) \
+         AND (?16 IS NULL OR schedule = ?16) AND (?17 IS NULL OR substr(id, -length(?17)) = ?17) \
+         AND (?18 IS NULL OR instr(coalesce(payload, \
+             (SELECT body.payload FROM interval_queue_task_body AS body WHERE body.task = number)), ?18) > 0)";
+    Statements {
+        // SQLite returns the rows of a limited subquery in its order.
+        select: format!(
+            "SELECT {columns} FROM (SELECT * FROM {scan} {MAX_SCANNED}) WHERE {conditions} LIMIT ?4"
+        ),
+        end: format!("SELECT {time}, id FROM {scan} 1 OFFSET {}", MAX_SCANNED - 1),
+    }
+}
+
+fn of_order(order: Order) -> &'static Statements {
+    static ALL: LazyLock<[Statements; 3]> = LazyLock::new(|| {
+        [("added", true), ("added", false), ("ended", false)]
+            .map(|(time, is_ascending)| statements(&SELECTED, time, is_ascending))
+    });
+    match order {
+        Order::Oldest => &ALL[0],
+        Order::Newest => &ALL[1],
+        Order::Ended => &ALL[2],
+    }
+}
+
+impl Tables<'_> {
+    /// Selects tasks after a position, in its order.
+    pub(super) fn selected(
+        &mut self,
+        selector: &Selector,
+        after: Cursor,
+        most: u32,
+    ) -> Result<Vec<Task>, Fault> {
+        if !selector.ids.is_empty() {
+            let mut tasks = Vec::new();
+            for id in selector.ids.iter().copied().collect::<BTreeSet<_>>() {
+                tasks.extend(self.task(id)?.filter(|task| selector.matches(task)));
+            }
+            return Ok(after.first_after(tasks, most));
+        }
+        let queue = self.number()?;
+        let states: Vec<_> = selector.states.iter().copied().map(State::as_str).collect();
+        let params = rusqlite::params![
+            queue,
+            micros(after.at),
+            after.id.to_string(),
+            most,
+            (!selector.kinds.is_empty()).then(|| json(&selector.kinds)).transpose()?,
+            (!states.is_empty()).then(|| json(&states)).transpose()?,
+            selector.key.as_ref().map(|key| key.as_str()),
+            selector.unique.as_ref().map(|name| name.as_str()),
+            (!selector.tags.is_empty()).then(|| json(&selector.tags)).transpose()?,
+            selector.worker.map(|worker| worker.to_string()),
+            selector.error.as_deref(),
+            selector.added_from.map(micros),
+            selector.added_before.map(micros),
+            selector.ended_from.map(micros),
+            selector.ended_before.map(micros),
+            selector.schedule.as_ref().map(|name| name.as_str()),
+            selector.id_suffix.as_deref(),
+            selector.payload.as_deref(),
+        ];
+        self.tasks(&of_order(after.order).select, params)
+    }
+
+    /// The position of the last task that a selection examines. `None`: it reaches the end.
+    pub(super) fn end_of_scan(&mut self, after: Cursor) -> Result<Option<Cursor>, Fault> {
+        let queue = self.number()?;
+        let (sql, params) = (&of_order(after.order).end, (queue, micros(after.at), after.id.to_string()));
+        let last = self.first(sql, params, |row| {
+            let mut reader = RowReader::of(row);
+            let (at, id): (Option<Micros>, String) = (reader.some_micros()?, reader.text()?.to_owned());
+            Ok((at, id))
+        })?;
+        Ok(last.and_then(|(at, id)| Some(Cursor { at: at?, id: id.parse::<TaskId>().ok()?, ..after })))
+    }
+}

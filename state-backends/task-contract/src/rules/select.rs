@@ -1,0 +1,148 @@
+//! Selections of tasks, each of a bounded number of rows.
+
+use interval_queue_contract::Micros;
+
+use super::Work;
+use crate::{
+    Counted, Cursor, Kind, MAX_SCANNED, MAX_SEARCHED, Order, Page, Rows, Selector, State, Stored, Tally,
+    Task, TaskId,
+};
+
+/// Selected tasks, and the position after which the next command goes on. `None`: there are no more.
+pub(super) type Selected = (Vec<Task>, Option<Cursor>);
+
+impl<R: Rows> Work<'_, R> {
+    /// The first selected tasks after a position, of those within reach of one command.
+    pub(super) fn select(
+        &mut self,
+        selector: &Selector,
+        after: Cursor,
+        limit: u32,
+    ) -> Result<Selected, R::Error> {
+        let order = after.order;
+        let after = after.max(first_position(selector, order));
+        let mut found = self.rows.select(selector, after, limit)?;
+        let last = found.last().and_then(|last| order.position(last));
+        let mut next = if found.len() == limit as usize {
+            last
+        } else if selector.ids.is_empty() {
+            self.rows.scan_end(after)?
+        } else {
+            None
+        };
+        if let Some(text) = &selector.payload {
+            let mut size = 0;
+            let mut kept = Vec::new();
+            for task in found {
+                let payload = self.rows.payload(task.id)?;
+                size += payload.as_ref().map_or(0, |payload| payload.as_str().len());
+                let position = order.position(&task);
+                if payload.is_some_and(|payload| payload.as_str().contains(text.as_str())) {
+                    kept.push(task);
+                }
+                if size > MAX_SEARCHED && position != last {
+                    next = position;
+                    break;
+                }
+            }
+            found = kept;
+        }
+        Ok((found, next.filter(|&next| may_go_on(selector, next))))
+    }
+
+    pub(super) fn page(
+        &mut self,
+        selector: &Selector,
+        after: Cursor,
+        limit: u32,
+        bodies: bool,
+    ) -> Result<Page, R::Error> {
+        let mut page = Page::default();
+        if self.counts_none(selector)? {
+            return Ok(page);
+        }
+        let (found, next) = self.select(selector, after, limit)?;
+        let mut size = 0;
+        for task in found {
+            let position = after.order.position(&task);
+            let (payload, result) = match bodies {
+                true => (self.rows.payload(task.id)?, self.rows.result(task.id)?),
+                false => (None, None),
+            };
+            let upstreams = Vec::new();
+            let stored = Stored { task, payload, result, upstreams, downstreams: Vec::new(), why: None };
+            size += size_of_bodies(&stored);
+            page.tasks.push(stored);
+            if size > crate::MAX_REPLY {
+                page.next = position;
+                return Ok(page);
+            }
+        }
+        page.next = next;
+        let is_whole = after == after.order.start() && next.is_none() && after.order != Order::Ended;
+        page.miscounted = is_whole && self.contradicts(selector, page.tasks.len() as u64)?;
+        Ok(page)
+    }
+
+    pub(super) fn tally(&mut self, selector: &Selector, after: Option<Cursor>) -> Result<Tally, R::Error> {
+        if after.is_none() && selector.counted_part() == *selector {
+            return Ok(Tally { number: self.counted(selector)?, next: None });
+        }
+        if self.counts_none(selector)? {
+            return Ok(Tally::default());
+        }
+        let (found, next) = self.select(selector, after.unwrap_or(Order::Oldest.start()), MAX_SCANNED)?;
+        Ok(Tally { number: found.len() as u64, next })
+    }
+
+    /// Whether there is no task of the selector's states and kinds, by the counts.
+    fn counts_none(&mut self, selector: &Selector) -> Result<bool, R::Error> {
+        Ok(!(selector.states.is_empty() && selector.kinds.is_empty()) && self.counted(selector)? == 0)
+    }
+
+    /// Whether the counts, which exist by state and kind only, differ from this number.
+    fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
+        Ok(selector.counted_part() == *selector && self.counted(selector)? != found)
+    }
+
+    /// The number of tasks of the selector's states and kinds, by the counts.
+    fn counted(&mut self, selector: &Selector) -> Result<u64, R::Error> {
+        let is_selected = |kind: &Kind, state: State| {
+            let is_of_kind = selector.kinds.is_empty() || selector.kinds.contains(kind);
+            let is_in_state = selector.states.contains(&state);
+            is_of_kind && (is_in_state || selector.states.is_empty() && state != State::Purged)
+        };
+        Ok(number_of(&self.rows.counts()?, is_selected))
+    }
+}
+
+pub(super) fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, State) -> bool) -> u64 {
+    let number = |(kind, counted, number): &(Kind, Counted, u64)| match counted {
+        Counted::Now(state) if is_one(kind, *state) => *number,
+        _ => 0,
+    };
+    counts.iter().map(number).sum()
+}
+
+pub(super) fn size_of_bodies(stored: &Stored) -> usize {
+    [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len()).sum()
+}
+
+/// The position before all tasks that the selector's times allow.
+fn first_position(selector: &Selector, order: Order) -> Cursor {
+    let first = match order {
+        Order::Oldest => selector.added_from.map(|from| (from - Micros::new(1), TaskId::LAST)),
+        Order::Newest => selector.added_before.map(|before| (before, TaskId::FIRST)),
+        Order::Ended => selector.ended_before.map(|before| (before, TaskId::FIRST)),
+    };
+    first.map_or(order.start(), |(at, id)| Cursor { order, at, id })
+}
+
+/// Whether tasks after this position may be within the selector's times.
+fn may_go_on(selector: &Selector, next: Cursor) -> bool {
+    match next.order {
+        Order::Oldest => selector.added_before.is_none_or(|before| next.at < before),
+        Order::Newest => selector.added_from.is_none_or(|from| next.at >= from),
+        Order::Ended => selector.ended_from.is_none_or(|from| next.at >= from),
+    }
+}
