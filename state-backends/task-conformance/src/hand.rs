@@ -102,7 +102,7 @@ pub fn ended(leased: &[Leased], how: impl Fn(&Leased) -> Outcome) -> Vec<Complet
     leased.iter().map(complete).collect()
 }
 
-/// All tasks, with payloads and results.
+/// All tasks by id, with payloads and results.
 pub async fn all(store: &dyn TaskStore, queue: &QueueName) -> Vec<Stored> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -120,6 +120,7 @@ pub async fn all(store: &dyn TaskStore, queue: &QueueName) -> Vec<Stored> {
             other => panic!("{other:?}"),
         }
         if after.is_none() {
+            all.sort_by_key(|stored: &Stored| stored.task.id);
             return all;
         }
     }

@@ -55,7 +55,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     let set = |version| {
         _ = other(&path).execute("UPDATE interval_queue_task_schema SET version = ?1", [version]).unwrap()
     };
-    set(5);
+    set(6);
     for error in [
         store.apply(&mail(), add([task(2)])).await.unwrap_err(),
         store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err(),
@@ -63,7 +63,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     ] {
         assert_error(&error, StateErrorKind::NewerVersion, &path, "upgrade the program");
     }
-    set(4);
+    set(5);
     store.apply(&mail(), add([task(2)])).await.unwrap();
     assert_eq!(all(&store, &mail()).await.len(), 2);
 }

@@ -190,7 +190,7 @@ pub async fn selectors_select(handles: Handles) {
         (Selector { tags: vec![tag("y"), tag("x")], ..all() }, vec![0]),
         (Selector { tags: vec![tag("y"), tag("z")], ..all() }, vec![]),
         (Selector { schedule: has_key("tick"), ..all() }, vec![]),
-        (Selector { id_suffix: Some(ids[1].to_string()[22..].to_owned()), ..all() }, vec![1]),
+        (Selector { id_suffix: Some(ids[1].to_string()[9..].to_owned()), ..all() }, vec![1]),
         (Selector { payload: Some("nul".into()), kinds: vec![kind("b")], ..all() }, vec![1, 2]),
         (Selector { payload: Some("%".into()), ..all() }, vec![]),
         (Selector { worker: Some(worker.id), states: vec![State::Leased], ..all() }, vec![3]),

@@ -21,33 +21,53 @@ impl<R: Rows> Work<'_, R> {
     ) -> Result<Selected, R::Error> {
         let order = after.order;
         let after = after.max(first_position(selector, order));
-        let mut found = self.rows.select(selector, after, limit)?;
-        let last = found.last().and_then(|last| order.position(last));
-        let mut next = if found.len() == limit as usize {
-            last
-        } else if selector.ids.is_empty() {
-            self.rows.scan_end(after)?
-        } else {
-            None
+        let (found, next) = match &selector.payload {
+            Some(text) => self.search(selector, text, after, limit)?,
+            None => {
+                let found = self.rows.select(selector, after, limit)?;
+                let last = found.last().and_then(|last| order.position(last));
+                let is_full = found.len() == limit as usize;
+                let next = if is_full { last } else { self.end_of_scan(selector, after)? };
+                (found, next)
+            }
         };
-        if let Some(text) = &selector.payload {
-            let mut size = 0;
-            let mut kept = Vec::new();
+        Ok((found, next.filter(|&next| may_go_on(selector, next))))
+    }
+
+    fn end_of_scan(&mut self, selector: &Selector, after: Cursor) -> Result<Option<Cursor>, R::Error> {
+        if selector.ids.is_empty() { self.rows.scan_end(after) } else { Ok(None) }
+    }
+
+    /// As [`select`](Self::select), those whose payload has the text. A store may leave that to this.
+    fn search(
+        &mut self,
+        selector: &Selector,
+        text: &str,
+        after: Cursor,
+        limit: u32,
+    ) -> Result<Selected, R::Error> {
+        let end = self.end_of_scan(selector, after)?;
+        let (mut kept, mut size, mut from) = (Vec::new(), 0, Some(after));
+        while let Some(after) = from {
+            let found = self.rows.select(selector, after, limit)?;
+            let last = found.last().and_then(|last| after.order.position(last));
+            from = last.filter(|_| found.len() == limit as usize);
             for task in found {
+                let position = after.order.position(&task);
+                if end.is_some() && position > end {
+                    return Ok((kept, end));
+                }
                 let payload = self.rows.payload(task.id)?;
                 size += payload.as_ref().map_or(0, |payload| payload.as_str().len());
-                let position = order.position(&task);
-                if payload.is_some_and(|payload| payload.as_str().contains(text.as_str())) {
+                if payload.is_some_and(|payload| payload.as_str().contains(text)) {
                     kept.push(task);
                 }
-                if size > MAX_SEARCHED && position != last {
-                    next = position;
-                    break;
+                if kept.len() == limit as usize || size > MAX_SEARCHED {
+                    return Ok((kept, position));
                 }
             }
-            found = kept;
         }
-        Ok((found, next.filter(|&next| may_go_on(selector, next))))
+        Ok((kept, end))
     }
 
     pub(super) fn page(

@@ -53,7 +53,7 @@ async fn tables_of_a_newer_program_are_noticed_while_it_runs() {
     session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 99").await.unwrap();
     refused(tasks.apply(&mail(), add([task(2)])).await, NewerVersion, &["upgrade"]);
     refused(tasks.apply(&mail(), Command::Read(Read::Overview)).await, NewerVersion, &["upgrade"]);
-    session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 4").await.unwrap();
+    session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 5").await.unwrap();
     tasks.apply(&mail(), add([task(2)])).await.unwrap();
     // Somebody drops everything: the next one who adds begins from the start.
     session.batch_execute("DROP SCHEMA interval_queue CASCADE").await.unwrap();

@@ -90,7 +90,25 @@ local function positions_after(order, after, most)
   return all
 end
 
-local function named(selector, order, after, most)
+-- The selected tasks of some, at most `most`, and whether the command must stop at the last one.
+-- `searched` has the size of the payloads that were read.
+local function keep(found, tasks, selector, most, searched)
+  for _, x in ipairs(tasks) do
+    if matches(selector, x) then
+      local payload = selector.payload and rows.payload(x.id)
+      searched.size = searched.size + #(payload or '')
+      if not selector.payload or payload and string.find(payload, selector.payload, 1, true) then
+        found[#found + 1] = x
+      end
+      if #found == most or searched.size > limits.MAX_SEARCHED then
+        return x
+      end
+    end
+  end
+end
+
+-- The tasks of the selector's ids after a position, in order.
+local function named(selector, order, after)
   local ids, seen, found = {}, {}, {}
   for _, id in ipairs(selector.ids) do
     if not seen[id] then
@@ -99,7 +117,7 @@ local function named(selector, order, after, most)
     end
   end
   for _, x in ipairs(tasks_of(ids)) do
-    local at = matches(selector, x) and position_of(order, x)
+    local at = position_of(order, x)
     if at and at ~= after and is_below(after, at) == (order == 'oldest') then
       found[#found + 1] = x
     end
@@ -107,54 +125,29 @@ local function named(selector, order, after, most)
   table.sort(found, function(a, b)
     return is_below(position_of(order, a), position_of(order, b)) == (order == 'oldest')
   end)
-  for n = #found, most + 1, -1 do
-    found[n] = nil
-  end
   return found
 end
 
 -- The selected tasks after a position within reach of one command, at most `most`; and the last
 -- position that was examined, unless there are no more.
 local function scan(selector, order, after, most)
+  local found, searched, left = {}, { size = 0 }, limits.MAX_SCANNED
   if #selector.ids > 0 then
-    local found = named(selector, order, after, most)
-    return found, #found == most and position_of(order, found[most]) or nil
+    local last = keep(found, named(selector, order, after), selector, most, searched)
+    return found, last and position_of(order, last)
   end
-  local found, left = {}, limits.MAX_SCANNED
   while left > 0 do
     local page = math.min(math.max(most, 100), left)
     local positions = positions_after(order, after, page)
-    for _, x in ipairs(tasks_of(positions)) do
-      if matches(selector, x) then
-        found[#found + 1] = x
-        if #found == most then
-          return found, position_of(order, x)
-        end
-      end
-    end
-    if #positions < page then
+    local last = keep(found, tasks_of(positions), selector, most, searched)
+    if last then
+      return found, position_of(order, last)
+    elseif #positions < page then
       return found
     end
     after, left = positions[page], left - page
   end
   return found, after
-end
-
--- Those of these tasks whose payload has the text, and the position of the last one if the
--- payloads are too large to examine them all.
-local function with_payload(found, text, order)
-  local kept, size = {}, 0
-  for n, x in ipairs(found) do
-    local payload = rows.payload(x.id)
-    size = size + #(payload or '')
-    if payload and string.find(payload, text, 1, true) then
-      kept[#kept + 1] = x
-    end
-    if size > limits.MAX_SEARCHED and n < #found then
-      return kept, position_of(order, x)
-    end
-  end
-  return kept
 end
 
 -- Where the times of a selector let an order begin.
@@ -186,10 +179,6 @@ function work.select(selector, cursor, most)
     after = first
   end
   local found, last = scan(selector, order, after, most)
-  if selector.payload then
-    local kept, stopped = with_payload(found, selector.payload, order)
-    found, last = kept, stopped or last
-  end
   local next = last and cursor_at(order, last)
   return found, next and may_go_on(selector, order, next.at) and next or nil
 end

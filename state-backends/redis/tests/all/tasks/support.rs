@@ -46,7 +46,7 @@ pub(crate) fn is_indexed(server: &RedisServer, rows: &str) {
         for _, letter in ipairs({ 'I', 'r', 'l', 'e' }) do
           before = ''
           for _, page in ipairs(redis.call('ZRANGEBYLEX', index, '[' .. letter, '(' .. string.char(string.byte(letter) + 1))) do
-            local listed, size = redis.call('HGET', rows, '#' .. page), ({ I = 16, r = 35, l = 16, e = 23 })[letter]
+            local listed, size = redis.call('HGET', rows, '#' .. page), ({ I = 23, r = 35, l = 16, e = 23 })[letter]
             local group = string.sub(page, 1, -size - 1)
             pages = pages + 1
             if not listed or listed == '' or #listed > 250 or #listed % size > 0 then
