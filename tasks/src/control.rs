@@ -11,7 +11,7 @@ use crate::{TaskQueue, error::Error, queue::unexpected};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Touched {
-    /// Changed tasks, by id; for over 1,000 tasks of a flow, by id within each command.
+    /// Changed tasks, in the order of adding; for over 1,000 tasks of a flow, within each command.
     pub ids: Vec<TaskId>,
     /// Tasks that could not be changed: ended, but needed by a live task; at the maximum of tags or
     /// upstreams; in a cycle by the new edge, or with too many dependents to exclude one; or, in a
@@ -58,8 +58,8 @@ impl TaskQueue {
         }
     }
 
-    /// As [`change`](Self::change), for the first `most` tasks by id, to try a part first. Repeat
-    /// it for the next ones if the verb skips tasks already changed, as a retry does.
+    /// As [`change`](Self::change), for the first `most` tasks in the order of adding, to try a part
+    /// first. Repeat it for the next ones if the verb skips tasks already changed, as a retry does.
     ///
     /// # Errors
     ///
