@@ -1,252 +1,202 @@
-//! The reads of a queue so far: its last record, and the starts derived from the records.
+//! Earlier reads of the chosen queue: starts over time, and the rate of ended tasks.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
-use indicatif::HumanCount;
-use interval_queue::{Micros, Snapshot, Ticket};
+use interval_queue::{Micros, Snapshot};
+use interval_queue_documents::Counts;
 
-use super::start::{Start, starts_between};
+use crate::tasks::Summary;
 
-/// Starts are kept for this time, or for twelve intervals if that is longer.
-const KEEP_TIME: Micros = Micros::from_millis(240_000);
-/// Maximum starts that are kept.
-const MAX_STARTS: usize = 20_000;
-/// The rate is measured over this time in microseconds, or over ten intervals if that is longer.
-const RATE_WINDOW_MICROS: u64 = 10_000_000;
-/// If the store's clock goes back by more than this, it was stepped.
-const MIN_CLOCK_STEP: Micros = Micros::from_millis(1000);
+/// Columns of starts that are kept.
+const MAX_COLUMNS: u64 = 120;
+/// A column is this long, or as long as the interval of the slowest rate.
+const MIN_COLUMN: Micros = Micros::from_millis(1_000);
+/// The achieved rate is measured over this number of columns.
+const RATE_COLUMNS: u64 = 10;
+/// The rate of ended tasks is measured over about this time.
+const TASKS_WINDOW: Micros = Micros::from_millis(10_000);
+const MAX_TASK_READS: usize = 128;
 
-/// The history of a queue.
-#[derive(Clone, Debug)]
+/// The earlier reads of a queue.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    snapshot: Snapshot,
-    /// When the snapshot arrived, on the clock of the host.
-    seen_at: Duration,
-    /// Start of the observation, on the store's clock.
-    since: Micros,
-    starts: VecDeque<Start>,
-    /// The next ticket, and since when it is the next.
-    next: Option<(Ticket, Micros)>,
+    /// The last read of the rate limit.
+    last: Option<Snapshot>,
+    /// Starts since the first read, up to instants of the store's clock.
+    starts: VecDeque<(Micros, f64)>,
+    /// Counts of tasks at instants of the store's clock.
+    counts: VecDeque<(Micros, Counts)>,
 }
 
-/// The rate of a queue.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rate {
-    /// Starts in `over`.
-    pub(crate) starts: u64,
-    /// The measured time: a whole number of intervals, so that a queue without unused slots has
-    /// exactly its rate.
-    pub(crate) over: Micros,
-    /// The time between two starts.
-    pub(crate) interval: Micros,
-}
-
-impl Rate {
-    /// The achieved rate as a fraction of the nominal one.
-    pub(crate) fn share(&self) -> f64 {
-        self.starts as f64 * self.interval.get() as f64 / self.over.get().max(1) as f64
-    }
+/// Starts per column, and the achieved rate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Starts {
+    pub(crate) column: Micros,
+    /// The newest column first.
+    pub(crate) columns: Vec<u64>,
+    /// Starts of a column without unused slots.
+    pub(crate) nominal: u64,
+    /// The achieved rate as a fraction of the rate limit. `None`: not known yet.
+    pub(crate) share: Option<f64>,
 }
 
 impl History {
-    /// Begins with a first read, at `now` on the clock of the host.
-    pub(crate) fn new(snapshot: Snapshot, now: Duration) -> Self {
-        let since = snapshot.at;
-        let mut history = Self { snapshot, seen_at: now, since, starts: VecDeque::new(), next: None };
-        history.note_next();
-        history
-    }
-
-    /// Adds a read.
-    pub(crate) fn feed(&mut self, snapshot: Snapshot, now: Duration) {
-        let before = &self.snapshot;
-        if snapshot.at + MIN_CLOCK_STEP < before.at {
-            let back = before.at - snapshot.at;
-            self.since = self.since - back;
-            self.next = None;
-            self.starts.iter_mut().for_each(|start| start.slot = start.slot - back);
-        } else if snapshot.at < before.at {
-            // The replies arrived in another order than they were made.
+    /// Adds a read of the rate limit.
+    ///
+    /// Starts are tickets that `current` has passed. Tickets without an owner are passed in one
+    /// step, so the starts between two reads are limited to the slots between them.
+    pub(crate) fn add_rate(&mut self, rate: &Snapshot) {
+        let interval = rate.record.interval();
+        // Slots up to the last one are taken. Slots a whole interval ago, and not taken, are unused.
+        let until = rate.record.last_slot.max(rate.at - interval);
+        let before = self.last.replace(rate.clone());
+        let (Some(before), Some(&(last, total))) = (before, self.starts.back()) else {
+            self.starts.push_back((until, 0.0));
+            return;
+        };
+        if rate.at < before.at || rate.record.current < before.record.current {
+            // The clock was stepped back or the record was lost: older starts have no place.
+            self.starts.clear();
+            self.starts.push_back((until, 0.0));
             return;
         }
-        self.starts.extend(starts_between(before, &snapshot));
-        self.snapshot = snapshot;
-        self.seen_at = now;
-        self.note_next();
-        let kept = KEEP_TIME.max(self.snapshot.record.interval() * 12);
-        let oldest = self.snapshot.at - kept;
-        while self.starts.len() > MAX_STARTS || self.starts.front().is_some_and(|start| start.slot < oldest) {
-            if let Some(gone) = self.starts.pop_front() {
-                self.since = self.since.max(gone.slot + Micros::new(1));
+        let passed = rate.record.current.behind(before.record.current);
+        let burst = u64::from(rate.record.meters.first().burst);
+        let slots = (rate.at - before.at).get() / interval.get().max(1) + burst + 1;
+        let column = column(rate);
+        // Reads that are close to each other are merged.
+        let step = Micros::new(column.get() / 10);
+        if self.starts.iter().nth_back(1).is_some_and(|(earlier, _)| until - *earlier < step) {
+            self.starts.pop_back();
+        }
+        self.starts.push_back((until.max(last), total + passed.min(slots) as f64));
+        let oldest = until - column * (MAX_COLUMNS + 1);
+        while self.starts.get(1).is_some_and(|(at, _)| *at <= oldest) {
+            self.starts.pop_front();
+        }
+    }
+
+    /// Adds a read of the tasks.
+    pub(crate) fn add_tasks(&mut self, tasks: &Summary) {
+        if self.counts.back().is_some_and(|(last, _)| tasks.at < *last) {
+            // The clock was stepped back.
+            self.counts.clear();
+        }
+        self.counts.push_back((tasks.at, tasks.counts.clone()));
+        let oldest = tasks.at - TASKS_WINDOW;
+        let is_old = |counts: &VecDeque<(Micros, Counts)>| counts.get(1).is_some_and(|(at, _)| *at <= oldest);
+        while self.counts.len() > MAX_TASK_READS || is_old(&self.counts) {
+            self.counts.pop_front();
+        }
+    }
+
+    /// How many tasks ended per second, in words. `None`: not known yet.
+    pub(crate) fn ended(&self, tasks: &Summary) -> Option<String> {
+        let (at, counts) = self.counts.front()?;
+        tasks.pace_since((*at, counts))
+    }
+
+    /// The starts. `None`: the queue has no rate limit.
+    pub(crate) fn starts(&self) -> Option<Starts> {
+        let (rate, (first, _), (last, _)) = (self.last.as_ref()?, self.starts.front()?, self.starts.back()?);
+        let column = column(rate);
+        let seen = ((*last - *first).get() / column.get()).min(MAX_COLUMNS);
+        let started =
+            |newer: u64, older: u64| self.up_to(*last - column * newer) - self.up_to(*last - column * older);
+        let measured = seen.min(RATE_COLUMNS);
+        let nominal = column.get() as f64 / rate.record.meters.longest().get().max(1) as f64;
+        Some(Starts {
+            column,
+            columns: (0..seen).map(|n| started(n, n + 1).round() as u64).collect(),
+            nominal: nominal.round() as u64,
+            share: (measured > 0).then(|| started(0, measured) / (nominal * measured as f64)),
+        })
+    }
+
+    /// Starts from the first read up to an instant, evenly spread between two reads.
+    fn up_to(&self, time: Micros) -> f64 {
+        let after = self.starts.partition_point(|(at, _)| *at < time);
+        let before = after.checked_sub(1).and_then(|before| self.starts.get(before));
+        match (before, self.starts.get(after)) {
+            (Some((from, total)), Some((until, more))) => {
+                let part = (time - *from).get() as f64 / (*until - *from).get().max(1) as f64;
+                total + (more - total) * part
             }
+            (Some((_, total)), None) | (None, Some((_, total))) => *total,
+            (None, None) => 0.0,
         }
-    }
-
-    fn note_next(&mut self) {
-        let next = self.snapshot.waiting().first().map(|(ticket, ..)| *ticket);
-        match (next, self.next) {
-            (Some(ticket), Some((known, _))) if ticket == known => {}
-            (next, _) => self.next = next.map(|ticket| (ticket, self.snapshot.at)),
-        }
-    }
-
-    pub(crate) fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
-
-    /// Time since the last read.
-    pub(crate) fn age(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.seen_at)
-    }
-
-    /// The time on the store's clock.
-    pub(crate) fn state_now(&self, now: Duration) -> Micros {
-        self.snapshot.at + Micros::from_duration(self.age(now))
-    }
-
-    /// Start of the observation, on the store's clock.
-    pub(crate) fn since(&self) -> Micros {
-        self.since
-    }
-
-    /// The observed starts, oldest first except for late ones.
-    pub(crate) fn starts(&self) -> &VecDeque<Start> {
-        &self.starts
-    }
-
-    /// The rate up to the last read. `None` before an interval has passed.
-    pub(crate) fn rate(&self) -> Option<Rate> {
-        let interval = self.snapshot.record.meters.longest();
-        let end = self.snapshot.at;
-        let seen = (end - self.since).get() / interval.get().max(1);
-        let intervals = (RATE_WINDOW_MICROS / interval.get().max(1)).max(10).min(seen);
-        if intervals == 0 {
-            return None;
-        }
-        let over = interval * intervals;
-        let begin = end - over;
-        let within = self.starts.iter().filter(|start| begin < start.slot && start.slot <= end);
-        Some(Rate { starts: within.map(|start| start.count).sum(), over, interval })
-    }
-
-    /// Time since the last observed start.
-    pub(crate) fn last_start(&self, now: Duration) -> Option<Duration> {
-        let last = self.starts.iter().rev().take(64).map(|start| start.slot).max()?;
-        Some((self.state_now(now) - last).to_duration())
-    }
-
-    /// How long, at the last read, the next ticket could have started and nothing did. `None`:
-    /// nothing could start.
-    pub(crate) fn overdue(&self) -> Option<Duration> {
-        let (_, next_since) = self.next?;
-        let record = &self.snapshot.record;
-        let last = self.starts.iter().rev().take(64).map(|start| start.slot).max().unwrap_or(Micros::ZERO);
-        let due = record.next_slot(1).max(next_since).max(last);
-        let overdue = self.snapshot.at - due;
-        (overdue > Micros::ZERO).then(|| overdue.to_duration())
     }
 }
 
-/// The waiting tickets of a snapshot.
-pub(crate) trait Waiting {
-    /// The heads of the live shards, lowest first.
-    fn waiting(&self) -> Vec<(Ticket, &interval_queue::ShardId, &interval_queue::Presence)>;
-    /// Maximum number of outstanding tickets.
-    fn outstanding(&self) -> u64;
-    /// Formats the number: `4`, or `at most 4 tickets` if some may be unowned.
-    fn tickets(&self) -> String;
-}
-
-impl Waiting for Snapshot {
-    fn waiting(&self) -> Vec<(Ticket, &interval_queue::ShardId, &interval_queue::Presence)> {
-        let alive = self.record.shards.iter().filter(|(_, presence)| presence.expires_at > self.at);
-        let mut heads: Vec<_> =
-            alive.filter_map(|(id, presence)| presence.head.map(|head| (head, id, presence))).collect();
-        heads.sort_by_key(|(head, id, _)| (*head, *id));
-        heads
-    }
-
-    fn outstanding(&self) -> u64 {
-        let late = self.waiting().iter().filter(|(head, ..)| *head <= self.record.current).count();
-        self.record.ticket.behind(self.record.current) + late as u64
-    }
-
-    fn tickets(&self) -> String {
-        let outstanding = self.outstanding();
-        let doubtful = self.record.gaps_until > self.record.current || self.waiting().is_empty();
-        match outstanding {
-            1 if doubtful => "at most 1 ticket".to_owned(),
-            2.. if doubtful => format!("at most {} tickets", HumanCount(outstanding)),
-            _ => HumanCount(outstanding).to_string(),
-        }
-    }
+fn column(rate: &Snapshot) -> Micros {
+    rate.record.meters.longest().max(MIN_COLUMN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::scene::Scene;
+    use crate::watch::tests::{Scene, tasks};
+    use interval_queue::task_contract::Counted;
 
-    const NEVER: Duration = Duration::ZERO;
-
-    /// A queue that is read five times a second and starts one job each 100 ms, from the first read
-    /// on.
+    /// A queue that starts a job each 100 ms, read every 200 ms.
     fn steady(reads: u64) -> History {
-        let snapshot_at = |n: u64| {
+        let mut history = History::default();
+        for n in 0..=reads {
             let at = 100_000_000 + n * 200_000;
-            Scene::new(100_000).at(at).ticket(2 * n).current(2 * n).free_at(at + 50_000).build()
-        };
-        let mut history = History::new(snapshot_at(0), NEVER);
-        (1..=reads).for_each(|n| history.feed(snapshot_at(n), NEVER));
+            let scene = Scene::new(100_000).at(at).ticket(2 * n).current(2 * n).free_at(at + 50_000);
+            history.add_rate(&scene.build());
+        }
         history
     }
 
     #[test]
-    fn a_queue_that_wastes_no_slot_has_exactly_its_rate() {
-        for reads in [1, 2, 7, 50, 200] {
-            let rate = steady(reads).rate().unwrap();
-            assert_eq!(rate.share(), 1.0, "{reads}: {rate:?}");
+    fn a_queue_without_unused_slots_has_its_rate() {
+        assert_eq!(steady(0).starts().unwrap().share, None);
+        for reads in [5, 12, 50, 2000] {
+            let starts = steady(reads).starts().unwrap();
+            assert!((starts.share.unwrap() - 1.0).abs() < 0.001, "{reads}: {starts:?}");
+            assert!(starts.columns.iter().all(|count| *count == 10), "{starts:?}");
+            assert!(starts.columns.len() <= MAX_COLUMNS as usize, "{}", starts.columns.len());
         }
-        assert_eq!(steady(0).rate(), None, "nothing has been seen yet");
+        assert!(steady(2000).starts.len() < 2000);
     }
 
     #[test]
-    fn a_queue_that_stops_loses_its_rate() {
-        let mut history = steady(50);
-        let record = history.snapshot().record.clone();
-        let mut at = history.snapshot().at;
-        for share in [0.9, 0.8] {
-            at = at + Micros::from_millis(1000);
-            history.feed(Snapshot { at, record: record.clone() }, NEVER);
-            let found = history.rate().unwrap().share();
-            assert!((found - share).abs() < 0.02, "{found}");
-        }
+    fn an_idle_queue_loses_its_rate() {
+        let mut history = steady(60);
+        let mut rate = history.last.clone().unwrap();
+        rate.at = rate.at + Micros::from_millis(5_000);
+        history.add_rate(&rate);
+        let starts = history.starts().unwrap();
+        assert!((0.45..0.65).contains(&starts.share.unwrap()), "{starts:?}");
+        assert_eq!(starts.columns[0], 0);
     }
 
     #[test]
-    fn the_history_is_bounded() {
-        let mut history = steady(5_000);
-        assert!(history.starts().len() <= 2_500, "{}", history.starts().len());
-        let mut scene = Scene::new(1).at(0).ticket(0).current(0).free_at(0);
-        history = History::new(scene.build(), NEVER);
-        for n in 1..=1000_u64 {
-            scene = scene.at(n * 200_000).ticket(n * 200_000).current(n * 200_000).free_at(n * 200_000);
-            history.feed(scene.build(), NEVER);
-        }
-        assert!(history.starts().len() <= MAX_STARTS, "{}", history.starts().len());
-        let share = history.rate().unwrap().share();
-        assert!((share - 1.0).abs() < 0.01, "nothing is lost that counts: {share}");
+    fn tickets_without_owner_are_limited_to_the_slots() {
+        let mut history = History::default();
+        history.add_rate(&Scene::new(100_000).at(1_000_000).ticket(2).current(2).build());
+        history.add_rate(&Scene::new(100_000).at(3_000_000).ticket(5_000).current(5_000).build());
+        assert_eq!(history.starts.back().unwrap().1, 22.0);
+        // A record that was lost begins anew.
+        history.add_rate(&Scene::new(100_000).at(4_000_000).ticket(1).current(1).build());
+        assert_eq!(history.starts().unwrap().columns, [0_u64; 0]);
     }
 
     #[test]
-    fn a_clock_that_is_stepped_back_takes_the_past_along() {
-        let mut history = steady(50);
-        let (rate, count) = (history.rate().unwrap(), history.starts().len());
-        let mut back = history.snapshot().clone();
-        back.at = back.at - Micros::from_millis(5000);
-        back.record.meters[0].tat = back.record.meters[0].tat - Micros::from_millis(5000);
-        history.feed(back, NEVER);
-        assert_eq!(history.starts().len(), count);
-        assert_eq!(history.rate(), Some(rate));
+    fn ended_tasks_are_counted_over_ten_seconds() {
+        let read = |second: u64| Summary {
+            at: Micros::from_millis(second * 1_000),
+            ..tasks(&[(Counted::EverDone, second * second), (Counted::EverAdded, 9_000)])
+        };
+        let mut history = History::default();
+        history.add_tasks(&read(100));
+        assert_eq!(history.ended(&read(100)), None);
+        (101..=400).for_each(|second| history.add_tasks(&read(second)));
+        // 400² - 390² in ten seconds.
+        assert_eq!(history.ended(&read(400)).unwrap(), "790 ended per second, in the last 10s");
+        assert!(history.counts.len() <= 12, "{}", history.counts.len());
+        history.add_tasks(&read(50));
+        assert_eq!(history.ended(&read(50)), None, "the clock was stepped back");
     }
 }

@@ -2,15 +2,16 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use interval_queue::{QueueName, Snapshot, task_contract::TaskId};
-use interval_queue_tasks::Condition;
+use interval_queue::QueueName;
+use interval_queue_documents::words::{about, number};
+use interval_queue_tasks::TaskId;
+use ratatui::widgets::TableState;
 
 use super::{
     history::History,
     keys::{Action, Move},
-    messages::{Effect, Known, Message, Outage, Wanted},
-    reason::{Reason, Tone},
-    stored::Stored,
+    messages::{Effect, Message, Wanted},
+    queue_state::{Details, QueueState, StatusLine, Tone},
 };
 use crate::tasks::{Summary, TextPage};
 
@@ -30,65 +31,56 @@ pub(crate) struct Opened {
     pub(crate) first_line: usize,
 }
 
-/// The content of the screen.
+/// Additional knowledge of the chosen queue.
 #[derive(Clone, Debug)]
+struct Chosen {
+    queue: QueueName,
+    /// Time of the last read, on the clock of the host.
+    seen_at: Duration,
+    history: History,
+    details: Option<Details>,
+}
+
+/// The content of the screen.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// The URL of the store without secrets.
-    pub(crate) place: String,
+    pub(crate) store: String,
     /// Time since the start of the program, on the clock of the host.
     pub(crate) now: Duration,
     /// The names of the queues; a single one with `--queue`.
     pub(crate) names: Vec<QueueName>,
     /// The index of the shown queue.
     pub(crate) chosen: usize,
-    /// Rows of the list in the last drawing, and the first of them.
+    /// Rows of the list of queues in the last drawing.
     pub(crate) page: usize,
-    pub(crate) first_row: usize,
-    known: HashMap<QueueName, Known>,
-    /// The stored tasks of the chosen queue.
-    stored: Option<Stored>,
-    /// The last status of the tasks of each queue; or the error of the store if they cannot be
-    /// read.
-    summaries: HashMap<QueueName, Result<Box<Summary>, String>>,
+    /// The scroll positions of the queues, and of the running and upcoming tasks.
+    pub(crate) queue_rows: TableState,
+    pub(crate) task_rows: TableState,
+    known: HashMap<QueueName, QueueState>,
+    of_chosen: Option<Chosen>,
     /// The marked task. `Some` while keys move between tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
-    /// The outage, if the store does not answer.
-    pub(crate) outage: Option<Outage>,
+    /// If the store does not answer: since when, on the clock of the host, and its error.
+    pub(crate) outage: Option<(Duration, String)>,
     /// Start of the read in progress, if it takes long.
     pub(crate) read_since: Option<Duration>,
     /// A change that needs a confirmation.
     pub(crate) to_confirm: Option<(QueueName, Wanted)>,
     pub(crate) help: bool,
     note: Option<(Duration, String)>,
-    /// Whether the names have been read, and whether anything has.
+    /// Whether the names have been read.
     listed: bool,
-    answered: bool,
+    /// Whether the store has ever answered.
+    pub(crate) answered: bool,
 }
 
 impl Model {
     /// Creates an empty model. With `only`, only that queue is shown.
-    pub(crate) fn new(place: impl Into<String>, only: Option<QueueName>) -> Self {
-        Self {
-            place: place.into(),
-            now: Duration::ZERO,
-            listed: only.is_some(),
-            names: only.into_iter().collect(),
-            chosen: 0,
-            page: 1,
-            first_row: 0,
-            known: HashMap::new(),
-            stored: None,
-            summaries: HashMap::new(),
-            marked: None,
-            opened: None,
-            outage: None,
-            read_since: None,
-            to_confirm: None,
-            help: false,
-            note: None,
-            answered: false,
-        }
+    pub(crate) fn new(store: impl Into<String>, only: Option<QueueName>) -> Self {
+        let (store, listed) = (store.into(), only.is_some());
+        Self { store, listed, names: only.into_iter().collect(), page: 1, ..Self::default() }
     }
 
     /// The shown queue.
@@ -97,71 +89,79 @@ impl Model {
     }
 
     /// The last read of a queue.
-    pub(crate) fn known(&self, queue: &QueueName) -> Option<&Known> {
+    pub(crate) fn state_of(&self, queue: &QueueName) -> Option<&QueueState> {
         self.known.get(queue)
     }
 
-    /// The history of the shown queue.
-    pub(crate) fn history(&self) -> Option<&History> {
-        match self.known.get(self.queue()?)? {
-            Known::Queue(history) => Some(history),
-            Known::Missing | Known::Unreadable(_) => None,
-        }
+    /// The last read of the shown queue.
+    pub(crate) fn state(&self) -> Option<&QueueState> {
+        self.known.get(self.queue()?)
     }
 
     /// The stored tasks of the shown queue. `None`: it has none.
-    pub(crate) fn stored(&self) -> Option<&Stored> {
-        self.stored.as_ref().filter(|stored| Some(&stored.queue) == self.queue())
+    pub(crate) fn tasks(&self) -> Option<&Summary> {
+        self.state()?.tasks.as_ref()
     }
 
-    /// The reason why nothing starts in the shown queue.
-    pub(crate) fn reason(&self) -> Reason {
-        let known = self.queue().and_then(|queue| self.known.get(queue));
-        if self.listed && self.names.is_empty() && self.outage.is_none() {
-            return Reason::none();
-        }
-        let silent = self.read_since.filter(|_| self.outage.is_none());
-        let mut reason = match silent {
-            Some(since) => Reason::silence(self.now.saturating_sub(since)),
-            None => Reason::of(known, self.outage.as_ref(), self.now),
-        };
-        if silent.is_some() || self.outage.is_some() {
-            return reason;
-        }
-        if let Some(queue) = self.queue() {
-            reason = self.with_tasks(queue, reason);
-        }
-        if let Some(stored) = self.stored() {
-            reason.text = format!("{}; stored tasks: {}", reason.text, stored.last.in_words());
-        }
-        reason
+    fn of_chosen(&self) -> Option<&Chosen> {
+        self.of_chosen.as_ref().filter(|chosen| Some(&chosen.queue) == self.queue())
     }
 
-    /// The conditions in force on a listed queue, as far as is known.
-    pub(crate) fn reason_of(&self, queue: &QueueName) -> Reason {
-        self.with_tasks(queue, Reason::of(self.known.get(queue), None, self.now))
+    /// Earlier reads of the shown queue.
+    pub(crate) fn history(&self) -> Option<&History> {
+        self.of_chosen().map(|chosen| &chosen.history)
     }
 
-    /// The status of the tasks of a queue. `None`: it has none, or they cannot be read.
-    pub(crate) fn summary(&self, queue: &QueueName) -> Option<&Summary> {
-        self.summaries.get(queue)?.as_deref().ok()
+    /// The workers and failures of the shown queue.
+    pub(crate) fn details(&self) -> Option<&Details> {
+        self.of_chosen()?.details.as_ref()
     }
 
-    /// The reason of the stored tasks, unless none of them waits or the rate has a problem.
-    fn with_tasks(&self, queue: &QueueName, of_pace: Reason) -> Reason {
-        let has_pace = matches!(self.known.get(queue), Some(Known::Queue(_)));
-        match self.summaries.get(queue) {
-            Some(Err(error)) => Reason::tasks_unreadable(error),
-            Some(Ok(summary)) if !has_pace || summary.left() > 0 && of_pace.tone != Tone::Bad => {
-                Reason::of_tasks(summary)
+    /// Time since the last read of the shown queue.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.of_chosen().map(|chosen| self.now.saturating_sub(chosen.seen_at))
+    }
+
+    /// The status of the shown queue or, if the store does not answer, the outage.
+    pub(crate) fn status(&self) -> StatusLine {
+        let ago = |since: Duration| about(self.now.saturating_sub(since));
+        if let Some((since, error)) = &self.outage {
+            let text = format!("for {}: {error} (retrying)", ago(*since));
+            return StatusLine::new(Tone::Bad, "unreachable", text);
+        }
+        if let Some(since) = self.read_since {
+            return StatusLine::new(
+                Tone::Bad,
+                "no answer",
+                format!("no reply of the store for {}", ago(since)),
+            );
+        }
+        match (self.queue(), self.state()) {
+            (Some(queue), Some(state)) => state.status(queue),
+            (None, _) if self.listed => {
+                let text = "the store has no queue yet: `interval-queue run --every` or `add` creates one";
+                StatusLine::new(Tone::Idle, "not there", text)
             }
-            _ => of_pace,
+            _ => StatusLine::new(Tone::Idle, "not read yet", "the store has not answered yet"),
         }
     }
 
-    /// Whether the store has ever answered.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.answered
+    /// The waiting and running jobs and the achieved rate of the shown queue. `None`: it has no
+    /// rate limit.
+    pub(crate) fn facts(&self) -> Option<String> {
+        let rate = self.state()?.rate.as_ref()?;
+        let record = &rate.record;
+        let waiting = match record.ticket.behind(record.current) {
+            0 => "0 waiting".to_owned(),
+            // Tickets may belong to processes that have ended.
+            some => format!("at most {} waiting", number(some)),
+        };
+        let running = record.max_running.map_or(String::new(), |limit| {
+            format!(", {} running of {}", number(rate.running()), number(limit.into()))
+        });
+        let share = self.history().and_then(History::starts).and_then(|starts| starts.share);
+        let achieved = share.map_or(String::new(), |share| format!(", {:.0}% of the rate", share * 100.0));
+        Some(format!("{waiting}{running}{achieved}"))
     }
 
     /// A note that is shown for some seconds.
@@ -184,7 +184,7 @@ impl Model {
     /// The queues in view, without the chosen one.
     pub(crate) fn in_view(&self) -> impl Iterator<Item = &QueueName> {
         let chosen = self.queue();
-        let rows = self.names.iter().skip(self.first_row).take(self.page);
+        let rows = self.names.iter().skip(self.queue_rows.offset()).take(self.page);
         rows.filter(move |name| Some(*name) != chosen)
     }
 
@@ -193,8 +193,8 @@ impl Model {
         self.now = now;
         match message {
             Message::Outage(error) => {
-                let since = self.outage.as_ref().map_or(now, |outage| outage.since);
-                self.outage = Some(Outage { since, error });
+                let since = self.outage.as_ref().map_or(now, |(since, _)| *since);
+                self.outage = Some((since, error));
                 return;
             }
             Message::Names(names) => {
@@ -206,80 +206,52 @@ impl Model {
                     self.choose(&chosen);
                 }
             }
-            Message::Read(queue, found) => self.apply_snapshot(queue, found),
-            Message::WithTasks(queue, tasks, read) => {
-                let found = match tasks {
-                    Ok(Some(summary)) => {
-                        self.summaries.insert(queue.clone(), Ok(summary.clone()));
-                        Some(summary)
-                    }
-                    Ok(None) => {
-                        self.summaries.remove(&queue);
-                        None
-                    }
-                    Err(error) => {
-                        self.summaries.insert(queue.clone(), Err(error));
-                        None
-                    }
-                };
-                if Some(&queue) == self.queue() {
-                    let before = self.stored.take().filter(|stored| stored.queue == queue);
-                    self.stored = found.map(|read| match before {
-                        Some(mut stored) => {
-                            stored.feed(*read, now);
-                            stored
-                        }
-                        None => Stored::new(queue, *read, now),
-                    });
-                    // The marked task has ended.
-                    if self.marked.is_some_and(|marked| self.tasks().all(|id| id != marked)) {
-                        let first = self.tasks().next();
-                        self.marked = first;
-                    }
+            Message::Read(queue, state) => self.apply_state(queue, *state),
+            Message::Details(queue, details) => {
+                if let Some(chosen) = self.of_chosen.as_mut().filter(|chosen| chosen.queue == queue) {
+                    chosen.details = Some(details);
                 }
-                return self.apply(*read, now);
-            }
-            Message::Unreadable(queue, error) => {
-                self.known.insert(queue, Known::Unreadable(error));
             }
             Message::Opened(Ok(page)) => {
                 self.opened = Some(Opened { page, shows_bodies: false, first_line: 0 });
             }
-            Message::Opened(Err(error)) => {
-                self.set_note(error);
-                return;
-            }
-            Message::Done(queue, Wanted::Pause) => self.set_note(format!("{queue} is paused")),
-            Message::Done(queue, Wanted::Resume) => {
+            Message::Opened(Err(error)) => return self.set_note(error),
+            Message::Changed(queue, Wanted::Pause, Ok(())) => self.set_note(format!("{queue} is paused")),
+            Message::Changed(queue, Wanted::Resume, Ok(())) => {
                 self.set_note(format!("{queue} is resumed: waiting processes start within about a second"));
             }
-            Message::NotDone(queue, error) => {
-                self.set_note(format!("{queue} is unchanged: {error}"));
-                return;
+            Message::Changed(queue, _, Err(error)) => {
+                return self.set_note(format!("{queue} is unchanged: {error}"));
             }
         }
         self.answered = true;
-        if let Some(outage) = self.outage.take() {
-            let gone = super::reason::span(now.saturating_sub(outage.since));
+        if let Some((since, _)) = self.outage.take() {
+            let gone = about(now.saturating_sub(since));
             self.set_note(format!("the store answers again, after {gone}"));
         }
     }
 
-    fn apply_snapshot(&mut self, queue: QueueName, found: Option<Snapshot>) {
-        let Some(snapshot) = found else {
-            self.known.insert(queue, Known::Missing);
-            return;
-        };
-        match self.known.get_mut(&queue) {
-            Some(Known::Queue(history)) => history.feed(snapshot, self.now),
-            _ => {
-                self.known.insert(queue, Known::Queue(Box::new(History::new(snapshot, self.now))));
+    fn apply_state(&mut self, queue: QueueName, state: QueueState) {
+        if Some(&queue) == self.queue() {
+            let before = self.of_chosen.take().filter(|chosen| chosen.queue == queue);
+            let (mut history, details) = before.map_or_else(Default::default, |it| (it.history, it.details));
+            if let Some(rate) = &state.rate {
+                history.add_rate(rate);
             }
+            if let Some(tasks) = &state.tasks {
+                history.add_tasks(tasks);
+            }
+            self.of_chosen = Some(Chosen { queue: queue.clone(), seen_at: self.now, history, details });
+        }
+        self.known.insert(queue, state);
+        // The marked task may have ended.
+        if self.marked.is_some_and(|marked| self.task_ids().all(|id| id != marked)) {
+            let first = self.task_ids().next();
+            self.marked = first;
         }
         if self.known.len() > MAX_QUEUES {
             let keep: Vec<_> = self.in_view().chain(self.queue()).cloned().collect();
             self.known.retain(|name, _| keep.contains(name));
-            self.summaries.retain(|name, _| keep.contains(name));
         }
     }
 
@@ -301,35 +273,30 @@ impl Model {
             Action::Back if self.help => self.help = false,
             Action::Back if self.marked.take().is_some() => {}
             Action::Focus => {
-                let first = self.tasks().next().filter(|_| self.marked.is_none());
+                let first = self.task_ids().next().filter(|_| self.marked.is_none());
                 self.marked = first;
             }
-            Action::Go(to) if self.marked.is_some() => self.mark(to),
+            Action::Go(to) if self.marked.is_some() => {
+                let all: Vec<TaskId> = self.task_ids().collect();
+                let at = all.iter().position(|id| Some(*id) == self.marked).unwrap_or(0);
+                self.marked = all.get(moved(at, to, PAGE_LINES, all.len())).copied();
+            }
             Action::Open => {
                 if let (Some(queue), Some(id)) = (self.queue(), self.marked) {
                     return Effect::Open(queue.clone(), id);
                 }
             }
             Action::Failures => {
-                if let Some(stored) = self.stored() {
-                    return Effect::Failures(stored.queue.clone());
+                if let Some(queue) = self.queue().filter(|_| self.tasks().is_some()) {
+                    return Effect::Failures(queue.clone());
                 }
             }
             Action::Back => return Effect::Quit,
             Action::Help => self.help = !self.help,
             Action::Pause => self.request_confirmation(),
             Action::Go(to) => {
-                let before = self.chosen;
-                let last = self.names.len().saturating_sub(1);
-                self.chosen = match to {
-                    Move::Up => before.saturating_sub(1),
-                    Move::Down => (before + 1).min(last),
-                    Move::PageUp => before.saturating_sub(self.page.max(1)),
-                    Move::PageDown => (before + self.page.max(1)).min(last),
-                    Move::First => 0,
-                    Move::Last => last,
-                };
-                if self.chosen != before {
+                let chosen = moved(self.chosen, to, self.page, self.names.len());
+                if std::mem::replace(&mut self.chosen, chosen) != chosen {
                     return Effect::Read;
                 }
             }
@@ -339,28 +306,16 @@ impl Model {
     }
 
     /// The running and the upcoming tasks.
-    fn tasks(&self) -> impl Iterator<Item = TaskId> {
-        let last = self.stored().map(|stored| &stored.last);
-        let runs = last.into_iter().flat_map(|last| last.runs.iter().map(|(task, _)| task.id));
-        runs.chain(last.into_iter().flat_map(|last| last.upcoming.iter().map(|task| task.id)))
+    fn task_ids(&self) -> impl Iterator<Item = TaskId> {
+        let runs = self.tasks().into_iter().flat_map(|tasks| tasks.runs.iter().map(|(task, _)| task.id));
+        let upcoming = self.tasks().into_iter().flat_map(|tasks| tasks.upcoming.iter().map(|task| task.id));
+        runs.chain(upcoming)
     }
 
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.tasks().next().is_some()
-    }
-
-    /// Marks another task.
-    fn mark(&mut self, to: Move) {
-        let all: Vec<TaskId> = self.tasks().collect();
-        let now = all.iter().position(|id| Some(*id) == self.marked).unwrap_or(0);
-        let last = all.len().saturating_sub(1);
-        let next = match to {
-            Move::Up => now.saturating_sub(1),
-            Move::Down => now + 1,
-            Move::PageUp | Move::First => 0,
-            Move::PageDown | Move::Last => last,
-        };
-        self.marked = all.get(next.min(last)).copied();
+    /// The row of the marked task, of all running and upcoming ones.
+    pub(crate) fn marked_row(&self) -> Option<usize> {
+        let marked = self.marked?;
+        self.task_ids().position(|id| id == marked)
     }
 
     /// Scrolls the open text, or shows more of it.
@@ -368,48 +323,68 @@ impl Model {
         let Some(opened) = &mut self.opened else { return };
         match action {
             Action::Bodies => opened.shows_bodies = !opened.shows_bodies,
-            Action::Go(Move::Up) => opened.first_line = opened.first_line.saturating_sub(1),
-            Action::Go(Move::Down) => opened.first_line += 1,
-            Action::Go(Move::PageUp) => opened.first_line = opened.first_line.saturating_sub(PAGE_LINES),
-            Action::Go(Move::PageDown) => opened.first_line += PAGE_LINES,
-            Action::Go(Move::First) => opened.first_line = 0,
+            Action::Go(to) => opened.first_line = moved(opened.first_line, to, PAGE_LINES, opened.lines()),
             _ => {}
         }
     }
 
     fn request_confirmation(&mut self) {
         let Some(queue) = self.queue().cloned() else { return };
-        match (&self.outage, self.history()) {
-            (None, found) if found.is_some() || self.stored().is_some() => {
-                let is_pause = |one: &Condition| matches!(one, Condition::Paused { .. });
-                let of_tasks =
-                    || self.stored().is_some_and(|stored| stored.last.conditions.iter().any(is_pause));
-                let paused = found.map_or_else(of_tasks, |history| history.snapshot().record.paused);
-                let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
+        match self.state().filter(|state| self.outage.is_none() && state.exists()) {
+            Some(state) => {
+                let wanted = if state.is_paused() { Wanted::Resume } else { Wanted::Pause };
                 self.to_confirm = Some((queue, wanted));
             }
-            _ => self.set_note(format!("{queue} cannot be paused now: it cannot be read")),
+            None => self.set_note(format!("{queue} cannot be paused now: it cannot be read")),
         }
     }
+
+    /// The queue with its position in the list.
+    pub(crate) fn title(&self) -> String {
+        match (self.queue(), self.names.len()) {
+            (None, _) => "no queue".to_owned(),
+            (Some(queue), 0 | 1) => queue.to_string(),
+            (Some(queue), count) => format!("{queue}  ({} of {count})", self.chosen + 1),
+        }
+    }
+}
+
+impl Opened {
+    /// The text: all but the payload and the result, unless they are shown.
+    pub(crate) fn text(&self) -> String {
+        let bodies = if self.shows_bodies { self.page.bodies.as_str() } else { "" };
+        format!("{}{bodies}", self.page.about)
+    }
+
+    fn lines(&self) -> usize {
+        self.text().lines().count()
+    }
+}
+
+/// The index after a move in a list of `count` rows.
+fn moved(at: usize, to: Move, page: usize, count: usize) -> usize {
+    let last = count.saturating_sub(1);
+    match to {
+        Move::Up => at.saturating_sub(1),
+        Move::Down => at + 1,
+        Move::PageUp => at.saturating_sub(page.max(1)),
+        Move::PageDown => at + page.max(1),
+        Move::First => 0,
+        Move::Last => last,
+    }
+    .min(last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::scene::Scene;
-
-    fn name(name: &str) -> QueueName {
-        QueueName::new(name).unwrap()
-    }
+    use crate::watch::tests::{Scene, name, read, tasks};
 
     fn two_queues() -> Model {
         let mut model = Model::new("file:queues.json", None);
         model.apply(Message::Names(vec![name("a"), name("b")]), Duration::ZERO);
-        for queue in ["a", "b"] {
-            let paused = Scene::new(1000).paused().build();
-            let read = if queue == "a" { Scene::new(1000).build() } else { paused };
-            model.apply(Message::Read(name(queue), Some(read)), Duration::ZERO);
-        }
+        model.apply(read("a", Scene::new(1000)), Duration::ZERO);
+        model.apply(read("b", Scene::new(1000).paused()), Duration::ZERO);
         model
     }
 
@@ -419,7 +394,7 @@ mod tests {
         assert_eq!(model.act(Action::Pause), Effect::None);
         assert_eq!(model.to_confirm, Some((name("a"), Wanted::Pause)));
         // Another process pauses the queue meanwhile.
-        model.apply(Message::Read(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
+        model.apply(read("a", Scene::new(1000).paused()), Duration::ZERO);
         assert_eq!(model.act(Action::Yes), Effect::Change(name("a"), Wanted::Pause));
         for other in [Action::Pause, Action::Back, Action::Other, Action::Go(Move::Down), Action::Help] {
             model.act(Action::Pause);
@@ -447,12 +422,11 @@ mod tests {
         for (second, error) in [(1, "refused"), (2, "timed out")] {
             model.apply(Message::Outage(error.into()), Duration::from_secs(second));
         }
-        let outage = Outage { since: Duration::from_secs(1), error: "timed out".into() };
-        assert_eq!(model.outage, Some(outage));
-        model.apply(Message::Read(name("a"), None), Duration::from_secs(5));
+        assert_eq!(model.outage, Some((Duration::from_secs(1), "timed out".into())));
+        model.apply(Message::Read(name("a"), Box::default()), Duration::from_secs(5));
         assert_eq!(model.outage, None);
-        assert_eq!(model.note(), Some("the store answers again, after 4.00s"));
-        assert_eq!(model.reason().word, "NOT THERE");
+        assert_eq!(model.note(), Some("the store answers again, after 4s"));
+        assert_eq!(model.status().word, "NOT THERE");
         model.now = Duration::from_secs(60);
         assert_eq!(model.note(), None);
     }
@@ -467,10 +441,24 @@ mod tests {
         assert_eq!(model.queue(), Some(&name("a")));
         model.apply(Message::Names(Vec::new()), Duration::ZERO);
         assert_eq!(model.queue(), None);
-        assert_eq!(model.reason().word, "NOT THERE");
+        assert_eq!(model.status().word, "NOT THERE");
         for action in [Action::Go(Move::Down), Action::Go(Move::PageUp), Action::Pause, Action::Yes] {
             assert_eq!(model.act(action), Effect::None);
         }
+    }
+
+    #[test]
+    fn details_of_another_queue_are_not_shown() {
+        let mut model = two_queues();
+        let details = || Details { workers: Vec::new(), failures: None };
+        model.apply(read("a", Scene::new(1000)), Duration::ZERO);
+        model.apply(Message::Details(name("a"), details()), Duration::ZERO);
+        assert!(model.details().is_some());
+        model.act(Action::Go(Move::Down));
+        assert!(model.details().is_none() && model.history().is_none());
+        model.apply(Message::Details(name("a"), details()), Duration::ZERO);
+        model.apply(read("b", Scene::new(1000)), Duration::ZERO);
+        assert!(model.details().is_none() && model.history().is_some());
     }
 
     #[test]
@@ -480,9 +468,21 @@ mod tests {
         model.apply(Message::Names(names.clone()), Duration::ZERO);
         model.page = 10;
         for name in &names {
-            model.apply(Message::Read(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
+            model.apply(read(name.as_str(), Scene::new(1000)), Duration::ZERO);
         }
         assert!(model.known.len() <= MAX_QUEUES + 1, "{}", model.known.len());
         assert_eq!(model.in_view().count(), 9);
+    }
+
+    #[test]
+    fn a_queue_of_tasks_alone_is_paused_and_resumed() {
+        let mut model = Model::new("sqlite:queues.db", Some(name("mail")));
+        let paused = vec![interval_queue_tasks::Condition::Paused { since: None, running: 0 }];
+        for (conditions, wanted) in [(Vec::new(), Wanted::Pause), (paused, Wanted::Resume)] {
+            let summary = Summary { conditions, ..tasks(&[]) };
+            model.apply(crate::watch::tests::read_tasks("mail", None, summary), Duration::ZERO);
+            model.act(Action::Pause);
+            assert_eq!(model.act(Action::Yes), Effect::Change(name("mail"), wanted));
+        }
     }
 }

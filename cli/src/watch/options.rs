@@ -40,8 +40,8 @@ pub(crate) struct Watch {
     /// How often the chosen queue is read; 20ms to 1h
     ///
     /// A refresh is one command that reads, and up to four more for stored tasks. With several
-    /// queues, one other visible queue is read after each refresh. All names are listed every ten
-    /// seconds.
+    /// queues, one other visible queue is read after each refresh. Workers and failures are read
+    /// every two seconds, and all names are listed every ten seconds.
     #[arg(long, value_name = "DURATION", default_value = "200ms", allow_hyphen_values = true, value_parser = refresh)]
     pub(crate) refresh: Duration,
 }

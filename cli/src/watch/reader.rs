@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use interval_queue::{Operators, QueueName};
-use interval_queue_tasks::{Overview, TaskId, TaskQueue, TaskQueues};
+use interval_queue_documents::{Failures, Worker};
+use interval_queue_tasks::{Overview, Selector, State, TaskId, TaskQueue, TaskQueues};
 use tokio::sync::OnceCell;
 
 use super::{
     messages::{Message, Wanted},
+    queue_state::{Details, QueueState},
     rounds::Task,
 };
 use crate::{
@@ -17,6 +19,9 @@ use crate::{
     target::{bounded, snapshot},
     tasks::{Summary, TextPage, failures_text},
 };
+
+/// Errors are grouped repeatedly up to this number of tasks, all of which are read for that.
+const MAX_GROUPED: u64 = 10_000;
 
 /// The store. It is opened when it is first needed and can be reached.
 #[derive(Clone, Debug)]
@@ -36,27 +41,21 @@ impl Reader {
         self.operators.get_or_try_init(|| self.store.operators()).await
     }
 
-    /// Reads. An unreachable store is news. Only a permanent failure that concerns all queues is an
-    /// error.
+    /// Reads. An unreachable store is an outage. Only a permanent failure that concerns all queues
+    /// is an error.
     pub(crate) async fn read(self, task: Task) -> Result<Message, Failure> {
-        let operators = match self.operators().await {
-            Ok(operators) => operators,
-            Err(failure) => return outage(failure),
+        let read = match self.operators().await {
+            Ok(operators) => match task {
+                Task::List => self.names(operators).await,
+                Task::Read(queue) => self.state(operators, queue, true).await,
+                Task::ReadCounts(queue) => self.state(operators, queue, false).await,
+                Task::Details(queue) => bounded(self.details(queue)).await,
+            },
+            Err(failure) => Err(failure),
         };
-        let read = match &task {
-            Task::List => self.names(operators).await,
-            Task::Read(queue) | Task::ReadCounts(queue) => {
-                snapshot(&operators.of(queue)).await.map(|found| Message::Read(queue.clone(), found))
-            }
-        };
-        match (read, task) {
-            (Err(failure), Task::Read(queue) | Task::ReadCounts(queue)) if !failure.passes => {
-                Ok(Message::Unreadable(queue, failure.message))
-            }
-            (Err(failure), _) => outage(failure),
-            (Ok(message), Task::Read(queue)) => Ok(self.with_tasks(queue, message, true).await),
-            (Ok(message), Task::ReadCounts(queue)) => Ok(self.with_tasks(queue, message, false).await),
-            (Ok(message), Task::List) => Ok(message),
+        match read {
+            Err(failure) if failure.passes => Ok(Message::Outage(failure.message)),
+            read => read,
         }
     }
 
@@ -85,20 +84,45 @@ impl Reader {
         }
     }
 
-    /// Adds the status of the stored tasks of the queue to `read`. If `whole` is set, runs and
-    /// upcoming tasks are included.
-    async fn with_tasks(&self, queue: QueueName, read: Message, whole: bool) -> Message {
-        let found = async {
+    /// Reads a queue. If `whole` is set, runs and upcoming tasks are included. A part of the queue
+    /// that cannot be read does not hide the other part.
+    async fn state(&self, operators: &Operators, queue: QueueName, whole: bool) -> Result<Message, Failure> {
+        let mut state = QueueState::default();
+        match snapshot(&operators.of(&queue)).await {
+            Ok(rate) => state.rate = rate,
+            Err(failure) if failure.passes => return Err(failure),
+            Err(failure) => state.error = Some(failure.message),
+        }
+        let tasks = async {
             let Some((tasks, overview)) = self.queue(&queue).await? else { return Ok(None) };
-            let rate = match &read {
-                Message::Read(_, rate) => rate.as_ref(),
-                _ => None,
-            };
-            let summary = Summary::of(&overview, rate);
+            let summary = Summary::of(&overview, state.rate.as_ref());
             if whole { summary.with_runs(&tasks).await.map(Some) } else { Ok(Some(summary)) }
         };
-        let found = found.await.map_err(|failure: Failure| failure.message);
-        Message::WithTasks(queue, found.map(|found| found.map(Box::new)), Box::new(read))
+        match bounded(tasks).await {
+            Ok(tasks) => state.tasks = tasks,
+            Err(failure) if failure.passes => return Err(failure),
+            Err(failure) => {
+                let error = format!("its stored tasks cannot be read: {}", failure.message);
+                state.error.get_or_insert(error);
+            }
+        }
+        Ok(Message::Read(queue, Box::new(state)))
+    }
+
+    /// Reads the workers and the failures of a queue.
+    async fn details(&self, name: QueueName) -> Result<Message, Failure> {
+        let mut details = Details { workers: Vec::new(), failures: None };
+        if let Some((queue, overview)) = self.queue(&name).await? {
+            let summary = Summary::of(&overview, None);
+            let found = queue.workers().await?;
+            details.workers = found.iter().map(Worker::of).collect();
+            details.workers.sort_by_key(|worker| (worker.lease_left_us.is_none(), worker.since_us));
+            if summary.left() + summary.in_state(State::Failed) <= MAX_GROUPED {
+                let failed = queue.failures(&Selector::states([State::Failed])).await?;
+                details.failures = Some(Failures::from(&failed));
+            }
+        }
+        Ok(Message::Details(name, details))
     }
 
     /// Reads the page of a task.
@@ -141,14 +165,10 @@ impl Reader {
                 changed => changed.map(drop),
             }
         };
-        match changed.await {
-            Ok(_) => Message::Done(queue, wanted),
-            Err(failure) if failure.code == NOINPUT => Message::NotDone(queue, "it does not exist".into()),
-            Err(failure) => Message::NotDone(queue, failure.message),
-        }
+        let changed = changed.await.map_err(|failure| match failure.code {
+            NOINPUT => "it does not exist".into(),
+            _ => failure.message,
+        });
+        Message::Changed(queue, wanted, changed)
     }
-}
-
-fn outage(failure: Failure) -> Result<Message, Failure> {
-    if failure.passes { Ok(Message::Outage(failure.message)) } else { Err(failure) }
 }

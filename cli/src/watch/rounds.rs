@@ -10,8 +10,10 @@ use super::model::Model;
 /// Interval of listing the queues, and the interval while there is none.
 const LIST_INTERVAL: Duration = Duration::from_secs(10);
 const EMPTY_LIST_INTERVAL: Duration = Duration::from_secs(2);
-/// Minimum pause after a listing, as a multiple of its duration.
-const LIST_PAUSE_FACTOR: u32 = 20;
+/// Interval of reading the details of the chosen queue.
+const DETAILS_INTERVAL: Duration = Duration::from_secs(2);
+/// Minimum pause after a listing or after details, as a multiple of the duration of the read.
+const PAUSE_FACTOR: u32 = 20;
 /// Minimum time between two reads of the chosen queue if it changes, independent of `--refresh`.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
 /// Delay before a store that does not answer is read again.
@@ -24,6 +26,8 @@ pub(crate) enum Task {
     List,
     /// The shown queue, with its stored tasks.
     Read(QueueName),
+    /// The workers and the failures of the shown queue.
+    Details(QueueName),
     /// Another queue in view: its rate, and the counts of its tasks.
     ReadCounts(QueueName),
 }
@@ -36,6 +40,7 @@ pub(crate) struct Rounds {
     read_at: Duration,
     /// `None`: only one queue is shown.
     list_at: Option<Duration>,
+    details_at: Duration,
     /// Whether another queue is read after the chosen one, and the number of such reads.
     other: bool,
     turn: usize,
@@ -51,7 +56,8 @@ pub(crate) enum Scope {
 impl Rounds {
     pub(crate) fn new(refresh: Duration, scope: Scope) -> Self {
         let list_at = (scope == Scope::All).then_some(Duration::ZERO);
-        Self { refresh, last_read: None, read_at: Duration::ZERO, list_at, other: false, turn: 0 }
+        let (read_at, details_at) = (Duration::ZERO, Duration::ZERO);
+        Self { refresh, last_read: None, read_at, list_at, details_at, other: false, turn: 0 }
     }
 
     /// The read that is due. `None` before [`Rounds::wake_at`].
@@ -69,6 +75,13 @@ impl Rounds {
                 return Some(Task::Read(queue.clone()));
             }
         }
+        if let Some(queue) =
+            model.queue().filter(|_| self.other && self.details_at <= now && model.tasks().is_some())
+        {
+            // Replaced when the duration of the read is known.
+            self.details_at = now + DETAILS_INTERVAL;
+            return Some(Task::Details(queue.clone()));
+        }
         if std::mem::take(&mut self.other) {
             self.turn = self.turn.wrapping_add(1);
             let others = model.in_view().count().max(1);
@@ -82,11 +95,17 @@ impl Rounds {
         self.list_at.map_or(self.read_at, |list| list.min(self.read_at))
     }
 
-    /// Records that the queues were listed, in the time `took`.
-    pub(crate) fn listed(&mut self, model: &Model, now: Duration, took: Duration) {
-        let pause = if model.names.is_empty() { EMPTY_LIST_INTERVAL } else { LIST_INTERVAL };
-        self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE_FACTOR));
-        self.read_soon();
+    /// Records that a read took the time `took`.
+    pub(crate) fn done(&mut self, task: &Task, model: &Model, now: Duration, took: Duration) {
+        match task {
+            Task::List => {
+                let pause = if model.names.is_empty() { EMPTY_LIST_INTERVAL } else { LIST_INTERVAL };
+                self.list_at = self.list_at.map(|_| now + pause.max(took * PAUSE_FACTOR));
+                self.read_soon();
+            }
+            Task::Details(_) => self.details_at = now + DETAILS_INTERVAL.max(took * PAUSE_FACTOR),
+            Task::Read(_) | Task::ReadCounts(_) => {}
+        }
     }
 
     /// Makes a read due soon: another queue was chosen, or the chosen one was changed.
@@ -111,6 +130,7 @@ mod tests {
     use crate::watch::{
         keys::{Action, Move},
         messages::Message,
+        tests::{read_tasks, tasks},
     };
 
     /// Reads for `seconds`. A read takes a millisecond. Returns the reads.
@@ -126,9 +146,7 @@ mod tests {
             match rounds.next(model, now) {
                 Some(task) => {
                     now += Duration::from_millis(1);
-                    if task == Task::List {
-                        rounds.listed(model, now, Duration::from_millis(1));
-                    }
+                    rounds.done(&task, model, now, Duration::from_millis(1));
                     tasks.push(task);
                 }
                 None => now = now.max(rounds.wake_at()),
@@ -200,6 +218,29 @@ mod tests {
             }
         }
         assert!((55..=125).contains(&tasks), "{tasks}");
+    }
+
+    #[test]
+    fn details_are_read_rarely_and_rarer_if_they_take_long() {
+        for (took, expected) in [(1, 14..=16), (500, 3..=4)] {
+            let mut rounds = Rounds::new(Duration::from_millis(200), Scope::One);
+            let mut model = Model::new("sqlite:queues.db", QueueName::new("mail").ok());
+            model.apply(read_tasks("mail", None, tasks(&[])), Duration::ZERO);
+            let (mut now, mut details) = (Duration::ZERO, 0);
+            while now < Duration::from_secs(30) {
+                match rounds.next(&model, now) {
+                    Some(task @ Task::Details(_)) => {
+                        details += 1;
+                        let took = Duration::from_millis(took);
+                        now += took;
+                        rounds.done(&task, &model, now, took);
+                    }
+                    Some(_) => {}
+                    None => now = now.max(rounds.wake_at()),
+                }
+            }
+            assert!(expected.contains(&details), "{details}");
+        }
     }
 
     #[test]

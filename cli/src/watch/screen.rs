@@ -23,7 +23,7 @@ use ratatui::{
 };
 
 use super::{
-    draw::{Drawn, draw, theme::Theme},
+    draw::{Theme, draw},
     model::Model,
 };
 
@@ -68,11 +68,10 @@ impl Screen {
         Ok(result)
     }
 
-    pub(crate) fn draw(&mut self, model: &Model, theme: Theme) -> io::Result<Drawn> {
-        let mut drawn = Drawn { page: 1, first_row: 0 };
+    pub(crate) fn draw(&mut self, model: &mut Model, theme: Theme) -> io::Result<()> {
         // A terminal that supports it shows the whole frame at once. Others ignore it.
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
-        let result = self.terminal.draw(|frame| drawn = draw(frame, model, theme)).map(|_| drawn);
+        let result = self.terminal.draw(|frame| draw(frame, model, theme)).map(drop);
         execute!(io::stdout(), EndSynchronizedUpdate)?;
         result
     }

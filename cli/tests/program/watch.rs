@@ -43,7 +43,9 @@ fn it_tells_who_is_next_and_makes_no_shard(place: &mut Backend) {
     wait_until("it waits", || place.waiting() == 1);
     let mut terminal = Terminal::start(100, 30, &mut watch(place, &[]));
     terminal.shows("NEXT");
-    terminal.shows("ticket 2 of the second");
+    terminal.shows("waiting for ticket 2 of shard");
+    terminal.shows("(the second)");
+    terminal.shows("order of starts");
     terminal.shows("(1 of 2)");
     terminal.shows("1 per hour");
     assert!(!terminal.is_as_it_was(), "keys come one by one");
@@ -221,7 +223,7 @@ fn no_color_has_no_colours_and_a_dumb_terminal_gets_lines() {
     terminal.key("q");
     terminal.end();
     let mut terminal = Terminal::start(80, 24, watch(&place, &[]).env("TERM", "dumb"));
-    terminal.shows("mail: ‖ PAUSED: nothing starts");
+    terminal.shows("mail: ‖ PAUSED: paused");
     assert!(!terminal.raw().contains('\u{1b}'), "{:?}", terminal.raw());
     terminal.signal(Signal::INT);
     assert_eq!(terminal.end().signal(), Some(2));
@@ -234,10 +236,11 @@ fn stored_tasks_are_shown_and_one_that_runs_is_opened() {
     place.ok(&["add", "--kind", "other", "1", "2", "3"]);
     let _worker = place.spawn(&["work", "--kind", "slow", "--label", "host seven", "--", "sleep", "1000"]);
     let mut terminal = Terminal::start(100, 30, &mut watch(&place, &[]));
-    terminal.shows("stored tasks");
-    terminal.shows("r 3 ready");
-    terminal.shows("L 1 leased");
+    terminal.shows("running and next");
+    terminal.shows("ready 3");
+    terminal.shows("leased 1");
     terminal.shows("host seven");
+    terminal.shows("1 live");
     terminal.key("\t");
     terminal.shows("enter open");
     terminal.key("\r");
@@ -248,4 +251,18 @@ fn stored_tasks_are_shown_and_one_that_runs_is_opened() {
     terminal.key("q");
     assert!(terminal.end().success());
     is_given_back(&terminal);
+}
+
+#[test]
+fn failures_are_grouped_on_the_screen() {
+    let place = Backend::sqlite();
+    place.ok(&["add", "--kind", "mail", "--max-attempts", "1", "1", "2"]);
+    place.run(&["work", "--kind", "mail", "--until-empty", "--", "false"]);
+    let mut terminal = Terminal::start(100, 30, &mut watch(&place, &[]));
+    terminal.shows("RETRYING");
+    terminal.shows("exit code 1");
+    terminal.key("f");
+    terminal.shows("2 failed:");
+    terminal.key("q");
+    assert!(terminal.end().success());
 }

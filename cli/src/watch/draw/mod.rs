@@ -1,209 +1,141 @@
-//! Draws the model. The drawing depends only on the model and the size.
+//! Draws the model with the widgets of `ratatui`. The drawing depends only on the model and the
+//! size. It leaves the scroll positions in the model.
 
-mod draw_list;
-mod draw_stored;
-mod draw_text;
-mod facts;
-mod lanes;
+mod head;
 mod overlay;
-mod tables;
-pub(crate) mod theme;
-mod timeline;
+mod panel;
+mod panels;
+mod theme;
+mod wrapped_text;
 
+use std::time::Duration;
+
+use interval_queue_documents::words::{about, line};
 use ratatui::{
     Frame,
-    buffer::Buffer,
-    layout::Rect,
-    text::{Line, Span},
+    layout::{Constraint, Layout, Rect},
+    style::Style,
+    text::Line,
+    widgets::Paragraph,
 };
 
+pub(crate) use self::theme::Theme;
 use self::{
-    draw_text::{put, row},
-    facts::ends,
-    lanes::{Axis, Lanes},
-    theme::Theme,
+    panel::{Panel, draw_bands},
+    wrapped_text::paragraphs,
 };
-use super::{
-    forecast::forecast,
-    history::History,
-    model::Model,
-    reason::{Tone, span},
-};
+use super::{model::Model, queue_state::Tone};
+use crate::tasks::Summary;
 
-/// Below this size there is no list, no timeline and no table.
+/// Below this size there is no table.
 const MIN_SIZE: (u16, u16) = (40, 10);
-/// From the first height on the queues are listed, from the second on all sections are set apart.
-const LIST_HEIGHT: u16 = 16;
-const SPACED_HEIGHT: u16 = 28;
-/// Minimum columns at which the tables are side by side.
-const WIDE_COLUMNS: u16 = 76;
-/// Maximum slots that are forecast.
-const MAX_SLOTS_AHEAD: usize = 60;
-
-/// The rows of the list, which the model needs for scrolling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Drawn {
-    pub(crate) page: usize,
-    pub(crate) first_row: usize,
-}
+/// Without this number of lines the queues are not listed.
+const MIN_LINES_FOR_LIST: u16 = 14;
+/// Data older than this is marked with its age.
+const STALE_AGE: Duration = Duration::from_secs(2);
 
 /// Draws the model over the whole screen.
-pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, theme: Theme) -> Drawn {
+pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, theme: Theme) {
     let area = frame.area();
-    let buffer = frame.buffer_mut();
-    let mut drawn = Drawn { page: 1, first_row: model.chosen };
     if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
-        small(buffer, area, model, theme);
+        small(frame, area, model, theme);
     } else {
-        drawn = large(buffer, area, model, theme);
+        large(frame, area, model, theme);
     }
-    overlay::draw(buffer, area, model, theme);
-    drawn
+    overlay::draw(frame, area, model, theme);
 }
 
-/// Draws a small screen: as many parts as fit, in the order reason, name, next, rate.
-fn small(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
-    if area.height == 0 || area.width == 0 {
-        return;
-    }
-    let mut rest = area;
-    let history = model.history();
-    let achieved = history.and_then(History::rate).map(|rate| format!("{:.0}%", rate.share() * 100.0));
-    if area.height >= 3 {
-        let name = model.queue().map_or("no queue", |queue| queue.as_str());
-        ends(buffer, row(area, 0), (name, theme.strong()), (achieved.as_deref().unwrap_or(""), theme.dim()));
-        rest = below(rest, 1);
-    }
-    let kept_for_next = u16::from(area.height >= 4);
-    let used = facts::reason(buffer, rest, &model.reason(), rest.height - kept_for_next, theme);
-    rest = below(rest, used);
-    let Some(history) = history else { return };
-    let now = history.state_now(model.now);
-    for (next, y) in forecast(history.snapshot(), now, usize::from(rest.height)).iter().zip(0..) {
-        let time = match next.slot {
-            Some(slot) if slot > now => span((slot - now).to_duration()),
-            Some(_) => "now".into(),
-            None => "-".into(),
-        };
-        let who = format!("{} {}", next.ticket, next.label);
-        ends(buffer, row(rest, y), (&who, ratatui::style::Style::new()), (&time, theme.strong()));
-    }
+/// Draws a small screen: the queue, its status, and the order of starts or the counts of tasks.
+fn small(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: Theme) {
+    let status = model.status();
+    let chip = Line::styled(format!("{} {}", status.tone.sign(), status.word), theme.chip(status.tone));
+    let mut text = paragraphs([status.text.as_str()], area.width, theme.tone(status.tone));
+    let next: Vec<_> = model.state().into_iter().flat_map(|state| state.order_of_starts()).collect();
+    let next = next.iter().filter_map(|shard| {
+        let (time, label) = (panels::starts_in(shard.starts_in), line(&shard.label));
+        Some(format!("{time} {} {label}", shard.ticket?))
+    });
+    let counts = model.tasks().map(Summary::in_words);
+    let rest: Vec<_> = next.chain(counts).take(area.height.into()).collect();
+    let rest = paragraphs(rest.iter().map(String::as_str), area.width, Style::new());
+    let kept = u16::from(!rest.is_empty() && area.height > 3);
+    let title = u16::from(area.height > 2);
+    text.truncate(area.height.saturating_sub(title + 1 + kept).into());
+    let [at_title, at_chip, at_text, at_rest] = Layout::vertical([
+        Constraint::Length(title),
+        Constraint::Length(1),
+        Constraint::Length(text.len() as u16),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    frame.render_widget(Line::styled(model.title(), theme.strong()), at_title);
+    frame.render_widget(chip, at_chip);
+    frame.render_widget(Paragraph::new(text), at_text);
+    frame.render_widget(Paragraph::new(rest), at_rest);
+    (model.page, *model.queue_rows.offset_mut()) = (1, model.chosen);
 }
 
-fn below(area: Rect, rows: u16) -> Rect {
-    let rows = rows.min(area.height);
-    Rect { y: area.y + rows, height: area.height - rows, ..area }
-}
+fn large(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: Theme) {
+    let [at_title, body, at_footer] =
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(area);
+    let age = model.age().filter(|age| *age > STALE_AGE);
+    let age = age.map_or(String::new(), |age| format!("read {} ago  ", about(age)));
+    let store = Line::styled(age + &model.store, theme.dim());
+    ends(frame, at_title, Line::styled(model.title(), theme.strong()), store);
+    footer(frame, at_footer, model, theme);
 
-fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn {
-    let roomy = area.height >= LIST_HEIGHT;
-    let gap = u16::from(area.height >= SPACED_HEIGHT);
-    facts::title(buffer, row(area, 0), model, theme);
-    let mut rest = below(area, 1 + gap);
-    rest.height -= 1;
-    footer(buffer, row(area, area.height - 1), model, theme);
-
-    let mut drawn = Drawn { page: 1, first_row: model.chosen };
-    if roomy && model.names.len() > 1 {
-        let most = (rest.height - 8) / 4;
-        let rows = usize::from(most.max(2)).min(model.names.len());
-        let height = u16::try_from(rows).unwrap_or(most) + 1;
-        drawn = Drawn { page: rows, first_row: draw_list::first_row(model, rows) };
-        draw_list::draw(buffer, Rect { height, ..rest }, model, theme);
-        rest = below(rest, height + 1);
-    }
-    let used = facts::reason(buffer, rest, &model.reason(), if roomy { 3 } else { 2 }, theme);
-    rest = below(rest, used + u16::from(roomy));
-    if let Some(tasks) = model.stored() {
-        // A queue with a rate keeps half of the screen for it.
-        let most = if model.history().is_some() { rest.height / 2 } else { rest.height };
-        let height = draw_stored::wanted(tasks).min(most);
-        if height >= draw_stored::MIN_LINES {
-            draw_stored::draw(buffer, Rect { height, ..rest }, tasks, model, theme);
-            rest = below(rest, height + gap);
-        }
-    }
-    if let Some(history) = model.history() {
-        let lines = facts::number_lines(rest.width);
-        facts::numbers(buffer, Rect { height: lines.min(rest.height), ..rest }, history, theme);
-        rest = below(rest, lines + gap);
-        below_the_numbers(buffer, rest, model, history, theme);
-    }
-    drawn
-}
-
-/// Draws the timeline and the tables in the remaining area.
-fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &History, theme: Theme) {
-    let now = history.state_now(model.now);
-    let interval = history.snapshot().record.interval();
-    let next = forecast(history.snapshot(), now, MAX_SLOTS_AHEAD);
-    let margin = timeline::margin(history, area.width);
-    let axis = Axis::new(interval, now, usize::from(area.width - margin));
-    let wide = area.width >= WIDE_COLUMNS;
-    let rows = tables::shard_rows(history.snapshot()).max(next.len().min(6) + 1);
-    let wanted = u16::try_from(rows).unwrap_or(u16::MAX);
-
-    // Without room for both, upcoming starts are more important than past ones.
-    let least = if wide { 2 } else { 4 };
-    let timeline_height = match area.height {
-        0..6 => 0,
-        height => (height - least.min(height))
-            .min(height * 3 / 5)
-            .max(height.saturating_sub(wanted.saturating_add(2))),
-    };
-    let room = timeline_height.saturating_sub(1);
-    let most_lanes = usize::from(timeline::Rows::most_lanes(room));
-    let lanes = Lanes::new(history, &next, &axis, most_lanes, theme);
-    let mut rest = area;
-    if timeline_height >= 4 {
-        // Rows that the lanes do not need are used by the tables.
-        let rows = timeline::Rows::of(room, lanes.lanes.len(), axis.nominal(interval));
-        let height = rows.height() + 1;
-        rule(buffer, row(rest, 0), "starts", timeline::heading(&axis, interval), theme);
-        let area = Rect { height: height - 1, ..below(rest, 1) };
-        timeline::draw(buffer, area, margin, history, &lanes, &axis, theme);
-        rest = below(rest, height + u16::from(rest.height >= 14));
-    }
-    if wide {
-        let half = rest.width * 11 / 20;
-        let left = Rect { width: half - 2, ..rest };
-        let right = Rect { x: rest.x + half, width: rest.width - half, ..rest };
-        tables::shards(buffer, left, history, &lanes, model.now, theme);
-        tables::slots(buffer, right, history, &next, &lanes, model.now, theme);
+    let mut rest = body;
+    if model.names.len() > 1 && body.height >= MIN_LINES_FOR_LIST {
+        let mut queues = panels::queues(model, theme);
+        let most = (body.height / 4).max(4);
+        let [list, below] =
+            Layout::vertical([Constraint::Length(queues.wanted().min(most)), Constraint::Fill(1)])
+                .areas(body);
+        queues.draw(frame, list, theme);
+        (model.page, model.queue_rows) = (Panel::page(list.height), queues.position);
+        rest = below;
     } else {
-        let first =
-            (rest.height / 2).min(u16::try_from(next.len().max(1)).unwrap_or(u16::MAX).saturating_add(1));
-        tables::slots(buffer, Rect { height: first, ..rest }, history, &next, &lanes, model.now, theme);
-        tables::shards(buffer, below(rest, first), history, &lanes, model.now, theme);
+        (model.page, *model.queue_rows.offset_mut()) = (1, model.chosen);
+    }
+    rest = head::draw(frame, rest, model, theme);
+    let (mut starts, mut counts) = (panels::starts(model, theme), panels::counts(model, theme));
+    let (mut failures, mut workers) = (panels::failures(model, theme), panels::workers(model, theme));
+    let mut tasks = panels::tasks(model);
+    let bands = vec![
+        [starts.as_mut(), counts.as_mut()],
+        [tasks.as_mut(), None],
+        [failures.as_mut(), workers.as_mut()],
+    ];
+    draw_bands(frame, rest, bands, theme);
+    if let Some(tasks) = tasks {
+        model.task_rows = tasks.position;
     }
 }
 
-/// Draws a horizontal rule with a text at each end.
-fn rule(buffer: &mut Buffer, area: Rect, left: &str, right: Line<'static>, theme: Theme) {
-    let width = usize::from(area.width);
-    let line = "─".repeat(width.saturating_sub(right.width() + left.len() + 5));
-    let mut spans = vec![Span::styled("─ ", theme.dim()), Span::styled(left.to_owned(), theme.strong())];
-    spans.push(Span::styled(format!(" {line} "), theme.dim()));
-    spans.extend(right.spans.into_iter().map(|span| span.style(theme.dim())));
-    put(buffer, area, Line::from(spans));
+/// Draws two texts at the ends of a line. The right one is cut if both do not fit.
+fn ends(frame: &mut Frame<'_>, area: Rect, left: Line<'_>, right: Line<'_>) {
+    let width = u16::try_from(left.width()).unwrap_or(u16::MAX).saturating_add(2);
+    let [at_left, at_right] = Layout::horizontal([Constraint::Max(width), Constraint::Fill(1)]).areas(area);
+    frame.render_widget(left, at_left);
+    frame.render_widget(right.right_aligned(), at_right);
 }
 
-fn footer(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
-    let keys = if model.marked.is_some() {
-        "↑↓ task  enter open  esc back  ? help  q quit".to_owned()
-    } else {
-        let some = [
+fn footer(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) {
+    let has_tasks = model.tasks().is_some_and(|tasks| !tasks.runs.is_empty() || !tasks.upcoming.is_empty());
+    let some = match model.marked {
+        Some(_) => vec![(true, "↑↓ task"), (true, "enter open"), (true, "esc back"), (true, "? help")],
+        None => vec![
             (model.names.len() > 1, "↑↓ queue"),
-            (model.has_tasks(), "tab tasks"),
-            (model.stored().is_some(), "f failed"),
-            (true, "p pause  ? help  q quit"),
-        ];
-        some.into_iter().filter(|(is_some, _)| *is_some).map(|(_, keys)| keys).collect::<Vec<_>>().join("  ")
+            (has_tasks, "tab tasks"),
+            (model.tasks().is_some(), "f failed"),
+            (true, "p pause"),
+            (true, "? help"),
+            (true, "q quit"),
+        ],
     };
-    match model.note() {
-        Some(note) => ends(buffer, area, (note, theme.tone(Tone::Waiting)), (&keys, theme.dim())),
-        None => ends(buffer, area, ("", theme.dim()), (&keys, theme.dim())),
-    }
+    let keys: Vec<_> = some.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, key)| key).collect();
+    let note = Line::styled(model.note().unwrap_or_default().to_owned(), theme.tone(Tone::Waiting));
+    ends(frame, area, note, Line::styled(keys.join("  "), theme.dim()));
 }
 
 #[cfg(test)]

@@ -1,28 +1,25 @@
 //! Overlays: the help, a page of text, and the question before a change.
 
 use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
+    Frame,
+    layout::{Constraint, Rect},
     style::Style,
-    text::{Line, Span},
-    widgets::{Block, BorderType, Clear, Padding, Widget},
+    text::Line,
+    widgets::{Block, BorderType, Clear, Padding, Paragraph},
 };
-use textwrap::core::display_width;
 
-use super::{
-    draw_text::{lines, put, row},
-    theme::Theme,
-};
+use super::{theme::Theme, wrapped_text::paragraphs};
 use crate::watch::{
     messages::Wanted,
     model::{Model, Opened},
-    reason::Tone,
+    queue_state::Tone,
 };
 
-/// Maximum lines of one line of a text, such as a payload.
-const MAX_TEXT_LINES: usize = 40;
+const MAX_COLUMNS: u16 = 66;
+/// Columns and lines of the border.
+const BORDER: (u16, u16) = (4, 2);
 
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 9] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End, g, G"),
     ("Tab", "go to the running and next tasks, and back"),
     ("Enter", "open the task"),
@@ -31,14 +28,12 @@ const KEYS: [(&str, &str); 11] = [
     ("p", "pause or resume the queue for all, after a question"),
     ("?  h", "show or hide this help"),
     ("q  Esc", "quit; also Ctrl-C. Esc goes back first"),
-    ("■  □", "a start, and a slot to come; now is at the right"),
-    ("unseen", "processes that came and went between two reads"),
-    ("!", "missed its own slot, takes the next free one"),
+    ("Ctrl-Z", "suspend"),
 ];
 
-pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) {
     if let Some((queue, wanted)) = &model.to_confirm {
-        let (verb, what) = match wanted {
+        let (verb, effect) = match wanted {
             Wanted::Pause => (
                 "Pause",
                 "Nothing starts any more, on all hosts, until it is resumed. Running tasks and commands continue.",
@@ -47,71 +42,47 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
                 ("Resume", "Tasks and commands start again within about a second, on all hosts.")
             }
         };
-        let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
-        text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));
+        let question = format!("{verb} {queue}?  y: yes   any other key: no");
+        text(frame, area, &[&question, effect], theme.tone(Tone::Waiting));
     } else if let Some(opened) = &model.opened {
-        page(buffer, area, opened);
+        page(frame, area, opened, theme);
     } else if model.help {
-        let width = KEYS.iter().map(|(key, _)| display_width(key)).max().unwrap_or(0);
-        let inner = frame(buffer, area, 62, KEYS.len(), Style::new());
-        for ((key, what), y) in KEYS.iter().zip(0..) {
-            let pad = " ".repeat(width - display_width(key) + 2);
-            let line = vec![Span::styled(*key, theme.strong()), Span::raw(pad), Span::raw(*what)];
-            put(buffer, row(inner, y), Line::from(line));
-        }
+        let rows = KEYS.map(|(key, effect)| format!("{key:10}{effect}"));
+        text(frame, area, &rows.each_ref().map(String::as_str), Style::new());
     }
 }
 
 /// Draws a page over the whole screen.
-fn page(buffer: &mut Buffer, area: Rect, opened: &Opened) {
-    let inner =
-        frame(buffer, area, area.width.saturating_sub(4), area.height.saturating_sub(2).into(), Style::new());
-    let bodies = opened.shows_bodies.then_some(opened.page.bodies.as_str());
+fn page(frame: &mut Frame<'_>, area: Rect, opened: &Opened, theme: Theme) {
     let keys = match opened.page.bodies.as_str() {
-        "" => "esc back   ↑↓ scroll",
-        _ => "esc back   b payload and result   ↑↓ scroll",
+        "" => " esc back   ↑↓ scroll ",
+        _ => " esc back   b payload and result   ↑↓ scroll ",
     };
-    let texts = [Some(opened.page.about.as_str()), bodies, Some(keys)];
-    let width = usize::from(inner.width);
-    let all = texts.into_iter().flatten().flat_map(str::lines);
-    let all = all.flat_map(|line| match lines(line, width, 0, MAX_TEXT_LINES) {
-        none if none.is_empty() => vec![String::new()],
-        some => some,
-    });
-    for (line, y) in all.skip(opened.first_line).zip(0..inner.height) {
-        put(buffer, row(inner, y), Span::raw(line));
-    }
+    let block = bordered(Style::new()).title_bottom(Line::styled(keys, theme.dim()));
+    let text = opened.text();
+    let in_view = text.lines().skip(opened.first_line).take(area.height.into());
+    let shown = paragraphs(in_view, area.width.saturating_sub(BORDER.0), Style::new());
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(shown).block(block), area);
 }
 
-fn text(buffer: &mut Buffer, area: Rect, paragraphs: &[&str], style: Style) {
-    let width = area.width.min(64);
-    let wrapped = |width: u16| -> Vec<String> {
-        paragraphs.iter().flat_map(|text| lines(text, usize::from(width.saturating_sub(4)), 0, 9)).collect()
-    };
-    let inner = frame(buffer, area, 60, wrapped(width).len(), style);
-    for (line, y) in wrapped(inner.width + 4).iter().zip(0..) {
-        put(buffer, row(inner, y), Span::raw(line.clone()));
+/// Draws paragraphs in the middle. Without room for borders there are none.
+fn text(frame: &mut Frame<'_>, area: Rect, texts: &[&str], style: Style) {
+    let width = area.width.min(MAX_COLUMNS);
+    let wrapped = |width: u16| paragraphs(texts.iter().copied(), width, Style::new());
+    let height = |lines: &[Line<'_>]| u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let mut lines = wrapped(width.saturating_sub(BORDER.0));
+    let mut wanted = height(&lines).saturating_add(BORDER.1);
+    let mut block = bordered(style);
+    if wanted > area.height {
+        lines = wrapped(width);
+        (block, wanted) = (Block::new(), height(&lines));
     }
+    let area = area.centered(Constraint::Length(width), Constraint::Length(wanted.min(area.height)));
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Draws an empty frame in the middle. Without room for borders there are none.
-fn frame(buffer: &mut Buffer, area: Rect, columns: u16, lines: usize, style: Style) -> Rect {
-    let lines = u16::try_from(lines).unwrap_or(u16::MAX);
-    let borders = area.height >= lines.saturating_add(2);
-    let (across, down) = if borders { (4, 2) } else { (0, 0) };
-    let width = area.width.min(columns + across);
-    let height = area.height.min(lines.saturating_add(down));
-    let outer =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    Clear.render(outer, buffer);
-    if !borders {
-        return outer;
-    }
-    let block = Block::bordered()
-        .border_type(BorderType::Rounded)
-        .border_style(style)
-        .padding(Padding::horizontal(1));
-    let inner = block.inner(outer);
-    block.render(outer, buffer);
-    inner
+fn bordered(style: Style) -> Block<'static> {
+    Block::bordered().border_type(BorderType::Rounded).border_style(style).padding(Padding::horizontal(1))
 }

@@ -1,42 +1,41 @@
-//! Tests of the drawing at all sizes.
+//! Draws the model, and asserts what a person reads.
 
 use std::time::Duration;
 
 use interval_queue::{
-    Micros, QueueName,
+    Micros,
     task_contract::{Counted, Progress, State, Task, TaskId},
 };
+use interval_queue_documents::{Failure, Failures, Worker};
 use interval_queue_tasks::Condition;
 use ratatui::{Terminal, backend::TestBackend, style::Color};
 
-use super::{draw, theme::Theme};
+use super::{Theme, draw};
 use crate::{
     tasks::{Summary, TextPage},
     watch::{
         keys::{Action, Move},
-        messages::{Effect, Message, Wanted},
+        messages::{Effect, Message},
         model::Model,
-        scene::{Scene, tasks},
+        queue_state::{Details, QueueState},
+        tests::{Scene, name, read, read_tasks, tasks},
     },
 };
 
 const MS: u64 = 1000;
-
-fn name(name: &str) -> QueueName {
-    QueueName::new(name).unwrap()
-}
+const SIZES: [(u16, u16); 5] = [(20, 10), (40, 10), (60, 20), (80, 24), (140, 50)];
 
 /// The lines of a screen of this size, and whether anything is in colour.
-fn screen(model: &Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
+fn screen(model: &mut Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-    let _ = terminal.draw(|frame| _ = draw(frame, model, theme)).unwrap();
+    terminal.draw(|frame| draw(frame, model, theme)).unwrap();
     let buffer = terminal.backend().buffer();
     let line = |y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
     let coloured = buffer.content().iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
     ((0..size.1).map(line).collect(), coloured)
 }
 
-fn lines(model: &Model, size: (u16, u16)) -> Vec<String> {
+fn lines(model: &mut Model, size: (u16, u16)) -> Vec<String> {
     screen(model, size, Theme::Colours).0
 }
 
@@ -70,201 +69,12 @@ fn busy() -> Model {
     let mut model = Model::new("file:queues.json", None);
     model.apply(Message::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
     for n in 0..=40 {
-        model.apply(Message::Read(name("api"), Some(loops(n).build())), Duration::from_millis(250 * n));
+        model.apply(read("api", loops(n)), Duration::from_millis(250 * n));
     }
     let backup =
         Scene::new(1000 * MS).ticket(5).current(2).max_running(2).runs("host-1", 2).shard("host-2", 3);
-    model.apply(Message::Read(name("backup"), Some(backup.build())), model.now);
-    model.apply(Message::Read(name("mail"), Some(Scene::new(2000 * MS).paused().build())), model.now);
-    model.page = 3;
-    model
-}
-
-#[test]
-fn eighty_by_twenty_four_shows_all_that_matters() {
-    let shown = lines(&busy(), (80, 24));
-    has(&shown, &["api", "(1 of 3)", "file:queues.json"]);
-    has(&shown, &["▌ api", "250ms", "4", "● next: ticket 41"]);
-    has(&shown, &["backup", "1s", "3", "2/2", "‖ at its limit"]);
-    has(&shown, &["mail", "2s", "0", "‖ paused"]);
-    has(&shown, &["● NEXT", "ticket 41 of web-2, in 0.10s"]);
-    has(&shown, &["rate", "one start every 250ms (4 per second)"]);
-    has(&shown, &["4.0 of 4 per second, 100%, in 10s"]);
-    has(&shown, &["─ starts ─", "a column is 250ms, one slot"]);
-    has(&shown, &["all", "████████████████████████████████████████"]);
-    has(&shown, &["web-1", "■···■···■···■", "│"]);
-    has(&shown, &["-5s", "now"]);
-    has(&shown, &["SHARD", "HEAD", "LEASE LEFT", "NEXT", "SHARD", "IN"]);
-    has(&shown, &["web-2", "41", "0", "5.00s", "41 web-2", "0.10s"]);
-    has(&shown, &["44 web-1", "0.85s"]);
-    has(&shown, &["p pause", "? help", "q quit"]);
-}
-
-#[test]
-fn parts_that_do_not_fit_are_left_out_as_a_whole() {
-    let mut model = Model::new("file:queues.json", Some(name("api")));
-    for n in 0..=40 {
-        let scene = Scene::new(1).at(100_000 * MS + n * 250 * MS).ticket(n * 250_000).current(n * 250_000);
-        model.apply(Message::Read(name("api"), Some(scene.build())), Duration::from_millis(250 * n));
-    }
-    for width in [76, 80, 100] {
-        let shown = lines(&model, (width, 24));
-        has(&shown, &["rate", "one start every 1us (1,000,000 per second)", "running", "not counted"]);
-        has(&shown, &["achieved", "of 1,000,000 per second, ", "%", "waiting", "0"]);
-    }
-}
-
-#[test]
-fn starts_are_in_the_lane_of_their_shard() {
-    let shown = lines(&busy(), (100, 30));
-    let lane = |name: &str| shown.iter().find(|line| line.starts_with(name) && line.contains('■')).unwrap();
-    // Ticket n is of shard n % 4, and the next four come in that order.
-    let slots: Vec<_> = ["web-2", "web-3", "web-4", "web-1"]
-        .map(|name| lane(name).chars().position(|c| c == '□').unwrap_or_else(|| panic!("{}", lane(name))))
-        .to_vec();
-    assert!(slots.is_sorted_by(|a, b| a + 1 == *b), "{slots:?}\n{}", shown.join("\n"));
-    assert_eq!(lane("web-3").matches('■').count(), 10);
-}
-
-#[test]
-fn twenty_by_five_tells_the_reason_and_who_is_next() {
-    let shown = lines(&busy(), (20, 5));
-    has(&shown, &["api", "100%"]);
-    has(&shown, &["● NEXT"]);
-    has(&shown, &["ticket 41 of web-2,"]);
-    has(&shown, &["41 web-2", "0.10s"]);
-    let mut paused = busy();
-    paused.act(Action::Go(Move::Last));
-    has(&lines(&paused, (20, 5)), &["‖ PAUSED"]);
-    has(&lines(&busy(), (20, 1)), &["● NEXT"]);
-    has(&lines(&busy(), (60, 1)), &["● NEXT", "ticket 41 of web-2, in 0.10s"]);
-}
-
-#[test]
-fn two_hundred_by_fifty_uses_its_room() {
-    let shown = lines(&busy(), (200, 50));
-    has(&shown, &["SHARD", "ID", "HEAD", "RUNNING", "LEASE LEFT", "NEXT", "IN"]);
-    has(&shown, &["-25s", "-5s", "now", "+5s"]);
-    has(&shown, &["waiting", "4", "(44 taken, current 40)"]);
-}
-
-#[test]
-fn no_size_and_no_state_of_affairs_is_a_panic() {
-    let mut outage = busy();
-    outage.apply(Message::Outage("connection refused".into()), Duration::from_secs(20));
-    let mut confirming = busy();
-    confirming.act(Action::Pause);
-    let mut help = busy();
-    help.act(Action::Help);
-    let mut odd = Model::new("日本語".repeat(40), Some(name(&"日".repeat(60))));
-    let label = "日本語 label ".repeat(5);
-    let scene = Scene::new(1)
-        .at(5)
-        .ticket(u64::MAX)
-        .current(3)
-        .free_at(u64::MAX)
-        .shard(label.trim(), 2)
-        .took(label.trim(), 4096);
-    odd.apply(Message::Read(name(&"日".repeat(60)), Some(scene.build())), Duration::ZERO);
-    let mut many = Model::new("redis://localhost", None);
-    many.apply(Message::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
-    many.act(Action::Go(Move::Last));
-    let mut slow = Scene::new(366 * 86_400_000 * MS).at(1).ticket(2000);
-    for n in 0..1000 {
-        slow = slow.shard(&format!("shard {n} pid {n}"), n + 1);
-    }
-    let mut many_shards = Model::new("", Some(name("a")));
-    many_shards.apply(Message::Read(name("a"), Some(slow.build())), Duration::ZERO);
-    let nothing = Model::new("", None);
-    for model in [&busy(), &outage, &confirming, &help, &odd, &many, &many_shards, &nothing] {
-        for width in [0, 1, 2, 3, 5, 8, 13, 20, 39, 40, 60, 75, 76, 80, 200] {
-            for height in [0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 18, 24, 28, 50] {
-                lines(model, (width, height));
-            }
-        }
-    }
-    has(&lines(&many, (80, 24)), &["q9999"]);
-    has(&lines(&many_shards, (80, 24)), &["… 99", "more"]);
-}
-
-#[test]
-fn an_outage_is_shown_with_the_age_of_the_numbers() {
-    let mut model = busy();
-    model.apply(Message::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
-    model.now = Duration::from_secs(25);
-    let shown = lines(&model, (80, 24));
-    has(&shown, &["▲ UNREACHABLE", "for 14.0s: redis at cache:6379 cannot be reached"]);
-    has(&shown, &["api", "read 15.0s ago"]);
-    has(&lines(&model, (20, 5)), &["▲ UNREACHABLE"]);
-    model.outage = None;
-    model.read_since = Some(Duration::from_secs(20));
-    has(&lines(&model, (80, 24)), &["▲ NO ANSWER", "no reply of the store for 5.00s"]);
-}
-
-#[test]
-fn a_change_is_asked_for_in_words_that_say_what_it_does() {
-    let mut model = busy();
-    model.act(Action::Pause);
-    has(&lines(&model, (80, 24)), &["Pause api?", "y: yes"]);
-    has(&lines(&model, (80, 24)), &["Nothing starts any more, on all hosts"]);
-    has(&lines(&model, (20, 5)), &["Pause api?", "y:"]);
-    model.act(Action::Back);
-    model.act(Action::Go(Move::Last));
-    model.act(Action::Pause);
-    has(&lines(&model, (80, 24)), &["Resume mail?"]);
-    model.act(Action::Other);
-    model.act(Action::Help);
-    has(&lines(&model, (80, 24)), &["p", "pause or resume the queue for all"]);
-}
-
-#[test]
-fn without_colours_signs_and_words_are_the_same() {
-    let (plain, coloured) = screen(&busy(), (100, 30), Theme::Plain);
-    assert!(!coloured);
-    let (colours, coloured) = screen(&busy(), (100, 30), Theme::Colours);
-    assert!(coloured);
-    assert_eq!(plain, colours);
-}
-
-#[test]
-fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
-    let mut model = Model::new("redis://localhost", None);
-    model.apply(Message::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
-    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    for (to, shown) in
-        [(Move::Down, 1), (Move::Last, 99), (Move::Up, 98), (Move::First, 0), (Move::PageDown, 3)]
-    {
-        model.act(Action::Go(to));
-        terminal
-            .draw(|frame| {
-                let drawn = draw(frame, &model, Theme::Plain);
-                (model.page, model.first_row) = (drawn.page, drawn.first_row);
-            })
-            .unwrap();
-        let rows = model.first_row..model.first_row + model.page;
-        assert!(rows.contains(&model.chosen), "{to:?}: {rows:?}");
-        assert_eq!(model.queue(), Some(&name(&format!("queue-{shown:02}"))), "{to:?}");
-    }
-}
-
-/// A queue with these stored tasks after two reads, with a rate or without.
-fn with_tasks(summary: Summary, paced: bool) -> Model {
-    let mut model = Model::new("sqlite:queues.db", None);
-    model.apply(Message::Names(vec![name("mail")]), Duration::ZERO);
-    for second in [0, 2] {
-        let counts = Counted::all().map(|counted| match (counted, summary.counts.get(counted)) {
-            (Counted::EverDone, count) => (counted, count + 10 * second),
-            (_, count) => (counted, count),
-        });
-        let read =
-            Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..summary.clone() };
-        let found = paced.then(|| Scene::new(250 * MS).build());
-        let message = Message::Read(name("mail"), found);
-        model.apply(
-            Message::WithTasks(name("mail"), Ok(Some(Box::new(read))), Box::new(message)),
-            Duration::from_secs(second),
-        );
-    }
+    model.apply(read("backup", backup), model.now);
+    model.apply(read("mail", Scene::new(2000 * MS).paused()), model.now);
     model
 }
 
@@ -287,137 +97,269 @@ fn some_tasks() -> Summary {
     summary
 }
 
+/// A queue with these tasks after two reads, with a rate limit or without, and its details.
+fn with_tasks(summary: &Summary, is_paced: bool) -> Model {
+    let mut model = Model::new("sqlite:queues.db", None);
+    model.apply(Message::Names(vec![name("mail")]), Duration::ZERO);
+    for second in [0, 2] {
+        let counts = Counted::all().map(|counted| match (counted, summary.counts.get(counted)) {
+            (Counted::EverDone, count) => (counted, count + 10 * second),
+            (_, count) => (counted, count),
+        });
+        let read =
+            Summary { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..summary.clone() };
+        let rate = is_paced.then(|| Scene::new(250 * MS));
+        model.apply(read_tasks("mail", rate, read), Duration::from_secs(second));
+    }
+    let worker = |label: &str, lease| Worker {
+        at_least: None,
+        free_capacity: None,
+        holds: vec!["a task".into()],
+        id: String::new(),
+        kinds: vec!["slow".into(), "fast".into()],
+        label: label.into(),
+        lease_left_us: lease,
+        runs: None,
+        seen_us: 0,
+        since_us: 0,
+    };
+    let failure = Failure {
+        common: None,
+        count: 2,
+        example: String::new(),
+        first_us: 0,
+        kinds: Default::default(),
+        last_us: 0,
+        retrying: 7,
+        selects: 2,
+        text: "connection refused by \u{1b}[31mthe host".into(),
+    };
+    let failures = Failures { failed: 2, groups: vec![failure], retrying: 7, ungrouped: 0 };
+    let workers = vec![worker("host-0", Some(12_000 * MS)), worker("gone", None)];
+    let details = Details { workers, failures: Some(failures) };
+    model.apply(Message::Details(name("mail"), details), Duration::from_secs(2));
+    model
+}
+
 #[test]
-fn stored_tasks_are_a_bar_a_legend_a_rate_and_runs() {
-    for (paced, size) in [(false, (80, 24)), (true, (80, 24)), (true, (140, 50))] {
-        let shown = lines(&with_tasks(some_tasks(), paced), size);
-        has(&shown, &["─ stored tasks ─", "1 worker"]);
-        has(&shown, &["rrrrr", "L", "ddddd", "F"]);
-        has(&shown, &["r 1,234 ready", "L 3 leased", "d 5,000 done", "F 2 failed"]);
+fn a_rate_limit_is_shown_with_its_queues_starts_and_shards() {
+    let shown = lines(&mut busy(), (80, 24));
+    has(&shown, &["api", "(1 of 3)", "file:queues.json"]);
+    has(&shown, &["QUEUE", "RATE", "JOBS", "TASKS", "STATUS"]);
+    has(&shown, &["▌ api", "4 per second", "4", "-", "● waiting for ticket 41"]);
+    has(&shown, &["backup", "1 per second", "3", "-", "‖ 2 jobs run and 2 may"]);
+    has(&shown, &["mail", "30 per minute", "0", "-", "‖ paused"]);
+    has(&shown, &["● NEXT", "waiting for ticket 41 of shard web-2 (web-2)"]);
+    has(&shown, &["rate", "one start every 250ms (4 per second)"]);
+    has(&shown, &["at most 4 waiting, 100% of the rate"]);
+    has(&shown, &["achieved 4.0 of 4 per second", "━━━━"]);
+    has(&shown, &["starts", "a column is 1s"]);
+    has(&shown, &["█████████"]);
+    has(&shown, &["TICKET", "SHARD", "STARTS IN", "RUNNING", "LEASE LEFT"]);
+    has(&shown, &["41", "web-2", "100ms", "0", "5s"]);
+    has(&shown, &["44", "web-1", "850ms"]);
+    has(&shown, &["p pause", "? help", "q quit"]);
+}
+
+#[test]
+fn tasks_are_shown_with_counts_runs_failures_and_workers() {
+    for is_paced in [false, true] {
+        let shown = lines(&mut with_tasks(&some_tasks(), is_paced), (100, 35));
+        has(&shown, &["● RUNNING", "8 run"]);
+        for (state, count) in [("ready", "1,234"), ("leased", "3"), ("done", "5,000"), ("failed", "2")] {
+            has(&shown, &[state, count]);
+        }
         has(&shown, &["10 ended per second, in the last 2s"]);
+        has(&shown, &["ended: 80% of the 6,239"]);
+        has(&shown, &["running and next", "3 run"]);
         has(&shown, &["host-0", "for 2s", "0 of 9 pages"]);
+        has(&shown, &["FAILED", "RETRYING", "ERROR"]);
+        has(&shown, &["2", "7", "connection refused"]);
+        has(&shown, &["workers", "1 live"]);
+        has(&shown, &["host-0", "1", "slow, fast", "12s"]);
+        has(&shown, &["gone", "ended"]);
+        has(&shown, &["tab tasks", "f failed"]);
         assert!(shown.iter().all(|line| !line.contains('\u{1b}')), "{shown:?}");
-        let bar = shown.iter().find(|line| line.starts_with("rrr")).unwrap();
-        assert_eq!(bar.chars().count(), usize::from(size.0), "{bar}");
     }
 }
 
 #[test]
-fn a_queue_with_stored_tasks_alone_says_why_nothing_runs() {
-    let shown = lines(&with_tasks(some_tasks(), false), (80, 24));
-    has(&shown, &["● RUNNING", "8 run", "stored tasks: 1,234 ready"]);
-    let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
-    has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
-    // Also if the queue has a rate for which no process waits.
-    let nobody = Summary { conditions: vec![Condition::NoWorker], ..some_tasks() };
-    has(&lines(&with_tasks(nobody, true), (80, 24)), &["▲ NO WORKER", "no worker is there"]);
-    has(
-        &lines(&with_tasks(some_tasks(), true), (100, 40)),
-        &["● RUNNING", "8 run", "stored tasks: 1,234 ready"],
-    );
+fn a_small_screen_keeps_the_status_and_what_is_next() {
+    let mut model = busy();
+    for size in [(20, 10), (20, 5), (39, 9)] {
+        let shown = lines(&mut model, size);
+        has(&shown, &["api"]);
+        has(&shown, &["● NEXT"]);
+        has(&shown, &["100ms 41 web-2"]);
+    }
+    has(&lines(&mut model, (20, 2)), &["● NEXT"]);
+    has(&lines(&mut with_tasks(&some_tasks(), false), (20, 10)), &["1,234 ready"]);
+    model.act(Action::Pause);
+    has(&lines(&mut model, (20, 10)), &["Pause api?"]);
+    model.apply(Message::Outage("refused".into()), Duration::from_secs(20));
+    model.act(Action::Back);
+    has(&lines(&mut model, (20, 5)), &["▲ UNREACHABLE"]);
 }
 
 #[test]
-fn stored_tasks_fit_any_screen_and_need_no_colours() {
-    let mut many = some_tasks();
-    let run = many.runs[0].clone();
-    many.runs = (0..300).map(|_| run.clone()).collect();
-    let none = tasks(&[]);
+fn every_size_and_state_can_be_drawn() {
+    let mut outage = busy();
+    outage.apply(Message::Outage("connection refused".into()), Duration::from_secs(20));
+    let mut confirming = busy();
+    confirming.act(Action::Pause);
+    let mut help = busy();
+    help.act(Action::Help);
+    let wide = "日".repeat(60);
+    let mut odd = Model::new("日本語".repeat(40), Some(name(&wide)));
+    let label = "日本語 label ".repeat(5);
+    let scene = Scene::new(1).at(5).ticket(u64::MAX).current(3).free_at(u64::MAX).shard(label.trim(), 2);
+    odd.apply(read(&wide, scene), Duration::ZERO);
+    let mut many = Model::new("redis://localhost", None);
+    many.apply(Message::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
+    many.act(Action::Go(Move::Last));
+    let mut slow = Scene::new(366 * 86_400_000 * MS).at(1).ticket(2000);
+    for n in 0..1000 {
+        slow = slow.shard(&format!("shard {n} pid {n}"), n + 1);
+    }
+    let mut many_shards = Model::new("", Some(name("a")));
+    many_shards.apply(read("a", slow), Duration::ZERO);
+    let mut runs = some_tasks();
+    runs.runs = (0..300).map(|_| runs.runs[0].clone()).collect();
+    let mut marked = with_tasks(&runs, true);
+    marked.act(Action::Focus);
     let huge = tasks(&[(Counted::Now(State::Scheduled), 10_000_000), (Counted::Now(State::Blocked), 1)]);
-    for summary in [many, none, huge] {
-        for paced in [false, true] {
-            let model = with_tasks(summary.clone(), paced);
-            for width in (0..=120).step_by(7) {
-                for height in 0..=40 {
-                    lines(&model, (width, height));
-                }
+    let mut opened = busy();
+    let page = TextPage { about: "line\n".repeat(99), bodies: "x".repeat(100_000) };
+    opened.apply(Message::Opened(Ok(page)), Duration::ZERO);
+    opened.act(Action::Bodies);
+    let mut all = [
+        busy(),
+        outage,
+        confirming,
+        help,
+        odd,
+        many,
+        many_shards,
+        marked,
+        with_tasks(&huge, true),
+        with_tasks(&tasks(&[]), false),
+        opened,
+        Model::new("", None),
+    ];
+    for model in &mut all {
+        for width in [0, 1, 2, 3, 5, 8, 13, 20, 21, 39, 40, 60, 75, 76, 81, 200] {
+            for height in [0, 1, 2, 3, 5, 9, 10, 14, 24, 50] {
+                lines(model, (width, height));
             }
-            let (shown, coloured) = screen(&model, (100, 30), Theme::Plain);
-            assert!(!coloured);
-            has(&shown, &["─ stored tasks ─"]);
         }
     }
-    let mut many = some_tasks();
-    many.runs = (0..300).map(|_| many.runs[0].clone()).collect();
-    has(&lines(&with_tasks(many, false), (80, 24)), &["and 2", "more that run"]);
-    has(&lines(&with_tasks(tasks(&[]), false), (80, 24)), &["no task is stored"]);
+    has(&lines(&mut all[5], (80, 24)), &["q9999"]);
+    has(&lines(&mut all[6], (80, 24)), &["order of starts", "1,000 shards"]);
 }
 
 #[test]
-fn a_task_that_runs_is_marked_opened_and_read() {
-    let mut model = with_tasks(some_tasks(), true);
-    let ids: Vec<_> = some_tasks().runs.iter().map(|(task, _)| task.id).collect();
-    assert_eq!(model.act(Action::Open), Effect::None, "none is marked");
-    model.act(Action::Focus);
-    has(&lines(&model, (100, 30)), &["▌ host-0", &ids[0].to_string()]);
-    model.act(Action::Go(Move::Down));
-    let shown = lines(&model, (100, 30));
-    has(&shown, &["▌ host-1", &ids[1].to_string()]);
-    has(&shown, &["enter open", "esc back"]);
-    assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[1]));
-    let about = (0..40).map(|n| format!("line {n}\n")).collect();
-    let page = TextPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
-    model.apply(Message::Opened(Ok(page)), Duration::from_secs(3));
-    let shown = lines(&model, (100, 30));
-    has(&shown, &["line 0"]);
-    has(&shown, &["line 26"]);
-    model.act(Action::Go(Move::PageDown));
-    model.act(Action::Go(Move::PageDown));
-    let shown = lines(&model, (100, 30));
-    has(&shown, &["line 39"]);
-    has(&shown, &["esc back", "b payload and result"]);
-    assert!(shown.iter().all(|line| !line.contains("ada")), "what it is about is hidden unless asked for");
-    model.act(Action::Bodies);
-    has(&lines(&model, (100, 30)), &["payload", "ada"]);
-    for _ in 0..2 {
-        assert_eq!(model.act(Action::Back), Effect::None);
+fn an_outage_keeps_the_last_state_with_its_age() {
+    let mut model = busy();
+    model.apply(Message::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
+    model.now = Duration::from_secs(25);
+    let shown = lines(&mut model, (80, 24));
+    has(&shown, &["▲ UNREACHABLE", "for 14s: redis at cache:6379 cannot be reached"]);
+    has(&shown, &["api", "read 15s ago"]);
+    has(&shown, &["41", "web-2", "100ms"]);
+    model.outage = None;
+    model.read_since = Some(Duration::from_secs(20));
+    has(&lines(&mut model, (80, 24)), &["▲ NO ANSWER", "no reply of the store for 5s"]);
+}
+
+#[test]
+fn a_change_is_confirmed_in_words_that_name_its_effect() {
+    let mut model = busy();
+    model.act(Action::Pause);
+    has(&lines(&mut model, (80, 24)), &["Pause api?", "y: yes"]);
+    has(&lines(&mut model, (80, 24)), &["Nothing starts any more, on all hosts"]);
+    model.act(Action::Back);
+    model.act(Action::Go(Move::Last));
+    model.act(Action::Pause);
+    has(&lines(&mut model, (80, 24)), &["Resume mail?"]);
+    model.act(Action::Other);
+    model.act(Action::Help);
+    has(&lines(&mut model, (80, 24)), &["p", "pause or resume the queue for all"]);
+}
+
+#[test]
+fn without_colours_signs_and_words_are_the_same() {
+    for mut model in [busy(), with_tasks(&some_tasks(), true)] {
+        for size in SIZES {
+            let (plain, coloured) = screen(&mut model, size, Theme::Plain);
+            assert!(!coloured);
+            let (colours, coloured) = screen(&mut model, size, Theme::Colours);
+            assert!(coloured);
+            assert_eq!(plain, colours);
+        }
     }
-    assert!(model.opened.is_none() && model.marked.is_none());
-    assert_eq!(model.act(Action::Back), Effect::Quit);
-    model.apply(Message::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
-    assert!(model.note().is_some_and(|note| note.contains("cannot be opened: it has ended")));
 }
 
 #[test]
-fn upcoming_tasks_are_shown_below_any_number_of_runs() {
+fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
+    let mut model = Model::new("redis://localhost", None);
+    model.apply(Message::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
+    lines(&mut model, (80, 24));
+    let page = model.page;
+    assert!(page > 1);
+    for (to, chosen) in
+        [(Move::Down, 1), (Move::Last, 99), (Move::Up, 98), (Move::First, 0), (Move::PageDown, page)]
+    {
+        model.act(Action::Go(to));
+        let shown = lines(&mut model, (80, 24));
+        has(&shown, &[&format!("▌ queue-{chosen:02}")]);
+        assert_eq!(model.chosen, chosen, "{to:?}");
+        assert_eq!(model.in_view().count(), page - 1);
+    }
+}
+
+#[test]
+fn a_task_is_marked_opened_and_read() {
     let mut summary = some_tasks();
     summary.upcoming =
         (0..20).map(|n| Task { priority: n, ..Task::bare(TaskId::named(&format!("next {n}"))) }).collect();
-    let ids: Vec<_> = summary.upcoming.iter().map(|task| task.id).collect();
-    let shown = lines(&with_tasks(summary.clone(), false), (80, 24));
-    has(&shown, &["next", &ids[0].to_string(), "default", "added 2s ago"]);
-    has(&shown, &["next", &ids[2].to_string(), "added 2s ago  priority 2"]);
-    summary.runs = (0..300)
-        .map(|n| {
-            let mut run = some_tasks().runs[0].clone();
-            run.0.id = TaskId::named(&format!("run {n}"));
-            run
-        })
-        .collect();
-    let last_run = summary.runs[299].0.id;
-    let mut model = with_tasks(summary, false);
+    let (first, last) = (summary.runs[0].0.id, summary.upcoming[19].id);
+    let mut model = with_tasks(&summary, true);
+    assert_eq!(model.act(Action::Open), Effect::None, "none is marked");
     model.act(Action::Focus);
-    let shown = lines(&model, (80, 24));
-    has(&shown, &["more that run"]);
-    (0..3).for_each(|n| has(&shown, &["next", &ids[n].to_string()]));
-    // The marked task is in view.
-    (0..299).for_each(|_| _ = model.act(Action::Go(Move::Down)));
-    has(&lines(&model, (80, 24)), &["▌ host-0", &last_run.to_string()]);
+    has(&lines(&mut model, (100, 30)), &["▌ host-0", &first.to_string()]);
+    has(&lines(&mut model, (100, 30)), &["enter open", "esc back"]);
     model.act(Action::Go(Move::Last));
-    has(&lines(&model, (80, 24)), &["▌ next", &ids[19].to_string()]);
-    assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[19]));
+    has(&lines(&mut model, (100, 30)), &["▌ next", &last.to_string(), "added 2s ago  priority 19"]);
+    assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), last));
+    let about = (0..40).map(|n| format!("line {n}\n")).collect();
+    let page = TextPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
+    model.apply(Message::Opened(Ok(page)), Duration::from_secs(3));
+    has(&lines(&mut model, (100, 30)), &["line 0"]);
+    model.act(Action::Go(Move::PageDown));
+    model.act(Action::Go(Move::PageDown));
+    let shown = lines(&mut model, (100, 30));
+    has(&shown, &["line 39"]);
+    has(&shown, &["esc back", "b payload and result"]);
+    assert!(shown.iter().all(|line| !line.contains("ada")), "payloads are shown on request only");
+    model.act(Action::Bodies);
+    has(&lines(&mut model, (100, 30)), &["payload", "ada"]);
+    model.act(Action::Back);
+    model.act(Action::Back);
+    assert!(model.opened.is_none() && model.marked.is_none());
+    assert_eq!(model.act(Action::Back), Effect::Quit);
+    model.apply(Message::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
+    has(&lines(&mut model, (100, 30)), &["task 1 cannot be opened: it has ended"]);
 }
 
 #[test]
 fn failures_are_read_like_a_task() {
     let mut none = Model::new("file:queues.json", Some(name("mail")));
     assert_eq!(none.act(Action::Failures), Effect::None, "there are no stored tasks");
-    let mut model = with_tasks(some_tasks(), true);
-    has(&lines(&model, (80, 24)), &["f failed"]);
+    let mut model = with_tasks(&some_tasks(), true);
     assert_eq!(model.act(Action::Failures), Effect::Failures(name("mail")));
     let page = TextPage { about: "2 failed: refused\n".into(), ..TextPage::default() };
     model.apply(Message::Opened(Ok(page)), Duration::from_secs(3));
-    let shown = lines(&model, (80, 24));
+    let shown = lines(&mut model, (80, 24));
     has(&shown, &["2 failed: refused"]);
     has(&shown, &["esc back   ↑↓ scroll"]);
     assert_eq!(model.act(Action::Back), Effect::None);
@@ -425,19 +367,15 @@ fn failures_are_read_like_a_task() {
 }
 
 #[test]
-fn a_mark_stays_on_its_task_and_leaves_one_that_has_ended() {
-    let mut model = with_tasks(some_tasks(), false);
+fn a_mark_leaves_a_task_that_has_ended() {
     let ids: Vec<_> = some_tasks().runs.iter().map(|(task, _)| task.id).collect();
+    let mut model = with_tasks(&some_tasks(), false);
     model.act(Action::Focus);
     model.act(Action::Go(Move::Last));
     let mut read = |remaining: &[usize], second: u64| {
-        let mut summary = Summary { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
-        summary.runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
-        let message = Box::new(Message::Read(name("mail"), None));
-        model.apply(
-            Message::WithTasks(name("mail"), Ok(Some(Box::new(summary))), message),
-            Duration::from_secs(second),
-        );
+        let runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
+        let summary = Summary { at: Micros::new(second * 1_000 * MS), runs, ..some_tasks() };
+        model.apply(read_tasks("mail", None, summary), Duration::from_secs(second));
         model.marked
     };
     assert_eq!(read(&[1, 2], 5), Some(ids[2]));
@@ -446,30 +384,14 @@ fn a_mark_stays_on_its_task_and_leaves_one_that_has_ended() {
 }
 
 #[test]
-fn a_queue_of_stored_tasks_alone_is_paused_and_resumed() {
-    let mut model = with_tasks(some_tasks(), false);
-    model.act(Action::Pause);
-    assert_eq!(model.act(Action::Yes), Effect::Change(name("mail"), Wanted::Pause));
-    let mut paused = with_tasks(
-        Summary { conditions: vec![Condition::Paused { since: None, running: 0 }], ..some_tasks() },
-        false,
-    );
-    paused.act(Action::Pause);
-    assert_eq!(paused.act(Action::Yes), Effect::Change(name("mail"), Wanted::Resume));
-}
-
-#[test]
-fn the_list_counts_stored_tasks_and_says_what_is_in_force() {
-    let mut model = with_tasks(some_tasks(), true);
-    model.apply(Message::Names(vec![name("mail"), name("other"), name("paced")]), Duration::ZERO);
+fn the_list_counts_tasks_and_names_an_error() {
+    let mut model = with_tasks(&some_tasks(), true);
+    model.apply(Message::Names(["mail", "other", "broken"].map(name).to_vec()), Duration::ZERO);
     let paused = Summary { conditions: vec![Condition::Paused { since: None, running: 0 }], ..some_tasks() };
-    let read = |queue: &str| Box::new(Message::Read(name(queue), None));
-    model.apply(Message::WithTasks(name("other"), Ok(Some(Box::new(paused))), read("other")), Duration::ZERO);
-    let refused = Err("the database is damaged".to_owned());
-    model.apply(Message::WithTasks(name("paced"), refused, read("paced")), Duration::ZERO);
-    let shown = lines(&model, (100, 30));
-    let names = |line: &&String, queue: &str| line.chars().take(20).collect::<String>().contains(queue);
-    let row = |queue: &str| shown.iter().find(|line| names(line, queue)).unwrap().clone();
-    assert!(row("other").contains("1,234") && row("other").contains("paused"), "{}", row("other"));
-    assert!(row("paced").contains("unreadable: its stored tasks cann"), "{}", row("paced"));
+    model.apply(read_tasks("other", None, paused), Duration::ZERO);
+    let broken = QueueState { error: Some("the database is damaged".into()), ..QueueState::default() };
+    model.apply(Message::Read(name("broken"), Box::new(broken)), Duration::ZERO);
+    let shown = lines(&mut model, (100, 30));
+    has(&shown, &["other", "1,237", "‖ paused"]);
+    has(&shown, &["broken", "▲ the database is damaged"]);
 }

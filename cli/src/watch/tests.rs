@@ -1,13 +1,12 @@
-//! Snapshots for the tests of this folder, in microseconds of the store's clock.
-
-#![allow(clippy::unwrap_used, reason = "only tests make scenes")]
+//! Reads of queues for the tests of this folder, in microseconds of the store's clock.
 
 use interval_queue::{
-    Label, Micros, Presence, Rates, Record, Settings, ShardId, Snapshot, Ticket, contract::LastTake,
+    Label, Micros, Presence, QueueName, Rates, Record, Settings, ShardId, Snapshot, Ticket,
     task_contract::Counted,
 };
 use interval_queue_tasks::Condition;
 
+use super::{messages::Message, queue_state::QueueState};
 use crate::tasks::Summary;
 
 /// A queue as a read returns it. The label of a shard is also its id. Leases are 5 s.
@@ -77,29 +76,20 @@ impl Scene {
         self.presence(label, None, running)
     }
 
-    /// The last added shard has taken `count` tickets from its head on.
-    pub(crate) fn took(self, label: &str, count: u32) -> Self {
-        let id = id(label);
-        self.with(|snapshot| {
-            let presence = snapshot.record.shards.get_mut(&id).unwrap();
-            presence.last_take = presence.head.map(|first| LastTake { request: 1, first, count });
-        })
-    }
-
     fn presence(self, label: &str, head: Option<u64>, running: u32) -> Self {
-        let expires_at = self.snapshot.at + self.lease;
         let presence = Presence {
             head: head.map(Ticket::new),
             weight: 1,
             running,
-            expires_at,
+            expires_at: self.snapshot.at + self.lease,
             sequence: 1,
             last_take: None,
             granted: Vec::new(),
             label: Label::new(label).unwrap(),
         };
+        let id = ShardId::new(label.replace(|c: char| !c.is_ascii_alphanumeric(), "-")).unwrap();
         self.with(|snapshot| {
-            snapshot.record.shards.insert(id(label), presence);
+            snapshot.record.shards.insert(id, presence);
         })
     }
 
@@ -122,6 +112,18 @@ pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Summary {
     }
 }
 
-fn id(label: &str) -> ShardId {
-    ShardId::new(label.replace(|c: char| !c.is_ascii_alphanumeric(), "-")).unwrap()
+pub(crate) fn name(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
+
+/// A read of a queue without tasks.
+pub(crate) fn read(queue: &str, scene: Scene) -> Message {
+    let state = QueueState { rate: Some(scene.build()), ..QueueState::default() };
+    Message::Read(name(queue), Box::new(state))
+}
+
+/// A read of a queue with tasks.
+pub(crate) fn read_tasks(queue: &str, rate: Option<Scene>, tasks: Summary) -> Message {
+    let rate = rate.map(|scene| scene.build());
+    Message::Read(name(queue), Box::new(QueueState { rate, tasks: Some(tasks), error: None }))
 }
