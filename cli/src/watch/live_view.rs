@@ -35,7 +35,7 @@ use crate::{
     signals::Signals,
 };
 
-/// Interval of redraws without an event: remaining times count down.
+/// Interval of redraws without an event: the age of a read and of an outage grows.
 const MAX_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// A read that takes longer is reported.
@@ -164,7 +164,7 @@ impl LiveView {
             }
             self.model.now = self.clock.now();
             // Nothing is printed while the first answer may still arrive.
-            let answered = self.model.has_read() || self.model.now > SILENCE_TIMEOUT;
+            let answered = self.model.state().is_some() || self.model.now > SILENCE_TIMEOUT;
             if let Some(line) = answered.then(|| lines.next(&self.model)).flatten() {
                 print(&line)?;
             }
@@ -212,7 +212,7 @@ impl LiveView {
             Ok(message) => message,
             // A permanent failure ends the program if nothing was read before. Later, another
             // person may fix the cause.
-            Err(failure) if self.model.has_answered() => Message::Outage(failure.message),
+            Err(failure) if self.model.answered => Message::Outage(failure.message),
             Err(failure) => return Err(failure),
         };
         if matches!(message, Message::Outage(_)) {

@@ -31,14 +31,6 @@ pub(crate) struct Opened {
     pub(crate) first_line: usize,
 }
 
-/// An outage of the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Outage {
-    /// Start of the outage, on the clock of the host.
-    pub(crate) since: Duration,
-    pub(crate) error: String,
-}
-
 /// Additional knowledge of the chosen queue.
 #[derive(Clone, Debug)]
 struct Chosen {
@@ -50,7 +42,7 @@ struct Chosen {
 }
 
 /// The content of the screen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// The URL of the store without secrets.
     pub(crate) store: String,
@@ -70,42 +62,25 @@ pub(crate) struct Model {
     /// The marked task. `Some` while keys move between tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
-    /// The outage, if the store does not answer.
-    pub(crate) outage: Option<Outage>,
+    /// If the store does not answer: since when, on the clock of the host, and its error.
+    pub(crate) outage: Option<(Duration, String)>,
     /// Start of the read in progress, if it takes long.
     pub(crate) read_since: Option<Duration>,
     /// A change that needs a confirmation.
     pub(crate) to_confirm: Option<(QueueName, Wanted)>,
     pub(crate) help: bool,
     note: Option<(Duration, String)>,
-    /// Whether the names have been read, and whether anything has.
+    /// Whether the names have been read.
     listed: bool,
-    answered: bool,
+    /// Whether the store has ever answered.
+    pub(crate) answered: bool,
 }
 
 impl Model {
     /// Creates an empty model. With `only`, only that queue is shown.
     pub(crate) fn new(store: impl Into<String>, only: Option<QueueName>) -> Self {
-        Self {
-            store: store.into(),
-            now: Duration::ZERO,
-            listed: only.is_some(),
-            names: only.into_iter().collect(),
-            chosen: 0,
-            page: 1,
-            queue_rows: TableState::new(),
-            task_rows: TableState::new(),
-            known: HashMap::new(),
-            of_chosen: None,
-            marked: None,
-            opened: None,
-            outage: None,
-            read_since: None,
-            to_confirm: None,
-            help: false,
-            note: None,
-            answered: false,
-        }
+        let (store, listed) = (store.into(), only.is_some());
+        Self { store, listed, names: only.into_iter().collect(), page: 1, ..Self::default() }
     }
 
     /// The shown queue.
@@ -147,16 +122,11 @@ impl Model {
         self.of_chosen().map(|chosen| self.now.saturating_sub(chosen.seen_at))
     }
 
-    /// Whether the shown queue has been read.
-    pub(crate) fn has_read(&self) -> bool {
-        self.state().is_some()
-    }
-
     /// The status of the shown queue or, if the store does not answer, the outage.
     pub(crate) fn status(&self) -> StatusLine {
         let ago = |since: Duration| about(self.now.saturating_sub(since));
-        if let Some(outage) = &self.outage {
-            let text = format!("for {}: {} (retrying)", ago(outage.since), outage.error);
+        if let Some((since, error)) = &self.outage {
+            let text = format!("for {}: {error} (retrying)", ago(*since));
             return StatusLine::new(Tone::Bad, "unreachable", text);
         }
         if let Some(since) = self.read_since {
@@ -194,11 +164,6 @@ impl Model {
         Some(format!("{waiting}{running}{achieved}"))
     }
 
-    /// Whether the store has ever answered.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.answered
-    }
-
     /// A note that is shown for some seconds.
     pub(crate) fn note(&self) -> Option<&str> {
         let (until, note) = self.note.as_ref()?;
@@ -228,8 +193,8 @@ impl Model {
         self.now = now;
         match message {
             Message::Outage(error) => {
-                let since = self.outage.as_ref().map_or(now, |outage| outage.since);
-                self.outage = Some(Outage { since, error });
+                let since = self.outage.as_ref().map_or(now, |(since, _)| *since);
+                self.outage = Some((since, error));
                 return;
             }
             Message::Names(names) => {
@@ -260,8 +225,8 @@ impl Model {
             }
         }
         self.answered = true;
-        if let Some(outage) = self.outage.take() {
-            let gone = about(now.saturating_sub(outage.since));
+        if let Some((since, _)) = self.outage.take() {
+            let gone = about(now.saturating_sub(since));
             self.set_note(format!("the store answers again, after {gone}"));
         }
     }
@@ -457,8 +422,7 @@ mod tests {
         for (second, error) in [(1, "refused"), (2, "timed out")] {
             model.apply(Message::Outage(error.into()), Duration::from_secs(second));
         }
-        let outage = Outage { since: Duration::from_secs(1), error: "timed out".into() };
-        assert_eq!(model.outage, Some(outage));
+        assert_eq!(model.outage, Some((Duration::from_secs(1), "timed out".into())));
         model.apply(Message::Read(name("a"), Box::default()), Duration::from_secs(5));
         assert_eq!(model.outage, None);
         assert_eq!(model.note(), Some("the store answers again, after 4s"));

@@ -49,7 +49,7 @@ impl Reader {
                 Task::List => self.names(operators).await,
                 Task::Read(queue) => self.state(operators, queue, true).await,
                 Task::ReadCounts(queue) => self.state(operators, queue, false).await,
-                Task::Details(queue) => self.details(queue).await,
+                Task::Details(queue) => bounded(self.details(queue)).await,
             },
             Err(failure) => Err(failure),
         };

@@ -130,6 +130,7 @@ mod tests {
     use crate::watch::{
         keys::{Action, Move},
         messages::Message,
+        tests::{read_tasks, tasks},
     };
 
     /// Reads for `seconds`. A read takes a millisecond. Returns the reads.
@@ -217,6 +218,29 @@ mod tests {
             }
         }
         assert!((55..=125).contains(&tasks), "{tasks}");
+    }
+
+    #[test]
+    fn details_are_read_rarely_and_rarer_if_they_take_long() {
+        for (took, expected) in [(1, 14..=16), (500, 3..=4)] {
+            let mut rounds = Rounds::new(Duration::from_millis(200), Scope::One);
+            let mut model = Model::new("sqlite:queues.db", QueueName::new("mail").ok());
+            model.apply(read_tasks("mail", None, tasks(&[])), Duration::ZERO);
+            let (mut now, mut details) = (Duration::ZERO, 0);
+            while now < Duration::from_secs(30) {
+                match rounds.next(&model, now) {
+                    Some(task @ Task::Details(_)) => {
+                        details += 1;
+                        let took = Duration::from_millis(took);
+                        now += took;
+                        rounds.done(&task, &model, now, took);
+                    }
+                    Some(_) => {}
+                    None => now = now.max(rounds.wake_at()),
+                }
+            }
+            assert!(expected.contains(&details), "{details}");
+        }
     }
 
     #[test]

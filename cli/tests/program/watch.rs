@@ -260,7 +260,7 @@ fn failures_are_grouped_on_the_screen() {
     place.run(&["work", "--kind", "mail", "--until-empty", "--", "false"]);
     let mut terminal = Terminal::start(100, 30, &mut watch(&place, &[]));
     terminal.shows("RETRYING");
-    terminal.shows("exit status: 1");
+    terminal.shows("exit code 1");
     terminal.key("f");
     terminal.shows("2 failed:");
     terminal.key("q");

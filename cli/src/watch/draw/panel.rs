@@ -15,7 +15,7 @@ const FRAME_LINES: u16 = 2;
 /// Without room for this number of lines, a panel shows nothing.
 const MIN_LINES: u16 = 3;
 /// Lines that each panel gets before another one gets more.
-const FAIR_LINES: u16 = 6;
+const FAIR_LINES: u16 = 4;
 /// Minimum columns at which two panels are side by side.
 const MIN_COLUMNS_OF_TWO: u16 = 76;
 

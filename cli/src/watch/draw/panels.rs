@@ -18,6 +18,8 @@ use crate::{
     watch::{model::Model, queue_state::Tone},
 };
 
+/// A screen has at most this number of rows. Queues farther from the chosen one are not in view.
+const MAX_ROWS: usize = 256;
 /// A lease that ends sooner than this is marked.
 const SHORT_LEASE: Duration = Duration::from_secs(2);
 
@@ -31,7 +33,10 @@ fn optional(text: Option<String>) -> String {
 
 /// The queues of the store.
 pub(super) fn queues(model: &Model, theme: Theme) -> Panel {
-    let row = |name: &QueueName| {
+    let row = |(n, name): (usize, &QueueName)| {
+        if n.abs_diff(model.chosen) > MAX_ROWS {
+            return Row::new([Cell::default()]);
+        }
         let state = model.state_of(name);
         let interval = state.and_then(|state| state.rate.as_ref()).map(|rate| rate.record.meters.longest());
         let waiting = state.and_then(|state| state.rate.as_ref()).map(|rate| {
@@ -56,7 +61,7 @@ pub(super) fn queues(model: &Model, theme: Theme) -> Panel {
         "queues",
         number(model.names.len() as u64),
         &columns,
-        model.names.iter().map(row).collect(),
+        model.names.iter().enumerate().map(row).collect(),
     );
     panel.position = model.queue_rows;
     panel.position.select(Some(model.chosen));
