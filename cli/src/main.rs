@@ -6,7 +6,7 @@
 //! `connection_state` and interrupted by `signals`. Then it becomes the program that `program` has
 //! found, or starts it as its `child`. `each` starts such a child for each item of its input, and
 //! `turns` prints a line for each requested turn. `add` stores tasks, `work` starts a child for
-//! each under a `guard`, `tasks` shows and changes them, and `schedule` adds them again and again.
+//! each under a guard, `tasks` shows and changes them, and `schedule` adds them again and again.
 //! `status`, `list`, `watch`, `change` and `delete` read and change queues without being a shard.
 //! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails.
 //! `documents` has the documents about the program, and `exit` its exit codes.
@@ -22,7 +22,6 @@ mod documents;
 mod duration;
 mod each;
 mod exit;
-mod guard;
 mod json_output;
 mod list;
 mod migrate;
@@ -50,6 +49,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     args::{Cli, Command},
+    child::guard,
     exit::{Ending, Failure},
 };
 

@@ -3,14 +3,15 @@
 use std::{cell::OnceCell, time::Duration};
 
 use interval_queue::{ErrorKind, IntervalQueue, Turn};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::time::timeout;
 
 use crate::{
     args::Run,
-    child,
+    child::{End, Running, expect_children},
     connection_state::{ConnectionState, Stage},
-    exit::{Ending, Failure, SOFTWARE, TEMPFAIL},
-    program::Program,
+    exit::{BY_SIGNAL, Ending, Failure, SOFTWARE, TEMPFAIL, TIMED_OUT},
+    program::{Program, cannot_execute},
     shard::{FirstConnection, expired, leave, tick_through_pauses, too_late},
     signals::Signals,
     target::close_stores,
@@ -115,9 +116,33 @@ async fn start(
         };
     }
     connection.enter(Stage::Running);
-    let ending = child::run(program, limit, &mut signals).await;
+    let ending = run_child(program, limit, &mut signals).await;
     connection.enter(Stage::Leaving);
     drop(turn);
     leave(queue).await;
     ending
+}
+
+/// Runs CMD to its end, forwards signals to it, and ends it after `timeout`.
+async fn run_child(
+    program: Program,
+    timeout: Option<Duration>,
+    signals: &mut Signals,
+) -> Result<Ending, Failure> {
+    expect_children()?;
+    let command = program.into_command();
+    let name = command.get_program().to_owned();
+    let mut running = Running::start(command.into()).map_err(|error| cannot_execute(&name, &error))?;
+    match running.wait(timeout, async || signals.next().await).await {
+        End::Unable(failure) => Err(failure),
+        End::TimedOut => Ok(Ending::Code(TIMED_OUT)),
+        End::Signal(signal) => {
+            // This process dies by the same signal, but must not overwrite the core file of CMD.
+            let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+            Ok(Ending::Signal(signal))
+        }
+        End::Code(code) => Ok(Ending::Code(u8::try_from(code).unwrap_or(BY_SIGNAL))),
+        // A command without a guard has no such end.
+        End::Stopped | End::LeaseOver | End::GuardGone(_) => Ok(Ending::Code(BY_SIGNAL)),
+    }
 }

@@ -32,6 +32,7 @@ use super::{
     template::Template,
 };
 use crate::{
+    child::End,
     clock::now,
     connection_state::ConnectionState,
     shard::{Refusals, tick_through_pauses, tickets_ahead, too_late},
@@ -283,20 +284,17 @@ impl<'a> Flow<'a> {
 
     fn ended(&mut self, number: u64, outcome: Outcome) {
         let Some(mut item) = self.started.remove(&number) else { return };
-        let Outcome { result, stdout, stderr } = outcome;
-        let why = match result {
-            Ok(()) => {
-                self.tally.counts.done += 1;
-                if !stdout.is_empty() {
-                    self.unprinted.insert(number, item);
-                }
-                return self.print(Printout { item: Some(number), stdout, stderr });
+        let Outcome { failure, stdout, stderr } = outcome;
+        let Some(why) = failure else {
+            self.tally.counts.done += 1;
+            if !stdout.is_empty() {
+                self.unprinted.insert(number, item);
             }
-            Err(why) => why,
+            return self.print(Printout { item: Some(number), stdout, stderr });
         };
-        let for_all = why.is_for_all();
+        let for_all = why.for_all().cloned();
         if self.stop.is_none()
-            && !for_all
+            && for_all.is_none()
             && let Some(delay) = item.delays.next()
         {
             self.print(Printout { item: None, stdout: Default::default(), stderr });
@@ -306,10 +304,10 @@ impl<'a> Flow<'a> {
         }
         self.print(Printout { item: Some(number), stdout, stderr });
         self.tally.failed(&item.value, &why);
-        match why {
-            Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
+        match (for_all, why) {
+            (Some(failure), _) => self.stop(Stop::Failure(failure)),
             // Without grouping only the commands see a closed stdout.
-            Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
+            (_, Why::Ended(End::Signal(SIGPIPE))) if self.options.grouping() == Grouping::None => {
                 self.stop(Stop::OutputClosed)
             }
             _ if self.options.fail_fast => self.stop(Stop::FirstFailure),

@@ -19,16 +19,16 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     aside::{Aside, Lack},
-    ended::RunEnd,
     exit_mapping::TaskOutcome,
-    lease::Lease,
     programs::Programs,
-    stderr_writer::StderrHandle,
-    work_run::{RunRequest, run},
 };
 use crate::{
+    child::{
+        End, RunRequest, StderrHandle,
+        guard::{INPUTS_VARIABLE, Lease},
+        run_guarded,
+    },
     exit::{Failure, SOFTWARE},
-    guard::INPUTS_VARIABLE,
 };
 
 /// The entry of an upstream in the inputs file.
@@ -118,15 +118,15 @@ impl Handler {
             payload: context.payload().as_str().as_bytes().to_vec(),
             timeout: self.timeout,
         };
-        let ended = run(request, lease, context.cancelled(), self.writer.clone()).await;
+        let finished = run_guarded(request, lease, context.cancelled(), self.writer.clone()).await;
         drop(inputs);
-        if let RunEnd::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
+        if let End::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = finished.end
             && self.stopping.load(Ordering::Relaxed)
         {
             // A service manager may send the signal to all processes of the service.
             return Err(unfinished(&context));
         }
-        let outcome = TaskOutcome::of(&ended);
+        let outcome = TaskOutcome::of(&finished);
         if !matches!(outcome, TaskOutcome::Unable(_)) {
             self.aside.host_has(Lack::Process);
         }

@@ -1,10 +1,7 @@
 //! The lease of this worker: read from every answered poll, and sent to the guards. Outages of the
 //! store are printed.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use interval_queue::{
@@ -15,31 +12,11 @@ use interval_queue::{
 use tokio::sync::watch;
 
 use crate::{
+    child::guard::Lease,
     clock,
     exit::{Failure, report},
-    guard::{Instant, Order, now},
     outage::StoreOutages,
 };
-
-/// A lease, counted from the time of its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lease {
-    requested_at: Instant,
-    length: Duration,
-}
-
-impl Lease {
-    pub(crate) fn new(length: Duration) -> Self {
-        Self { requested_at: now(), length }
-    }
-
-    /// The order to a guard. SIGTERM is sent with a quarter of the lease left, SIGKILL with an
-    /// eighth, so that CMD ends before another worker can get its task.
-    pub(crate) fn order(self) -> Order {
-        let Self { requested_at, length } = self;
-        Order::Lease { term: requested_at + length / 4 * 3, kill: requested_at + length / 8 * 7 }
-    }
-}
 
 /// A store of tasks whose replies are observed.
 #[derive(Debug)]

@@ -2,23 +2,17 @@
 //!
 //! `programs` finds the command of each kind, `aside` knows the kinds that cannot be run for now,
 //! and `unserved` those that no worker runs. `lease` reads the lease of this worker from the
-//! answers of the store. `handler` runs a task: `work_run` starts CMD under a guard, see
-//! `crate::guard`, `ended` is the result of the run, and `exit_mapping` maps it to the end of the
-//! task. `reports` prints events that the libraries only log. `output_tail` keeps the output of
-//! CMD, and `stderr_writer` forwards its stderr.
+//! answers of the store. `handler` runs CMD under a guard for a task, and `exit_mapping` maps its
+//! end to the end of the task. `reports` prints events that the libraries only log.
 
 mod aside;
-mod ended;
 mod exit_mapping;
 mod handler;
 mod lease;
-mod output_tail;
 mod programs;
 mod reports;
-mod stderr_writer;
 mod unserved;
 mod work_args;
-mod work_run;
 
 use std::{
     pin::pin,
@@ -35,15 +29,9 @@ use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
 pub(crate) use self::work_args::WorkArgs;
-use self::{
-    handler::Handler,
-    lease::{Lease, Watched},
-    programs::Programs,
-    stderr_writer::StderrWriter,
-    unserved::Unserved,
-};
+use self::{handler::Handler, lease::Watched, programs::Programs, unserved::Unserved};
 use crate::{
-    child::expect_children,
+    child::{StderrWriter, expect_children, guard::Lease},
     exit::{Ending, Failure, report},
     outage::StoreOutages,
     rate::pace as shown,
