@@ -105,6 +105,7 @@ async fn start(
     connection: &ConnectionState,
     mut signals: Signals,
 ) -> Result<Ending, Failure> {
+    connection.refresh();
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
         // Without a running limit the record has no running jobs, and leaving returns at once.

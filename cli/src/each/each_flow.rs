@@ -137,7 +137,7 @@ impl<'a> Flow<'a> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
         let mut reporting = pin!(connection.report_pauses::<()>());
         loop {
-            self.request_turns(connection);
+            self.request_turns();
             self.post();
             if self.is_over() {
                 break;
@@ -216,11 +216,11 @@ impl<'a> Flow<'a> {
     }
 
     /// Moves items to `upcoming`, and requests a turn for each slot of the near future.
-    fn request_turns(&mut self, connection: &ConnectionState) {
+    fn request_turns(&mut self) {
         if self.stop.is_some() {
             return;
         }
-        let ahead = tickets_ahead(connection, self.options.shard.weight);
+        let ahead = tickets_ahead(self.queue, self.options.shard.weight);
         let has_room = self.resting.len() < MAX_RESTING && self.output.held() < MAX_HELD;
         while has_room && self.upcoming.len() < ahead {
             let Some(next) = self.items.take() else { break };

@@ -119,7 +119,7 @@ impl<'a> TurnServer<'a> {
     async fn serve(mut self, connection: &ConnectionState) -> Result<Ending, Failure> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
         loop {
-            self.request_turns(connection);
+            self.request_turns();
             if self.is_read && (self.waiting.is_empty() && self.requested.is_empty() || is_reader_gone()) {
                 return Ok(Ending::Code(0));
             }
@@ -182,8 +182,8 @@ impl<'a> TurnServer<'a> {
     }
 
     /// Requests a turn for each slot of the near future.
-    fn request_turns(&mut self, connection: &ConnectionState) {
-        let ahead = tickets_ahead(connection, self.weight);
+    fn request_turns(&mut self) {
+        let ahead = tickets_ahead(self.queue, self.weight);
         while self.requested.len() < ahead
             && self.refused_until.is_none()
             && let Some(weight) = self.waiting.pop_front()

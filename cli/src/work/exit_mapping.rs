@@ -1,6 +1,6 @@
 //! Maps the end of a run to the end of its task.
 
-use interval_queue::task_contract::Json;
+use interval_queue_tasks::Json;
 
 use crate::child::{End, Finished, OutputTail};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};

@@ -10,8 +10,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use interval_queue::task_contract::{Json, Kind, State, TaskId};
-use interval_queue_tasks::{Context, TaskError, TaskQueue, WorkerHandle};
+use interval_queue_tasks::{Context, Json, Kind, State, TaskError, TaskId, TaskQueue, WorkerHandle};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tempfile::TempPath;
@@ -108,8 +107,10 @@ impl Handler {
     pub(super) async fn handle(
         &self,
         context: Context,
-        lease: watch::Receiver<Lease>,
+        mut lease: watch::Receiver<Lease>,
     ) -> Result<Json, TaskError> {
+        // The first lease may be sent after the first run has begun.
+        let _ = lease.wait_for(|lease| *lease != Lease::NONE).await;
         let inputs = self.inputs(&context).await?;
         let words = self.programs.words(context.kind());
         let request = RunRequest {

@@ -27,14 +27,10 @@ use tokio::{
 
 pub(crate) use self::{
     group::Group,
+    guard_clock::now,
     orders::{GuardReport, INPUTS_VARIABLE, Lease, Order},
 };
-use self::{
-    group::Signal,
-    guard_clock::{Instant, now},
-    orders::read_order,
-    orphans::Orphans,
-};
+use self::{group::Signal, guard_clock::Instant, orders::read_order, orphans::Orphans};
 use super::{end::End, process::expect_children};
 use crate::{
     exit::{Failure, SOFTWARE, USAGE},

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
-use super::{
-    super::end::End,
-    guard_clock::{Instant, now},
-};
+use super::{super::end::End, guard_clock::Instant};
 use crate::exit::Failure;
 
 /// The environment variable with the path of the inputs file. The guard removes the file if the
@@ -22,8 +19,11 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(length: Duration) -> Self {
-        Self { requested_at: now(), length }
+    /// The lease of a worker that has none.
+    pub(crate) const NONE: Self = Self { requested_at: Instant(0), length: Duration::ZERO };
+
+    pub(crate) fn new(requested_at: Instant, length: Duration) -> Self {
+        Self { requested_at, length }
     }
 
     /// The order to a guard. SIGTERM is sent with a quarter of the lease left, SIGKILL with an
