@@ -3,11 +3,8 @@
 use std::{ffi::OsString, path::Path, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
-use interval_queue::{
-    MaxRunning, QueueName,
-    contract::{Label, MAX_WEIGHT},
-    task_contract::{Key, Kind, State as TaskState},
-};
+use interval_queue::{Label, MAX_WEIGHT, MaxRunning, QueueName};
+use interval_queue_tasks::{Key, Kind, State as TaskState};
 
 use crate::{
     add::{key, kind},

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use interval_queue_documents::{Change as Document, Taken};
-use interval_queue_tasks::{FlowId, Selector, TaskId, TaskQueue, Touched, Verb, contract::MAX_TAGS};
+use interval_queue_tasks::{FlowId, MAX_TAGS, Selector, TaskId, TaskQueue, Touched, Verb};
 
 use super::{opened::selector, task_args};
 use crate::{
