@@ -1,14 +1,11 @@
-//! [`Connection`]: what a shard last learned from its store.
+//! [`Connection`]: the state of a shard's connection to its store.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use interval_queue_contract::{Memory, Micros, StateError, Step, Stepped, WaitReason};
-use tokio::sync::watch;
+use interval_queue_contract::{StateError, Step, Stepped, WaitReason};
 
-use crate::IntervalQueue;
-
-/// What a shard last learned from its store, without I/O; see
-/// [`IntervalQueue::connection`].
+/// The connection of a shard to its store, as of the last poll; see
+/// [`IntervalQueue::connection`](crate::IntervalQueue::connection).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Connection {
@@ -52,41 +49,5 @@ impl Connection {
             wait: stepped.wait.as_ref().map(|wait| wait.reason.clone()),
             next_start: start_in.map(|start_in| received + start_in.to_duration()),
         }
-    }
-}
-
-impl IntervalQueue {
-    /// What this shard last learned from its store. The receiver is notified of every poll that is
-    /// answered or fails, for example to print an outage or a pause.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::time::Duration;
-    /// # use interval_queue::IntervalQueue;
-    /// let queue = IntervalQueue::builder("mail").interval(Duration::from_millis(100)).connect("memory:").await?;
-    /// let mut connection = queue.connection();
-    /// let job = queue.add(async {}).await?;
-    /// connection.changed().await?;
-    /// assert!(connection.borrow().failing.is_none() && !connection.borrow().paused);
-    /// # job.await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn connection(&self) -> watch::Receiver<Connection> {
-        self.shard.connection.subscribe()
-    }
-
-    /// How many jobs of this weight can start up to `horizon` after the next start, that start
-    /// included, by the record as last seen: 1 to `most`. Other shards may take some of the slots.
-    pub fn starts_within(&self, horizon: Duration, weight: u32, most: usize) -> usize {
-        let seen = {
-            let connection = &self.shard.line().connection;
-            let age = self.shard.host.now().saturating_duration_since(connection.last_reply);
-            Memory { at: connection.memory.at + Micros::from_duration(age), ..connection.memory }
-        };
-        let last = seen.slot_behind(0, weight) + Micros::from_duration(horizon);
-        let starts = (1..most as u64).take_while(|n| seen.slot_behind(n * u64::from(weight), weight) <= last);
-        1 + starts.count()
     }
 }

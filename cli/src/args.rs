@@ -262,13 +262,6 @@ pub(crate) struct Halt {
     pub(crate) keys: Vec<Key>,
 }
 
-impl Halt {
-    /// Whether kinds or keys are named.
-    pub(crate) fn is_of_parts(&self) -> bool {
-        !self.kinds.is_empty() || !self.keys.is_empty()
-    }
-}
-
 /// Start nothing for some time, as after a `Retry-After`. A longer hold in force stays.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue hold 30s --store redis://localhost --queue api")]

@@ -114,7 +114,7 @@ impl ConnectionState {
         }
     }
 
-    /// What the shard last learned. `None`: the queue is not open.
+    /// The last reply of the store. `None`: the queue is not open.
     fn seen(&self) -> Option<watch::Ref<'_, Connection>> {
         self.0.seen.get().map(watch::Receiver::borrow)
     }

@@ -8,8 +8,9 @@
 //! `turns` prints a line for each requested turn. `add` stores tasks, `work` starts a child for
 //! each under a guard, `tasks` shows and changes them, and `schedule` adds them again and again.
 //! `status`, `list`, `watch`, `change` and `delete` read and change queues without being a shard.
-//! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails.
-//! `documents` has the documents about the program, and `exit` its exit codes.
+//! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails, and
+//! `progress` makes bars. `documents` has the documents about the program, and `exit` its exit
+//! codes.
 
 mod add;
 mod args;
@@ -29,6 +30,7 @@ mod outage;
 mod pace;
 mod place;
 mod program;
+mod progress;
 mod rate;
 mod run;
 mod schedule;
@@ -119,8 +121,8 @@ async fn execute(command: Command) -> Result<Ending, Failure> {
         Command::Watch(watch) => return watch::run(watch).await,
         Command::Status(status) => status::run(status).await?,
         Command::List(list) => list::run(list).await?,
-        Command::Pause(target) => change::pause(target).await?,
-        Command::Resume(target) => change::resume(target).await?,
+        Command::Pause(target) => change::halt(target, true).await?,
+        Command::Resume(target) => change::halt(target, false).await?,
         Command::Hold(hold) => change::hold(hold).await?,
         Command::Set(set) => change::set(set).await?,
         Command::Reset(target) => change::reset(target).await?,

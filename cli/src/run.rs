@@ -9,10 +9,11 @@ use tokio::time::timeout;
 use crate::{
     args::Run,
     child::{End, Running, expect_children},
+    clock::expired,
     connection_state::{ConnectionState, Stage},
     exit::{BY_SIGNAL, Ending, Failure, SOFTWARE, TEMPFAIL, TIMED_OUT},
     program::{Program, cannot_execute},
-    shard::{FirstConnection, expired, leave, tick_through_pauses, too_late},
+    shard::{FirstConnection, leave, tick_through_pauses, too_late},
     signals::Signals,
     target::close_stores,
 };
@@ -31,7 +32,7 @@ enum Waited {
 
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     let program = Program::find(&run.command)?;
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let mut signals = Signals::listen()?;
     let connection = ConnectionState::new(&run.shard.target.store.url);
     let opened = OnceCell::new();
 

@@ -1,13 +1,14 @@
 //! This process as a shard of the queue: opening it, waiting through pauses, leaving it.
 
-use std::{future::pending, time::Duration};
+use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use interval_queue::{Error, IntervalQueue, MaxRunning, OnExisting, Settings, StateErrorKind, WakeUps};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     args::Shard,
+    clock::now,
     connection_state::ConnectionState,
     exit::{Failure, NOINPUT, TEMPFAIL, report},
     rate::pace,
@@ -149,9 +150,13 @@ pub(crate) fn tickets_ahead(queue: &IntervalQueue, weight: u32) -> usize {
     queue.starts_within(TICKET_HORIZON, weight, MAX_TICKETS_AHEAD)
 }
 
-/// Delays between requests for a ticket that the store refuses.
+/// Requests for a ticket that the store refuses: they are repeated after growing delays.
 #[derive(Debug)]
-pub(crate) struct Refusals(ExponentialBackoff);
+pub(crate) struct Refusals {
+    delays: ExponentialBackoff,
+    /// No turn is requested before this time. `None`: no request was refused.
+    until: Option<Instant>,
+}
 
 impl Default for Refusals {
     fn default() -> Self {
@@ -160,21 +165,17 @@ impl Default for Refusals {
             .with_max_delay(Duration::from_secs(5))
             .without_max_times()
             .with_jitter();
-        Self(delays.build())
+        Self { delays: delays.build(), until: None }
     }
 }
 
 impl Refusals {
-    /// The delay before the next request.
+    /// Records a refused request.
     ///
     /// # Errors
     ///
     /// A cause that cannot be fixed while this process waits.
-    pub(crate) fn wait_after(
-        &mut self,
-        error: Error,
-        connection: &ConnectionState,
-    ) -> Result<Option<Duration>, Failure> {
+    pub(crate) fn record(&mut self, error: Error, connection: &ConnectionState) -> Result<(), Failure> {
         let can_be_put_right = error.state().is_some_and(|error| {
             use StateErrorKind::{Damaged, Denied, Foreign, Full};
             error.is_retryable() || matches!(error.kind(), Damaged | Denied | Foreign | Full)
@@ -184,22 +185,35 @@ impl Refusals {
             return Err(failure);
         }
         connection.failed(&failure);
-        Ok(self.0.next())
+        let delay = self.delays.next();
+        self.until = self.until.or(delay.map(|delay| now() + delay));
+        Ok(())
+    }
+
+    /// Whether no turn is requested now.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// When turns may be requested again. `None`: now.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Lets turns be requested again.
+    pub(crate) fn retry(&mut self) {
+        self.until = None;
+    }
+
+    /// A request was granted: the next refusal has the first delay.
+    pub(crate) fn granted(&mut self) {
+        *self = Self { until: self.until, ..Self::default() };
     }
 }
 
 /// Leaves the queue, within [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
     let _ = timeout(LEAVE_TIMEOUT, queue.close()).await;
-}
-
-/// Returns after `limit`, or never without a limit.
-pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
-    match limit {
-        Some(limit) => sleep(limit).await,
-        None => pending().await,
-    }
-    limit.unwrap_or_default()
 }
 
 /// The failure if nothing was started in time.

@@ -63,7 +63,7 @@ pub(crate) struct Shard {
     pub(crate) on_error: Option<ErrorHook>,
     /// The settings that it was opened with, if others were kept.
     pub(crate) overruled: Option<Settings>,
-    /// What it last learned from the store.
+    /// The connection to the store, as of the last poll.
     pub(crate) connection: watch::Sender<Connection>,
     /// `None`: unlimited.
     pub(crate) capacity: Option<Capacity>,

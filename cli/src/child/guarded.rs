@@ -29,8 +29,8 @@ use super::{
     stderr_writer::StderrHandle,
 };
 use crate::{
+    clock::expired,
     exit::{Failure, OSERR},
-    shard::expired,
 };
 
 /// Time from SIGTERM to SIGKILL if a run is stopped or exceeds its timeout. A stopped handler has

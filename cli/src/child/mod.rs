@@ -1,6 +1,6 @@
 //! Child processes: the commands that `run`, `each` and `work` start.
 //!
-//! `process` starts a command, forwards signals to it and ends it after its timeout. `guarded` does
+//! `running` starts a command, forwards signals to it and ends it after its timeout. `guarded` does
 //! so for a command under a `guard`, which outlives a killed worker. `end` is the result of both.
 //! `pipe` reads output, which `output_tail` keeps in part and `captured` in full; `stderr_writer`
 //! also prints it.
@@ -12,7 +12,7 @@ mod guarded;
 mod keep;
 mod output_tail;
 mod pipe;
-mod process;
+mod running;
 mod stderr_writer;
 
 pub(crate) use self::{
@@ -20,7 +20,7 @@ pub(crate) use self::{
     end::{End, Finished},
     guarded::{RunRequest, run as run_guarded},
     output_tail::OutputTail,
-    process::{Running, expect_children},
+    running::{Running, expect_children},
     stderr_writer::{StderrHandle, StderrWriter},
 };
 

@@ -39,10 +39,10 @@ use self::{
 };
 use crate::{
     child::expect_children,
-    clock::now,
+    clock::{expired, now},
     connection_state::{ConnectionState, Stage},
     exit::{Ending, Failure, IOERR, SOME_FAILED, report},
-    shard::{FirstConnection, expired, leave, too_late},
+    shard::{FirstConnection, leave, too_late},
     signals::Signals,
 };
 
@@ -54,7 +54,7 @@ pub(crate) async fn run(each: Each) -> Result<Ending, Failure> {
     let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
     let keeping = if tally.has_file() { Keeping::Whole } else { Keeping::Beginning };
     let mut items = Items::of_stdin(each.separator(), keeping)?;
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let mut signals = Signals::listen()?;
     expect_children()?;
     let mut output = Output::start(each.grouping())?;
     let connection = ConnectionState::with_sink(&each.shard.target.store.url, output.line_writer());

@@ -8,7 +8,7 @@ use interval_queue_tasks::{Overview, Selector, Settings, Stored, TaskId, TaskQue
 use super::task_args::SelectorArgs;
 use crate::{
     args::{StoreArgs, Target},
-    exit::{CONFIG, Failure, NOINPUT},
+    exit::{CONFIG, Failure, NOINPUT, USAGE},
     target::bounded,
 };
 
@@ -111,4 +111,13 @@ pub(super) async fn selector(queue: &TaskQueue, args: &SelectorArgs) -> Result<S
         added_before: before.filter(|_| !ended),
         ended_before: before.filter(|_| ended),
     })
+}
+
+/// Rejects a selector of all tasks, unless that is intended.
+pub(super) fn require_selection(selector: &Selector, is_all_intended: bool) -> Result<(), Failure> {
+    if selector.is_all() && !is_all_intended {
+        let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
+        return Err(Failure::new(USAGE, text));
+    }
+    Ok(())
 }

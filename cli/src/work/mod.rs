@@ -44,7 +44,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let programs = Programs::find(&work)?;
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let mut signals = Signals::listen()?;
     expect_children()?;
     work.pace.rates()?;
     let queues = tokio::select! {

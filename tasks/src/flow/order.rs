@@ -1,6 +1,9 @@
 //! The order in which the tasks of a flow are added: each after its upstreams.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
 
 use crate::{Task, error::Error};
 
@@ -20,15 +23,15 @@ pub(super) fn in_order(tasks: Vec<(String, Task)>) -> Result<Vec<(String, Task)>
             waits[at] += 1;
         }
     }
-    let mut free: VecDeque<usize> = (0..tasks.len()).filter(|&at| waits[at] == 0).collect();
+    let mut free: BinaryHeap<_> = (0..tasks.len()).filter(|&at| waits[at] == 0).map(Reverse).collect();
     let mut tasks: Vec<Option<(String, Task)>> = tasks.into_iter().map(Some).collect();
     let mut ordered = Vec::with_capacity(tasks.len());
-    while let Some(at) = free.pop_front() {
+    while let Some(Reverse(at)) = free.pop() {
         let Some((name, task)) = tasks[at].take() else { continue };
         for down in downstream.remove(&name).unwrap_or_default() {
             waits[down] -= 1;
             if waits[down] == 0 {
-                free.push_back(down);
+                free.push(Reverse(down));
             }
         }
         ordered.push((name, task));

@@ -1,10 +1,10 @@
-//! [`WorkerConnection`]: what a worker last learned from its store.
+//! [`WorkerConnection`]: the state of a worker's connection to its store.
 
 use std::time::{Duration, Instant};
 
 use interval_queue::{Failing, StateError};
 
-/// What a worker last learned from its store; see
+/// The connection of a worker to its store, as of the last poll; see
 /// [`WorkerHandle::connection`](crate::WorkerHandle::connection).
 ///
 /// Instants are by the clock of the [`Host`](crate::Host).

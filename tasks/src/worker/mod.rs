@@ -154,7 +154,7 @@ impl WorkerHandle {
         self.core.outages().current(self.core.now())
     }
 
-    /// What the worker last learned from its store. The receiver is notified when a poll is sent,
+    /// The connection to the store, as of the last poll. The receiver is notified when a poll is sent,
     /// is answered or fails, for example to print an outage.
     pub fn connection(&self) -> Receiver<WorkerConnection> {
         self.core.connection.subscribe()

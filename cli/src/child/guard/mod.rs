@@ -31,7 +31,7 @@ pub(crate) use self::{
     orders::{GuardReport, INPUTS_VARIABLE, Lease, Order},
 };
 use self::{group::Signal, guard_clock::Instant, orders::read_order, orphans::Orphans};
-use super::{end::End, process::expect_children};
+use super::{end::End, running::expect_children};
 use crate::{
     exit::{Failure, SOFTWARE, USAGE},
     program::{Program, cannot_execute},

@@ -2,7 +2,6 @@
 //! output, or to end the command in time.
 
 use std::{
-    future::pending,
     io,
     pin::pin,
     sync::{Arc, atomic::AtomicBool},
@@ -11,17 +10,14 @@ use std::{
 
 use rustix::process::{Pid, Signal as Kill, kill_process};
 use signal_hook::{consts::SIGCHLD, flag};
-use tokio::{
-    process::{Child, Command},
-    time::sleep,
-};
+use tokio::process::{Child, Command};
 
 use super::{
     captured::Captured,
     end::End,
     pipe::{self, PipeReader},
 };
-use crate::{exit::Failure, signals::Signal};
+use crate::{clock::expired, exit::Failure, signals::Signal};
 
 /// Time from SIGTERM to SIGKILL if a command exceeds its timeout.
 const GRACE: Duration = Duration::from_secs(5);
@@ -56,25 +52,25 @@ impl Running {
         mut next_signal: impl AsyncFnMut() -> Signal,
     ) -> End {
         let mut timed_out = false;
-        let mut deadline = pin!(sleep_or_never(timeout));
+        let mut deadline = pin!(expired(timeout));
         let status = loop {
             let signal = tokio::select! {
                 status = self.child.wait() => break status,
                 signal = next_signal() => Some(signal),
-                () = deadline.as_mut() => None,
+                _ = deadline.as_mut() => None,
             };
             match signal {
                 Some(signal) => self.hand_on(signal),
                 None if timed_out => {
                     self.kill(Kill::KILL);
-                    deadline.set(sleep_or_never(None));
+                    deadline.set(expired(None));
                 }
                 None => {
                     timed_out = true;
                     self.kill(Kill::TERM);
                     // A stopped process handles SIGTERM only after SIGCONT.
                     self.kill(Kill::CONT);
-                    deadline.set(sleep_or_never(Some(GRACE)));
+                    deadline.set(expired(Some(GRACE)));
                 }
             }
         };
@@ -106,12 +102,5 @@ impl Running {
             // Fails if the command has just ended, or runs as another user now.
             let _ = kill_process(pid, signal);
         }
-    }
-}
-
-async fn sleep_or_never(duration: Option<Duration>) {
-    match duration {
-        Some(duration) => sleep(duration).await,
-        None => pending().await,
     }
 }
