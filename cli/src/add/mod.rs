@@ -132,7 +132,7 @@ impl<'a> Adder<'a> {
         let added = retry(&target.store.url, RETRY_TIMEOUT, async || {
             let queue = match queue {
                 Some(queue) => queue,
-                None => queue.insert(target.created_tasks().await?),
+                None => queue.insert(target.created_tasks_once().await?),
             };
             queue.add_all(tasks.clone()).await.map_err(|error| {
                 may_have_happened |= error.kind() == ErrorKind::Unanswered;

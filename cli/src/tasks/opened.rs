@@ -61,8 +61,17 @@ impl Target {
 
     /// Opens the stored tasks of the queue, and creates the queue if it does not exist.
     pub(crate) async fn created_tasks(&self) -> Result<TaskQueue, Failure> {
+        self.created_within(LONG_TIMEOUT).await
+    }
+
+    /// As [`created_tasks`](Self::created_tasks), for a caller that retries and prints outages.
+    pub(crate) async fn created_tasks_once(&self) -> Result<TaskQueue, Failure> {
+        self.created_within(READ_TIMEOUT).await
+    }
+
+    async fn created_within(&self, timeout: Duration) -> Result<TaskQueue, Failure> {
         let store = self.store.store().await?;
-        Ok(TaskQueue::builder(self.queue.as_str()).timeout(LONG_TIMEOUT).open(&store).await?)
+        Ok(TaskQueue::builder(self.queue.as_str()).timeout(timeout).open(&store).await?)
     }
 
     /// As [`created_tasks`](Self::created_tasks). A new queue gets these settings.
