@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use interval_queue_contract::{Command, Reply, Snapshot, StateError, Step, Stepped, Ticket};
 
 use crate::{
+    connection::{Connection, Failing},
     error::Error,
     host::Host,
     line::{COMMAND_TIMEOUT, Due, Next},
@@ -180,6 +181,7 @@ fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<St
     match reply {
         Ok(stepped) => {
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
+            let connection = Connection::after(step, &stepped, received);
             let absorbed = shard.line().absorb(step, stepped, sent, received);
             absorbed.taken.into_iter().for_each(|(caller, ticket)| caller.notify(Ok(ticket)));
             if let Some(outage) = absorbed.outage {
@@ -187,12 +189,16 @@ fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<St
             }
             shard.telemetry.rejoined(absorbed.settling);
             wake::watch(shard);
+            shard.connection.send_replace(connection);
         }
         Err(error) => {
             let refused = shard.line().fail(&error, received, shard.host.random());
             for Arriving { job, caller, .. } in refused {
                 refuse(Withdrawn { job, caller: Some(caller) }, Error::from(error.clone()));
             }
+            shard.connection.send_modify(|connection| {
+                Failing::record(&mut connection.failing, &error, received);
+            });
             shard.report(error);
         }
     }

@@ -110,6 +110,7 @@ pub mod _guide;
 mod add;
 mod builder;
 mod clock;
+mod connection;
 mod control;
 mod driver;
 mod error;
@@ -146,13 +147,16 @@ mod wake;
 mod wake_ups;
 
 pub use builder::Builder;
+pub use connection::{Connection, Failing};
 pub use control::Tick;
 pub use error::{Error, ErrorKind};
 pub use host::Host;
 pub use interval_queue_contract as contract;
+pub use interval_queue_contract::outage::Outages;
 pub use interval_queue_contract::{
-    Deletion, InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Rate,
-    Rates, Record, Settings, ShardId, SharedState, Snapshot, StartStatus, StateError, StateErrorKind, Ticket,
+    Deletion, InvalidInput, Label, Late, MAX_INTERVAL, MAX_LEAD, MAX_WEIGHT, MIN_INTERVAL, MaxRunning,
+    Micros, OnExisting, Presence, QueueName, Rate, Rates, Record, Settings, ShardId, SharedState, Snapshot,
+    StartStatus, StateError, StateErrorKind, Ticket, WaitReason,
 };
 pub use interval_queue_line::{SpaceBy, WhenStateIsLost};
 pub use interval_queue_memory::MemoryState;

@@ -2,10 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use interval_queue_contract::{InvalidInput, QueueName, Rates, Settings, ShardId};
+use interval_queue_contract::{InvalidInput, Memory, Micros, QueueName, Rates, Settings, ShardId};
+use tokio::sync::watch;
 
 use crate::{
     JobOptions,
+    connection::Connection,
     error::Error,
     shard::{Shard, Terms},
 };
@@ -98,6 +100,40 @@ impl IntervalQueue {
     pub async fn estimate_wait(&self, options: &JobOptions) -> Result<Option<Duration>, Error> {
         let terms = self.terms(options)?;
         self.shard.estimate_wait(&terms).await
+    }
+
+    /// The connection to the store, as of the last poll. The receiver is notified of every poll that
+    /// is answered or fails, for example to print an outage or a pause.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use interval_queue::IntervalQueue;
+    /// let queue = IntervalQueue::builder("mail").interval(Duration::from_millis(100)).connect("memory:").await?;
+    /// let mut connection = queue.connection();
+    /// let job = queue.add(async {}).await?;
+    /// connection.changed().await?;
+    /// assert!(connection.borrow().failing.is_none() && !connection.borrow().paused);
+    /// # job.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connection(&self) -> watch::Receiver<Connection> {
+        self.shard.connection.subscribe()
+    }
+
+    /// How many jobs of this weight can start up to `horizon` after the next start, that start
+    /// included, by the record as last seen: 1 to `most`. Other shards may take some of the slots.
+    pub fn starts_within(&self, horizon: Duration, weight: u32, most: usize) -> usize {
+        let seen = {
+            let connection = &self.shard.line().connection;
+            let age = self.shard.host.now().saturating_duration_since(connection.last_reply);
+            Memory { at: connection.memory.at + Micros::from_duration(age), ..connection.memory }
+        };
+        let last = seen.slot_behind(0, weight) + Micros::from_duration(horizon);
+        let starts = (1..most as u64).take_while(|n| seen.slot_behind(n * u64::from(weight), weight) <= last);
+        1 + starts.count()
     }
 
     /// Jobs of this shard that wait for their start.

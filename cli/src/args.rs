@@ -3,11 +3,8 @@
 use std::{ffi::OsString, path::Path, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
-use interval_queue::{
-    MaxRunning, QueueName,
-    contract::{Label, MAX_WEIGHT},
-    task_contract::{Key, Kind, State as TaskState},
-};
+use interval_queue::{Label, MAX_WEIGHT, MaxRunning, QueueName};
+use interval_queue_tasks::{Key, Kind, State as TaskState};
 
 use crate::{
     add::{key, kind},
@@ -263,13 +260,6 @@ pub(crate) struct Halt {
     /// A resumed key has the key limit of the queue again.
     #[arg(long = "key", value_name = "KEY", value_parser = key)]
     pub(crate) keys: Vec<Key>,
-}
-
-impl Halt {
-    /// Whether kinds or keys are named.
-    pub(crate) fn is_of_parts(&self) -> bool {
-        !self.kinds.is_empty() || !self.keys.is_empty()
-    }
 }
 
 /// Start nothing for some time, as after a `Retry-After`. A longer hold in force stays.

@@ -10,38 +10,29 @@ use crate::{
     rate::pace,
 };
 
-pub(crate) async fn pause(halt: Halt) -> Result<(), Failure> {
-    if halt.is_of_parts() {
-        return parts(&halt, true).await;
+/// Pauses or resumes a queue, or kinds and keys of its stored tasks.
+pub(crate) async fn halt(halt: Halt, pauses: bool) -> Result<(), Failure> {
+    if !halt.kinds.is_empty() || !halt.keys.is_empty() {
+        return parts(&halt, pauses).await;
     }
     let target = &halt.target;
-    let has_tasks = pause_or_resume(target, true).await?;
+    let has_tasks = pause_or_resume(target, pauses).await?;
     let operator = target.operator().await?;
-    match target.changed(operator.pause()).await {
+    let changed = match pauses {
+        true => target.changed(operator.pause()).await,
+        false => target.changed(operator.resume()).await,
+    };
+    let tasks = if pauses { "stored tasks paused" } else { "stored tasks not paused" };
+    match changed {
         Err(failure) if failure.code == NOINPUT && has_tasks => {
-            print(&format!("{}: no rate, stored tasks paused", target.queue))
+            print(&format!("{}: no rate, {tasks}", target.queue))
         }
         // A pause may be set before the first task is added.
-        Err(failure) if failure.code == NOINPUT && target.store.task_queues().await?.is_some() => {
+        Err(failure) if failure.code == NOINPUT && pauses && target.store.task_queues().await?.is_some() => {
             target.created_tasks().await?.pause().await?;
-            print(&format!("{}: no rate, stored tasks paused; the queue is new", target.queue))
+            print(&format!("{}: no rate, {tasks}; the queue is new", target.queue))
         }
-        paused => print_changed(target, &paused?, has_tasks.then_some("stored tasks paused")),
-    }
-}
-
-pub(crate) async fn resume(halt: Halt) -> Result<(), Failure> {
-    if halt.is_of_parts() {
-        return parts(&halt, false).await;
-    }
-    let target = &halt.target;
-    let has_tasks = pause_or_resume(target, false).await?;
-    let operator = target.operator().await?;
-    match target.changed(operator.resume()).await {
-        Err(failure) if failure.code == NOINPUT && has_tasks => {
-            print(&format!("{}: no rate, stored tasks not paused", target.queue))
-        }
-        resumed => print_changed(target, &resumed?, has_tasks.then_some("stored tasks not paused")),
+        changed => print_changed(target, &changed?, has_tasks.then_some(tasks)),
     }
 }
 

@@ -1,8 +1,11 @@
 //! The host's clock, for output and deadlines. No start depends on it.
 
-use std::time::SystemTime;
+use std::{
+    future::pending,
+    time::{Duration, SystemTime},
+};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// The current instant of the monotonic clock.
 #[allow(clippy::disallowed_methods, reason = "the clock module of this program")]
@@ -14,4 +17,21 @@ pub(crate) fn now() -> Instant {
 #[allow(clippy::disallowed_methods, reason = "the clock module of this program")]
 pub(crate) fn time_of_day() -> SystemTime {
     SystemTime::now()
+}
+
+/// Returns at `end`. `None`: never.
+pub(crate) async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => sleep_until(end).await,
+        None => pending().await,
+    }
+}
+
+/// Returns after `limit`. `None`: never.
+pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
+    match limit {
+        Some(limit) => sleep(limit).await,
+        None => pending().await,
+    }
+    limit.unwrap_or_default()
 }

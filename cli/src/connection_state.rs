@@ -1,17 +1,13 @@
-//! The connection of a waiting process to the store. It sees every reply on the way to the shard,
-//! and prints when replies stop.
+//! The connection of a waiting process to the store: what its shard last learned, and the lines
+//! that are printed when the store stops replying.
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use async_trait::async_trait;
-use interval_queue::{
-    Micros, SharedState, StateError,
-    contract::{Command, Memory, QueueName, Reply, Ticket, WaitReason},
-};
+use interval_queue::{Connection, IntervalQueue, WaitReason};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
@@ -21,34 +17,22 @@ use crate::{
 };
 
 /// The state of the connection to the store, for the one shard of this process.
-#[derive(Clone, Debug)]
-pub(crate) struct ConnectionState {
-    observation: Arc<Mutex<Observation>>,
-    outages: Arc<Mutex<StoreOutages>>,
-    paused: watch::Sender<bool>,
-    sink: LineSink,
-}
-
-/// The destination of printed lines.
 #[derive(Clone)]
-struct LineSink(Arc<dyn Fn(&str) + Send + Sync>);
+pub(crate) struct ConnectionState(Arc<Inner>);
 
-impl fmt::Debug for LineSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LineSink")
-    }
+struct Inner {
+    observation: Mutex<Observation>,
+    /// Set when the queue is open.
+    seen: OnceLock<watch::Receiver<Connection>>,
+    /// The destination of printed lines.
+    sink: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-#[derive(Debug, Default)]
 struct Observation {
     stage: Stage,
     /// The last error and the start of the outage. `None`: the store answers.
     outage: Option<(String, Instant)>,
-    /// The last record from the store, and when it arrived.
-    memory: Option<(Memory, Instant)>,
-    wait: Option<WaitReason>,
-    /// When this process starts something next, if every earlier ticket is used.
-    next: Option<Instant>,
+    outages: StoreOutages,
 }
 
 /// The stage of this process.
@@ -71,17 +55,33 @@ impl ConnectionState {
 
     /// As [`new`](Self::new), but lines go to `sink`.
     pub(crate) fn with_sink(url: &str, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self {
-            observation: Arc::default(),
-            outages: Arc::new(Mutex::new(StoreOutages::of(url))),
-            paused: watch::Sender::new(false),
-            sink: LineSink(Arc::new(sink)),
-        }
+        let observation = Observation { stage: Stage::Waiting, outage: None, outages: StoreOutages::of(url) };
+        let (observation, sink) = (Mutex::new(observation), Box::new(sink));
+        Self(Arc::new(Inner { observation, seen: OnceLock::new(), sink }))
     }
 
-    /// Wraps a store to observe its replies.
-    pub(crate) fn watch(&self, state: Arc<dyn SharedState>) -> Watched {
-        Watched { state, connection: self.clone() }
+    /// Observes the shard of this process from now on.
+    pub(crate) fn observe(&self, queue: &IntervalQueue) {
+        let mut seen = queue.connection();
+        if self.0.seen.set(seen.clone()).is_err() {
+            return;
+        }
+        self.refresh();
+        let connection = self.clone();
+        tokio::spawn(async move {
+            while seen.changed().await.is_ok() {
+                connection.refresh();
+            }
+        });
+    }
+
+    /// Takes in what the shard last learned, and prints a line if one is due.
+    pub(crate) fn refresh(&self) {
+        let Some(failing) = self.seen().map(|seen| seen.failing.clone()) else { return };
+        match failing {
+            Some(failing) => self.failed(&failing.error.into()),
+            None => self.answered(),
+        }
     }
 
     pub(crate) fn enter(&self, stage: Stage) {
@@ -90,87 +90,80 @@ impl ConnectionState {
 
     /// Records a failed command. An outage is printed once, see [`StoreOutages`].
     pub(crate) fn failed(&self, failure: &Failure) {
-        let mut outages = self.outages();
         let mut observation = self.observation();
         let since = observation.outage.take().map_or_else(now, |(_, since)| since);
-        observation.outage = Some((outages.describe(failure), since));
+        observation.outage = Some((observation.outages.describe(failure), since));
         let consequence = match observation.stage {
             Stage::Waiting => "waiting",
             Stage::Running => "the command continues; its permit is free again when its lease ends",
             Stage::Leaving => return,
         };
-        drop(observation);
-        if let Some(line) = outages.failed(failure, since) {
-            (self.sink.0)(&format!("{line}; {consequence}"));
+        if let Some(line) = observation.outages.failed(failure, since) {
+            drop(observation);
+            (self.0.sink)(&format!("{line}; {consequence}"));
         }
     }
 
-    /// Waits until the queue is paused.
-    pub(crate) async fn paused(&self) {
-        // The sender is in `self`.
-        let _ = self.paused.subscribe().wait_for(|paused| *paused).await;
+    fn answered(&self) {
+        let mut observation = self.observation();
+        observation.outage = None;
+        let is_leaving = observation.stage == Stage::Leaving;
+        if let Some(line) = observation.outages.answered().filter(|_| !is_leaving) {
+            drop(observation);
+            (self.0.sink)(&line);
+        }
+    }
+
+    /// The last reply of the store. `None`: the queue is not open.
+    fn seen(&self) -> Option<watch::Ref<'_, Connection>> {
+        self.0.seen.get().map(watch::Receiver::borrow)
+    }
+
+    /// Waits until the pause of the queue begins or ends.
+    pub(crate) async fn paused(&self, is_paused: bool) {
+        if let Some(mut seen) = self.0.seen.get().cloned()
+            && seen.wait_for(|seen| seen.paused == is_paused).await.is_ok()
+        {
+            return;
+        }
+        // The queue is closed or was never open.
+        std::future::pending().await
     }
 
     /// Prints when pauses begin and end.
     pub(crate) async fn report_pauses<T>(&self) -> T {
-        let mut paused = self.paused.subscribe();
-        for (is_paused, text) in
-            [(true, "the queue is paused; waiting"), (false, "the queue is resumed")].into_iter().cycle()
-        {
-            // The sender is in `self`.
-            let _ = paused.wait_for(|paused| *paused == is_paused).await;
-            (self.sink.0)(text);
+        loop {
+            self.paused(true).await;
+            (self.0.sink)("the queue is paused; waiting");
+            self.paused(false).await;
+            (self.0.sink)("the queue is resumed");
         }
-        std::future::pending().await
     }
 
     /// The obstacle to the next start, or the time until its slot. `None`: unknown.
     pub(crate) fn expectation(&self) -> Option<Expectation> {
-        let observation = self.observation();
-        match (&observation.outage, &observation.wait, observation.next) {
-            (Some(_), ..) => Some(Expectation::StateLost),
-            (None, Some(WaitReason::Paused), _) => Some(Expectation::Paused),
-            (None, Some(WaitReason::AtMaxRunning), _) => Some(Expectation::AtMaxRunning),
-            (None, _, next) => next.map(|next| Expectation::In(next.saturating_duration_since(now()))),
+        if self.observation().outage.is_some() {
+            return Some(Expectation::StateLost);
         }
-    }
-
-    /// The last record, advanced to now. `None` before the first reply.
-    pub(crate) fn memory(&self) -> Option<Memory> {
-        let (memory, received) = self.observation().memory?;
-        let since = Micros::from_duration(now().saturating_duration_since(received));
-        Some(Memory { at: memory.at + since, ..memory })
-    }
-
-    fn answered(&self, requested: Option<Ticket>, reply: &Reply) {
-        let mut observation = self.observation();
-        observation.memory = match reply {
-            Reply::Stepped(stepped) => Some((stepped.memory, now())),
-            Reply::Changed(changed) => Some((changed.memory, now())),
-            _ => observation.memory,
-        };
-        observation.outage = None;
-        let is_leaving = observation.stage == Stage::Leaving;
-        if let Reply::Stepped(stepped) = reply {
-            self.paused.send_replace(stepped.memory.paused);
-            observation.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
-            let first = requested.or(stepped.taken.map(|taken| taken.first));
-            let granted = stepped.grants.first().map(|grant| grant.slot - stepped.memory.at);
-            let start_in = granted.or_else(|| first.map(|ticket| stepped.memory.slot_in(ticket)));
-            observation.next = start_in.map(|start_in| now() + start_in.to_duration());
+        let seen = self.seen()?;
+        match &seen.wait {
+            Some(WaitReason::Paused) => Some(Expectation::Paused),
+            Some(WaitReason::AtMaxRunning) => Some(Expectation::AtMaxRunning),
+            _ => {
+                let next = Instant::from_std(seen.next_start?);
+                Some(Expectation::In(next.saturating_duration_since(now())))
+            }
         }
-        drop(observation);
-        if let Some(line) = self.outages().answered().filter(|_| !is_leaving) {
-            (self.sink.0)(&line);
-        }
-    }
-
-    fn outages(&self) -> MutexGuard<'_, StoreOutages> {
-        self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn observation(&self) -> MutexGuard<'_, Observation> {
-        self.observation.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.observation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ConnectionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConnectionState")
     }
 }
 
@@ -187,35 +180,16 @@ pub(crate) enum Expectation {
 /// The reason why CMD has not started.
 impl fmt::Display for ConnectionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let observation = self.observation();
-        match (&observation.outage, &observation.wait) {
-            (Some((outage, _)), _) => f.write_str(outage),
-            (None, Some(WaitReason::Paused)) => f.write_str("the queue is paused"),
-            (None, Some(WaitReason::AtMaxRunning)) => f.write_str("the limit of running jobs is reached"),
-            (None, Some(WaitReason::Behind { shard, ticket })) => {
+        if let Some((outage, _)) = &self.observation().outage {
+            return f.write_str(outage);
+        }
+        match self.seen().and_then(|seen| seen.wait.clone()) {
+            Some(WaitReason::Paused) => f.write_str("the queue is paused"),
+            Some(WaitReason::AtMaxRunning) => f.write_str("the limit of running jobs is reached"),
+            Some(WaitReason::Behind { shard, ticket }) => {
                 write!(f, "ticket {ticket} of shard {shard} is ahead of it")
             }
-            (None, _) => f.write_str("its slot has not come"),
+            _ => f.write_str("its slot has not come"),
         }
-    }
-}
-
-/// A store whose replies a [`ConnectionState`] observes.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    state: Arc<dyn SharedState>,
-    connection: ConnectionState,
-}
-
-#[async_trait]
-impl SharedState for Watched {
-    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let requested = match &command {
-            Command::Step(step) => step.ask.first().map(|ask| ask.ticket),
-            _ => None,
-        };
-        let reply = self.state.apply(queue, command).await?;
-        self.connection.answered(requested, &reply);
-        Ok(reply)
     }
 }

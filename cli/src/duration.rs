@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use interval_queue::{
-    contract::{MAX_INTERVAL, MIN_INTERVAL},
-    task_contract::MAX_DELAY,
-};
+use interval_queue::{MAX_INTERVAL, MIN_INTERVAL};
+use interval_queue_tasks::MAX_DELAY;
 
 /// Parses a duration: a number with a unit. Zero is allowed.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {

@@ -6,10 +6,11 @@
 //! `connection_state` and interrupted by `signals`. Then it becomes the program that `program` has
 //! found, or starts it as its `child`. `each` starts such a child for each item of its input, and
 //! `turns` prints a line for each requested turn. `add` stores tasks, `work` starts a child for
-//! each under a `guard`, `tasks` shows and changes them, and `schedule` adds them again and again.
+//! each under a guard, `tasks` shows and changes them, and `schedule` adds them again and again.
 //! `status`, `list`, `watch`, `change` and `delete` read and change queues without being a shard.
-//! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails.
-//! `documents` has the documents about the program, and `exit` its exit codes.
+//! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails, and
+//! `progress` makes bars. `documents` has the documents about the program, and `exit` its exit
+//! codes.
 
 mod add;
 mod args;
@@ -22,7 +23,6 @@ mod documents;
 mod duration;
 mod each;
 mod exit;
-mod guard;
 mod json_output;
 mod list;
 mod migrate;
@@ -30,6 +30,7 @@ mod outage;
 mod pace;
 mod place;
 mod program;
+mod progress;
 mod rate;
 mod run;
 mod schedule;
@@ -50,6 +51,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     args::{Cli, Command},
+    child::guard,
     exit::{Ending, Failure},
 };
 
@@ -119,8 +121,8 @@ async fn execute(command: Command) -> Result<Ending, Failure> {
         Command::Watch(watch) => return watch::run(watch).await,
         Command::Status(status) => status::run(status).await?,
         Command::List(list) => list::run(list).await?,
-        Command::Pause(target) => change::pause(target).await?,
-        Command::Resume(target) => change::resume(target).await?,
+        Command::Pause(target) => change::halt(target, true).await?,
+        Command::Resume(target) => change::halt(target, false).await?,
         Command::Hold(hold) => change::hold(hold).await?,
         Command::Set(set) => change::set(set).await?,
         Command::Reset(target) => change::reset(target).await?,

@@ -1,6 +1,6 @@
 //! Lines about a store that fails and answers again: one line per outage, independent of retries.
 
-use interval_queue::contract::outage::Outages;
+use interval_queue::Outages;
 use tokio::time::Instant;
 
 use crate::{clock::now, exit::Failure, place::without_secrets};

@@ -1,7 +1,7 @@
 //! Rates as people read them.
 
 use indicatif::{HumanCount, HumanFloatCount};
-use interval_queue::contract::{Micros, Rates};
+use interval_queue::{Micros, Rates};
 
 use interval_queue_documents::words::show;
 

@@ -3,15 +3,17 @@
 use std::{cell::OnceCell, time::Duration};
 
 use interval_queue::{ErrorKind, IntervalQueue, Turn};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::time::timeout;
 
 use crate::{
     args::Run,
-    child,
+    child::{End, Running, expect_children},
+    clock::expired,
     connection_state::{ConnectionState, Stage},
-    exit::{Ending, Failure, SOFTWARE, TEMPFAIL},
-    program::Program,
-    shard::{FirstConnection, expired, leave, tick_through_pauses, too_late},
+    exit::{BY_SIGNAL, Ending, Failure, SOFTWARE, TEMPFAIL, TIMED_OUT},
+    program::{Program, cannot_execute},
+    shard::{FirstConnection, leave, tick_through_pauses, too_late},
     signals::Signals,
     target::close_stores,
 };
@@ -30,7 +32,7 @@ enum Waited {
 
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     let program = Program::find(&run.command)?;
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let mut signals = Signals::listen()?;
     let connection = ConnectionState::new(&run.shard.target.store.url);
     let opened = OnceCell::new();
 
@@ -104,6 +106,7 @@ async fn start(
     connection: &ConnectionState,
     mut signals: Signals,
 ) -> Result<Ending, Failure> {
+    connection.refresh();
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
         // Without a running limit the record has no running jobs, and leaving returns at once.
@@ -115,9 +118,33 @@ async fn start(
         };
     }
     connection.enter(Stage::Running);
-    let ending = child::run(program, limit, &mut signals).await;
+    let ending = run_child(program, limit, &mut signals).await;
     connection.enter(Stage::Leaving);
     drop(turn);
     leave(queue).await;
     ending
+}
+
+/// Runs CMD to its end, forwards signals to it, and ends it after `timeout`.
+async fn run_child(
+    program: Program,
+    timeout: Option<Duration>,
+    signals: &mut Signals,
+) -> Result<Ending, Failure> {
+    expect_children()?;
+    let command = program.into_command();
+    let name = command.get_program().to_owned();
+    let mut running = Running::start(command.into()).map_err(|error| cannot_execute(&name, &error))?;
+    match running.wait(timeout, async || signals.next().await).await {
+        End::Unable(failure) => Err(failure),
+        End::TimedOut => Ok(Ending::Code(TIMED_OUT)),
+        End::Signal(signal) => {
+            // This process dies by the same signal, but must not overwrite the core file of CMD.
+            let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+            Ok(Ending::Signal(signal))
+        }
+        End::Code(code) => Ok(Ending::Code(u8::try_from(code).unwrap_or(BY_SIGNAL))),
+        // A command without a guard has no such end.
+        End::Stopped | End::LeaseOver | End::GuardGone(_) => Ok(Ending::Code(BY_SIGNAL)),
+    }
 }

@@ -1,15 +1,14 @@
 //! This process as a shard of the queue: opening it, waiting through pauses, leaving it.
 
-use std::{future::pending, time::Duration};
+use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use interval_queue::{
-    Error, IntervalQueue, MaxRunning, Micros, OnExisting, Settings, StateErrorKind, WakeUps,
-};
-use tokio::time::{sleep, timeout};
+use interval_queue::{Error, IntervalQueue, MaxRunning, OnExisting, Settings, StateErrorKind, WakeUps};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     args::Shard,
+    clock::now,
     connection_state::ConnectionState,
     exit::{Failure, NOINPUT, TEMPFAIL, report},
     rate::pace,
@@ -24,9 +23,9 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Tickets are held for the slots of this time: enough for the round trips to any store, and few
 /// enough not to delay other shards.
-const TICKET_HORIZON: Micros = Micros::from_millis(500);
+const TICKET_HORIZON: Duration = Duration::from_millis(500);
 /// Maximum tickets that are held.
-const MAX_TICKETS_AHEAD: u64 = 256;
+const MAX_TICKETS_AHEAD: usize = 256;
 
 /// Whether to retry if the store cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Shard {
 
     async fn try_open(&self, label: String, connection: &ConnectionState) -> Result<IntervalQueue, Failure> {
         let target = &self.target;
-        let state = target.store.shared_state().await?;
+        let store = target.store.store().await?;
         let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
         let before = if may_change {
             snapshot(&target.store.operators().await?.of(&target.queue)).await?
@@ -67,17 +66,10 @@ impl Shard {
             None
         };
 
-        let failing = connection.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())
             .label(label)
             // `tick_through_pauses` does that instead.
-            .wake_ups(WakeUps::Off)
-            .on_error(move |error| {
-                // A rejected request returns its error to the caller.
-                if error.state().is_some() {
-                    failing.failed(&Failure::from(error));
-                }
-            });
+            .wake_ups(WakeUps::Off);
         self.pace.rates()?;
         if let Some(pace) = self.pace.pace() {
             builder = builder.rate_limit(pace);
@@ -90,11 +82,11 @@ impl Shard {
             Some(MaxRunning::Unlimited) => builder.unlimited_running(),
             _ => builder,
         };
-        let queue =
-            bounded(async { Ok(builder.open(connection.watch(state)).await?) }).await.map_err(|failure| {
-                let missing = failure.code == NOINPUT && self.pace.pace().is_none();
-                if missing { self.no_interval() } else { failure }
-            })?;
+        let queue = bounded(async { Ok(builder.open(&store).await?) }).await.map_err(|failure| {
+            let missing = failure.code == NOINPUT && self.pace.pace().is_none();
+            if missing { self.no_interval() } else { failure }
+        })?;
+        connection.observe(&queue);
         if let Some(before) = before {
             warn_of_new_settings(&queue, before.record.settings());
         }
@@ -146,7 +138,7 @@ fn limit(limit: Option<u32>) -> String {
 /// Polls a paused queue now and then: an idle shard does not notice the end of a pause by itself.
 pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, connection: &ConnectionState) -> T {
     loop {
-        connection.paused().await;
+        connection.paused(true).await;
         sleep(about(POLL_INTERVAL)).await;
         queue.tick().await;
     }
@@ -154,16 +146,17 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, connection: &C
 
 /// The number of tickets to hold if more starts are waiting than slots are near: one for each slot
 /// within [`TICKET_HORIZON`], at least one. An available burst counts.
-pub(crate) fn tickets_ahead(connection: &ConnectionState, weight: u32) -> usize {
-    let Some(memory) = connection.memory() else { return 1 };
-    let last = memory.slot_behind(0, weight) + TICKET_HORIZON;
-    let soon = |tickets: &u64| memory.slot_behind(tickets * u64::from(weight), weight) <= last;
-    1 + (1..MAX_TICKETS_AHEAD).take_while(soon).count()
+pub(crate) fn tickets_ahead(queue: &IntervalQueue, weight: u32) -> usize {
+    queue.starts_within(TICKET_HORIZON, weight, MAX_TICKETS_AHEAD)
 }
 
-/// Delays between requests for a ticket that the store refuses.
+/// Requests for a ticket that the store refuses: they are repeated after growing delays.
 #[derive(Debug)]
-pub(crate) struct Refusals(ExponentialBackoff);
+pub(crate) struct Refusals {
+    delays: ExponentialBackoff,
+    /// No turn is requested before this time. `None`: no request was refused.
+    until: Option<Instant>,
+}
 
 impl Default for Refusals {
     fn default() -> Self {
@@ -172,21 +165,17 @@ impl Default for Refusals {
             .with_max_delay(Duration::from_secs(5))
             .without_max_times()
             .with_jitter();
-        Self(delays.build())
+        Self { delays: delays.build(), until: None }
     }
 }
 
 impl Refusals {
-    /// The delay before the next request.
+    /// Records a refused request.
     ///
     /// # Errors
     ///
     /// A cause that cannot be fixed while this process waits.
-    pub(crate) fn wait_after(
-        &mut self,
-        error: Error,
-        connection: &ConnectionState,
-    ) -> Result<Option<Duration>, Failure> {
+    pub(crate) fn record(&mut self, error: Error, connection: &ConnectionState) -> Result<(), Failure> {
         let can_be_put_right = error.state().is_some_and(|error| {
             use StateErrorKind::{Damaged, Denied, Foreign, Full};
             error.is_retryable() || matches!(error.kind(), Damaged | Denied | Foreign | Full)
@@ -196,22 +185,35 @@ impl Refusals {
             return Err(failure);
         }
         connection.failed(&failure);
-        Ok(self.0.next())
+        let delay = self.delays.next();
+        self.until = self.until.or(delay.map(|delay| now() + delay));
+        Ok(())
+    }
+
+    /// Whether no turn is requested now.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// When turns may be requested again. `None`: now.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Lets turns be requested again.
+    pub(crate) fn retry(&mut self) {
+        self.until = None;
+    }
+
+    /// A request was granted: the next refusal has the first delay.
+    pub(crate) fn granted(&mut self) {
+        *self = Self { until: self.until, ..Self::default() };
     }
 }
 
 /// Leaves the queue, within [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
     let _ = timeout(LEAVE_TIMEOUT, queue.close()).await;
-}
-
-/// Returns after `limit`, or never without a limit.
-pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
-    match limit {
-        Some(limit) => sleep(limit).await,
-        None => pending().await,
-    }
-    limit.unwrap_or_default()
 }
 
 /// The failure if nothing was started in time.
@@ -237,24 +239,20 @@ pub(crate) fn label(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use interval_queue::{DAY, MemoryState, RateLimit, SECOND};
+    use interval_queue::{DAY, RateLimit, SECOND};
 
     use super::*;
 
     /// Returns the tickets ahead before any start, after `starts` of them, and after `later`.
     async fn tickets(pace: RateLimit, starts: u32, later: Duration) -> [usize; 3] {
-        let connection = ConnectionState::with_sink("memory:", |_| {});
-        let state = connection.watch(Arc::new(MemoryState::new()));
-        let queue = IntervalQueue::builder("api").rate_limit(pace).open(state).await.unwrap();
-        let at_first = tickets_ahead(&connection, 1);
+        let queue = IntervalQueue::builder("api").rate_limit(pace).connect("memory:").await.unwrap();
+        let at_first = tickets_ahead(&queue, 1);
         for _ in 0..starts {
             drop(queue.turn().await.unwrap());
         }
-        let then = tickets_ahead(&connection, 1);
+        let then = tickets_ahead(&queue, 1);
         sleep(later).await;
-        [at_first, then, tickets_ahead(&connection, 1)]
+        [at_first, then, tickets_ahead(&queue, 1)]
     }
 
     #[tokio::test(start_paused = true)]

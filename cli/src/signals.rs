@@ -16,7 +16,7 @@ use signal_hook::{
 };
 use tokio::sync::mpsc;
 
-use crate::exit::{BY_SIGNAL, is_init};
+use crate::exit::{BY_SIGNAL, Failure, is_init};
 
 /// Signals that end a process, or that CMD may handle. Stop and continue keep their default action.
 const HANDLED_SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
@@ -39,8 +39,8 @@ pub(crate) struct Signals {
 impl Signals {
     /// Starts to listen. Signals that this process was started to ignore, by `nohup` for example,
     /// stay ignored, also by CMD.
-    pub(crate) fn listen() -> io::Result<Self> {
-        Self::listen_also(&[])
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        Self::listen_also(&[]).map_err(|error| Failure::os("cannot listen to signals", &error))
     }
 
     /// Starts to listen to `more` signals, too.

@@ -2,13 +2,11 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use interval_queue::{
-    Error, Operator, Operators, SharedState, Snapshot, Store, connect, task_contract::TaskStore,
-};
+use interval_queue::{Error, Operator, Operators, Snapshot, Store, connect};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -43,19 +41,9 @@ pub(crate) async fn close_stores(limit: Duration) {
 }
 
 impl StoreArgs {
-    /// Opens the shared state of rate limits.
-    pub(crate) async fn shared_state(&self) -> Result<Arc<dyn SharedState>, Failure> {
-        bounded(async { Ok(self.opened().await?.rates().await?) }).await
-    }
-
     /// Opens the rates of the queues, to read and control them.
     pub(crate) async fn operators(&self) -> Result<Operators, Failure> {
         bounded(async { Ok(Operators::open(self.opened().await?).await?) }).await
-    }
-
-    /// Opens the store of tasks.
-    pub(crate) async fn task_store(&self) -> Result<Arc<dyn TaskStore>, Failure> {
-        bounded(async { Ok(self.opened().await?.tasks().await?) }).await
     }
 
     pub(crate) async fn store(&self) -> Result<Store, Failure> {

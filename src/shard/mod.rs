@@ -21,7 +21,7 @@ use futures::{
 use interval_queue_contract::{
     Change, Command, QueueName, Reply, Settings, SharedState, StateError, StateErrorKind,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 pub use self::group::JobGroup;
 pub(crate) use self::{
@@ -32,6 +32,7 @@ pub(crate) use self::{
     taken::{Caller, Taken},
 };
 use crate::{
+    connection::Connection,
     error::Error,
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
@@ -62,6 +63,8 @@ pub(crate) struct Shard {
     pub(crate) on_error: Option<ErrorHook>,
     /// The settings that it was opened with, if others were kept.
     pub(crate) overruled: Option<Settings>,
+    /// The connection to the store, as of the last poll.
+    pub(crate) connection: watch::Sender<Connection>,
     /// `None`: unlimited.
     pub(crate) capacity: Option<Capacity>,
     driver: Driver,
@@ -96,6 +99,7 @@ impl Shard {
             state,
             on_error: None,
             overruled: None,
+            connection: watch::Sender::default(),
             capacity: None,
             driver,
             line: Mutex::new(line),

@@ -101,10 +101,12 @@ pub use follower::Follower;
 pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, RateLimit, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Completed, Completion, Corrected, Cursor, Event, Followed, Histogram, Input, Json,
-    KEEP_TIMES, Keep, Key, Kind, MAX_PAGE, MAX_SCANNED, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict,
-    OnFailure, Order, Overlap, Overview, Page, Policy, Recounted, Selector, Settings, SettingsChange, State,
-    Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
+    ABOVE_ALL, Add, Added, Completed, Completion, Corrected, Counted as Counter, Cursor, Edge, Event,
+    Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, MAX_ATTEMPTS, MAX_DELAY, MAX_HELD,
+    MAX_PAGE, MAX_PRIORITY, MAX_REPLY, MAX_SCANNED, MAX_TAGS, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict,
+    OnFailure, Order, Overlap, Overview, Page, Policy, PolicyOverride, Recounted, Selector, Settings,
+    SettingsChange, State, Stored, Tag, Task as StoredTask, TaskId, TaskStore, Times, Token, Verb, Why,
+    Worker as StoredWorker, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use queues::TaskQueues;
@@ -114,5 +116,6 @@ pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use transfer::{MAX_MOVED_TO, Transferred};
 pub use worker::{
-    Context, Inputs, Load, Outage, Permits, QueueOrder, TaskError, Worker, WorkerBuilder, WorkerHandle,
+    Context, Inputs, Lease, Load, Outage, Permits, QueueOrder, TaskError, Worker, WorkerBuilder,
+    WorkerConnection, WorkerFailure, WorkerHandle,
 };

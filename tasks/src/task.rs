@@ -45,7 +45,7 @@ pub struct Task {
 pub enum Upstream {
     /// A stored task, or an earlier one of the same [`add_all`](crate::TaskQueue::add_all).
     Id(TaskId),
-    /// An earlier task of the same flow.
+    /// Another task of the same flow.
     Name(String),
 }
 

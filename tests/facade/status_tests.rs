@@ -62,3 +62,27 @@ async fn a_status_reports_a_lost_store() {
     assert_eq!((&status["reason"]["alone_us"], &status["reason"]["since_us"]), (&Value::Null, &json!(0)));
     assert!(status["reason"]["error"].as_str().unwrap().contains("cut off"), "{status}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_reports_outages_pauses_and_the_next_start() {
+    let faulty = Faulty::new(MemoryState::new());
+    let queue = open(faulty.clone(), ms(100)).await;
+    let mut connection = queue.connection();
+    assert_eq!(queue.starts_within(ms(500), 1, 100), 6);
+    assert_eq!(queue.starts_within(ms(500), 1, 3), 3);
+    drop(queue.turn().await.unwrap());
+    assert!(connection.has_changed().unwrap());
+    assert!(connection.borrow_and_update().failing.is_none());
+
+    faulty.change(|faults| faults.outage = true);
+    let waits = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.turn().await.map(drop) }
+    });
+    let failing = connection.wait_for(|connection| connection.failing.is_some()).await.unwrap().clone();
+    assert!(failing.failing.unwrap().error.is_retryable());
+    faulty.change(|faults| faults.outage = false);
+    let answered = connection.wait_for(|connection| connection.failing.is_none()).await.unwrap().clone();
+    assert!(answered.next_start.is_some() && !answered.paused);
+    waits.await.unwrap().unwrap();
+}

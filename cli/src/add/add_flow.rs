@@ -1,12 +1,10 @@
 //! `add --flow`: tasks that name each other, from a document.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    fmt, fs, io,
-};
+use std::{fmt, fs, io};
 
-use interval_queue::task_contract::{Added, Json, Key, Kind, OnConflict, OnFailure, TaskId};
-use interval_queue_tasks::{AddedFlow, Flow, Task, Upstream};
+use interval_queue_tasks::{
+    Added, AddedFlow, Flow, Json, Key, Kind, OnConflict, OnFailure, Task, TaskId, Upstream,
+};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
@@ -25,7 +23,7 @@ pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let url = &args.target.store.url;
     let queue = retry(url, RETRY_TIMEOUT, async || args.target.created_tasks().await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
-    let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
+    let flow = entries.into_iter().fold(flow, |flow, entry| {
         let name = entry.name.clone();
         flow.task(name, entry.task())
     });
@@ -255,56 +253,4 @@ impl Entry {
 /// A text that parses as an id is an id.
 fn upstream(name: String) -> Upstream {
     name.parse::<TaskId>().map_or(Upstream::Name(name), Upstream::Id)
-}
-
-/// Sorts tasks after their upstreams, otherwise in the order of the document. Unknown names are
-/// left: adding the flow rejects them.
-fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
-    let mut behind: HashMap<String, Vec<usize>> = HashMap::new();
-    let names: HashMap<&str, usize> = entries.iter().map(|entry| entry.name.as_str()).zip(0..).collect();
-    let mut waits = vec![0; entries.len()];
-    for (at, entry) in entries.iter().enumerate() {
-        for edge in &entry.after.0 {
-            if edge.name != entry.name && names.contains_key(edge.name.as_str()) {
-                behind.entry(edge.name.clone()).or_default().push(at);
-                waits[at] += 1;
-            }
-        }
-    }
-    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
-    let mut free: VecDeque<usize> = (0..entries.len()).filter(|&at| waits[at] == 0).collect();
-    let mut ordered = Vec::with_capacity(entries.len());
-    while let Some(at) = free.pop_front() {
-        let Some(entry) = entries[at].take() else { continue };
-        for down in behind.remove(&entry.name).unwrap_or_default() {
-            waits[down] -= 1;
-            if waits[down] == 0 {
-                free.push_back(down);
-            }
-        }
-        ordered.push(entry);
-    }
-    let left: Vec<Entry> = entries.into_iter().flatten().collect();
-    if left.is_empty() {
-        return Ok(ordered);
-    }
-    let text = format!("{}: a task cannot wait for itself, directly or through others", cycle(&left));
-    Err(Failure::new(DATAERR, text))
-}
-
-/// Finds a cycle among tasks that all wait for another task of `left`.
-fn cycle(left: &[Entry]) -> String {
-    let named: HashMap<&str, &Entry> = left.iter().map(|entry| (entry.name.as_str(), entry)).collect();
-    let (mut way, mut places): (Vec<&str>, HashMap<&str, usize>) = Default::default();
-    let mut at = left.first();
-    while let Some(entry) = at {
-        if let Some(&begin) = places.get(entry.name.as_str()) {
-            let turn: Vec<String> = way[begin..].iter().map(|name| format!("{name:?}")).collect();
-            return format!("{} waits for {}", turn.join(" waits for "), turn[0]);
-        }
-        places.insert(&entry.name, way.len());
-        way.push(&entry.name);
-        at = entry.after.0.iter().find_map(|edge| named.get(edge.name.as_str()).copied());
-    }
-    format!("{:?} waits for itself", left[0].name)
 }

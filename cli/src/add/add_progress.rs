@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
+
+use crate::progress::bar;
 
 /// A line on the terminal, or nothing.
 pub(super) struct Progress(ProgressBar);
@@ -10,19 +12,14 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Shown if stderr is a terminal and stdout is not: ids go to stdout.
     pub(super) fn of_stdin(quiet: bool) -> Self {
-        let target = if !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let is_drawn = !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal();
         let size = rustix::fs::fstat(io::stdin()).ok().filter(|stat| {
             rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile
         });
         let size = size.and_then(|stat| u64::try_from(stat.st_size).ok());
-        let bar = ProgressBar::with_draw_target(size, target);
         let template = if size.is_some() { "[{bar:16}] {wide_msg} ETA {eta}" } else { "{wide_msg}" };
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> "));
+        let bar = bar(is_drawn, template);
+        size.into_iter().for_each(|size| bar.set_length(size));
         Self(bar)
     }
 

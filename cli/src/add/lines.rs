@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use interval_queue::task_contract::{Json, MAX_REPLY};
+use interval_queue_tasks::{Json, MAX_REPLY};
 use tokio::sync::mpsc;
 
 use crate::exit::{DATAERR, Failure, IOERR};

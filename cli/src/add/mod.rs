@@ -9,7 +9,7 @@ mod add_progress;
 mod lines;
 mod options;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 pub(crate) use self::{
     add_args::AddArgs,
@@ -20,15 +20,10 @@ use self::{
     lines::{Line, Lines},
 };
 use crate::{
-    args::Target,
-    clock::now,
-    exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, report},
-    target::{bounded, retry},
+    exit::{DATAERR, Failure, USAGE, print_as_it_is, report},
+    target::retry,
 };
-use interval_queue::{
-    Micros,
-    task_contract::{Add, Added, Command, Json, MAX_ADD, NewTask, Read, Reply, Settings, TaskStore},
-};
+use interval_queue_tasks::{Added, ErrorKind, Json, Settings, Task, TaskQueue};
 
 /// How long `add` retries if the store does not answer, also when it opens the store.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,10 +38,7 @@ pub(crate) async fn run(add: AddArgs) -> Result<(), Failure> {
         return Err(Failure::new(USAGE, text));
     }
     let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
-    let url = &add.target.store.url;
-    let mut adder =
-        retry(url, RETRY_TIMEOUT, async || Adder::new(&add, add.target.store.task_store().await?).await)
-            .await?;
+    let mut adder = retry(&add.target.store.url, RETRY_TIMEOUT, async || Adder::new(&add).await).await?;
     if !from_stdin {
         let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
         return adder.add(lines).await;
@@ -84,27 +76,19 @@ fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
 /// Adds tasks and counts them.
 struct Adder<'a> {
     args: &'a AddArgs,
-    store: Arc<dyn TaskStore>,
+    /// `None`: the queue does not exist yet. Its first tasks create it.
+    queue: Option<TaskQueue>,
     settings: Settings,
     added: u64,
-    /// Number of tasks sent so far.
-    sequence: u32,
 }
 
 impl<'a> Adder<'a> {
-    async fn new(args: &'a AddArgs, store: Arc<dyn TaskStore>) -> Result<Self, Failure> {
-        let queue = &args.target.queue;
-        let overview = bounded(async { Ok(store.apply(queue, Command::Read(Read::Overview)).await?) }).await;
-        let settings = match overview {
-            Ok(Reply::Overview(overview)) => overview.settings,
-            // The queue does not exist yet: its first task creates it.
-            Err(failure) if failure.code == NOINPUT => Settings::default(),
-            Ok(_) => Settings::default(),
-            Err(failure) => return Err(failure),
+    async fn new(args: &'a AddArgs) -> Result<Self, Failure> {
+        let (queue, settings) = match args.target.tasks_if_any().await? {
+            Some((queue, overview)) => (Some(queue), overview.settings),
+            None => (None, Settings::default()),
         };
-        // Invalid options are invalid for every payload: check them before the first one.
-        args.task.task(Json::default()).check().map_err(interval_queue::Error::from)?;
-        Ok(Self { args, store, settings, added: 0, sequence: 0 })
+        Ok(Self { args, queue, settings, added: 0 })
     }
 
     /// Adds all `lines` or none, and prints their ids.
@@ -141,20 +125,30 @@ impl<'a> Adder<'a> {
         Err(Failure::new(if line.number.is_some() { DATAERR } else { USAGE }, text))
     }
 
-    async fn send(&mut self, tasks: Vec<NewTask>) -> Result<(), Failure> {
-        let ours: Vec<_> = tasks.iter().map(|task| task.id).collect();
-        let add = Add { sequence: self.sequence, tasks: tasks.into(), ..Add::default() };
-        // After the maximum, the order of tasks added at one instant of the store's clock starts
-        // again.
-        self.sequence = self.sequence.saturating_add(ours.len() as u32);
-        if self.sequence > u32::MAX - MAX_ADD as u32 {
-            self.sequence = 0;
-        }
-        let added = sent(&*self.store, &self.args.target, add).await?;
-        for (added, ours) in added.iter().zip(&ours) {
+    /// Adds tasks, until the store answers. Ids make the retries idempotent.
+    async fn send(&mut self, tasks: Vec<Task>) -> Result<(), Failure> {
+        let (target, queue) = (&self.args.target, &mut self.queue);
+        let mut may_have_happened = false;
+        let added = retry(&target.store.url, RETRY_TIMEOUT, async || {
+            let queue = match queue {
+                Some(queue) => queue,
+                None => queue.insert(target.created_tasks_once().await?),
+            };
+            queue.add_all(tasks.clone()).await.map_err(|error| {
+                may_have_happened |= error.kind() == ErrorKind::Unanswered;
+                error.state().map_or_else(|| Failure::from(&error), |state| state.clone().into())
+            })
+        });
+        let added = added.await.map_err(|failure| match may_have_happened {
+            true => {
+                Failure { message: format!("{}; the tasks may have been added", failure.message), ..failure }
+            }
+            false => failure,
+        })?;
+        for (added, task) in added.iter().zip(&tasks) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
                 report(&format!("nothing was added: task {other} holds the unique name {:?}", name.as_str()));
-            } else if added.id() == *ours {
+            } else if added.id() == task.id() {
                 self.added += 1;
             }
         }
@@ -171,32 +165,5 @@ impl<'a> Adder<'a> {
             1 => "the task before it was added".into(),
             added => format!("the {added} tasks before it were added"),
         }
-    }
-}
-
-/// Sends an `add` until the store answers. Ids make the retries idempotent.
-async fn sent(store: &dyn TaskStore, target: &Target, add: Add) -> Result<Vec<Added>, Failure> {
-    let began = now();
-    let mut may_have_happened = false;
-    let reply = retry(&target.store.url, RETRY_TIMEOUT, async || {
-        let age = Micros::from_duration(now().saturating_duration_since(began));
-        let add = Command::Add(Add { age, ..add.clone() });
-        // Reset below if an answer arrives.
-        let before = std::mem::replace(&mut may_have_happened, true);
-        bounded(async {
-            let reply = store.apply(&target.queue, add).await;
-            may_have_happened = before | reply.as_ref().is_err_and(|error| !error.has_no_effect());
-            Ok(reply?)
-        })
-        .await
-    });
-    match reply.await {
-        Ok(Reply::Added(added)) => Ok(added),
-        Ok(_) => Err(Failure::new(crate::exit::SOFTWARE, "the store returned a reply of another type")),
-        Err(failure) if may_have_happened => {
-            let message = format!("{}; the tasks may have been added", failure.message);
-            Err(Failure { message, ..failure })
-        }
-        Err(failure) => Err(failure),
     }
 }

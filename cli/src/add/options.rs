@@ -3,16 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use interval_queue::{
-    Micros,
-    contract::MAX_WEIGHT,
-    task_contract::{
-        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, PolicyOverride, Tag, TaskId, Unique, Until,
-        When,
-    },
-};
-use interval_queue_tasks::Task;
-use uuid::Uuid;
+use interval_queue::MAX_WEIGHT;
+use interval_queue_tasks::{Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, Tag, Task};
 
 use crate::duration::{deadline, delay};
 
@@ -71,28 +63,7 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 
 impl TaskOptions {
     /// Makes a task with this payload and a new id.
-    pub(super) fn task(&self, payload: Json) -> NewTask {
-        let after = |duration: Duration| When::After(Micros::from_duration(duration));
-        let mut task = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
-        task.kind = self.kind.clone();
-        task.priority = self.priority;
-        task.key = self.key.clone();
-        task.ordered = self.ordered;
-        task.not_before = self.delay.map(after).unwrap_or_default();
-        task.deadline = self.deadline.map(after);
-        task.unique = self.unique.clone().map(|name| Unique { name, until: Until::Ended });
-        task.policy = PolicyOverride { max_attempts: self.max_attempts, ..PolicyOverride::default() };
-        task.weight = self.weight;
-        for tag in &self.tags {
-            if !task.tags.contains(tag) {
-                task.tags.push(tag.clone());
-            }
-        }
-        task
-    }
-
-    /// Makes a task with this payload for the library.
-    pub(crate) fn template(&self, payload: Json) -> Task {
+    pub(crate) fn task(&self, payload: Json) -> Task {
         let task = Task::json(self.kind.as_str(), payload).priority(self.priority).weight(self.weight);
         let mut task = self.tags.iter().fold(task, |task, tag| task.tag(tag.as_str()));
         if let Some(key) = &self.key {

@@ -1,26 +1,17 @@
 //! One attempt at an item: its command, from the slot to its end.
 
-use std::{
-    fmt, io,
-    os::unix::process::ExitStatusExt,
-    process::{ExitStatus, Stdio},
-    time::Duration,
-};
+use std::{fmt, io, process::Stdio, time::Duration};
 
 use indicatif::HumanCount;
 use interval_queue::Turn;
 use tokio::{
-    process::{Child, Command},
+    process::Command,
     sync::broadcast::{self, error::RecvError},
 };
 
-use super::{
-    capture::{Capture, Captured},
-    output::Grouping,
-    overlong::longest_argument,
-};
+use super::{output::Grouping, overlong::longest_argument};
 use crate::{
-    child::{self, Ended},
+    child::{Captured, End, Running},
     exit::{Failure, NOT_EXECUTABLE, NOT_FOUND},
     program::cannot_execute,
     signals::Signal,
@@ -29,11 +20,7 @@ use crate::{
 /// The reason why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum Why {
-    Code(i32),
-    Signal(i32),
-    TimedOut,
-    NotStarted(Failure),
-    Unknown(io::Error),
+    Ended(End),
     OutputLost(io::Error),
     /// The item is too long to be an argument.
     TooLong {
@@ -43,23 +30,23 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// Whether all later attempts will fail for the same reason.
-    pub(crate) fn is_for_all(&self) -> bool {
-        matches!(self, Why::NotStarted(Failure { code: NOT_EXECUTABLE | NOT_FOUND, passes: false, .. }))
+    /// The failure by which all later attempts will fail, too.
+    pub(crate) fn for_all(&self) -> Option<&Failure> {
+        match self {
+            Why::Ended(End::Unable(failure))
+                if [NOT_EXECUTABLE, NOT_FOUND].contains(&failure.code) && !failure.passes =>
+            {
+                Some(failure)
+            }
+            _ => None,
+        }
     }
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Code(code) => write!(f, "exit code {code}"),
-            Why::Signal(signal) => match signal_hook::low_level::signal_name(*signal) {
-                Some(name) => write!(f, "killed by {name}"),
-                None => write!(f, "killed by signal {signal}"),
-            },
-            Why::TimedOut => f.write_str("timed out"),
-            Why::NotStarted(failure) => f.write_str(&failure.message),
-            Why::Unknown(error) => write!(f, "cannot be waited for: {error}"),
+            Why::Ended(end) => end.fmt(f),
             Why::TooLong { bytes, hint } => {
                 let (bytes, most) = (HumanCount(*bytes), HumanCount(longest_argument() as u64));
                 write!(f, "{bytes} bytes, an argument has at most {most}{hint}")
@@ -70,16 +57,17 @@ impl fmt::Display for Why {
 }
 
 /// The result of an attempt and its output.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    pub(crate) result: Result<(), Why>,
+    /// `None`: it succeeded.
+    pub(crate) failure: Option<Why>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
 }
 
 /// A command that was started, or the reason why it was not.
 pub(crate) struct Attempt {
-    started: Result<Child, Why>,
+    started: Result<Running, Failure>,
     turn: Turn,
 }
 
@@ -91,7 +79,7 @@ impl Attempt {
         if grouping != Grouping::None {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
-        let started = command.spawn().map_err(|error| {
+        let started = Running::start(command).map_err(|error| {
             let failure = cannot_execute(&name, &error);
             // An argument is too long or contains a NUL, or the process limit is reached: the next
             // item may succeed.
@@ -99,7 +87,7 @@ impl Attempt {
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
             );
-            Why::NotStarted(Failure { passes: !is_program, ..failure })
+            Failure { passes: !is_program, ..failure }
         });
         Self { started, turn }
     }
@@ -110,18 +98,12 @@ impl Attempt {
         timeout: Option<Duration>,
         mut signals: broadcast::Receiver<Signal>,
     ) -> Outcome {
-        let mut child = match self.started {
-            Ok(child) => child,
-            Err(why) => {
-                return Outcome {
-                    result: Err(why),
-                    stdout: Captured::default(),
-                    stderr: Captured::default(),
-                };
+        let mut running = match self.started {
+            Ok(running) => running,
+            Err(failure) => {
+                return Outcome { failure: Some(Why::Ended(End::Unable(failure))), ..Outcome::default() };
             }
         };
-        let stdout = child.stdout.take().map(Capture::start);
-        let stderr = child.stderr.take().map(Capture::start);
         let next_signal = async || loop {
             match signals.recv().await {
                 Ok(signal) => return signal,
@@ -129,35 +111,15 @@ impl Attempt {
                 Err(RecvError::Closed) => return std::future::pending().await,
             }
         };
-        let ended = child::wait(&mut child, timeout, next_signal).await;
+        let end = running.wait(timeout, next_signal).await;
         // Processes that the command left behind do not count as running.
         drop(self.turn);
-        let (stdout, stderr) = tokio::join!(finished(stdout), finished(stderr));
-        let mut result = match ended {
-            Ok(Ended::ByItself(status)) => judged(status),
-            Ok(Ended::TimedOut) => Err(Why::TimedOut),
-            Err(error) => Err(Why::Unknown(error)),
+        let (mut stdout, mut stderr) = running.output().await;
+        let lost = stdout.lost.take().or(stderr.lost.take());
+        let failure = match end {
+            End::Code(0) => lost.map(Why::OutputLost),
+            end => Some(Why::Ended(end)),
         };
-        let mut outcome = Outcome { result: Ok(()), stdout, stderr };
-        if let Some(error) = outcome.stdout.lost.take().or(outcome.stderr.lost.take()) {
-            result = result.and(Err(Why::OutputLost(error)));
-        }
-        outcome.result = result;
-        outcome
-    }
-}
-
-async fn finished(capture: Option<Capture>) -> Captured {
-    match capture {
-        Some(capture) => capture.finish().await,
-        None => Captured::default(),
-    }
-}
-
-fn judged(status: ExitStatus) -> Result<(), Why> {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Ok(()),
-        (_, Some(signal)) => Err(Why::Signal(signal)),
-        (code, None) => Err(Why::Code(code.unwrap_or(-1))),
+        Outcome { failure, stdout, stderr }
     }
 }

@@ -16,7 +16,7 @@ use interval_queue::{Error, IntervalQueue, Turn};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use tokio::{
     sync::{broadcast, oneshot},
-    time::{Instant, sleep_until},
+    time::Instant,
 };
 
 use super::{
@@ -32,7 +32,8 @@ use super::{
     template::Template,
 };
 use crate::{
-    clock::now,
+    child::End,
+    clock::{now, until},
     connection_state::ConnectionState,
     shard::{Refusals, tick_through_pauses, tickets_ahead, too_late},
     signals::{Signal, Signals},
@@ -73,8 +74,6 @@ pub(crate) struct Flow<'a> {
     taken: u64,
     /// Start of the time in which an item was upcoming and nothing started.
     idle_since: Instant,
-    /// No turn is requested before this time, since the store refused one.
-    refused_until: Option<Instant>,
     refusals: Refusals,
     stop: Option<Stop>,
 }
@@ -120,7 +119,6 @@ impl<'a> Flow<'a> {
             signals: broadcast::Sender::new(16),
             taken: 0,
             idle_since: now(),
-            refused_until: None,
             refusals: Refusals::default(),
             stop: None,
         }
@@ -136,7 +134,7 @@ impl<'a> Flow<'a> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
         let mut reporting = pin!(connection.report_pauses::<()>());
         loop {
-            self.request_turns(connection);
+            self.request_turns();
             self.post();
             if self.is_over() {
                 break;
@@ -154,7 +152,7 @@ impl<'a> Flow<'a> {
                 Event::Ended(number, outcome) => self.ended(number, outcome),
                 Event::Printed | Event::Read => {}
                 Event::Rested => self.upcoming.extend(self.resting.pop_first().map(|(_, item)| item)),
-                Event::Retry => self.refused_until = None,
+                Event::Retry => self.refusals.retry(),
                 Event::Output(OutputEvent::Fate(fate)) => self.printed(fate),
                 Event::Output(OutputEvent::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     self.stop(Stop::OutputClosed);
@@ -176,29 +174,10 @@ impl<'a> Flow<'a> {
 
     async fn next(&mut self, signals: &mut Signals) -> Event {
         let limit = self.options.start_within.filter(|_| self.waits());
-        let too_late = async {
-            match limit {
-                Some(limit) => {
-                    sleep_until(self.idle_since + limit).await;
-                    limit
-                }
-                None => std::future::pending().await,
-            }
-        };
-        let rest_ends = self.resting.keys().next().map(|(end, _)| *end).filter(|_| self.stop.is_none());
-        let rested = async {
-            match rest_ends {
-                Some(end) => sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
-        let refused_until = self.refused_until.filter(|_| self.stop.is_none());
-        let retry = async {
-            match refused_until {
-                Some(end) => sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
+        let too_late = until(limit.map(|limit| self.idle_since + limit));
+        let is_going = self.stop.is_none();
+        let rested = until(self.resting.keys().next().map(|(end, _)| *end).filter(|_| is_going));
+        let retry = until(self.refusals.until().filter(|_| is_going));
         let reads = self.stop.is_none() && self.items.has_room();
         tokio::select! {
             biased;
@@ -210,16 +189,16 @@ impl<'a> Flow<'a> {
             () = retry => Event::Retry,
             event = self.output.next_event() => Event::Output(event),
             () = self.items.read(), if reads => Event::Read,
-            limit = too_late => Event::TooLate(limit),
+            () = too_late => Event::TooLate(limit.unwrap_or_default()),
         }
     }
 
     /// Moves items to `upcoming`, and requests a turn for each slot of the near future.
-    fn request_turns(&mut self, connection: &ConnectionState) {
+    fn request_turns(&mut self) {
         if self.stop.is_some() {
             return;
         }
-        let ahead = tickets_ahead(connection, self.options.shard.weight);
+        let ahead = tickets_ahead(self.queue, self.options.shard.weight);
         let has_room = self.resting.len() < MAX_RESTING && self.output.held() < MAX_HELD;
         while has_room && self.upcoming.len() < ahead {
             let Some(next) = self.items.take() else { break };
@@ -242,32 +221,27 @@ impl<'a> Flow<'a> {
         if !self.waits() {
             self.idle_since = now();
         }
-        while self.turns.len() < room && self.refused_until.is_none() {
+        while self.turns.len() < room && !self.refusals.are_waiting() {
             self.turns.push(self.queue.turn().weight(self.options.shard.weight).into_future());
         }
     }
 
     /// Whether an item is upcoming.
     fn waits(&self) -> bool {
-        !self.turns.is_empty() || self.refused_until.is_some()
+        !self.turns.is_empty() || self.refusals.are_waiting()
     }
 
     /// Handles a refused turn. If a person can fix the cause, the items wait.
     fn refused(&mut self, error: Error, connection: &ConnectionState) {
-        match self.refusals.wait_after(error, connection) {
-            Err(failure) => self.stop(Stop::Failure(failure)),
-            Ok(delay) => {
-                if self.refused_until.is_none() {
-                    self.refused_until = delay.map(|delay| now() + delay);
-                }
-            }
+        if let Err(failure) = self.refusals.record(error, connection) {
+            self.stop(Stop::Failure(failure));
         }
     }
 
     fn start(&mut self, turn: Turn) {
         // There are never more turns than upcoming items.
         let Some(item) = self.upcoming.pop_front() else { return };
-        self.refusals = Refusals::default();
+        self.refusals.granted();
         let command = self.template.command(&item.value);
         let attempt = Attempt::start(command, self.options.grouping(), turn);
         self.idle_since = now();
@@ -283,20 +257,17 @@ impl<'a> Flow<'a> {
 
     fn ended(&mut self, number: u64, outcome: Outcome) {
         let Some(mut item) = self.started.remove(&number) else { return };
-        let Outcome { result, stdout, stderr } = outcome;
-        let why = match result {
-            Ok(()) => {
-                self.tally.counts.done += 1;
-                if !stdout.is_empty() {
-                    self.unprinted.insert(number, item);
-                }
-                return self.print(Printout { item: Some(number), stdout, stderr });
+        let Outcome { failure, stdout, stderr } = outcome;
+        let Some(why) = failure else {
+            self.tally.counts.done += 1;
+            if !stdout.is_empty() {
+                self.unprinted.insert(number, item);
             }
-            Err(why) => why,
+            return self.print(Printout { item: Some(number), stdout, stderr });
         };
-        let for_all = why.is_for_all();
+        let for_all = why.for_all().cloned();
         if self.stop.is_none()
-            && !for_all
+            && for_all.is_none()
             && let Some(delay) = item.delays.next()
         {
             self.print(Printout { item: None, stdout: Default::default(), stderr });
@@ -306,10 +277,10 @@ impl<'a> Flow<'a> {
         }
         self.print(Printout { item: Some(number), stdout, stderr });
         self.tally.failed(&item.value, &why);
-        match why {
-            Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
+        match (for_all, why) {
+            (Some(failure), _) => self.stop(Stop::Failure(failure)),
             // Without grouping only the commands see a closed stdout.
-            Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
+            (_, Why::Ended(End::Signal(SIGPIPE))) if self.options.grouping() == Grouping::None => {
                 self.stop(Stop::OutputClosed)
             }
             _ if self.options.fail_fast => self.stop(Stop::FirstFailure),

@@ -6,12 +6,13 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 use interval_queue::Micros;
 use rustix::termios::tcgetwinsize;
 
 use crate::{
     connection_state::{ConnectionState, Expectation},
+    progress,
     rate::rate,
 };
 use interval_queue_documents::words::show;
@@ -64,8 +65,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(board: Board) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_style(style("{wide_msg}"));
+        let bar = progress::bar(true, "{wide_msg}");
         Self { board, bar, drawn: None }
     }
 
@@ -80,7 +80,7 @@ impl Progress {
         }
         self.drawn = drawn;
         let with_bar = counts.total.is_some() && columns >= MIN_BAR_COLUMNS;
-        self.bar.set_style(style(if with_bar { "[{bar:16}] {wide_msg}" } else { "{wide_msg}" }));
+        self.bar.set_style(progress::style(if with_bar { "[{bar:16}] {wide_msg}" } else { "{wide_msg}" }));
         self.bar.update(|state| {
             state.set_len(counts.total.unwrap_or_default());
             state.set_pos(counts.done + counts.failed);
@@ -97,12 +97,6 @@ impl Progress {
     pub(crate) fn clear(self) {
         self.bar.finish_and_clear();
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_spinner())
-        .progress_chars("=> ")
 }
 
 /// The most important part comes first: the terminal cuts off the rest.

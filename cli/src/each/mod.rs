@@ -2,11 +2,9 @@
 //!
 //! `items` reads the input. `each_flow` gives the items their turns, at most `jobs` at once, until
 //! there is an `each_stop`. `template` makes the command for an `item`, and `attempt` runs it.
-//! `capture` keeps its output, `output` prints it, and `spool` holds it until earlier items are
-//! printed. `overlong` items fit no command. `tally` counts results, `each_progress` shows them.
+//! `output` prints its output, and `spool` holds it until earlier items are printed. `overlong` items fit no command. `tally` counts results, `each_progress` shows them.
 
 mod attempt;
-mod capture;
 mod each_args;
 mod each_flow;
 mod each_progress;
@@ -40,11 +38,11 @@ use self::{
     template::Template,
 };
 use crate::{
-    child,
-    clock::now,
+    child::expect_children,
+    clock::{expired, now},
     connection_state::{ConnectionState, Stage},
     exit::{Ending, Failure, IOERR, SOME_FAILED, report},
-    shard::{FirstConnection, expired, leave, too_late},
+    shard::{FirstConnection, leave, too_late},
     signals::Signals,
 };
 
@@ -56,8 +54,8 @@ pub(crate) async fn run(each: Each) -> Result<Ending, Failure> {
     let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
     let keeping = if tally.has_file() { Keeping::Whole } else { Keeping::Beginning };
     let mut items = Items::of_stdin(each.separator(), keeping)?;
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
-    child::expect_children()?;
+    let mut signals = Signals::listen()?;
+    expect_children()?;
     let mut output = Output::start(each.grouping())?;
     let connection = ConnectionState::with_sink(&each.shard.target.store.url, output.line_writer());
 

@@ -15,11 +15,13 @@ use futures::{FutureExt, future::Fuse};
 use tokio::sync::{mpsc as channel, oneshot};
 
 use super::{
-    capture::Captured,
     each_progress::{Board, Progress},
     spool::Spool,
 };
-use crate::exit::{Failure, Stdout, report};
+use crate::{
+    child::Captured,
+    exit::{Failure, Stdout, report},
+};
 
 /// Interval between redraws of the progress.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(150);

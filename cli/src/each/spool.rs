@@ -4,11 +4,10 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::FileExt,
     sync::Arc,
 };
 
-use super::capture::Captured;
+use crate::child::{Captured, Section};
 
 /// Waiting outputs, by item number.
 #[derive(Debug, Default)]
@@ -102,29 +101,5 @@ pub(crate) struct Text(Option<Section>);
 impl Read for Text {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.as_mut().map_or(Ok(0), |section| section.read(buffer))
-    }
-}
-
-/// A part of a file.
-#[derive(Debug)]
-pub(crate) struct Section {
-    file: Arc<File>,
-    at: u64,
-    left: u64,
-}
-
-impl Section {
-    pub(crate) fn new(file: Arc<File>, at: u64, length: u64) -> Self {
-        Self { file, at, left: length }
-    }
-}
-
-impl Read for Section {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let count = self.file.read_at(&mut buffer[..most], self.at)?;
-        self.at += count as u64;
-        self.left -= count as u64;
-        Ok(count)
     }
 }

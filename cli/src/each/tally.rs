@@ -271,7 +271,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::now;
+    use crate::{child::End, clock::now};
 
     #[test]
     fn all_is_told_and_the_list_ends() {
@@ -283,7 +283,7 @@ mod tests {
         tally.counts.done = 1200;
         tally.counts.retried = 3;
         for n in 0..14 {
-            tally.failed(OsStr::from_bytes(&[b'\x1b', b'\xff', b'0' + n]), &Why::Code(3));
+            tally.failed(OsStr::from_bytes(&[b'\x1b', b'\xff', b'0' + n]), &Why::Ended(End::Code(3)));
         }
         tally.left(OsStr::new("x"));
         let lines = tally.lines(begun + Duration::from_millis(1_204_400));

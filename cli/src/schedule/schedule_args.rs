@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
-use interval_queue::task_contract::{Json, Key};
-use interval_queue_tasks::{Missed, Overlap, Schedule, Task};
+use interval_queue_tasks::{Json, Key, Missed, Overlap, Schedule, Task};
 
 use crate::{
     add::{TaskOptions, key},
@@ -199,7 +198,7 @@ fn payload(text: &str) -> Result<Json, String> {
 impl Add {
     /// Returns `None` without a rule, which clap rejects before.
     pub(super) fn schedule(&self) -> Option<Schedule> {
-        let (name, task) = (self.name.as_str(), self.task.template(self.payload.clone()));
+        let (name, task) = (self.name.as_str(), self.task.task(self.payload.clone()));
         let schedule = match (self.every, &self.cron, self.after_end) {
             (Some(every), ..) => Schedule::every(name, every, task).offset(self.offset.unwrap_or_default()),
             (_, Some(line), _) => Schedule::cron(name, line, self.zone.as_deref()?, task),

@@ -8,7 +8,7 @@ use interval_queue_tasks::{Overview, Selector, Settings, Stored, TaskId, TaskQue
 use super::{id_arg::IdArg, task_args::SelectorArgs};
 use crate::{
     args::{StoreArgs, Target},
-    exit::{CONFIG, Failure, NOINPUT},
+    exit::{CONFIG, Failure, NOINPUT, USAGE},
     target::bounded,
 };
 
@@ -61,8 +61,17 @@ impl Target {
 
     /// Opens the stored tasks of the queue, and creates the queue if it does not exist.
     pub(crate) async fn created_tasks(&self) -> Result<TaskQueue, Failure> {
+        self.created_within(LONG_TIMEOUT).await
+    }
+
+    /// As [`created_tasks`](Self::created_tasks), for a caller that retries and prints outages.
+    pub(crate) async fn created_tasks_once(&self) -> Result<TaskQueue, Failure> {
+        self.created_within(READ_TIMEOUT).await
+    }
+
+    async fn created_within(&self, timeout: Duration) -> Result<TaskQueue, Failure> {
         let store = self.store.store().await?;
-        Ok(TaskQueue::builder(self.queue.as_str()).timeout(LONG_TIMEOUT).open(&store).await?)
+        Ok(TaskQueue::builder(self.queue.as_str()).timeout(timeout).open(&store).await?)
     }
 
     /// As [`created_tasks`](Self::created_tasks). A new queue gets these settings.
@@ -125,4 +134,13 @@ pub(super) async fn selector(queue: &TaskQueue, args: &SelectorArgs) -> Result<S
         ended_from: from.filter(|_| ended),
         ended_before: before.filter(|_| ended),
     })
+}
+
+/// Rejects a selector of all tasks, unless that is intended.
+pub(super) fn require_selection(selector: &Selector, is_all_intended: bool) -> Result<(), Failure> {
+    if selector.is_all() && !is_all_intended {
+        let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
+        return Err(Failure::new(USAGE, text));
+    }
+    Ok(())
 }

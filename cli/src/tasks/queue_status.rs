@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use interval_queue::Micros;
 use interval_queue_documents::{Counts, Measured, Queue, words};
-use interval_queue_tasks::{
-    Condition, Overview, QueueStatus,
-    contract::{Counted, Worker},
-};
+use interval_queue_tasks::{Condition, Counter, Overview, QueueStatus, StoredWorker};
 use tokio::time::sleep;
 
 use super::workers::run_line;
@@ -92,13 +89,13 @@ fn rows(overview: &Overview) -> Vec<[String; 4]> {
     let kinds = Counts::by_kind(overview).into_iter();
     let row = |(kind, counts): (_, Counts)| {
         let number = |counted| words::number(counts.get(counted));
-        let (done, failed) = (number(Counted::EverDone), number(Counted::EverFailed));
+        let (done, failed) = (number(Counter::EverDone), number(Counter::EverFailed));
         [ToString::to_string(kind), words::states(&counts), done, failed]
     };
     kinds.map(row).collect()
 }
 
-fn row(worker: &Worker) -> [String; 5] {
+fn row(worker: &StoredWorker) -> [String; 5] {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
     let left = match worker.alive_for {

@@ -4,10 +4,7 @@ use std::fmt::Write as _;
 
 use interval_queue::Micros;
 use interval_queue_documents::{Task as Document, words};
-use interval_queue_tasks::{
-    Json, Policy, Stored, TaskId, TaskQueue,
-    contract::{PolicyOverride, Task},
-};
+use interval_queue_tasks::{Json, Policy, PolicyOverride, Stored, StoredTask, TaskId, TaskQueue};
 
 use super::{opened::existing, task_args::One, tree, why};
 use crate::{
@@ -100,7 +97,7 @@ fn text(stored: &Stored, queue: &Policy) -> String {
 }
 
 /// The options that differ from their defaults.
-fn options(task: &Task) -> Vec<(&'static str, String)> {
+fn options(task: &StoredTask) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
     if task.priority != 0 {
         options.push(("priority", task.priority.to_string()));
@@ -125,7 +122,7 @@ fn options(task: &Task) -> Vec<(&'static str, String)> {
     options
 }
 
-fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
+fn times(task: &StoredTask) -> impl Iterator<Item = (&'static str, Micros)> {
     let not_before = Some(task.not_before).filter(|at| *at > task.added);
     [
         ("added", Some(task.added)),
@@ -154,7 +151,7 @@ fn policy(own: &PolicyOverride, queue: &Policy) -> String {
     .join(", ")
 }
 
-fn attempts(task: &Task) -> String {
+fn attempts(task: &StoredTask) -> String {
     let mut text = format!("{} begun, {} failed", task.token.attempt, task.failures);
     if task.retries > 0 {
         let _ = write!(text, ", {} asked to be run again", task.retries);

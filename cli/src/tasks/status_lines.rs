@@ -2,7 +2,7 @@
 
 use interval_queue::{Micros, Snapshot};
 use interval_queue_documents::{Counts, Tasks, words};
-use interval_queue_tasks::{Overview, QueueStatus, TaskQueue, contract::Task};
+use interval_queue_tasks::{Overview, QueueStatus, StoredTask, TaskQueue};
 
 use super::{content::Content, queue_status::oldest_in_words};
 use crate::exit::Failure;
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 pub(crate) struct StatusLines {
     overview: Overview,
     /// The run that began first.
-    longest: Option<Task>,
+    longest: Option<StoredTask>,
 }
 
 impl StatusLines {

@@ -3,8 +3,7 @@
 use interval_queue::{Micros, Snapshot};
 use interval_queue_documents::{Counts, Measured, words};
 use interval_queue_tasks::{
-    Condition, Overview, QueueStatus, State, TaskQueue,
-    contract::{Counted, Task, Worker},
+    Condition, Counter, Overview, QueueStatus, State, StoredTask, StoredWorker, TaskQueue,
 };
 
 use crate::exit::Failure;
@@ -24,9 +23,9 @@ pub(crate) struct Summary {
     /// Number of live workers.
     pub(crate) workers: u64,
     /// Runs with the names of their workers, the earliest first, at most a hundred per worker.
-    pub(crate) runs: Vec<(Task, String)>,
+    pub(crate) runs: Vec<(StoredTask, String)>,
     /// The most urgent ready tasks, in the order in which they will be leased.
-    pub(crate) upcoming: Vec<Task>,
+    pub(crate) upcoming: Vec<StoredTask>,
 }
 
 /// Maximum upcoming tasks that are read.
@@ -57,14 +56,14 @@ impl Summary {
         let runs = queue.runs(&workers).await?;
         // A task that was leased between the reads is running, not upcoming.
         self.upcoming.retain(|task| runs.iter().all(|run| run.id != task.id));
-        let labelled = |task: Task| (label(&task, &workers), task);
+        let labelled = |task: StoredTask| (label(&task, &workers), task);
         self.runs = runs.into_iter().map(labelled).map(|(label, task)| (task, label)).collect();
         Ok(self)
     }
 
     /// Number of tasks in this state.
     pub(crate) fn in_state(&self, state: State) -> u64 {
-        self.counts.get(Counted::Now(state))
+        self.counts.get(Counter::Now(state))
     }
 
     /// Number of tasks that have not ended.
@@ -104,7 +103,7 @@ impl Summary {
 }
 
 /// The name of the worker of a run.
-fn label(task: &Task, workers: &[Worker]) -> String {
+fn label(task: &StoredTask, workers: &[StoredWorker]) -> String {
     let worker = workers.iter().find(|worker| Some(worker.presence.worker) == task.worker);
     worker.map_or(String::new(), |worker| words::line(worker.presence.label.as_str()))
 }

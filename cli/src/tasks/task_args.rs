@@ -3,11 +3,8 @@
 use std::{ffi::OsString, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
-use interval_queue::{
-    QueueName,
-    task_contract::{Key, Kind, State, Tag, Verb, WorkerId},
-};
-use interval_queue_tasks::{Cursor, FlowId};
+use interval_queue::QueueName;
+use interval_queue_tasks::{Cursor, FlowId, Key, Kind, State, Tag, Verb, WorkerId};
 
 use super::{
     follow::Follow,

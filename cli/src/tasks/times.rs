@@ -8,7 +8,7 @@ use interval_queue_documents::{
     KindTimes, Times as Document,
     words::{self, show},
 };
-use interval_queue_tasks::{Histogram, KEEP_TIMES, Kind, Times as Hour, contract::Counted};
+use interval_queue_tasks::{Counter, Histogram, KEEP_TIMES, Kind, Times as Hour};
 
 use crate::{
     add::kind,
@@ -49,7 +49,7 @@ pub(super) async fn times(target: &Target, args: &Times) -> Result<(), Failure> 
         return Err(Failure::new(USAGE, text));
     }
     let (queue, overview) = target.tasks_and_overview().await?;
-    let run = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::EverLeased);
+    let run = overview.counts.iter().filter(|(_, counted, _)| *counted == Counter::EverLeased);
     let mut kinds: BTreeSet<_> = run.map(|(kind, ..)| kind.clone()).collect();
     kinds.retain(|kind| args.kinds.is_empty() || args.kinds.contains(kind));
     let mut all = Vec::new();

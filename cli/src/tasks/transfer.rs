@@ -9,7 +9,7 @@ use interval_queue_documents::{Transfer as Document, words};
 use interval_queue_tasks::{MAX_MOVED_TO, Selector, TaskQueue, Transferred};
 
 use super::{
-    opened::{existing, selector},
+    opened::{existing, require_selection, selector},
     task_args::{SELECTOR, SelectorArgs},
     wait::bar,
 };
@@ -81,10 +81,7 @@ pub(super) async fn copy(target: &Target, copy: &Copy) -> Result<(), Failure> {
 pub(super) async fn move_tasks(target: &Target, args: &Move) -> Result<(), Failure> {
     let queue = target.tasks_for_long().await?;
     let selector = selector(&queue, &args.transfer.selector).await?;
-    if selector.is_all() && !args.all {
-        let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
-        return Err(Failure::new(USAGE, text));
-    }
+    require_selection(&selector, args.all)?;
     transfer(target, &queue, &args.transfer, selector, true).await
 }
 

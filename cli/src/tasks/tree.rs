@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use interval_queue_documents::words;
-use interval_queue_tasks::{Stored, TaskId, TaskQueue, contract::Edge, name_in_flow};
+use interval_queue_tasks::{Edge, Stored, TaskId, TaskQueue, name_in_flow};
 
 use crate::exit::Failure;
 

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use interval_queue::{
-    Micros,
-    task_contract::{Key, NewEdge, OnFailure, Tag, TaskId, Verb},
-};
+use interval_queue::Micros;
+use interval_queue_tasks::{Key, NewEdge, OnFailure, Tag, TaskId, Verb};
 
 use super::task_args::{Change, SELECTOR};
 use crate::add::{key, tag};

@@ -4,9 +4,12 @@
 use std::collections::HashSet;
 
 use interval_queue_documents::{Change as Document, Taken};
-use interval_queue_tasks::{FlowId, Selector, TaskId, TaskQueue, Touched, Verb, contract::MAX_TAGS};
+use interval_queue_tasks::{FlowId, MAX_TAGS, Selector, TaskId, TaskQueue, Touched, Verb};
 
-use super::{opened::selector, task_args};
+use super::{
+    opened::{require_selection, selector},
+    task_args,
+};
 use crate::{
     args::Target,
     exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print_as_it_is, report},
@@ -21,10 +24,7 @@ pub(super) async fn change(
 ) -> Result<(), Failure> {
     let queue = target.tasks_for_long().await?;
     let selector = selector(&queue, &args.selector).await?;
-    if selector.is_all() && !args.all {
-        let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";
-        return Err(Failure::new(USAGE, text));
-    }
+    require_selection(&selector, args.all)?;
     let flow = args.selector.flow.as_ref().filter(|flow| flow.selector() == selector);
     let is_graph = args.downstream || flow.is_some();
     if is_graph && args.limit.is_some() {
@@ -222,17 +222,11 @@ fn done_in_words(verb: &Verb, count: usize, asked: usize) -> String {
             };
             return format!("{cancelled}{tasks} asked to stop: {ends}");
         }
-        Verb::Cancel => "cancelled",
-        Verb::Retry => "retried",
-        Verb::Release => "released",
-        Verb::Delay(_) => "delayed",
         Verb::Priority(_) => return format!("{count} {tasks} {have} another priority"),
-        Verb::Tag(_) => "tagged",
         Verb::Untag(_) => "lost the tag",
         Verb::Link(_) => return format!("{count} {tasks} {wait} for one more task"),
         Verb::Unlink(_) => return format!("{count} {tasks} {wait} for one task less"),
-        Verb::Purge => "purged",
-        _ => "changed",
+        _ => infinitive(verb).trim_start_matches("be "),
     };
     format!("{count} {tasks} {what}")
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use interval_queue_documents::{FlowStatus, Task, words};
 use interval_queue_tasks::{FlowId, FlowProgress, State, TaskQueue};
 use tokio::time::timeout;
@@ -15,6 +15,7 @@ use crate::{
     args::Target,
     exit::{Failure, SOME_FAILED, TIMED_OUT, print_as_it_is, report},
     json_output::{json_line, one_line, print_json},
+    progress,
 };
 
 pub(super) async fn wait(target: &Target, wait: &Wait) -> Result<(), Failure> {
@@ -88,9 +89,5 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
 
 /// The progress bar on a terminal.
 pub(super) fn bar(quiet: bool) -> ProgressBar {
-    let is_seen = !quiet && io::stderr().is_terminal();
-    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("[{bar:16}] {wide_msg}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> ");
-    ProgressBar::with_draw_target(None, target).with_style(style)
+    progress::bar(!quiet && io::stderr().is_terminal(), "[{bar:16}] {wide_msg}")
 }

@@ -2,7 +2,7 @@
 
 use interval_queue::Micros;
 use interval_queue_documents::{Explanation, MAX_READ, words};
-use interval_queue_tasks::{Overview, State, Stored, TaskQueue, Why, contract::Task};
+use interval_queue_tasks::{Overview, State, Stored, StoredTask, TaskQueue, Why};
 
 use super::{opened::existing, task_args, workers::described};
 use crate::{
@@ -49,7 +49,7 @@ pub(super) async fn explain(
     Ok(Explanation::of(queue, overview, rate.as_ref(), stored).await?)
 }
 
-fn text(task: &Task, explanation: &Explanation, now: Micros, room: usize) -> String {
+fn text(task: &StoredTask, explanation: &Explanation, now: Micros, room: usize) -> String {
     let named_line = |name: &str, text: &str| named(name, &words::line(text), room);
     let mut lines = vec![
         named_line("task", &format!("{}, {}", task.id, task.kind)),

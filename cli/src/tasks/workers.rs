@@ -2,7 +2,7 @@
 
 use interval_queue::Micros;
 use interval_queue_documents::{Workers, words};
-use interval_queue_tasks::contract::{ABOVE_ALL, Task, Worker};
+use interval_queue_tasks::{ABOVE_ALL, StoredTask, StoredWorker};
 
 use super::task_args;
 use crate::{
@@ -35,7 +35,7 @@ pub(super) async fn workers(target: &Target, args: &task_args::Workers) -> Resul
     print_as_it_is(blocks.join("\n").as_bytes())
 }
 
-fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
+fn block(worker: &StoredWorker, runs: &[StoredTask], now: Micros) -> String {
     let presence = &worker.presence;
     let mut block = format!("{}\n", described(worker, now));
     let own: Vec<_> = runs.iter().filter(|task| task.worker == Some(presence.worker)).collect();
@@ -52,7 +52,7 @@ fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
 }
 
 /// Formats a worker on one line: its kinds, its last poll and its lease.
-pub(super) fn described(worker: &Worker, now: Micros) -> String {
+pub(super) fn described(worker: &StoredWorker, now: Micros) -> String {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
     let seen = words::about(now - presence.seen);
@@ -76,14 +76,14 @@ pub(super) fn described(worker: &Worker, now: Micros) -> String {
 }
 
 /// Formats a run on one line.
-pub(crate) fn run_line(task: &Task, now: Micros) -> String {
+pub(crate) fn run_line(task: &StoredTask, now: Micros) -> String {
     let long = task.leased.map_or(String::new(), |leased| format!("  for {}", words::about(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", words::progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
 
 /// Formats an upcoming task on one line.
-pub(crate) fn upcoming_line(task: &Task, now: Micros) -> String {
+pub(crate) fn upcoming_line(task: &StoredTask, now: Micros) -> String {
     let priority = match task.priority {
         0 => String::new(),
         priority => format!("  priority {priority}"),

@@ -21,13 +21,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::SIGPIPE;
 use tokio::{
     io::{Stdin, stdin},
-    time::{Instant, sleep, sleep_until},
+    time::sleep,
 };
 
 use self::requests::{Request, Requests};
 pub(crate) use self::turns_args::Turns;
 use crate::{
-    clock::now,
+    clock::until,
     connection_state::{ConnectionState, Stage},
     exit::{Ending, Failure, IOERR, Stdout},
     shard::{FirstConnection, Refusals, leave, tick_through_pauses, tickets_ahead},
@@ -40,7 +40,7 @@ const MAX_WAITING: usize = 10_000;
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(turns: Turns) -> Result<Ending, Failure> {
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let mut signals = Signals::listen()?;
     let connection = ConnectionState::new(&turns.shard.target.store.url);
     let queue = tokio::select! {
         biased;
@@ -76,8 +76,6 @@ struct TurnServer<'a> {
     request_count: u64,
     /// Turns that count as running until the program reports their end.
     taken: Vec<Turn>,
-    /// No turn is requested before this time, since the store refused one.
-    refused_until: Option<Instant>,
     refusals: Refusals,
 }
 
@@ -106,7 +104,6 @@ impl<'a> TurnServer<'a> {
             answers: VecDeque::new(),
             request_count: 0,
             taken: Vec::new(),
-            refused_until: None,
             refusals: Refusals::default(),
         }
     }
@@ -119,7 +116,7 @@ impl<'a> TurnServer<'a> {
     async fn serve(mut self, connection: &ConnectionState) -> Result<Ending, Failure> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, connection));
         loop {
-            self.request_turns(connection);
+            self.request_turns();
             if self.is_read && (self.waiting.is_empty() && self.requested.is_empty() || is_reader_gone()) {
                 return Ok(Ending::Code(0));
             }
@@ -130,7 +127,7 @@ impl<'a> TurnServer<'a> {
             };
             let answered = match event {
                 Event::Retry => {
-                    self.refused_until = None;
+                    self.refusals.retry();
                     Ok(())
                 }
                 Event::CheckReader => Ok(()),
@@ -162,13 +159,7 @@ impl<'a> TurnServer<'a> {
             return Ok(Event::Answer(answer));
         }
         let reads = !self.is_read && self.waiting.len() < MAX_WAITING;
-        let refused_until = self.refused_until;
-        let retry = async {
-            match refused_until {
-                Some(end) => sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
+        let retry = until(self.refusals.until());
         tokio::select! {
             biased;
             Some(answer) = self.turns.next() => {
@@ -182,10 +173,10 @@ impl<'a> TurnServer<'a> {
     }
 
     /// Requests a turn for each slot of the near future.
-    fn request_turns(&mut self, connection: &ConnectionState) {
-        let ahead = tickets_ahead(connection, self.weight);
+    fn request_turns(&mut self) {
+        let ahead = tickets_ahead(self.queue, self.weight);
         while self.requested.len() < ahead
-            && self.refused_until.is_none()
+            && !self.refusals.are_waiting()
             && let Some(weight) = self.waiting.pop_front()
         {
             let number = self.request_count;
@@ -227,7 +218,7 @@ impl<'a> TurnServer<'a> {
         self.requested.remove(&number);
         match turn {
             Some(Ok(turn)) => {
-                self.refusals = Refusals::default();
+                self.refusals.granted();
                 let written = write_line(&format!("turn {}", turn.ticket())).await;
                 if self.queue.max_running().is_some() {
                     self.taken.push(turn);
@@ -236,9 +227,7 @@ impl<'a> TurnServer<'a> {
             }
             Some(Err(error)) => {
                 self.waiting.push_front(weight);
-                if let Some(delay) = self.refusals.wait_after(error, connection)? {
-                    self.refused_until.get_or_insert(now() + delay);
-                }
+                self.refusals.record(error, connection)?;
                 Ok(Ok(()))
             }
             None => Ok(write_line("back").await),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use interval_queue::contract::MAX_WEIGHT;
+use interval_queue::MAX_WEIGHT;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     time::sleep,

@@ -11,11 +11,8 @@ use std::{
     time::Duration,
 };
 
-use interval_queue::{
-    contract::outage::Outages,
-    task_contract::{Counted, Kind},
-};
-use interval_queue_tasks::{TaskQueue, WorkerHandle};
+use interval_queue::Outages;
+use interval_queue_tasks::{Counter, Kind, TaskQueue, WorkerHandle};
 use tokio::time::sleep;
 
 use crate::{
@@ -167,7 +164,7 @@ impl Aside {
             let kinds = locked(&self.kinds);
             let mut counts = overview.counts.iter();
             let left = counts.find_map(|(kind, counted, count)| {
-                let is_left = matches!(counted, Counted::Now(state) if !state.is_ended());
+                let is_left = matches!(counted, Counter::Now(state) if !state.is_ended());
                 kinds.get_key_value(kind).filter(|_| is_left && *count > 0)
             });
             if let Some((kind, Unusable { failure, .. })) = left {

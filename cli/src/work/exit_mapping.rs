@@ -1,8 +1,8 @@
 //! Maps the end of a run to the end of its task.
 
-use interval_queue::task_contract::Json;
+use interval_queue_tasks::Json;
 
-use super::ended::{Ended, RunEnd};
+use crate::child::{End, Finished, OutputTail};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
 
 /// Codes of sysexits(3) after which a retry fails in the same way.
@@ -25,26 +25,18 @@ pub(crate) enum TaskOutcome {
 }
 
 impl TaskOutcome {
-    pub(crate) fn of(ended: &Ended) -> Self {
-        match &ended.how {
-            RunEnd::Code(0) => result(ended),
-            RunEnd::Code(code) => {
-                let text = with_errors(format!("exit code {code}"), ended);
-                let is_permanent = u8::try_from(*code).is_ok_and(|code| PERMANENT_CODES.contains(&code));
-                if is_permanent { Self::Permanent(text) } else { Self::Failed(text) }
+    pub(crate) fn of(finished: &Finished<OutputTail>) -> Self {
+        let text = || with_errors(finished.end.to_string(), finished);
+        match &finished.end {
+            End::Code(0) => result(finished),
+            End::Code(code) if u8::try_from(*code).is_ok_and(|code| PERMANENT_CODES.contains(&code)) => {
+                Self::Permanent(text())
             }
-            RunEnd::Signal(signal) => {
-                let name = signal_hook::low_level::signal_name(*signal);
-                let name = name.map_or_else(|| format!("signal {signal}"), Into::into);
-                Self::Failed(with_errors(format!("killed by {name}"), ended))
-            }
-            RunEnd::TimedOut => Self::Failed(with_errors("timed out".into(), ended)),
-            RunEnd::GuardGone(why) => Self::Failed(with_errors(why.clone(), ended)),
-            RunEnd::Stopped | RunEnd::LeaseOver => Self::Ended,
-            RunEnd::Unable(failure) => {
+            End::Code(_) | End::Signal(_) | End::TimedOut | End::GuardGone(_) => Self::Failed(text()),
+            End::Stopped | End::LeaseOver => Self::Ended,
+            End::Unable(failure) => {
                 let is_program = [NOT_EXECUTABLE, NOT_FOUND].contains(&failure.code);
-                let message = with_errors(failure.message.clone(), ended);
-                let failure = Failure { message, ..failure.clone() };
+                let failure = Failure { message: text(), ..failure.clone() };
                 if is_program && !failure.passes { Self::Broken(failure) } else { Self::Unable(failure) }
             }
         }
@@ -52,8 +44,8 @@ impl TaskOutcome {
 }
 
 /// The output as JSON.
-fn result(ended: &Ended) -> TaskOutcome {
-    let stdout = &ended.stdout;
+fn result(finished: &Finished<OutputTail>) -> TaskOutcome {
+    let stdout = &finished.stdout;
     if stdout.missing > 0 {
         let text = format!(
             "the output is too long for a result, {} bytes were left out: print at most 128 KiB, or where the result is",
@@ -73,25 +65,24 @@ fn result(ended: &Ended) -> TaskOutcome {
 }
 
 /// The reason with the end of stderr.
-fn with_errors(reason: String, ended: &Ended) -> String {
-    let errors = ended.stderr.text();
+fn with_errors(reason: String, finished: &Finished<OutputTail>) -> String {
+    let errors = finished.stderr.text();
     let errors = errors.trim();
     if errors.is_empty() { reason } else { format!("{reason}: {errors}") }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::output_tail::OutputTail;
     use super::*;
-    use crate::exit::OSERR;
+    use crate::{child::Keep, exit::OSERR};
 
-    fn ended(how: RunEnd, stdout: &str, stderr: &str) -> TaskOutcome {
+    fn ended(end: End, stdout: &str, stderr: &str) -> TaskOutcome {
         let tail = |text: &str| {
             let mut tail = OutputTail::of(20, 10);
-            tail.push(text.as_bytes());
+            tail.keep(text.as_bytes());
             tail
         };
-        TaskOutcome::of(&Ended { how, stdout: tail(stdout), stderr: tail(stderr) })
+        TaskOutcome::of(&Finished { end, stdout: tail(stdout), stderr: tail(stderr) })
     }
 
     #[test]
@@ -103,10 +94,10 @@ mod tests {
             ("", "null"),
             (" \n", "null"),
         ] {
-            let TaskOutcome::Done(json) = ended(RunEnd::Code(0), stdout, "x") else { panic!("{stdout}") };
+            let TaskOutcome::Done(json) = ended(End::Code(0), stdout, "x") else { panic!("{stdout}") };
             assert_eq!(json.as_str(), result);
         }
-        let TaskOutcome::Failed(text) = ended(RunEnd::Code(0), &"x".repeat(31), "") else {
+        let TaskOutcome::Failed(text) = ended(End::Code(0), &"x".repeat(31), "") else {
             panic!("it was cut")
         };
         assert!(text.contains("1 bytes") && text.contains("128 KiB"), "{text}");
@@ -115,21 +106,21 @@ mod tests {
     #[test]
     fn codes_say_whether_it_is_tried_again() {
         for code in [1, 2, 75, 127, 255] {
-            let TaskOutcome::Failed(text) = ended(RunEnd::Code(code), "", "no\n") else { panic!("{code}") };
+            let TaskOutcome::Failed(text) = ended(End::Code(code), "", "no\n") else { panic!("{code}") };
             assert_eq!(text, format!("exit code {code}: no"));
         }
         for code in [64, 65, 77, 78] {
-            assert!(matches!(ended(RunEnd::Code(code), "", ""), TaskOutcome::Permanent(_)), "{code}");
+            assert!(matches!(ended(End::Code(code), "", ""), TaskOutcome::Permanent(_)), "{code}");
         }
-        let TaskOutcome::Failed(text) = ended(RunEnd::Signal(9), "", "") else {
+        let TaskOutcome::Failed(text) = ended(End::Signal(9), "", "") else {
             panic!("a signal is a failure")
         };
         assert_eq!(text, "killed by SIGKILL");
-        assert!(matches!(ended(RunEnd::Stopped, "", ""), TaskOutcome::Ended));
+        assert!(matches!(ended(End::Stopped, "", ""), TaskOutcome::Ended));
         let gone = Failure::new(NOT_FOUND, "gone");
-        assert!(matches!(ended(RunEnd::Unable(gone), "", ""), TaskOutcome::Broken(_)));
+        assert!(matches!(ended(End::Unable(gone), "", ""), TaskOutcome::Broken(_)));
         let lacks = Failure { passes: true, ..Failure::new(OSERR, "cannot start a guard") };
-        let TaskOutcome::Unable(failure) = ended(RunEnd::Unable(lacks), "", "no memory\n") else {
+        let TaskOutcome::Unable(failure) = ended(End::Unable(lacks), "", "no memory\n") else {
             panic!("the task is not to blame")
         };
         assert_eq!(failure.message, "cannot start a guard: no memory");

@@ -10,8 +10,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use interval_queue::task_contract::{Json, Kind, State, TaskId};
-use interval_queue_tasks::{Context, TaskError, TaskQueue, WorkerHandle};
+use interval_queue_tasks::{Context, Json, Kind, State, TaskError, TaskId, TaskQueue, WorkerHandle};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tempfile::TempPath;
@@ -19,16 +18,16 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     aside::{Aside, Lack},
-    ended::RunEnd,
     exit_mapping::TaskOutcome,
-    lease::Lease,
     programs::Programs,
-    stderr_writer::StderrHandle,
-    work_run::{RunRequest, run},
 };
 use crate::{
+    child::{
+        End, RunRequest, StderrHandle,
+        guard::{INPUTS_VARIABLE, Lease},
+        run_guarded,
+    },
     exit::{Failure, SOFTWARE},
-    guard::INPUTS_VARIABLE,
 };
 
 /// The entry of an upstream in the inputs file.
@@ -108,8 +107,10 @@ impl Handler {
     pub(super) async fn handle(
         &self,
         context: Context,
-        lease: watch::Receiver<Lease>,
+        mut lease: watch::Receiver<Lease>,
     ) -> Result<Json, TaskError> {
+        // The first lease may be sent after the first run has begun.
+        let _ = lease.wait_for(|lease| *lease != Lease::NONE).await;
         let inputs = self.inputs(&context).await?;
         let words = self.programs.words(context.kind());
         let request = RunRequest {
@@ -118,15 +119,15 @@ impl Handler {
             payload: context.payload().as_str().as_bytes().to_vec(),
             timeout: self.timeout,
         };
-        let ended = run(request, lease, context.cancelled(), self.writer.clone()).await;
+        let finished = run_guarded(request, lease, context.cancelled(), self.writer.clone()).await;
         drop(inputs);
-        if let RunEnd::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
+        if let End::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = finished.end
             && self.stopping.load(Ordering::Relaxed)
         {
             // A service manager may send the signal to all processes of the service.
             return Err(unfinished(&context));
         }
-        let outcome = TaskOutcome::of(&ended);
+        let outcome = TaskOutcome::of(&finished);
         if !matches!(outcome, TaskOutcome::Unable(_)) {
             self.aside.host_has(Lack::Process);
         }

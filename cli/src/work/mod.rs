@@ -1,24 +1,16 @@
 //! `work`: runs CMD for each stored task.
 //!
 //! `programs` finds the command of each kind, `aside` knows the kinds that cannot be run for now,
-//! and `unserved` those that no worker runs. `lease` reads the lease of this worker from the
-//! answers of the store. `handler` runs a task: `work_run` starts CMD under a guard, see
-//! `crate::guard`, `ended` is the result of the run, and `exit_mapping` maps it to the end of the
-//! task. `reports` prints events that the libraries only log. `output_tail` keeps the output of
-//! CMD, and `stderr_writer` forwards its stderr.
+//! and `unserved` those that no worker runs. `leases` follows the lease of each worker.
+//! `handler` runs CMD under a guard for a task, and `exit_mapping` maps its end to the end of the task.
 
 mod aside;
-mod ended;
 mod exit_mapping;
 mod handler;
-mod lease;
-mod output_tail;
+mod leases;
 mod programs;
-mod reports;
-mod stderr_writer;
 mod unserved;
 mod work_args;
-mod work_run;
 
 use std::{
     pin::pin,
@@ -35,16 +27,10 @@ use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
 pub(crate) use self::work_args::WorkArgs;
-use self::{
-    handler::Handler,
-    lease::{Lease, Watched},
-    programs::Programs,
-    stderr_writer::StderrWriter,
-    unserved::Unserved,
-};
+use self::{handler::Handler, programs::Programs, unserved::Unserved};
 use crate::{
-    child::expect_children,
-    exit::{Ending, Failure, report},
+    child::{StderrWriter, expect_children, guard::Lease},
+    exit::{Ending, Failure, chain, report},
     outage::StoreOutages,
     rate::pace as shown,
     shard::label,
@@ -58,7 +44,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let programs = Programs::find(&work)?;
-    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let mut signals = Signals::listen()?;
     expect_children()?;
     work.pace.rates()?;
     let queues = tokio::select! {
@@ -66,17 +52,19 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
         queues = open(&work) => queues?,
     };
-    reports::print();
     let stderr = StderrWriter::start()?;
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
     let handler = Arc::new(Handler::new(programs, work.timeout, stderr.handle()));
     let permits = (queues.len() > 1).then(|| Permits::new(work.jobs, work.queue_order.into()));
     let mut workers = Vec::new();
-    for (queue, lease) in &queues {
-        workers.push(worker(&work, queue, lease.clone(), &label, &kinds, &handler, permits.as_ref())?);
+    let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.store.url)));
+    for queue in &queues {
+        let (leases, lease) = watch::channel(Lease::NONE);
+        let worker = worker(&work, queue, lease, &label, &kinds, &handler, permits.as_ref())?;
+        tokio::spawn(leases::follow(worker.handle().connection(), leases, outages.clone()));
+        workers.push(worker);
     }
-    let queues: Vec<_> = queues.into_iter().map(|(queue, _)| queue).collect();
     let handles: Vec<_> = workers.iter().map(Worker::handle).collect();
     handler.watch(handles.clone());
     let mut unserved = Unserved::default();
@@ -134,20 +122,16 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     Ok(first.map_or(Ending::Code(0), Ending::Signal))
 }
 
-/// Opens all queues. Each has a receiver of the lease of its worker.
-async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
+/// Opens all queues.
+async fn open(work: &WorkArgs) -> Result<Vec<TaskQueue>, Failure> {
     let names = work.queues()?;
-    let store = work.target.store.store().await?;
-    let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.rates().await?)) }).await?;
-    let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.store.url)));
+    let store = &work.target.store.store().await?;
     let opened = names.into_iter().map(async |name| {
-        let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
         let mut builder = TaskQueue::builder(name.as_str());
         if let Some(pace) = work.pace.pace() {
             builder = builder.rate_limit(pace);
         }
-        let tasks = Arc::new(Watched::new(tasks.clone(), leases, outages.clone()));
-        let opened = builder.open_parts(tasks, state.clone());
+        let opened = builder.open(store);
         let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
         let pace = bounded(async { queue.rate_limit().await.map_err(|error| Failure::from(&error)) }).await?;
         if let Some((pace, requested)) = pace.and_then(|pace| Some((pace.clone(), pace.overruled_settings()?))) {
@@ -156,7 +140,7 @@ async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)
                 "queue {name:?} keeps its rate, {kept}, not {requested}: `interval-queue set` changes it for all"
             ));
         }
-        Ok((queue, lease))
+        Ok(queue)
     });
     try_join_all(opened).await
 }
@@ -175,6 +159,7 @@ fn worker(
         let (handler, lease) = (handler.clone(), lease.clone());
         async move { handler.handle(context, lease).await }
     };
+    let name = queue.name().as_str().to_owned();
     let mut worker = Worker::builder(queue)
         .jobs(work.jobs)
         // A command takes far longer than a round trip to the store, and other workers may be idle.
@@ -182,6 +167,7 @@ fn worker(
         .lease(work.lease)
         .grace(work.grace)
         .label(label)
+        .on_error(move |failure| report(&format!("queue {name:?}: {}", chain(failure))))
         .handler_for(kinds, handle);
     if let Some(permits) = permits {
         worker = worker.permits(permits);

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use interval_queue::task_contract::Kind;
+use interval_queue_tasks::Kind;
 
 use super::work_args::WorkArgs;
 use crate::{

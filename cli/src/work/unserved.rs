@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use interval_queue::{QueueName, task_contract::Kind};
-use interval_queue_tasks::TaskQueue;
+use interval_queue::QueueName;
+use interval_queue_tasks::{Kind, TaskQueue};
 use tokio::time::sleep;
 
 use super::handler::Handler;

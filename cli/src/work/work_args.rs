@@ -3,11 +3,8 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, value_parser};
-use interval_queue::{
-    QueueName,
-    task_contract::{Kind, MAX_HELD},
-};
-use interval_queue_tasks::{Load, QueueOrder};
+use interval_queue::QueueName;
+use interval_queue_tasks::{Kind, Load, MAX_HELD, QueueOrder};
 
 use crate::{
     add::kind,

@@ -7,9 +7,13 @@
 use serde_json::Value;
 
 use crate::{
+    child::{
+        End, Finished, Keep, OutputTail, forwarded,
+        guard::{GuardReport, Order, orders},
+    },
     exit::{Failure, NOT_EXECUTABLE, NOT_FOUND},
     lines::stays,
-    of_the_program::{Ended, GuardReport, Order, Outcome, OutputTail, RunEnd, orders, spoken},
+    of_the_program::Outcome,
     promise::Verdict,
 };
 
@@ -19,26 +23,26 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     let mut parts = rest.splitn(2, |byte| *byte == 0);
     let (stdout, stderr) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let kept = usize::from(*kept);
-    let ended = Ended {
-        how: how_of(*how, stderr.len()),
+    let finished = Finished {
+        end: end_of(*how, stderr.len()),
         stdout: ends(kept, kept / 2, stdout),
         stderr: ends(0, kept, stderr),
     };
-    assert_eq!(spoken(pieces(stderr)), whole_lines(stderr));
-    judge(&ended, stdout)
+    assert_eq!(forwarded(pieces(stderr)), whole_lines(stderr));
+    judge(&finished, stdout)
 }
 
-fn how_of(byte: u8, number: usize) -> RunEnd {
+fn end_of(byte: u8, number: usize) -> End {
     match byte {
-        b'c' => RunEnd::Code(i32::try_from(number).unwrap_or(i32::MIN)),
-        b's' => RunEnd::Signal(i32::try_from(number).unwrap_or(i32::MIN)),
-        b't' => RunEnd::TimedOut,
-        b'x' => RunEnd::Stopped,
-        b'l' => RunEnd::LeaseOver,
-        b'u' => RunEnd::Unable(Failure { passes: true, ..Failure::new(NOT_FOUND, "not yet") }),
-        b'n' => RunEnd::Unable(Failure::new(NOT_EXECUTABLE, "not executable")),
-        b'g' => RunEnd::GuardGone("its guard ended".into()),
-        _ => RunEnd::Code(0),
+        b'c' => End::Code(i32::try_from(number).unwrap_or(i32::MIN)),
+        b's' => End::Signal(i32::try_from(number).unwrap_or(i32::MIN)),
+        b't' => End::TimedOut,
+        b'x' => End::Stopped,
+        b'l' => End::LeaseOver,
+        b'u' => End::Unable(Failure { passes: true, ..Failure::new(NOT_FOUND, "not yet") }),
+        b'n' => End::Unable(Failure::new(NOT_EXECUTABLE, "not executable")),
+        b'g' => End::GuardGone("its guard ended".into()),
+        _ => End::Code(0),
     }
 }
 
@@ -50,7 +54,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The beginning and the end are kept, and what is missing is counted.
 fn ends(first: usize, last: usize, bytes: &[u8]) -> OutputTail {
     let mut ends = OutputTail::of(first, last);
-    pieces(bytes).for_each(|piece| ends.push(piece));
+    pieces(bytes).for_each(|piece| ends.keep(piece));
     let missing = bytes.len().saturating_sub(first + last);
     assert_eq!(ends.missing, missing as u64);
     if missing == 0 {
@@ -68,38 +72,38 @@ fn whole_lines(bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-fn judge(ended: &Ended, stdout: &[u8]) -> Verdict {
-    let begins = match (Outcome::of(ended), &ended.how) {
-        (Outcome::Done(result), RunEnd::Code(0)) => {
-            assert_eq!(ended.stdout.missing, 0, "half a result is none");
+fn judge(finished: &Finished<OutputTail>, stdout: &[u8]) -> Verdict {
+    let begins = match (Outcome::of(finished), &finished.end) {
+        (Outcome::Done(result), End::Code(0)) => {
+            assert_eq!(finished.stdout.missing, 0, "half a result is none");
             let text = String::from_utf8_lossy(stdout);
             let text = text.trim();
             let read = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
             stays(&result, if text.is_empty() { &Value::Null } else { &read });
             return Verdict::Read;
         }
-        (Outcome::Failed(why), RunEnd::Code(0)) => {
-            assert!(ended.stdout.missing > 0, "{why}");
+        (Outcome::Failed(why), End::Code(0)) => {
+            assert!(finished.stdout.missing > 0, "{why}");
             return Verdict::Refused;
         }
-        (Outcome::Failed(why), RunEnd::Code(code)) => {
+        (Outcome::Failed(why), End::Code(code)) => {
             assert!(![64, 65, 77, 78].contains(code), "{why}");
             (why, format!("exit code {code}"))
         }
-        (Outcome::Permanent(why), RunEnd::Code(code)) => {
+        (Outcome::Permanent(why), End::Code(code)) => {
             assert!([64, 65, 77, 78].contains(code), "{why}");
             (why, format!("exit code {code}"))
         }
-        (Outcome::Failed(why), RunEnd::Signal(_)) => (why, "killed by ".into()),
-        (Outcome::Failed(why), RunEnd::TimedOut) => (why, "timed out".into()),
-        (Outcome::Failed(why), RunEnd::GuardGone(gone)) => (why, gone.clone()),
-        (Outcome::Ended, RunEnd::Stopped | RunEnd::LeaseOver) => return Verdict::Refused,
-        (Outcome::Unable(_), RunEnd::Unable(_)) => return Verdict::Refused,
-        (Outcome::Broken(_), RunEnd::Unable(failure)) if !failure.passes => return Verdict::Refused,
-        (outcome, how) => panic!("{how:?} is taken for {outcome:?}"),
+        (Outcome::Failed(why), End::Signal(_)) => (why, "killed by ".into()),
+        (Outcome::Failed(why), End::TimedOut) => (why, "timed out".into()),
+        (Outcome::Failed(why), End::GuardGone(gone)) => (why, gone.clone()),
+        (Outcome::Ended, End::Stopped | End::LeaseOver) => return Verdict::Refused,
+        (Outcome::Unable(_), End::Unable(_)) => return Verdict::Refused,
+        (Outcome::Broken(_), End::Unable(failure)) if !failure.passes => return Verdict::Refused,
+        (outcome, end) => panic!("{end:?} is taken for {outcome:?}"),
     };
     let (why, reason) = begins;
-    let said = ended.stderr.text();
+    let said = finished.stderr.text();
     assert!(why.starts_with(&reason) && why.ends_with(said.trim()), "{why:?} of {said:?}");
     Verdict::Refused
 }

@@ -2,15 +2,16 @@
 
 mod below;
 mod id;
+mod order;
 mod progress;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use interval_queue_task_contract::{Added, MAX_ADD, TaskId};
 use uuid::Uuid;
 
 pub(crate) use self::below::MAX_LISTED_EDGES;
-use self::id::name_tag;
+use self::{id::name_tag, order::in_order};
 pub use self::{
     id::{FlowId, name_in_flow},
     progress::FlowProgress,
@@ -20,7 +21,7 @@ use crate::{Context, Task, TaskQueue, error::Error};
 /// A graph of up to 20,000 tasks, added by one command, all or none. Everything is checked when it
 /// is [added](TaskQueue::add_flow).
 ///
-/// A task names its [upstreams](Task::after): earlier tasks of the flow, or stored tasks by id. The
+/// A task names its [upstreams](Task::after): other tasks of the flow, or stored tasks by id. The
 /// result of an upstream is an [input](Task::input), by default of the upstream's name.
 /// [`OnFailure`](crate::OnFailure) sets the action if the upstream fails.
 ///
@@ -112,7 +113,7 @@ impl Flow {
         &self.id
     }
 
-    /// Adds a task, which may wait for earlier ones. `name` is unique in the flow: 1 to 95 bytes of
+    /// Adds a task, which may wait for others, in any order. `name` is unique in the flow: 1 to 95 bytes of
     /// printable text.
     pub fn task(self, name: impl Into<String>, task: Task) -> Self {
         self.tasks([(name, task)])
@@ -124,12 +125,12 @@ impl Flow {
         self
     }
 
-    /// The tasks, with upstreams by id: for [`TaskQueue::prepare`], or to inspect.
+    /// The tasks, each after its upstreams, with upstreams by id: for [`TaskQueue::prepare`], or to inspect.
     ///
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid): more than 20,000 tasks, an invalid or repeated name,
-    /// or an upstream name that no earlier task has.
+    /// an upstream name that no task of the flow has, or tasks that wait for each other in a cycle.
     pub fn into_tasks(self) -> Result<Vec<Task>, Error> {
         let many = self.tasks.len();
         if many > MAX_ADD {
@@ -137,10 +138,9 @@ impl Flow {
                 "{many} tasks in one flow: give it at most {MAX_ADD}, and add those beyond behind them as more of the flow"
             )));
         }
-        let names: HashSet<String> = self.tasks.iter().map(|(name, _)| name.clone()).collect();
         let mut ids: HashMap<String, TaskId> = HashMap::with_capacity(many);
         let mut tasks = Vec::with_capacity(many);
-        for (name, mut task) in self.tasks {
+        for (name, mut task) in in_order(self.tasks)? {
             let name_tag = name_tag(&name)?;
             if ids.contains_key(&name) {
                 return Err(Error::invalid(format!(
@@ -148,7 +148,7 @@ impl Flow {
                 )));
             }
             if let Some(other) = task.named_upstreams().find(|other| !ids.contains_key(*other)) {
-                return Err(Error::invalid(unknown(&name, other, names.contains(other))));
+                return Err(Error::invalid(unknown(&name, other)));
             }
             if self.is_named {
                 // Unambiguous: neither contains a newline.
@@ -162,13 +162,13 @@ impl Flow {
     }
 }
 
-fn unknown(name: &str, other: &str, is_there: bool) -> String {
+fn unknown(name: &str, other: &str) -> String {
     if name == other {
-        return format!("task {name:?} of the flow waits for itself: let it wait for earlier ones");
+        return format!("task {name:?} of the flow waits for itself: let it wait for others");
     }
-    let why = if is_there { "which comes behind it" } else { "and the flow has no task of that name" };
     format!(
-        "task {name:?} of the flow waits for {other:?}, {why}: name an earlier one, or give the id of a task"
+        "task {name:?} of the flow waits for {other:?}, and the flow has no task of that name: name one of the flow, or \
+         give the id of a task"
     )
 }
 
@@ -191,7 +191,7 @@ impl AddedFlow {
         self.places.get(name).map(|&place| self.tasks[place].1.id())
     }
 
-    /// The results in the order of the flow.
+    /// The results, each after those of its upstreams.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Added)> {
         self.tasks.iter().map(|(name, added)| (name.as_str(), *added))
     }
@@ -211,6 +211,7 @@ impl TaskQueue {
     ///
     /// As [`add`](Self::add): adding a clone of the flow again is safe.
     pub async fn add_flow(&self, flow: Flow) -> Result<AddedFlow, Error> {
+        let flow = Flow { tasks: in_order(flow.tasks)?, ..flow };
         let id = flow.id.clone();
         let names: Vec<String> = flow.tasks.iter().map(|(name, _)| name.clone()).collect();
         let places = names.iter().cloned().zip(0..).collect();

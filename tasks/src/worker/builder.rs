@@ -12,6 +12,7 @@ use super::{
     Worker,
     context::Context,
     core::{Core, MAX_GRACE},
+    failure::{ErrorHook, WorkerFailure},
     handler::{self, Handler},
     load::Load,
     permits::Permits,
@@ -40,6 +41,7 @@ pub struct WorkerBuilder<S = ()> {
     capacity: Option<u32>,
     load: Option<Load>,
     label: Option<String>,
+    on_error: Option<ErrorHook>,
     wrong: Option<InvalidInput>,
 }
 
@@ -58,6 +60,7 @@ impl Worker {
             capacity: None,
             load: None,
             label: None,
+            on_error: None,
             wrong: None,
         }
     }
@@ -68,7 +71,7 @@ impl WorkerBuilder {
     /// pool.
     pub fn state<S: Send + Sync + 'static>(self, state: S) -> WorkerBuilder<S> {
         let Self { queue, handlers, jobs, permits, prefetch, .. } = self;
-        let Self { lease, grace, capacity, load, label, wrong, .. } = self;
+        let Self { lease, grace, capacity, load, label, on_error, wrong, .. } = self;
         let state = Arc::new(state);
         WorkerBuilder {
             queue,
@@ -82,6 +85,7 @@ impl WorkerBuilder {
             capacity,
             load,
             label,
+            on_error,
             wrong,
         }
     }
@@ -212,6 +216,14 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
+    /// A hook for failures that belong to no task: of schedules and of the rate. It may block.
+    /// Default: they are only logged. No reaction is needed: the worker retries. Outages of the
+    /// whole store are reported by [`WorkerHandle::connection`](super::WorkerHandle::connection).
+    pub fn on_error(mut self, hook: impl Fn(&WorkerFailure) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(ErrorHook(Arc::new(hook)));
+        self
+    }
+
     /// Builds the worker, which does nothing until it is run.
     ///
     /// # Errors
@@ -249,7 +261,8 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self.load.as_ref().map_or(Ok(()), Load::check)?;
         let mut machine = Machine::new(identity);
         machine.pace.ahead = self.queue.shared.rate.current().map(|_| 1);
-        let core = Core::new(self.queue, self.handlers, machine, self.load, self.permits.as_ref());
+        let core =
+            Core::new(self.queue, self.handlers, machine, self.load, self.on_error, self.permits.as_ref());
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }
 }

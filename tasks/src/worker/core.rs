@@ -10,9 +10,11 @@ use std::{
 use interval_queue::{Host, contract::outage::Outages};
 use interval_queue_task_contract::{ABOVE_ALL, Kind};
 use interval_queue_worker::{RunId, Worker as Machine};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{
+    connection::WorkerConnection,
+    failure::ErrorHook,
     handler::Handler,
     load::Load,
     outage::StoreOutages,
@@ -27,10 +29,12 @@ pub(super) struct Core {
     pub(super) queue: TaskQueue,
     pub(super) handlers: BTreeMap<Kind, Handler>,
     pub(super) load: Option<Load>,
+    pub(super) on_error: Option<ErrorHook>,
     machine: Mutex<Machine>,
     runs: Mutex<HashMap<RunId, Live>>,
     totals: Mutex<Totals>,
     outages: Mutex<StoreOutages>,
+    pub(super) connection: watch::Sender<WorkerConnection>,
     /// Outages of the rate.
     unpaced: Mutex<Outages>,
     /// Until when the worker leases no tasks.
@@ -54,6 +58,7 @@ impl Core {
         handlers: BTreeMap<Kind, Handler>,
         machine: Machine,
         load: Option<Load>,
+        on_error: Option<ErrorHook>,
         permits: Option<&Permits>,
     ) -> Self {
         let wake = Arc::new(Notify::new());
@@ -62,11 +67,13 @@ impl Core {
         Self {
             queue,
             load,
+            on_error,
             handlers,
             machine: Mutex::new(machine),
             runs: Mutex::default(),
             totals: Mutex::default(),
             outages: Mutex::default(),
+            connection: watch::Sender::default(),
             unpaced: Mutex::default(),
             rests: Mutex::default(),
             stop: Mutex::default(),

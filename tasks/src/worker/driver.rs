@@ -54,6 +54,7 @@ struct Answer {
 
 async fn send(core: Arc<Core>, step: Step) -> Answer {
     let (sequence, completes, sent) = (step.sequence, !step.complete.is_empty(), core.now());
+    core.connection.send_modify(|connection| connection.sent = Some(sent));
     let reply = match core.queue.shared.command(Command::Step(step)).await {
         Ok(Reply::Stepped(stepped)) => Ok(stepped),
         Ok(other) => {
@@ -172,6 +173,7 @@ impl Driver {
                     machine.fail(sequence, &error, now, core.host().random());
                     machine.connection.acknowledged == 0
                 };
+                core.connection.send_modify(|connection| connection.failed(sent, &error));
                 core.outages().failed(&shared.telemetry, &error, sent, now);
                 // The caller gets an error of the first step. Later errors may be fixed while the
                 // worker waits.
@@ -181,8 +183,11 @@ impl Driver {
         shared.telemetry.stepped(now.saturating_duration_since(sent));
         worker_pace::keep_ahead(core, now.saturating_duration_since(sent));
         let leased: Vec<_> = stepped.leased.iter().map(|leased| leased.task.clone()).collect();
+        let resync = stepped.resync;
         let (absorbed, is_idle) = {
             let mut machine = core.machine();
+            let lease = machine.identity.lease.to_duration();
+            core.connection.send_modify(|connection| connection.answered(sent, (!resync).then_some(lease)));
             let absorbed = machine.absorb(sequence, stepped, now);
             // Other workers get unused permits before anything is awaited.
             core.acquire_permits(&mut machine);

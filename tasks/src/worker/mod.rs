@@ -4,9 +4,11 @@
 //! `interval-queue-worker`.
 
 mod builder;
+mod connection;
 mod context;
 mod core;
 mod driver;
+mod failure;
 mod handler;
 mod load;
 mod outage;
@@ -20,13 +22,16 @@ mod worker_pace;
 use std::{sync::Arc, time::Duration};
 
 pub use builder::WorkerBuilder;
+pub use connection::{Lease, WorkerConnection};
 pub use context::{Context, Inputs};
 use core::Core;
+pub use failure::WorkerFailure;
 use interval_queue_task_contract::{Kind, WorkerId};
 pub use load::Load;
 pub use outage::Outage;
 pub use permits::{Permits, QueueOrder};
 pub use task_error::TaskError;
+use tokio::sync::watch::Receiver;
 
 use crate::{error::Error, totals::Totals};
 
@@ -147,6 +152,12 @@ impl WorkerHandle {
     /// ```
     pub fn outage(&self) -> Option<Outage> {
         self.core.outages().current(self.core.now())
+    }
+
+    /// The connection to the store, as of the last poll. The receiver is notified when a poll is sent,
+    /// is answered or fails, for example to print an outage.
+    pub fn connection(&self) -> Receiver<WorkerConnection> {
+        self.core.connection.subscribe()
     }
 
     /// Leases no tasks of this kind until [`take_up`](Self::take_up), for example because this host

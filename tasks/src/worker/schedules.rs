@@ -6,7 +6,11 @@ use futures::{FutureExt, future::BoxFuture};
 use interval_queue::{StateError, contract::outage::Outages};
 use interval_queue_task_contract::{Command, DueSchedule, Fired, Key, Read, Reply, Task};
 
-use super::{core::Core, outage::is_of_the_store};
+use super::{
+    core::Core,
+    failure::{self, WorkerFailure},
+    outage::is_of_the_store,
+};
 use crate::{error::Error, queue::unexpected, schedule::Definition};
 
 /// Fires the due schedules. If dropped, other workers fire them.
@@ -83,6 +87,7 @@ impl Schedules {
                     }
                     if failing.1.failed(is_of_the_store(&error), core.now(), core.now()) {
                         core.queue.shared.telemetry.not_fired(&row.name, due.at, &error);
+                        failure::report(core, WorkerFailure::Schedule { name: row.name, error });
                     }
                 }
             }

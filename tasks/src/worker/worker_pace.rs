@@ -13,7 +13,12 @@ use futures::{
 };
 use interval_queue::{IntervalQueue, Weighed};
 
-use super::{core::Core, outage::is_of_the_store, run};
+use super::{
+    core::Core,
+    failure::{self, WorkerFailure},
+    outage::is_of_the_store,
+    run,
+};
 use crate::{error::Error, host};
 
 /// Delay after a failure of the rate.
@@ -64,26 +69,28 @@ impl RateLookup {
             }
             Err(error) => {
                 core.machine().fail_lookup(number, core.now(), core.host().random());
-                failed(core, &error);
+                failed(core, error);
             }
         }
     }
 }
 
 /// Reports a failure of the rate, unless the whole store fails: that is an outage of its own.
-fn failed(core: &Core, error: &Error) {
+fn failed(core: &Core, error: Error) {
     let now = core.now();
     if core.outages().current(now).is_some() {
         core.unpaced().answered(now);
         return;
     }
-    if is_of_the_store(error) {
+    let is_of_the_store = is_of_the_store(&error);
+    if is_of_the_store {
         // A step finds out whether the whole store fails.
         core.machine().notify();
         core.wake.notify_one();
     }
-    if core.unpaced().failed(is_of_the_store(error), now, now) {
-        core.queue.shared.telemetry.unpaced(error);
+    if core.unpaced().failed(is_of_the_store, now, now) {
+        core.queue.shared.telemetry.unpaced(&error);
+        failure::report(core, WorkerFailure::Rate { error });
     }
 }
 
@@ -104,7 +111,7 @@ async fn request_slot(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
         core.unpaced().answered(core.now());
         return;
     };
-    failed(&core, &error.into());
+    failed(&core, error.into());
     host::sleep(&**core.host(), RETRY_DELAY).await;
 }
 

@@ -114,19 +114,19 @@ async fn invalid_flows_are_rejected() {
     let twice = Flow::new().task("a", ok()).task("a", ok());
     let itself = Flow::new().task("a", ok().after("a"));
     let unknown = Flow::new().task("a", ok()).task("b", ok().after("c"));
-    let later = Flow::new().task("a", ok().after("b")).task("b", ok().after("a"));
+    let cyclic = Flow::new().task("a", ok().after("b")).task("b", ok().after("a"));
     let many = Flow::new().tasks((0..100_000).map(|n| (n.to_string(), ok())));
     let wide = Flow::new().tasks((0..10_001).map(|n| (n.to_string(), ok())));
     let wide = wide.task("join", (0..10_001).fold(ok(), |task, n| task.after(n.to_string())));
     let double = Flow::new().task("a", ok()).task("b", ok().after("a").input("x", "a"));
     for (flow, says) in [
         (twice, "two tasks of the flow are named \"a\": give each a name of its own"),
-        (itself, "task \"a\" of the flow waits for itself: let it wait for earlier ones"),
+        (itself, "task \"a\" of the flow waits for itself: let it wait for others"),
         (
             unknown,
-            "task \"b\" of the flow waits for \"c\", and the flow has no task of that name: name an earlier one",
+            "task \"b\" of the flow waits for \"c\", and the flow has no task of that name: name one of the flow",
         ),
-        (later, "task \"a\" of the flow waits for \"b\", which comes behind it: name an earlier one"),
+        (cyclic, "\"a\" waits for \"b\" waits for \"a\": a task cannot wait for itself"),
         (many, "100000 tasks in one flow: give it at most 20000"),
         (wide, "task \"join\" of the flow: 10001 upstreams: name at most 10000"),
         (double, "task \"b\" of the flow: task"),
@@ -145,6 +145,16 @@ async fn invalid_flows_are_rejected() {
         "{error}"
     );
     assert!(FlowId::new("x".repeat(96)).unwrap_err().to_string().contains("at most 95"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flow_may_name_tasks_in_any_order() {
+    let queue = queue().await;
+    let ok = || Task::new("ok", &1);
+    let flow = Flow::new().task("c", ok().after("b")).task("b", ok().after("a")).task("a", ok());
+    let added = queue.add_flow(flow).await.unwrap();
+    assert_eq!(added.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(queue.flow(added.flow()).await.unwrap().tasks, 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -167,3 +167,27 @@ async fn only_an_error_of_the_first_step_ends_the_worker() {
     assert_eq!(running.await.unwrap().unwrap().done, 1);
     assert_eq!(stored(&queue, id).await.task.token.attempt, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_reports_the_lease_and_outages() {
+    let store = Faulty::new();
+    let queue = store.open(builder()).await;
+    let worker =
+        Worker::builder(&queue).lease(secs(10)).handler("a", minute(&Alive::default())).build().unwrap();
+    let (handle, mut connection) = (worker.handle(), worker.handle().connection());
+    assert!(connection.borrow().sent.is_none() && connection.borrow().lease.is_none());
+    let ended = spawned(worker);
+    let leased = connection.wait_for(|connection| connection.lease.is_some()).await.unwrap().clone();
+    let lease = leased.lease.unwrap();
+    assert_eq!((Some(lease.since), lease.length), (leased.sent, secs(10)));
+
+    store.set_down(true);
+    let failing = connection.wait_for(|connection| connection.failing.is_some()).await.unwrap().clone();
+    assert!(failing.failing.unwrap().error.is_retryable());
+    assert!(failing.lease.unwrap().since < failing.sent.unwrap(), "a failed poll renews no lease");
+    store.set_down(false);
+    let renewed = connection.wait_for(|connection| connection.failing.is_none()).await.unwrap().clone();
+    assert_eq!(renewed.lease.unwrap().since, renewed.sent.unwrap());
+    handle.stop();
+    ended.await.unwrap();
+}

@@ -430,3 +430,21 @@ async fn a_broken_schedule_does_not_keep_a_worker_from_ending() {
     let ended = tokio::time::timeout(secs(60), worker.run_until_empty()).await;
     assert_eq!(ended.expect("it ends").unwrap().done, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_schedule_is_reported_once() {
+    let (store, _) = store(NOON);
+    let queue = store.open(builder()).await;
+    set_newer(&store, Micros::new((instant(NOON) + 5) * 1_000_000)).await;
+    let (sender, mut failures) = tokio::sync::mpsc::unbounded_channel();
+    let worker = Worker::builder(&queue)
+        .handler("a", |_: Context, (): ()| async { Ok::<_, TaskError>(()) })
+        .on_error(move |failure| sender.send(failure.to_string()).unwrap())
+        .build()
+        .unwrap();
+    let _worker = tokio::spawn(worker.run());
+    let failure = failures.recv().await.unwrap();
+    assert!(failure.starts_with("schedule \"newer\": ") && failure.contains("newer version"), "{failure}");
+    sleep(secs(60)).await;
+    assert!(failures.try_recv().is_err());
+}

@@ -1,4 +1,4 @@
-//! One run of CMD under its guard, as the worker handles it.
+//! A command under its guard, as the worker handles it.
 
 use std::{
     ffi::OsString,
@@ -22,15 +22,15 @@ use tokio::{
 };
 
 use super::{
-    ended::{Ended, RunEnd},
-    lease::Lease,
-    output_tail::{OutputTail, PipeReader},
+    end::{End, Finished},
+    guard::{self, Group, GuardReport, Lease, Order},
+    output_tail::OutputTail,
+    pipe::{self, PipeReader},
     stderr_writer::StderrHandle,
 };
 use crate::{
+    clock::expired,
     exit::{Failure, OSERR},
-    guard::{self, Group, GuardReport, Order},
-    shard::expired,
 };
 
 /// Time from SIGTERM to SIGKILL if a run is stopped or exceeds its timeout. A stopped handler has
@@ -65,10 +65,13 @@ pub(crate) async fn run(
     lease: watch::Receiver<Lease>,
     stop: impl Future<Output = ()>,
     writer: StderrHandle,
-) -> Ended {
+) -> Finished<OutputTail> {
     let (mut guard, socket) = match start(&request) {
         Ok(started) => started,
-        Err(error) => return Ended::unable("cannot start a guard", &error),
+        Err(error) => {
+            let failure = Failure::os("cannot start a guard", &error);
+            return End::Unable(Failure { passes: true, ..failure }).into();
+        }
     };
     let errors =
         guard.stderr.take().map(|pipe| PipeReader::start(pipe, OutputTail::of(0, ERROR_BYTES), Some(writer)));
@@ -80,26 +83,18 @@ pub(crate) async fn run(
     let session = guard.id();
     let mut link = Link { reports: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
     link.begin(request.payload).await;
-    let how = link.follow(request.timeout, stop).await;
-    let how = match how {
-        Some(how) => how,
+    let end = match link.follow(request.timeout, stop).await {
+        Some(end) => end,
         None => link.give_up(&mut guard, session).await,
     };
     // The guard ends as soon as it has reported the end.
     let _ = guard.wait().await;
-    if matches!(how, RunEnd::Stopped) {
+    if matches!(end, End::Stopped) {
         // The output of a stopped run is not needed.
-        return Ended { how, stdout: OutputTail::default(), stderr: OutputTail::default() };
+        return end.into();
     }
-    let (stdout, stderr) = tokio::join!(finished(output), finished(errors));
-    Ended { how, stdout, stderr }
-}
-
-async fn finished(reader: Option<PipeReader>) -> OutputTail {
-    match reader {
-        Some(reader) => reader.finish().await,
-        None => OutputTail::default(),
-    }
+    let (stdout, stderr) = pipe::finish(output, errors).await;
+    Finished { end, stdout, stderr }
 }
 
 /// The executable of this process, also after the file was replaced.
@@ -151,7 +146,7 @@ impl Link {
     }
 
     /// Waits until the guard reports the end. Returns `None` if it does not answer.
-    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<RunEnd> {
+    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<End> {
         let mut stop = std::pin::pin!(stop);
         let mut too_long = std::pin::pin!(expired(limit));
         let mut guard_timeout = std::pin::pin!(expired(None));
@@ -191,26 +186,25 @@ impl Link {
         let _ = self.write.try_write(order.line().as_bytes());
     }
 
-    fn apply(&mut self, guard_report: GuardReport) -> Option<RunEnd> {
-        Some(match (guard_report, self.stopped) {
-            (GuardReport::Started(group), _) => {
+    fn apply(&mut self, guard_report: GuardReport) -> Option<End> {
+        let end = match guard_report {
+            GuardReport::Started(group) => {
                 self.group = Group::of(group);
                 return None;
             }
-            (GuardReport::Unable(failure), _) => RunEnd::Unable(failure),
-            (GuardReport::LeaseOver, _) => RunEnd::LeaseOver,
+            GuardReport::Ended(end) => end,
+        };
+        Some(match (end, self.stopped) {
             // CMD may have succeeded before the stop.
-            (GuardReport::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
-                RunEnd::Code(code)
-            }
-            (GuardReport::Signal(signal), None) => RunEnd::Signal(signal),
-            (GuardReport::Code(_) | GuardReport::Signal(_), Some(Stopped::TooLong)) => RunEnd::TimedOut,
-            (GuardReport::Code(_) | GuardReport::Signal(_), _) => RunEnd::Stopped,
+            (End::Code(0), Some(Stopped::Asked)) => End::Code(0),
+            (End::Code(_) | End::Signal(_), Some(Stopped::Asked)) => End::Stopped,
+            (End::Code(_) | End::Signal(_), Some(Stopped::TooLong)) => End::TimedOut,
+            (end, _) => end,
         })
     }
 
     /// Kills the group in place of a guard that does not.
-    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> RunEnd {
+    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> End {
         let (why, is_started) = match timeout(GUARD_GRACE, guard.wait()).await {
             // A guard that ended by itself has reported before that CMD was started.
             Ok(Ok(status)) => (gone(status), self.group.is_some() || status.code().is_none()),
@@ -233,10 +227,10 @@ impl Link {
         };
         let _ = timeout(KILL_TIMEOUT, gone).await;
         match self.stopped {
-            Some(Stopped::Asked) => RunEnd::Stopped,
-            Some(Stopped::TooLong) => RunEnd::TimedOut,
-            None if is_started => RunEnd::GuardGone(why),
-            None => RunEnd::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
+            Some(Stopped::Asked) => End::Stopped,
+            Some(Stopped::TooLong) => End::TimedOut,
+            None if is_started => End::GuardGone(why),
+            None => End::Unable(Failure { passes: true, ..Failure::new(OSERR, why) }),
         }
     }
 }

@@ -16,7 +16,7 @@ mod guard_clock;
 mod orders;
 mod orphans;
 
-use std::{ffi::OsString, io, os::unix::process::ExitStatusExt, path::Path, process::Stdio, time::Duration};
+use std::{ffi::OsString, io, path::Path, process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -27,12 +27,12 @@ use tokio::{
 
 pub(crate) use self::{
     group::Group,
-    guard_clock::{Instant, now},
-    orders::{GuardReport, INPUTS_VARIABLE, Order},
+    guard_clock::now,
+    orders::{GuardReport, INPUTS_VARIABLE, Lease, Order},
 };
-use self::{group::Signal, orders::read_order, orphans::Orphans};
+use self::{group::Signal, guard_clock::Instant, orders::read_order, orphans::Orphans};
+use super::{end::End, running::expect_children};
 use crate::{
-    child::expect_children,
     exit::{Failure, SOFTWARE, USAGE},
     program::{Program, cannot_execute},
     signals,
@@ -66,21 +66,21 @@ pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
     signals::outlive().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let (read, mut write) = stream.into_split();
     let mut orders = BufReader::new(read);
-    let guard_report = match start(&mut orders, words).await {
+    let end = match start(&mut orders, words).await {
         Ok(Some(mut run)) => {
             let _ = write.write_all(GuardReport::Started(run.group.id()).line().as_bytes()).await;
             run.watch(orders).await
         }
         // The worker was gone before CMD was started.
         Ok(None) => return Ok(()),
-        Err(failure) => GuardReport::Unable(failure),
+        Err(failure) => End::Unable(failure),
     };
     if let Some(path) = std::env::var_os(INPUTS_VARIABLE) {
         // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
     // Fails if the worker is gone.
-    let _ = write.write_all(guard_report.line().as_bytes()).await;
+    let _ = write.write_all(GuardReport::Ended(end).line().as_bytes()).await;
     Ok(())
 }
 
@@ -91,7 +91,8 @@ pub(crate) fn report(failure: &Failure) -> bool {
     let is_socket = stat
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket);
     is_socket
-        && rustix::io::write(io::stdin(), GuardReport::Unable(failure.clone()).line().as_bytes()).is_ok()
+        && rustix::io::write(io::stdin(), GuardReport::Ended(End::Unable(failure.clone())).line().as_bytes())
+            .is_ok()
 }
 
 /// The socket on stdin.
@@ -108,12 +109,12 @@ struct Run {
     child: tokio::process::Child,
     group: Group,
     /// When SIGTERM and SIGKILL are due. Each is sent once.
-    end: End,
+    end: Deadlines,
 }
 
 /// When CMD is ended, and which signals were sent.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct Deadlines {
     term: Instant,
     kill: Instant,
     termed: bool,
@@ -160,13 +161,14 @@ async fn start(
             let _ = stdin.write_all(&payload).await;
         });
     }
-    let end = End { term, kill, termed: false, killed: false, by_lease: false, stops: false, alone: false };
+    let end =
+        Deadlines { term, kill, termed: false, killed: false, by_lease: false, stops: false, alone: false };
     Ok(Some(Run { child, group, end }))
 }
 
 impl Run {
     /// Waits until all processes that CMD started have ended, and ends them when that is due.
-    async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> GuardReport {
+    async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> End {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
             while let Some(order) = read_order(&mut orders).await {
@@ -192,14 +194,9 @@ impl Run {
             self.act();
             sleep(Duration::from_millis(10)).await;
         }
-        let by_lease = self.end.by_lease;
-        match status {
-            Ok(_) if by_lease => GuardReport::LeaseOver,
-            Ok(status) => match status.signal() {
-                Some(signal) => GuardReport::Signal(signal),
-                None => GuardReport::Code(status.code().unwrap_or(-1)),
-            },
-            Err(error) => GuardReport::Unable(Failure::os("cannot wait for the command", &error)),
+        match End::of(status) {
+            End::Code(_) | End::Signal(_) if self.end.by_lease => End::LeaseOver,
+            end => end,
         }
     }
 
@@ -222,7 +219,7 @@ impl Run {
     }
 }
 
-impl End {
+impl Deadlines {
     fn apply(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Lease { term, kill }) if !self.stops => (self.term, self.kill) = (term, kill),

@@ -4,12 +4,35 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
-use super::guard_clock::Instant;
+use super::{super::end::End, guard_clock::Instant};
 use crate::exit::Failure;
 
 /// The environment variable with the path of the inputs file. The guard removes the file if the
 /// worker cannot.
 pub(crate) const INPUTS_VARIABLE: &str = "INTERVAL_QUEUE_TASK_INPUTS";
+
+/// A lease, counted from the time of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    requested_at: Instant,
+    length: Duration,
+}
+
+impl Lease {
+    /// The lease of a worker that has none.
+    pub(crate) const NONE: Self = Self { requested_at: Instant(0), length: Duration::ZERO };
+
+    pub(crate) fn new(requested_at: Instant, length: Duration) -> Self {
+        Self { requested_at, length }
+    }
+
+    /// The order to a guard. SIGTERM is sent with a quarter of the lease left, SIGKILL with an
+    /// eighth, so that CMD ends before another worker can get its task.
+    pub(crate) fn order(self) -> Order {
+        let Self { requested_at, length } = self;
+        Order::Lease { term: requested_at + length / 4 * 3, kill: requested_at + length / 8 * 7 }
+    }
+}
 
 /// A message of the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +51,8 @@ pub(crate) enum Order {
 pub(crate) enum GuardReport {
     /// CMD runs, as the leader of the process group with this id.
     Started(u32),
-    /// All processes have ended. CMD ended with this code.
-    Code(i32),
-    /// All processes have ended. CMD was killed by this signal.
-    Signal(i32),
-    /// The guard ended CMD, since the lease was about to end.
-    LeaseOver,
-    /// CMD could not be started or waited for.
-    Unable(Failure),
+    /// All processes have ended, and CMD ended in this way.
+    Ended(End),
 }
 
 impl Order {
@@ -74,12 +91,15 @@ impl GuardReport {
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Started(group) => format!("started {group}\n"),
-            Self::Code(code) => format!("code {code}\n"),
-            Self::Signal(signal) => format!("signal {signal}\n"),
-            Self::LeaseOver => "lease-over\n".into(),
-            Self::Unable(failure) => {
+            Self::Ended(End::Code(code)) => format!("code {code}\n"),
+            Self::Ended(End::Signal(signal)) => format!("signal {signal}\n"),
+            Self::Ended(End::Unable(failure)) => {
                 let passes = u8::from(failure.passes);
                 format!("unable {} {passes} {}\n", failure.code, failure.message.replace('\n', " "))
+            }
+            // Ends that only the worker knows do not occur.
+            Self::Ended(End::LeaseOver | End::TimedOut | End::Stopped | End::GuardGone(_)) => {
+                "lease-over\n".into()
             }
         }
     }
@@ -89,14 +109,15 @@ impl GuardReport {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         match what {
             "started" => rest.parse().ok().map(Self::Started),
-            "code" => rest.parse().ok().map(Self::Code),
-            "signal" => rest.parse().ok().map(Self::Signal),
-            "lease-over" => Some(Self::LeaseOver),
+            "code" => rest.parse().ok().map(|code| Self::Ended(End::Code(code))),
+            "signal" => rest.parse().ok().map(|signal| Self::Ended(End::Signal(signal))),
+            "lease-over" => Some(Self::Ended(End::LeaseOver)),
             "unable" => {
                 let mut parts = rest.splitn(3, ' ');
                 let code = parts.next()?.parse().ok()?;
                 let passes = parts.next()? == "1";
-                Some(Self::Unable(Failure { passes, ..Failure::new(code, parts.next()?) }))
+                let failure = Failure { passes, ..Failure::new(code, parts.next()?) };
+                Some(Self::Ended(End::Unable(failure)))
             }
             _ => None,
         }
@@ -129,10 +150,10 @@ mod tests {
         let failure = Failure { passes: true, ..Failure::new(127, "not found:\nthere is none") };
         let all = [
             GuardReport::Started(17),
-            GuardReport::Code(3),
-            GuardReport::Signal(9),
-            GuardReport::LeaseOver,
-            GuardReport::Unable(failure),
+            GuardReport::Ended(End::Code(3)),
+            GuardReport::Ended(End::Signal(9)),
+            GuardReport::Ended(End::LeaseOver),
+            GuardReport::Ended(End::Unable(failure)),
         ];
         for guard_report in all {
             let line = guard_report.line();

@@ -1,0 +1,1 @@
+../../../../../cli/src/child/guard/guard_clock.rs

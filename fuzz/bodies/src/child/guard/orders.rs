@@ -1,0 +1,1 @@
+../../../../../cli/src/child/guard/orders.rs

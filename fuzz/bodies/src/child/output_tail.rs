@@ -1,0 +1,1 @@
+../../../../cli/src/child/output_tail.rs

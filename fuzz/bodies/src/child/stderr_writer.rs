@@ -1,0 +1,1 @@
+../../../../cli/src/child/stderr_writer.rs

@@ -1,1 +1,0 @@
-../../../../cli/src/guard/guard_clock.rs

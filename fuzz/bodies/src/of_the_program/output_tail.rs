@@ -1,1 +1,0 @@
-../../../../cli/src/work/output_tail.rs

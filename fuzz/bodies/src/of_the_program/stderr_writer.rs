@@ -1,1 +1,0 @@
-../../../../cli/src/work/stderr_writer.rs
