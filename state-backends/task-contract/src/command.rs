@@ -341,6 +341,7 @@ pub enum Outcome {
 /// A change by an operator or an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Change {
     /// Create the queue with these settings over the defaults, or open the existing one. If its
     /// settings differ, [`OnExisting::Replace`] and `Reset` store the given ones, and `Fail` is an
