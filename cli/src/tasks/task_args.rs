@@ -193,9 +193,10 @@ pub(super) struct Elsewhere {
     rest: Vec<OsString>,
 }
 
-/// List tasks, in the order of their ids, which is about the order of adding. Default: all tasks.
+/// List tasks in the order of adding. Default: all tasks.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:\n  interval-queue tasks list --state failed\n  \
+    interval-queue tasks list --newest --limit 20\n  \
     interval-queue tasks list --json --payloads | jq -r .payload.to\n\n{SELECTOR}"))]
 pub(super) struct List {
     #[command(flatten)]
@@ -206,8 +207,8 @@ pub(super) struct List {
     /// Print at most N tasks, and how to go on after them. Default: all
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(super) limit: Option<u64>,
-    /// Go on after the last task of an earlier list, which has printed this cursor
-    #[arg(long, value_name = "CURSOR", conflicts_with = "newest")]
+    /// Go on after the last task of an earlier list, in its order; it has printed this cursor
+    #[arg(long, value_name = "CURSOR")]
     pub(super) after: Option<Cursor>,
     /// Print only the number of selected tasks; with --limit N: counted up to N
     #[arg(long, conflicts_with_all = ["newest", "after", "payloads"])]

@@ -6,7 +6,7 @@ use interval_queue_tasks::{Order, Stored};
 use super::{opened::selector, recount, task_args::List};
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, print, print_as_it_is, report},
+    exit::{Failure, NOINPUT, USAGE, print, print_as_it_is, report},
     json_output::json_line,
 };
 
@@ -20,14 +20,19 @@ pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
     let selector = selector(&queue, &list.selector).await?;
     let most = list.limit.unwrap_or(u64::MAX);
     if list.count {
-        return print(&format!("{}\n", queue.count(&selector, most).await?));
+        return print(&queue.count(&selector, most).await?.to_string());
     }
     let order = match (list.newest, list.selector.is_of_ended()) {
         (false, _) => Order::Oldest,
         (true, false) => Order::Newest,
         (true, true) => Order::Ended,
     };
-    let mut after = Some(list.after.unwrap_or(order.start()));
+    let from = list.after.unwrap_or(order.start());
+    if list.newest && from.order != order {
+        let text = format!("cursor {from} is of another list: give the cursor that this list has printed");
+        return Err(Failure::new(USAGE, text));
+    }
+    let mut after = Some(from);
     let mut listed = 0;
     while let Some(from) = after {
         let limit = u32::try_from(most - listed).map_or(PAGE_SIZE, |left| left.min(PAGE_SIZE));
@@ -46,7 +51,7 @@ pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
         }
         after = page.next;
         if let Some(next) = after.filter(|_| listed == most) {
-            report(&format!("for the next tasks: --after {next}, without --newest"));
+            report(&format!("for the next tasks: --after {next}"));
             return Ok(());
         }
     }

@@ -13,6 +13,7 @@ mod flows;
 mod follow_tests;
 mod init;
 mod json_text;
+mod list_tests;
 mod loops;
 mod migrate_tests;
 mod page_blocks;
