@@ -162,15 +162,15 @@ impl TaskQueue {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), interval_queue_tasks::Error> {
     /// # use interval_queue_tasks::{Task, TaskQueue};
-    /// use interval_queue_tasks::{Order, Selector, State};
+    /// use interval_queue_tasks::{Order, Selector};
     ///
     /// # let queue = TaskQueue::builder("pages").connect("memory:").await?;
     /// # queue.add(Task::new("fetch", &7)).await?;
-    /// let failed = Selector { payload: Some("7".into()), ..Selector::states([State::Added]) };
-    /// let page = queue.page(&failed, Order::Newest, 25, true).await?;
+    /// let seven = Selector { payload: Some("7".into()), ..Selector::default() };
+    /// let page = queue.page(&seven, Order::Newest, 25, true).await?;
     /// assert_eq!(page.tasks.len(), 1);
     /// if let Some(next) = page.next {
-    ///     queue.page(&failed, next, 25, true).await?;
+    ///     queue.page(&seven, next, 25, true).await?;
     /// }
     /// # Ok(())
     /// # }

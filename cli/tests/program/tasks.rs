@@ -259,7 +259,7 @@ fn verbs_do_what_their_dry_run_says() {
     assert_eq!(verb(&["cancel", "--all"]).1.len(), 2);
     let (code, _, said) = verb(&["show", "17"]);
     assert_eq!(code, Some(64));
-    assert!(said.contains("\"17\" is no task id: an example is"), "{said}");
+    assert!(said.contains("\"17\" is no task id: give it as in"), "{said}");
     let (code, _, said) = verb(&["show", "01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d"]);
     assert_eq!(code, Some(66));
     assert!(said.contains("there is no task 01957b6e"), "{said}");
