@@ -29,9 +29,9 @@ fn newest_tasks_are_listed_page_by_page() {
 
     let first = place.run(&["tasks", "list", "--newest", "--limit", "2"]);
     let after = cursor(&first).unwrap();
-    assert_eq!(ids(text(&first.stdout)), newest[..2]);
+    assert_eq!(ids(&text(&first.stdout)), newest[..2]);
     let second = place.run(&["tasks", "list", "--newest", "--limit", "3", "--after", &after]);
-    assert_eq!((ids(text(&second.stdout)), cursor(&second).is_none()), (newest[2..].to_vec(), false));
+    assert_eq!((ids(&text(&second.stdout)), cursor(&second).is_none()), (newest[2..].to_vec(), false));
     let last = cursor(&second).unwrap();
     refused(&place, &["tasks", "list", "--after", &last], 66, "no task after the cursor");
 
