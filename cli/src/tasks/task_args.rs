@@ -210,7 +210,7 @@ pub(super) struct List {
     /// Go on after the last task of an earlier list, in its order; it has printed this cursor
     #[arg(long, value_name = "CURSOR")]
     pub(super) after: Option<Cursor>,
-    /// Print only the number of selected tasks; with --limit N: counted up to N
+    /// Print only the number of selected tasks, also 0; with --limit N: counted up to N
     #[arg(long, conflicts_with_all = ["newest", "after", "payloads"])]
     pub(super) count: bool,
     /// Also print payloads and results

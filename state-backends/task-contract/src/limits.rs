@@ -32,7 +32,8 @@ pub const RECOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 pub const MAX_PAGE: u32 = 1_000;
 /// Most tasks that a command examines to select some. The next command goes on after them.
 pub const MAX_SCANNED: u32 = 2_000;
-/// Approximate maximum of payloads that a command examines to select some, in bytes.
+/// Approximate maximum of payloads that the rules examine to select some tasks, in bytes. SQL stores
+/// search the payloads of [`MAX_SCANNED`] tasks in the database, of any size.
 pub const MAX_SEARCHED: usize = 16 << 20;
 /// Shortest suffix of an id that selects tasks, in characters.
 pub const MIN_SUFFIX: usize = 8;

@@ -84,7 +84,8 @@ impl<'a> Leaving<'a> {
         if ids.is_empty() {
             return Ok(HashSet::new());
         }
-        let selector = Selector { ids, ..self.live.clone() };
+        // A search of payloads could take several commands, and a key must leave by one.
+        let selector = Selector { ids, payload: None, ..self.live.clone() };
         let touched = self.from.change(&selector, Verb::Move(self.to.clone()), false).await?;
         Ok(touched.kept.into_iter().collect())
     }

@@ -158,7 +158,8 @@ impl TaskQueue {
             let running = self.count(leaving.live(), MAX_PAGE.into()).await?;
             importer.done.running = running;
             importer.report();
-            if running == 0 {
+            // The counts can be wrong: only a read of the tasks ends the move.
+            if running == 0 || self.first(leaving.live()).await?.is_none() {
                 importer.done.kept = left;
                 importer.done.taken = std::mem::take(&mut importer.taken).into_iter().collect();
                 // These tasks continue here with their history and times.

@@ -329,7 +329,8 @@ impl Load {
     }
 
     fn selector(&mut self) -> Selector {
-        let ids = if self.rng.bool() { vec![self.known(), self.known()] } else { Vec::new() };
+        let many = if self.rng.bool() { self.rng.usize(1..9) } else { 0 };
+        let ids = (0..many).map(|_| self.known()).collect();
         Selector {
             ids,
             kinds: self.maybe(20, Self::kind).into_iter().collect(),

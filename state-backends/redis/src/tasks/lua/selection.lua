@@ -123,7 +123,10 @@ local function named(selector, order, after)
     end
   end
   table.sort(found, function(a, b)
-    return is_below(position_of(order, a), position_of(order, b)) == (order == 'oldest')
+    if order ~= 'oldest' then
+      a, b = b, a
+    end
+    return is_below(position_of(order, a), position_of(order, b))
   end)
   return found
 end

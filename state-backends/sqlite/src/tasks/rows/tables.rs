@@ -162,7 +162,9 @@ impl<'c> Tables<'c> {
     fn in_row(&self, sql: &str, row: &Row<'_>, fault: Fault) -> Fault {
         let Fault::Refused(error) = fault else { return fault };
         let statement: &rusqlite::Statement<'_> = row.as_ref();
-        let table = sql.split_once(" FROM ").and_then(|(_, from)| from.split(' ').next()).unwrap_or_default();
+        let is_table = |word: &&str| word.starts_with("interval_queue");
+        let from = sql.split_once(" FROM ").map_or("", |(_, from)| from);
+        let table = from.split(' ').find(is_table).unwrap_or_default();
         let shown = |n: usize| match row.get_ref(n) {
             Ok(rusqlite::types::ValueRef::Text(text)) => {
                 String::from_utf8_lossy(text).chars().take(40).flat_map(char::escape_debug).collect()
