@@ -23,6 +23,8 @@ use tokio_postgres::NoTls;
 
 /// Short, so that a test of time-outs is.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(800);
+/// Longer than a busy host stalls: for tests that wait for it once at most.
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// So long that no test ever waits for it.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 /// The table of a state that was given no schema.

@@ -123,7 +123,8 @@ async fn a_row_that_cannot_be_used_is_named_and_left() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn steps_go_on_after_lost_connections_and_a_restart() {
     let mut server = PostgresServer::start();
-    let store = PostgresStore::builder(server.url()).timeout(TIMEOUT).connections(2).connect().await.unwrap();
+    let store =
+        PostgresStore::builder(server.url()).timeout(STALL_TIMEOUT).connections(2).connect().await.unwrap();
     let tasks = PostgresTasks::on(&store).await.unwrap();
     // A busy host may take longer than the store waits here. Adding again changes nothing.
     while let Err(error) = tasks.apply(&mail(), add((0..60).map(task))).await {

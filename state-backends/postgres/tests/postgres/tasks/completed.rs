@@ -23,7 +23,7 @@ fn worker(n: u64) -> WorkerId {
 /// Tasks beside a table of an application, and a session of it.
 async fn shop(server: &PostgresServer) -> (PostgresTasks, Client) {
     let url = fresh_database(server);
-    let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();
+    let store = PostgresStore::builder(&url).timeout(STALL_TIMEOUT).connect().await.unwrap();
     let tasks = PostgresTasks::on(&store).await.unwrap();
     let application = session(&url).await;
     application.batch_execute("CREATE TABLE effect (task integer)").await.unwrap();

@@ -26,7 +26,7 @@ fn steps(events: &[Event]) -> Vec<(TaskId, Option<State>, Option<State>)> {
 async fn events_of_a_transaction_are_published_at_its_commit() {
     let server = server();
     let url = fresh_database(&server);
-    let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();
+    let store = PostgresStore::builder(&url).timeout(STALL_TIMEOUT).connect().await.unwrap();
     let tasks = PostgresTasks::on(&store).await.unwrap();
     tasks.apply(&mail(), add([task(1), task(2)])).await.unwrap();
     let mut hand = Hand::new(&tasks, 1);

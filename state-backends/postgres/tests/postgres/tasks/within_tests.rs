@@ -29,7 +29,7 @@ async fn steps_go_on_while_an_application_holds_its_tasks_back() {
     let server = server();
     for commits in [false, true] {
         let url = fresh_database(&server);
-        let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();
+        let store = PostgresStore::builder(&url).timeout(STALL_TIMEOUT).connect().await.unwrap();
         let tasks = PostgresTasks::on(&store).await.unwrap();
         tasks.apply(&mail(), add([task(1), task(2)])).await.unwrap();
         let mut worker = Hand::new(&tasks, 1);
@@ -345,7 +345,7 @@ async fn json_keeps_its_text_in_sql_and_jsonb_does_not() {
 async fn plain_steps_go_beside_one_another_and_skip_what_others_lease() {
     let server = server();
     let url = fresh_database(&server);
-    let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();
+    let store = PostgresStore::builder(&url).timeout(STALL_TIMEOUT).connect().await.unwrap();
     // Time stands still, so that nothing is swept.
     let tasks = PostgresTasks::with_clock(&store, || Micros::new(1_700_000_000_000_000)).await.unwrap();
     tasks.apply(&mail(), add((0..8).map(task))).await.unwrap();
