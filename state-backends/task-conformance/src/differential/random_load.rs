@@ -328,8 +328,9 @@ impl Load {
         })
     }
 
-    fn selector(&mut self) -> Selector {
-        let many = if self.rng.bool() { self.rng.usize(1..9) } else { 0 };
+    /// `most`: of named ids.
+    fn selector(&mut self, most: usize) -> Selector {
+        let many = if self.rng.bool() { most } else { 0 };
         let ids = (0..many).map(|_| self.known()).collect();
         Selector {
             ids,
@@ -390,7 +391,7 @@ impl Load {
             10 => Change::Unschedule(self.key()),
             11 => Change::Recount,
             _ => Change::Tasks(ChangeTasks {
-                selector: self.selector(),
+                selector: self.selector(2),
                 verb: self.verb(),
                 after: self.maybe(10, |own| own.cursor(Order::Oldest)),
                 watermark: None,
@@ -423,7 +424,7 @@ impl Load {
     fn read(&mut self) -> Command {
         Command::Read(match self.rng.u32(..11) {
             10 => Read::Count {
-                selector: self.selector(),
+                selector: self.selector(8),
                 after: self.maybe(20, |own| own.cursor(Order::Oldest)),
             },
             9 => Read::Clock,
@@ -431,7 +432,7 @@ impl Load {
             0 => Read::Overview,
             1 => Read::Tasks((0..3).map(|_| self.known()).collect()),
             2 => Read::Page {
-                selector: self.selector(),
+                selector: self.selector(8),
                 after: self.start(),
                 limit: self.rng.u32(1..10),
                 bodies: self.rng.bool(),
