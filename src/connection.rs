@@ -31,6 +31,7 @@ pub struct Failing {
 
 impl Failing {
     /// Records a failure noticed at `at`. The first failure of an outage sets its beginning.
+    #[doc(hidden)]
     pub fn record(outage: &mut Option<Self>, error: &StateError, at: Instant) {
         let since = outage.as_ref().map_or(at, |failing| failing.since);
         *outage = Some(Self { since, error: error.clone() });

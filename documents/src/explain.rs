@@ -2,7 +2,7 @@
 
 use interval_queue::{Micros, Snapshot};
 use interval_queue_tasks::{
-    Error, Order, Overview, Selector, State, Stored, TaskId, TaskQueue, Why as Gate,
+    Error, Overview, Selector, State, Stored, TaskId, TaskQueue, Why as Gate,
     contract::{EdgeState, Task, Worker},
 };
 
@@ -156,7 +156,7 @@ impl Explainer<'_> {
             Gate::Limit => {
                 let limit = self.overview.settings.max_running;
                 let limit = limit.map_or(String::new(), |limit| format!(", {limit}"));
-                let leased = self.select(Selector::states([State::Leased])).await?;
+                let leased = self.queue.first(&Selector::states([State::Leased]), MAX_READ).await?;
                 let next = "when a running task ends, after the tasks ahead of it";
                 Explanation::new("limit", format!("{reason}{limit}"), next)
                     .with_all(leased, |task| (task.leased, task.id))
@@ -182,17 +182,6 @@ impl Explainer<'_> {
         Ok(workers.into_iter().filter(|worker| worker.alive_for.is_some()).collect())
     }
 
-    /// Selected tasks, at most [`MAX_READ`], and whether these are all.
-    async fn select(&self, selector: Selector) -> Result<(Vec<Task>, bool), Error> {
-        let (mut tasks, mut after) = (Vec::new(), Some(Order::Oldest.start()));
-        while let Some(from) = after.filter(|_| tasks.len() < MAX_READ as usize) {
-            let page = self.queue.page(&selector, from, MAX_READ - tasks.len() as u32, false).await?;
-            tasks.extend(page.tasks.into_iter().map(|stored| stored.task));
-            after = page.next;
-        }
-        Ok((tasks, after.is_none()))
-    }
-
     /// Stored tasks among these, by id.
     async fn rows(&self, mut ids: Vec<TaskId>) -> Result<Vec<Task>, Error> {
         ids.sort();
@@ -200,7 +189,7 @@ impl Explainer<'_> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.select(Selector::ids(ids)).await?.0)
+        Ok(self.queue.first(&Selector::ids(ids), MAX_READ).await?.0)
     }
 
     async fn upstreams(&self, stored: &Stored) -> Result<Explanation, Error> {
@@ -228,13 +217,14 @@ impl Explainer<'_> {
     async fn key(&self, task: &Task, reason: String) -> Result<Explanation, Error> {
         let of_key =
             |states: &[State]| Selector { key: task.key.clone(), ..Selector::states(states.to_vec()) };
-        let (blocked, is_all) = self.select(of_key(&[State::Blocked])).await?;
+        let (blocked, is_all) = self.queue.first(&of_key(&[State::Blocked]), MAX_READ).await?;
         let mut ahead: Vec<_> =
             blocked.into_iter().filter(|one| !one.unserved && one.key_order() < task.key_order()).collect();
         // The nearest task ahead comes first.
         ahead.sort_by_key(|one| std::cmp::Reverse(one.key_order()));
         let number = ahead.len();
-        let (mut holders, _) = self.select(of_key(&[State::Scheduled, State::Ready, State::Leased])).await?;
+        let (mut holders, _) =
+            self.queue.first(&of_key(&[State::Scheduled, State::Ready, State::Leased]), MAX_READ).await?;
         holders.retain(|one| one.holds_key);
         let has = match holders.as_slice() {
             [] => "no task holds its key".to_owned(),
@@ -276,7 +266,8 @@ impl Explainer<'_> {
         let mut serving = self.alive().await?;
         serving.retain(|worker| worker.presence.kinds.contains(&task.kind));
         let kinds = serving.iter().flat_map(|worker| worker.presence.kinds.iter().cloned()).collect();
-        let (mut ready, is_all) = self.select(Selector { kinds, ..Selector::states([State::Ready]) }).await?;
+        let (mut ready, is_all) =
+            self.queue.first(&Selector { kinds, ..Selector::states([State::Ready]) }, MAX_READ).await?;
         ready.retain(|one| one.order() < task.order());
         let next = match serving.len() {
             0 => "when a worker that serves its kind polls: none has a lease in force".to_owned(),

@@ -210,21 +210,26 @@ impl TaskQueue {
         Ok(())
     }
 
-    /// The first selected task in the order of adding.
-    pub(crate) async fn first(&self, selector: &Selector) -> Result<Option<Task>, Error> {
-        let mut after = Some(Order::Oldest.start());
-        while let Some(from) = after {
-            let page = self.page(selector, from, 1, false).await?;
-            if let Some(stored) = page.tasks.into_iter().next() {
-                return Ok(Some(stored.task));
-            }
+    /// The first `most` selected tasks in the order of adding, without payloads and results, and
+    /// whether these are all.
+    ///
+    /// # Errors
+    ///
+    /// As [`page`](Self::page).
+    pub async fn first(&self, selector: &Selector, most: u32) -> Result<(Vec<Task>, bool), Error> {
+        let (mut tasks, mut after, mut left) = (Vec::new(), Some(Order::Oldest.start()), most);
+        while let Some(from) = after.filter(|_| left > 0) {
+            let page = self.page(selector, from, left.min(MAX_PAGE), false).await?;
+            left -= page.tasks.len() as u32;
+            tasks.extend(page.tasks.into_iter().map(|stored| stored.task));
             after = page.next;
         }
-        Ok(None)
+        Ok((tasks, after.is_none()))
     }
 
     /// The number of selected tasks, counted up to `most`. Exact and immediate for a selector of
-    /// kinds and states alone; otherwise it examines the tasks, [`MAX_SCANNED`](crate::MAX_SCANNED) in a command.
+    /// kinds and states alone; otherwise it examines the tasks,
+    /// [`MAX_SCANNED`](crate::MAX_SCANNED) in a command.
     ///
     /// # Errors
     ///

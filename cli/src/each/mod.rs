@@ -2,7 +2,8 @@
 //!
 //! `items` reads the input. `each_flow` gives the items their turns, at most `jobs` at once, until
 //! there is an `each_stop`. `template` makes the command for an `item`, and `attempt` runs it.
-//! `output` prints its output, and `spool` holds it until earlier items are printed. `overlong` items fit no command. `tally` counts results, `each_progress` shows them.
+//! `output` prints its output, and `spool` holds it until earlier items are printed. `overlong`
+//! items fit no command. `tally` counts results, `each_progress` shows them.
 
 mod attempt;
 mod each_args;

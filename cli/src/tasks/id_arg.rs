@@ -31,7 +31,7 @@ impl FromStr for IdArg {
         }
         let is_of_id = text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
         if text.len() >= MIN_SUFFIX && is_of_id {
-            return Ok(Self::Suffix(text.to_lowercase()));
+            return Ok(Self::Suffix(text.to_owned()));
         }
         Err(format!(
             "{text:?} is no task id: give it as in 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d, or its last {MIN_SUFFIX} \

@@ -20,8 +20,10 @@ use crate::{
     tasks::{Summary, TextPage, failures_text},
 };
 
-/// Errors are grouped repeatedly up to this number of tasks, all of which are read for that.
+/// Errors are grouped repeatedly up to this number of failed and unfinished tasks.
 const MAX_GROUPED: u64 = 10_000;
+/// Errors are grouped repeatedly up to this number of stored tasks, all of which are examined.
+const MAX_EXAMINED: u64 = 50_000;
 
 /// The store. It is opened when it is first needed and can be reached.
 #[derive(Clone, Debug)]
@@ -117,7 +119,8 @@ impl Reader {
             let found = queue.workers().await?;
             details.workers = found.iter().map(Worker::of).collect();
             details.workers.sort_by_key(|worker| (worker.lease_left_us.is_none(), worker.since_us));
-            if summary.left() + summary.in_state(State::Failed) <= MAX_GROUPED {
+            let stored: u64 = State::ALL.into_iter().map(|state| summary.in_state(state)).sum();
+            if stored <= MAX_EXAMINED && summary.left() + summary.in_state(State::Failed) <= MAX_GROUPED {
                 let failed = queue.failures(&Selector::states([State::Failed])).await?;
                 details.failures = Some(Failures::from(&failed));
             }

@@ -3,13 +3,11 @@
 use std::{cmp::Ordering, fmt, str::FromStr};
 
 use interval_queue_contract::{InvalidInput, Micros};
-use serde::{Deserialize, Serialize};
 
 use crate::{Task, TaskId};
 
 /// The order of the tasks of a page; of tasks of the same instant, by id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
     /// By the time of adding, earliest first. The default.
     #[default]

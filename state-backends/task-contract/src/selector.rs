@@ -4,8 +4,8 @@ use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Key, Kind, MAX_PAGE, MAX_TAGS, MIN_SUFFIX, NewEdge, State, Tag, Task, TaskId, When, WorkerId,
-    command::check_priority,
+    Cursor, Key, Kind, MAX_PAGE, MAX_TAGS, MIN_SUFFIX, NewEdge, Order, State, Tag, Task, TaskId, When,
+    WorkerId, command::check_priority,
 };
 
 /// Selects tasks of a queue: all given conditions must hold, of a list one element. The default
@@ -110,8 +110,26 @@ impl Selector {
         Ok(())
     }
 
+    /// The position from which a selection after this one begins: no earlier than the selector's
+    /// times allow.
+    #[doc(hidden)]
+    pub fn begin(&self, after: Cursor) -> Cursor {
+        let first = match after.order {
+            Order::Oldest => self.added_from.map(|from| (from - Micros::new(1), TaskId::LAST)),
+            Order::Newest => self.added_before.map(|before| (before, TaskId::FIRST)),
+            Order::Ended => self.ended_before.map(|before| (before, TaskId::FIRST)),
+        };
+        first.map_or(after, |(at, id)| after.max(Cursor { at, id, ..after }))
+    }
+
+    /// Whether the counts, which exist by kind and state only, answer the selector.
+    #[doc(hidden)]
+    pub fn is_counted(&self) -> bool {
+        self.counted_part() == *self
+    }
+
     /// The selector with its conditions on kinds and states alone, which the counts answer.
-    pub(crate) fn counted_part(&self) -> Self {
+    fn counted_part(&self) -> Self {
         let (states, kinds) = (self.states.clone(), self.kinds.clone());
         Self { states, kinds, ..Self::default() }
     }

@@ -113,8 +113,8 @@ impl Flow {
         &self.id
     }
 
-    /// Adds a task, which may wait for others, in any order. `name` is unique in the flow: 1 to 95 bytes of
-    /// printable text.
+    /// Adds a task, which may wait for others, in any order. `name` is unique in the flow: 1 to 95
+    /// bytes of printable text.
     pub fn task(self, name: impl Into<String>, task: Task) -> Self {
         self.tasks([(name, task)])
     }
@@ -125,13 +125,18 @@ impl Flow {
         self
     }
 
-    /// The tasks, each after its upstreams, with upstreams by id: for [`TaskQueue::prepare`], or to inspect.
+    /// The tasks, each after its upstreams, with upstreams by id: for [`TaskQueue::prepare`], or to
+    /// inspect.
     ///
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid): more than 20,000 tasks, an invalid or repeated name,
     /// an upstream name that no task of the flow has, or tasks that wait for each other in a cycle.
     pub fn into_tasks(self) -> Result<Vec<Task>, Error> {
+        Ok(self.into_named_tasks()?.into_iter().map(|(_, task)| task).collect())
+    }
+
+    fn into_named_tasks(self) -> Result<Vec<(String, Task)>, Error> {
         let many = self.tasks.len();
         if many > MAX_ADD {
             return Err(Error::invalid(format!(
@@ -155,8 +160,8 @@ impl Flow {
                 task = task.with_id(TaskId::named(&format!("flow\n{}\n{name}", self.id)));
             }
             let task = task.tag(self.id.tag()).tag(name_tag).in_flow(&name, &ids);
-            ids.insert(name, task.id());
-            tasks.push(task);
+            ids.insert(name.clone(), task.id());
+            tasks.push((name, task));
         }
         Ok(tasks)
     }
@@ -211,11 +216,10 @@ impl TaskQueue {
     ///
     /// As [`add`](Self::add): adding a clone of the flow again is safe.
     pub async fn add_flow(&self, flow: Flow) -> Result<AddedFlow, Error> {
-        let flow = Flow { tasks: in_order(flow.tasks)?, ..flow };
         let id = flow.id.clone();
-        let names: Vec<String> = flow.tasks.iter().map(|(name, _)| name.clone()).collect();
+        let (names, tasks): (Vec<String>, Vec<Task>) = flow.into_named_tasks()?.into_iter().unzip();
         let places = names.iter().cloned().zip(0..).collect();
-        let added = self.add_all(flow.into_tasks()?).await?;
+        let added = self.add_all(tasks).await?;
         Ok(AddedFlow { flow: id, tasks: names.into_iter().zip(added).collect(), places })
     }
 }

@@ -155,11 +155,11 @@ impl TaskQueue {
         loop {
             leaving.round().await?;
             let left = importer.round(under_way).await?;
-            let running = self.count(leaving.live(), MAX_PAGE.into()).await?;
-            importer.done.running = running;
-            importer.report();
             // The counts can be wrong: only a read of the tasks ends the move.
-            if running == 0 || self.first(leaving.live()).await?.is_none() {
+            let (running, _) = self.first(leaving.live(), MAX_PAGE).await?;
+            importer.done.running = running.len() as u64;
+            importer.report();
+            if running.is_empty() {
                 importer.done.kept = left;
                 importer.done.taken = std::mem::take(&mut importer.taken).into_iter().collect();
                 // These tasks continue here with their history and times.
@@ -176,7 +176,7 @@ impl TaskQueue {
 
     /// Tags a shared task briefly: if the tag appears at both, they are the same queue.
     async fn must_differ(&self, to: &Self, selector: &Selector) -> Result<(), Error> {
-        let Some(here) = self.first(selector).await? else { return Ok(()) };
+        let Some(here) = self.first(selector, 1).await?.0.pop() else { return Ok(()) };
         let id = here.id;
         if to.whole(&[id]).await?.is_empty() {
             return Ok(());

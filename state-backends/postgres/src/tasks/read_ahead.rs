@@ -7,11 +7,14 @@ use std::{
 };
 
 use interval_queue_contract::{Micros, QueueName};
-use interval_queue_task_contract::{Command, Keep, MAX_HELD, MAX_LISTED, Queue, Read, State, Step, TaskId};
+use interval_queue_task_contract::{
+    Command, Cursor, Keep, MAX_HELD, MAX_LISTED, MAX_SCANNED, Order, Queue, Read, Selector, State, Step,
+    TaskId,
+};
 
 use super::{
     transaction::Mode,
-    view::{Lookup, Target},
+    view::{Lookup, Selection, Target},
 };
 
 /// Maximum number of tasks that the maintenance of one poll handles, by each kind of maintenance.
@@ -163,8 +166,12 @@ pub(super) fn lookups(
                 .chain(of(|id| Target::From(id, None), MAX_EDGES));
             distinct(all.chain(edges)).chain([Lookup::some(Target::Kinds, u32::MAX)]).collect()
         }
-        Command::Read(Read::Page { .. } | Read::Count { .. }) => {
+        Command::Read(Read::Page { selector, after, limit, .. }) => selected(selector, *after, *limit),
+        Command::Read(Read::Count { selector, after: None }) if selector.is_counted() => {
             vec![Lookup::some(Target::Counts, u32::MAX)]
+        }
+        Command::Read(Read::Count { selector, after }) => {
+            selected(selector, after.unwrap_or(Order::Oldest.start()), MAX_SCANNED)
         }
         Command::Read(Read::Overview) => {
             let all = [Target::Counts, Target::Kinds, Target::Presences]
@@ -180,6 +187,20 @@ pub(super) fn lookups(
         Command::Read(Read::Ready(kinds)) => vec![Lookup::one(Target::Ready(kinds.clone(), None))],
         _ => Vec::new(),
     }
+}
+
+/// The lookups of a selection. The counts exclude kinds and states without tasks.
+fn selected(selector: &Selector, after: Cursor, limit: u32) -> Vec<Lookup> {
+    let after = selector.begin(after);
+    let selection = Selection { selector: selector.clone(), after };
+    let mut lookups = vec![Lookup::some(Target::Select(Box::new(selection)), limit)];
+    if !selector.kinds.is_empty() || !selector.states.is_empty() {
+        lookups.push(Lookup::some(Target::Counts, u32::MAX));
+    }
+    if selector.payload.is_some() && selector.ids.is_empty() {
+        lookups.push(Lookup::one(Target::ScanEnd(after)));
+    }
+    lookups
 }
 
 fn each(ids: impl IntoIterator<Item = TaskId>) -> impl Iterator<Item = Lookup> {

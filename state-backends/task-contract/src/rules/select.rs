@@ -1,11 +1,8 @@
 //! Selections of tasks, each of a bounded number of rows.
 
-use interval_queue_contract::Micros;
-
 use super::Work;
 use crate::{
-    Counted, Cursor, Kind, MAX_SCANNED, MAX_SEARCHED, Order, Page, Rows, Selector, State, Stored, Tally,
-    Task, TaskId,
+    Counted, Cursor, Kind, MAX_SCANNED, MAX_SEARCHED, Order, Page, Rows, Selector, State, Stored, Tally, Task,
 };
 
 /// Selected tasks, and the position after which the next command goes on. `None`: there are no more.
@@ -20,7 +17,7 @@ impl<R: Rows> Work<'_, R> {
         limit: u32,
     ) -> Result<Selected, R::Error> {
         let order = after.order;
-        let after = after.max(first_position(selector, order));
+        let after = selector.begin(after);
         let (found, next) = match &selector.payload {
             Some(text) => self.search(selector, text, after, limit)?,
             None => {
@@ -105,7 +102,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     pub(super) fn tally(&mut self, selector: &Selector, after: Option<Cursor>) -> Result<Tally, R::Error> {
-        if after.is_none() && selector.counted_part() == *selector {
+        if after.is_none() && selector.is_counted() {
             return Ok(Tally { number: self.counted(selector)?, next: None });
         }
         if self.counts_none(selector)? {
@@ -122,7 +119,7 @@ impl<R: Rows> Work<'_, R> {
 
     /// Whether the counts, which exist by state and kind only, differ from this number.
     fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
-        Ok(selector.counted_part() == *selector && self.counted(selector)? != found)
+        Ok(selector.is_counted() && self.counted(selector)? != found)
     }
 
     /// The number of tasks of the selector's states and kinds, by the counts.
@@ -146,16 +143,6 @@ pub(super) fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, 
 
 pub(super) fn size_of_bodies(stored: &Stored) -> usize {
     [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len()).sum()
-}
-
-/// The position before all tasks that the selector's times allow.
-fn first_position(selector: &Selector, order: Order) -> Cursor {
-    let first = match order {
-        Order::Oldest => selector.added_from.map(|from| (from - Micros::new(1), TaskId::LAST)),
-        Order::Newest => selector.added_before.map(|before| (before, TaskId::FIRST)),
-        Order::Ended => selector.ended_before.map(|before| (before, TaskId::FIRST)),
-    };
-    first.map_or(order.start(), |(at, id)| Cursor { order, at, id })
 }
 
 /// Whether tasks after this position may be within the selector's times.
