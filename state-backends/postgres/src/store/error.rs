@@ -190,6 +190,7 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::ADMIN_SHUTDOWN,
         SqlState::CRASH_SHUTDOWN,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::IDLE_SESSION_TIMEOUT,
         SqlState::READ_ONLY_SQL_TRANSACTION,
         // Another transaction inserted the same row first.
         SqlState::UNIQUE_VIOLATION,

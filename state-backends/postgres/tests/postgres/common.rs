@@ -21,7 +21,7 @@ pub(crate) use interval_queue_postgres::{Builder, PostgresState, PostgresStore};
 pub(crate) use interval_queue_test_support::{PostgresServer, Proxy, Shard, commands::*, stranger};
 use tokio_postgres::NoTls;
 
-/// Short, so that a test of time-outs is.
+/// Short, so that a test of time-outs is. A host may stall longer: only commands that may fail have it.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(800);
 /// Longer than a busy host stalls: for tests that wait for it once at most.
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,13 +63,25 @@ pub(crate) async fn on(builder: Builder) -> Result<PostgresState, StateError> {
     PostgresState::on(&builder.connect().await?).await
 }
 
+/// For tests that wait for a time-out once at most.
 pub(crate) async fn connect(url: &str) -> PostgresState {
-    on(PostgresStore::builder(url).timeout(TIMEOUT)).await.unwrap()
+    on(PostgresStore::builder(url).timeout(STALL_TIMEOUT)).await.unwrap()
 }
 
-/// The same for tests of something else than time-outs.
+/// For tests that wait for no time-out.
 pub(crate) async fn connect_patiently(url: &str) -> PostgresState {
     on(PostgresStore::builder(url).timeout(LONG)).await.unwrap()
+}
+
+/// For tests that wait for time-outs. To connect may take longer than one.
+pub(crate) async fn connect_impatiently(url: &str) -> PostgresState {
+    for _ in 0..30 {
+        match on(PostgresStore::builder(url).timeout(TIMEOUT)).await {
+            Err(error) if error.is_retryable() => continue,
+            connected => return connected.unwrap(),
+        }
+    }
+    panic!("{url} did not answer in time");
 }
 
 /// A server with a queue `mail`.
@@ -83,7 +95,7 @@ pub(crate) async fn opened() -> (PostgresServer, PostgresState) {
 /// The same for tests of time-outs.
 pub(crate) async fn opened_impatiently() -> (PostgresServer, PostgresState) {
     let (server, _) = opened().await;
-    let state = connect(server.url()).await;
+    let state = connect_impatiently(server.url()).await;
     (server, state)
 }
 

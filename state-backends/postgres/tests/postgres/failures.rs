@@ -72,7 +72,7 @@ async fn a_read_takes_one_round_trip_and_a_command_two() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_that_is_down_is_unreachable_until_it_is_back() {
-    let (mut server, state) = opened_impatiently().await;
+    let (mut server, state) = opened().await;
     for kill in [true, false] {
         if kill {
             server.kill()
@@ -119,7 +119,7 @@ async fn after_a_restart_the_next_slot_is_an_interval_away() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn harm_to_the_server_during_commands_loses_no_ticket() {
     const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'interval-queue'";
-    let (mut server, state) = opened_impatiently().await;
+    let (mut server, state) = opened().await;
     for harm in ["its connections end", "one of its processes crashes", "it is restarted"] {
         tasks_take_tickets(&state, 50, async {
             match harm {
@@ -230,10 +230,11 @@ async fn a_commit_that_gets_no_answer_gives_no_ticket_twice() {
         let taken = (takes(&mut a, &state, 2).await, takes(&mut b, &state, 1).await);
         assert_eq!(taken, (3 * n + 1, 3 * n + 3));
     }
-    let state = connect(server.url()).await;
+    let impatient = connect_impatiently(server.url()).await;
     hook(&server, IN_COMMIT, &format!("PERFORM pg_sleep({})", 2.0 * TIMEOUT.as_secs_f64()));
-    assert_eq!(kind(a.step(&state, 2).await), TimedOut);
+    assert_eq!(kind(a.step(&impatient, 2).await), TimedOut);
     server.psql("DROP FUNCTION hook CASCADE");
+    let state = connect(server.url()).await;
     until_it_works(&state).await;
     assert_eq!((takes(&mut a, &state, 2).await, takes(&mut b, &state, 1).await), (7, 9));
 }
@@ -318,11 +319,30 @@ async fn settings_of_a_database_or_a_user_do_no_harm() {
     assert!(error.is_retryable(), "{error:?}");
 }
 
+/// The process slept longer than the server keeps an idle session, and sees so with its next command alone.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_command_after_the_server_ended_idle_sessions_is_retried() {
+    let server = PostgresServer::start();
+    if *server.psql("SHOW server_version_num").concat() < *"140000" {
+        return;
+    }
+    server.psql("ALTER ROLE postgres SET idle_session_timeout = 100");
+    let state = connect_patiently(server.url()).await;
+    for _ in 0..3 {
+        open(&state).await.unwrap();
+        // Nothing of this runtime goes on meanwhile.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(read(&state).await.is_some());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
 /// Something that takes away each row as it comes, which nobody should do.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_row_that_cannot_be_stored_is_an_error_and_not_a_hang() {
-    let (server, state) = opened_impatiently().await;
+    let (server, state) = opened().await;
     hook(&server, BEFORE, "NULL");
     let outcome = tokio::time::timeout(LONG / 4, open(&state)).await;
     assert_eq!(kind(outcome.unwrap()), Denied);

@@ -53,6 +53,7 @@ async fn the_clock_is_read_after_the_row_is_locked() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_row_or_table_locked_too_long_makes_commands_unreachable() {
     let (server, state) = opened_impatiently().await;
+    let patient = connect_patiently(server.url()).await;
     let before = server.psql(&format!("SELECT * FROM {TABLE}"));
     let other = session(server.url()).await;
     lock_row(&other).await;
@@ -61,11 +62,11 @@ async fn a_row_or_table_locked_too_long_makes_commands_unreachable() {
         refused(pause(&state).await, Unreachable, &["row of the queue"]);
         assert!(begun.elapsed() >= TIMEOUT / 2, "{:?}", begun.elapsed());
     }
-    assert!(read(&state).await.is_some(), "a look waits for nobody");
+    assert!(read(&patient).await.is_some(), "a look waits for nobody");
     assert_eq!(server.psql(&format!("SELECT * FROM {TABLE}")), before);
     other.batch_execute("ROLLBACK").await.unwrap();
     until_it_works(&state).await;
-    assert!(!read(&state).await.unwrap().record.paused);
+    assert!(!read(&patient).await.unwrap().record.paused);
     other.batch_execute(&format!("BEGIN; LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE")).await.unwrap();
     for _ in 0..3 {
         assert_eq!(kind(state.apply(&mail(), Command::Read).await), Unreachable);
@@ -76,7 +77,7 @@ async fn a_row_or_table_locked_too_long_makes_commands_unreachable() {
     until_some(&server, WAITS, |count| count == 0).await;
     other.batch_execute("ROLLBACK").await.unwrap();
     until_it_works(&state).await;
-    assert_eq!(state.queues().await.unwrap(), [mail()]);
+    assert_eq!(patient.queues().await.unwrap(), [mail()]);
 }
 
 /// Between its two trips the network goes away. The server hears of it, or it does not.

@@ -108,7 +108,7 @@ async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
 async fn watchers_of_a_silent_server_all_fail_in_time() {
     let server = PostgresServer::start();
     let proxy = Proxy::before(server.port());
-    let state = connect(&through(proxy.port())).await;
+    let state = connect_impatiently(&through(proxy.port())).await;
     proxy.fall_silent();
     let begun = Instant::now();
     let names: Vec<_> = (0..100).map(numbered).collect();
