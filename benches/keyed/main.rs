@@ -25,11 +25,11 @@ use crate::keyed_case::{Case, Kind};
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench keyed --", bin_name = "cargo bench --bench keyed --")]
 struct Arguments {
-    /// Measure only this state; with --queues and --every only this case.
-    #[arg(long, value_name = "STATE")]
-    state: Option<Kind>,
+    /// Measure only this store; with --queues and --every only this case.
+    #[arg(long, value_name = "STORE")]
+    store: Option<Kind>,
     /// How many queues.
-    #[arg(long, value_name = "N", requires = "state")]
+    #[arg(long, value_name = "N", requires = "store")]
     queues: Option<u32>,
     /// The interval of each queue.
     #[arg(long, value_name = "DURATION", requires = "queues", value_parser = humantime::parse_duration)]
@@ -47,7 +47,7 @@ struct Arguments {
 
 fn main() {
     let arguments = Arguments::parse();
-    let mut cases: Vec<Case> = match (arguments.state, arguments.queues) {
+    let mut cases: Vec<Case> = match (arguments.store, arguments.queues) {
         (Some(kind), Some(queues)) => {
             let every = arguments.every.unwrap_or(Duration::from_secs(1));
             vec![Case { kind, queues, every, quick: arguments.quick }]

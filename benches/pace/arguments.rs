@@ -33,9 +33,9 @@ pub(crate) struct Arguments {
     /// them.
     #[arg(long, value_name = "WORDS")]
     pub(crate) only: Vec<String>,
-    /// Run only on these states. Default: all that are to be had.
-    #[arg(long, value_name = "STATE", value_delimiter = ',')]
-    pub(crate) state: Vec<StateKind>,
+    /// Run only on these stores. Default: all that are to be had.
+    #[arg(long, value_name = "STORE", value_delimiter = ',')]
+    pub(crate) store: Vec<StateKind>,
     /// How often each is run [default: 5, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: Option<u32>,

@@ -8,9 +8,9 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 /// The orders of one worker, as its arguments. The worker of another library may be given more.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Assignment {
-    /// Where the state is: redis://127.0.0.1:PORT/, file:PATH, sqlite:PATH or memory:.
+    /// The address of the store: redis://127.0.0.1:PORT/, file:PATH, sqlite:PATH or memory:.
     #[arg(long)]
-    pub(crate) state: String,
+    pub(crate) store: String,
     /// Microseconds between two starts of all workers.
     #[arg(long)]
     pub(crate) interval_us: u64,
@@ -57,7 +57,7 @@ impl Assignment {
         ];
         let mut arguments: Vec<OsString> =
             numbers.into_iter().flat_map(|(name, value)| [name.into(), value.to_string().into()]).collect();
-        arguments.extend(["--store".into(), self.state.clone().into()]);
+        arguments.extend(["--store".into(), self.store.clone().into()]);
         arguments.extend(["--offer".into(), self.offer.name().into()]);
         arguments.extend(["--out".into(), self.out.clone().into()]);
         arguments

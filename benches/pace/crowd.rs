@@ -104,7 +104,7 @@ impl Case {
     fn command(&self, state: &State, process: u64, out: &Path) -> Result<Command, Failure> {
         let processes = self.processes();
         let orders = member::Arguments {
-            state: state.url().to_owned(),
+            store: state.url().to_owned(),
             interval_us: self.interval.as_micros() as u64,
             shards: self.shards / processes + u64::from(process < self.shards % processes),
             counted_ms: self.counted.as_millis() as u64,

@@ -121,9 +121,9 @@ impl Samples {
 /// What the process that takes samples is told.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the state is.
+    /// The address of the store.
     #[arg(long)]
-    state: String,
+    store: String,
     /// How many samples to take.
     #[arg(long)]
     samples: u64,
@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let state = connect(&arguments.state).await?;
+    let state = connect(&arguments.store).await?;
     let watched = Watched::new(state.clone(), None);
     let queue = IntervalQueue::builder(QUEUE).interval(INTERVAL.to_duration()).open(watched.clone()).await?;
     let mut probe = Probe::open(state).await?;

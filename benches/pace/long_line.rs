@@ -95,9 +95,9 @@ impl Case {
 /// What the process that holds the jobs is told.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the state is.
+    /// The address of the store.
     #[arg(long)]
-    state: String,
+    store: String,
     /// How many jobs to hold.
     #[arg(long)]
     jobs: u64,
@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let state = connect(&arguments.state).await?;
+    let state = connect(&arguments.store).await?;
     let queue = IntervalQueue::builder(QUEUE).interval(INTERVAL).open(state).await?;
     queue.pause().await?;
     say("ready")?;

@@ -33,9 +33,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// What such a process is told.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the state is.
+    /// The address of the store.
     #[arg(long)]
-    pub(crate) state: String,
+    pub(crate) store: String,
     /// Microseconds between two starts of all shards.
     #[arg(long)]
     pub(crate) interval_us: u64,
@@ -63,7 +63,7 @@ impl Arguments {
             ("--patience-ms", self.patience_ms),
         ];
         let numbers = numbers.into_iter().flat_map(|(name, value)| [name.into(), value.to_string().into()]);
-        let places = ["--store".into(), self.state.clone().into(), "--out".into(), self.out.clone().into()];
+        let places = ["--store".into(), self.store.clone().into(), "--out".into(), self.out.clone().into()];
         numbers.chain(places).collect()
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let state = Watched::new(connect(&arguments.state).await?, None);
+    let state = Watched::new(connect(&arguments.store).await?, None);
     let count = Arc::new(Count::default());
     let opening = clock::monotonic();
     for number in 0..arguments.shards {

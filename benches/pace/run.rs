@@ -43,7 +43,7 @@ pub(crate) fn once(contender: &dyn Contender, plan: &Plan, seed: u64) -> Result<
     let notes = state::directory_for_notes()?;
     let assignments: Vec<Assignment> = (0..plan.processes)
         .map(|worker| Assignment {
-            state: state.url().to_owned(),
+            store: state.url().to_owned(),
             interval_us: plan.interval_us(),
             jobs: plan.jobs / u64::from(plan.processes),
             worker,

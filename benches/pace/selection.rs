@@ -15,7 +15,7 @@ pub(crate) struct Selection {
 
 impl Selection {
     pub(crate) fn new(arguments: &Arguments) -> Self {
-        Self { only: arguments.only.clone(), states: arguments.state.clone(), missing: BTreeSet::new() }
+        Self { only: arguments.only.clone(), states: arguments.store.clone(), missing: BTreeSet::new() }
     }
 
     /// Checks that each pattern fits something, and finds out which of the states that were asked for can be
@@ -37,7 +37,7 @@ impl Selection {
         }
         let wanted: Vec<_> = all.iter().filter(|(name, kind)| self.takes(name, *kind)).collect();
         if wanted.is_empty() {
-            return Err("what --only asks for is on none of the states of --state; see --list".into());
+            return Err("what --only asks for is on none of the stores of --store; see --list".into());
         }
         for kind in wanted.iter().map(|(_, kind)| *kind).collect::<BTreeSet<_>>() {
             if let Some(reason) = state::missing(kind) {

@@ -72,7 +72,7 @@ pub(crate) fn runtime(threads: Threads) -> io::Result<Runtime> {
 async fn work(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { assignment, lease_ms, keep, by_starts, limiter, .. } = arguments;
     let notes = Arc::new(Notebook::open(&assignment.out, keep, assignment.jobs)?);
-    let state = Watched::new(connect(&assignment.state).await?, Some(notes.clone()));
+    let state = Watched::new(connect(&assignment.store).await?, Some(notes.clone()));
     let mut builder = IntervalQueue::builder(QUEUE)
         .interval(Duration::from_micros(assignment.interval_us))
         .space_by(if by_starts { SpaceBy::Starts } else { SpaceBy::Slots })

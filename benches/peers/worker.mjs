@@ -11,7 +11,7 @@ export const now = () => process.hrtime.bigint();
 /** What the benchmark asks of this worker. */
 function order() {
   const text = { type: "string" };
-  const names = ["state", "interval-us", "jobs", "worker", "workers", "out", "offer", "seed"];
+  const names = ["store", "interval-us", "jobs", "worker", "workers", "out", "offer", "seed"];
   const options = Object.fromEntries([...names, "limiter"].map((name) => [name, text]));
   const { values } = parseArgs({ options });
   for (const name of names) if (values[name] === undefined) throw new Error(`--${name} is missing`);
@@ -19,7 +19,7 @@ function order() {
   // The libraries measured here take whole milliseconds.
   if (!(micros >= 1000 && micros % 1000 === 0)) throw new Error(`${micros} us are not whole milliseconds`);
   return {
-    state: new URL(values.state),
+    store: new URL(values.store),
     interval: micros / 1000,
     jobs: Number(values.jobs),
     worker: Number(values.worker),

@@ -35,7 +35,7 @@ pub(crate) fn run(Arguments { assignment, program, limiter }: Arguments) -> Resu
     clock::sleep_until(hear_go()?);
     for job in 0..assignment.jobs {
         let status = Command::new(&program)
-            .args(["run", "--store", &assignment.state, "--queue", QUEUE])
+            .args(["run", "--store", &assignment.store, "--queue", QUEUE])
             .args(["--every", &format!("{}us", assignment.interval_us)])
             .args(["--", "curl", "--silent", "--output", "/dev/null"])
             .arg(format!("http://127.0.0.1:{limiter}/"))

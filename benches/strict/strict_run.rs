@@ -56,7 +56,7 @@ pub(crate) fn once(case: &Case, means: &Means<'_>, seed: u64) -> Result<Verdict,
     let nginx = Nginx::start(case.limit)?;
     let assignments: Vec<_> = (0..PROCESSES)
         .map(|worker| Assignment {
-            state: url.clone(),
+            store: url.clone(),
             interval_us: case.interval().as_micros() as u64,
             jobs: case.jobs / u64::from(PROCESSES),
             worker,

@@ -4,14 +4,14 @@ import Bottleneck from "bottleneck";
 import Redis from "ioredis";
 import { now, run, tell } from "../worker.mjs";
 
-await run(async ({ state, interval }, started) => {
+await run(async ({ store, interval }, started) => {
   const limiter = new Bottleneck({
     // "How long to wait after launching a job before launching another one"; the way to an even pace.
     minTime: interval,
     // "It is strongly recommended that you give an id to every limiter."
     id: "pace",
     datastore: "ioredis",
-    clientOptions: { host: state.hostname, port: Number(state.port) },
+    clientOptions: { host: store.hostname, port: Number(store.port) },
     Redis,
   });
   limiter.on("error", tell);

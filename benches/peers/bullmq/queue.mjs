@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { lastOffer, now, run, tell } from "../worker.mjs";
 
 await run(async (order, started, accepted) => {
-  const connect = (options) => new Redis({ host: order.state.hostname, port: Number(order.state.port), ...options });
+  const connect = (options) => new Redis({ host: order.store.hostname, port: Number(order.store.port), ...options });
   const queue = new Queue("pace", {
     connection: connect(),
     // https://docs.bullmq.io/guide/queues/auto-removal-of-jobs

@@ -21,7 +21,7 @@ def order():
     parser = argparse.ArgumentParser()
     for name in ["interval-us", "jobs", "worker", "workers", "seed"]:
         parser.add_argument(f"--{name}", type=int, required=True)
-    for name in ["state", "out", "offer"]:
+    for name in ["store", "out", "offer"]:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--limiter", type=int)
     return parser.parse_args()
@@ -80,7 +80,7 @@ async def main():
     file = os.open(work.out, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     bucket = SQLiteBucket.init_from_file(
         [Rate(1, work.interval_us // 1000)],
-        db_path=work.state.removeprefix("sqlite:"),
+        db_path=work.store.removeprefix("sqlite:"),
         use_file_lock=True,
     )
     # The buffer is added to every wait, "to account for clock drift"; processes of one host have one clock.

@@ -4,8 +4,8 @@ import ShardedIntervalQueue from "sharded-interval-queue";
 import redis from "redis";
 import { run, tell } from "../worker.mjs";
 
-await run(async ({ state, interval }, started) => {
-  const client = redis.createClient({ host: state.hostname, port: Number(state.port) });
+await run(async ({ store, interval }, started) => {
+  const client = redis.createClient({ host: store.hostname, port: Number(store.port) });
   client.on("error", tell);
   const queue = new ShardedIntervalQueue("pace");
   queue.setStorageRedis(client);

@@ -239,9 +239,9 @@ fn notes_that_say_nothing_are_an_error() {
 /// When four workers offer 500 jobs each.
 fn offers(offer: Offer) -> Vec<Vec<u64>> {
     let of_worker = |worker| {
-        let (state, out) = (String::new(), Default::default());
+        let (store, out) = (String::new(), Default::default());
         let interval_us = INTERVAL / 1000;
-        Assignment { state, interval_us, jobs: 500, worker, workers: 4, out, offer, seed: 1 }
+        Assignment { store, interval_us, jobs: 500, worker, workers: 4, out, offer, seed: 1 }
             .offers()
             .collect()
     };

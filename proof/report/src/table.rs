@@ -1,6 +1,6 @@
 //! Tables and paragraphs that can be read as text.
 
-use textwrap::core::display_width;
+use textwrap::{Options, WordSplitter, core::display_width};
 
 /// The widest line.
 const WIDTH: usize = 116;
@@ -107,9 +107,10 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A paragraph, wrapped.
+/// A paragraph, wrapped at spaces alone: an address and an option stay whole.
 pub fn paragraph(text: &str) -> String {
-    format!("{}\n", textwrap::fill(text, WIDTH))
+    let options = Options::new(WIDTH).word_splitter(WordSplitter::NoHyphenation).break_words(false);
+    format!("{}\n", textwrap::fill(text, options))
 }
 
 /// A number as people write it.
@@ -138,6 +139,13 @@ mod tests {
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         assert_eq!(text.matches("word").count(), 40, "{text}");
         assert!(text.lines().nth(3).unwrap().ends_with("     7"), "{text}");
+    }
+
+    #[test]
+    fn an_address_in_a_paragraph_stays_whole() {
+        let address = format!("https://host/{}", "long-word/".repeat(20));
+        let text = paragraph(&format!("{} {address} end", "word ".repeat(20)));
+        assert!(text.contains(&address) && text.lines().count() > 2, "{text}");
     }
 
     #[test]
