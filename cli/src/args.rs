@@ -4,11 +4,11 @@ use std::{ffi::OsString, path::Path, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
 use interval_queue::{Label, MAX_WEIGHT, MaxRunning, QueueName};
+use interval_queue_documents::duration::{interval, parse, positive};
 use interval_queue_tasks::{Key, Kind, State as TaskState};
 
 use crate::{
     add::{key, kind},
-    duration::{interval, parse, positive},
     each::Each,
     pace::PaceArgs,
 };

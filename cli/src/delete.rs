@@ -9,13 +9,12 @@ use clap::Args;
 use interval_queue::{
     Deletion, ErrorKind, Micros, Operators, QueueName, Snapshot, StateErrorKind, Store, refuses,
 };
-use interval_queue_documents::words::about;
+use interval_queue_documents::{duration::positive, words::about};
 use interval_queue_tasks::{MIN_LEASE, TaskQueues};
 use tokio::time::sleep;
 
 use crate::{
     args::{StoreArgs, Target},
-    duration::positive,
     exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, report},
     target::{bounded, snapshot},
     tasks::Content,

@@ -48,15 +48,16 @@ pub(crate) struct Manual {
     directory: Option<PathBuf>,
 }
 
-/// Print the JSON Schema of the output of `--json`.
+/// Print the JSON Schema of the output of `--json`, or of the input of `add --flow`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   interval-queue schema > status.schema.json
-  interval-queue schema tasks > tasks.schema.json")]
+  interval-queue schema tasks > tasks.schema.json
+  interval-queue schema flow > flow.schema.json")]
 pub(crate) struct Schema {
-    /// The commands: `status` for `status` and `list`, `tasks` for `tasks`, `schedule list` and
-    /// `add --flow`
+    /// The documents: `status` for the output of `status` and `list`, `tasks` for that of `tasks`,
+    /// `schedule list` and `add --flow`, `flow` for the input of `add --flow`
     #[arg(value_enum, default_value_t = Of::Status)]
     of: Of,
 }
@@ -65,12 +66,14 @@ pub(crate) struct Schema {
 enum Of {
     Status,
     Tasks,
+    Flow,
 }
 
 pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
     let text = match args.of {
         Of::Status => schema::status(),
         Of::Tasks => schema::tasks(),
+        Of::Flow => schema::flow(),
     };
     print_as_it_is(text.as_bytes())
 }

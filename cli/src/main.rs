@@ -20,7 +20,6 @@ mod clock;
 mod connection_state;
 mod delete;
 mod documents;
-mod duration;
 mod each;
 mod exit;
 mod json_output;

@@ -6,11 +6,9 @@ use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind, value_parser,
 };
 use interval_queue::{RateLimit, Rates};
+use interval_queue_documents::duration::{interval, positive};
 
-use crate::{
-    duration::{interval, positive},
-    exit::{Failure, report},
-};
+use crate::exit::{Failure, report};
 
 /// The rates in the order of the options. `--burst` applies to the rate before it.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,12 @@
 //! durations. Later versions may add fields; no field changes its meaning.
 
 mod changes;
+pub mod duration;
 mod event;
 mod explain;
 mod failures;
 mod flow;
+mod new_flow;
 mod queue;
 mod rate;
 mod run;
@@ -27,6 +29,7 @@ pub use event::{Event, MissedEvents};
 pub use explain::{Explanation, MAX_READ};
 pub use failures::{Failure, Failures};
 pub use flow::{Flow, FlowStatus, WrongTask};
+pub use new_flow::NewFlow;
 pub use queue::{Condition, Counts, KindCounts, Measured, PausedKey, PausedKind, Queue, Tasks};
 pub use rate::{QueueStatus, Rate, Shard, Unpaced, Unreadable, in_order};
 pub use run::{Attempt, OwnPolicy, Policy, Progress};

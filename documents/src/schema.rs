@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Change, Event, Failures, Flow, FlowStatus, MissedEvents, Queue, QueueStatus, Recount, Schedule, Settings,
-    TagCount, Task, Times, Transfer, Unpaced, Unreadable, Why, Workers,
+    Change, Event, Failures, Flow, FlowStatus, MissedEvents, NewFlow, Queue, QueueStatus, Recount, Schedule,
+    Settings, TagCount, Task, Times, Transfer, Unpaced, Unreadable, Why, Workers,
 };
 
 /// The states of a task.
@@ -118,6 +118,15 @@ pub fn tasks() -> String {
         about,
         all,
     )
+}
+
+/// The schema of the document that `add --flow` reads.
+pub fn flow() -> String {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let flow = of::<NewFlow>(&mut generator);
+    let about = "Tasks that wait for each other: an object of tasks by name, or a list of tasks with names. A flow has at most \
+                 20,000 tasks, a task at most 10,000 upstreams.";
+    document(generator, "flow", "Input of `interval-queue add --flow`", about, vec![flow])
 }
 
 fn generator() -> SchemaGenerator {

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 use interval_queue::MAX_WEIGHT;
+use interval_queue_documents::duration::{deadline, delay};
 use interval_queue_tasks::{Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, Tag, Task};
-
-use crate::duration::{deadline, delay};
 
 /// The options of a task, without its payload.
 #[derive(Debug, Args)]

@@ -3,12 +3,10 @@
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, builder::NonEmptyStringValueParser};
+use interval_queue_documents::duration::positive;
 
 use super::output::Grouping;
-use crate::{
-    args::{EXIT_CODES, Shard},
-    duration::positive,
-};
+use crate::args::{EXIT_CODES, Shard};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
+use interval_queue_documents::duration::{parse, positive};
 use interval_queue_tasks::{Json, Key, Missed, Overlap, Schedule, Task};
 
 use crate::{
     add::{TaskOptions, key},
     args::{EXIT_CODES, Target},
     clock::time_of_day,
-    duration::{parse, positive},
     exit::chain,
 };
 

@@ -4,14 +4,13 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use interval_queue::{MaxRunning, Micros};
-use interval_queue_documents::{Settings as Document, words::show};
+use interval_queue_documents::{Settings as Document, duration::delay, words::show};
 use interval_queue_tasks::{Keep, Settings, SettingsChange};
 
 use super::settings::load;
 use crate::{
     args::{Target, max_running},
     change::running,
-    duration::delay,
     exit::{Failure, print},
     json_output::print_json,
 };

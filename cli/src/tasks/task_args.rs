@@ -4,6 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue::QueueName;
+use interval_queue_documents::duration::{self, positive};
 use interval_queue_tasks::{Cursor, FlowId, Key, Kind, State, Tag, Verb, WorkerId};
 
 use super::{
@@ -19,7 +20,6 @@ use super::{
 use crate::{
     add::{key, kind, tag},
     args::{EXIT_CODES, StoreArgs, Target, store_url},
-    duration::positive,
     exit::{Failure, USAGE},
 };
 
@@ -83,7 +83,7 @@ pub(crate) struct TasksArgs {
     #[arg(long)]
     pub(super) json: bool,
     /// How long the rate of ended tasks is measured; 0s: not at all
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     pub(super) over: Duration,
     #[command(subcommand)]
     pub(super) action: Option<Action>,

@@ -6,6 +6,7 @@ use clap::Args;
 use interval_queue::Micros;
 use interval_queue_documents::{
     KindTimes, Times as Document,
+    duration::positive,
     words::{self, show},
 };
 use interval_queue_tasks::{Counter, Histogram, KEEP_TIMES, Kind, Times as Hour};
@@ -13,7 +14,6 @@ use interval_queue_tasks::{Counter, Histogram, KEEP_TIMES, Kind, Times as Hour};
 use crate::{
     add::kind,
     args::Target,
-    duration::positive,
     exit::{Failure, NOINPUT, USAGE, print},
     json_output::print_json,
     table::{room, table},

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use interval_queue::Micros;
+use interval_queue_documents::duration::delay;
 use interval_queue_tasks::{Key, NewEdge, OnFailure, Tag, TaskId, Verb};
 
 use super::task_args::{Change, SELECTOR};
@@ -26,7 +27,7 @@ pub(super) struct Retry {
     interval-queue tasks delay --by 1day --error 'quota exceeded' --kind mail\n\n{SELECTOR}"))]
 pub(super) struct Delay {
     /// Time from now until they may start
-    #[arg(long, value_name = "DURATION", value_parser = crate::duration::delay)]
+    #[arg(long, value_name = "DURATION", value_parser = delay)]
     by: Duration,
     #[command(flatten)]
     pub(super) change: Change,

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use interval_queue::QueueName;
+use interval_queue_documents::duration::positive;
 
-use crate::{args::StoreArgs, duration::positive};
+use crate::args::StoreArgs;
 
 /// Show queues live: what starts, what is next, and why nothing starts.
 ///

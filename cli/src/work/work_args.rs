@@ -4,12 +4,12 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, value_parser};
 use interval_queue::QueueName;
+use interval_queue_documents::duration::{parse, positive};
 use interval_queue_tasks::{Kind, Load, MAX_HELD, QueueOrder};
 
 use crate::{
     add::kind,
     args::{EXIT_CODES, Target},
-    duration::{parse, positive},
     exit::{Failure, USAGE},
     pace::PaceArgs,
 };

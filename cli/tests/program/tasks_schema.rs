@@ -104,6 +104,44 @@ fn the_output_of_tasks_follows_the_schema() {
     assert_eq!((&wrong["wrong"]["name"], &wrong["cancelled"]), (&json!("b"), &json!(1)));
 }
 
+/// The schema and the program agree on each flow, wherever the shape alone decides.
+#[test]
+fn the_schema_of_a_new_flow_accepts_what_add_accepts() {
+    let place = Backend::sqlite();
+    let schema: Value = serde_json::from_str(&place.ok(&["schema", "flow"])).unwrap();
+    jsonschema::meta::validate(&schema).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let whole = json!({
+        "name": "a", "kind": "k", "payload": [1], "after": [], "priority": -3, "key": "k", "ordered": true,
+        "delay": "1s", "deadline": "1h 30min", "unique": "u", "on_conflict": "replace", "max_attempts": 2,
+        "weight": 2, "tags": ["t"]
+    });
+    for (flow, is_valid) in [
+        (json!([whole]), true),
+        (json!({"a": {}, "b": {"after": "a"}}), true),
+        (json!({"a": {}, "b": {"after": {"name": "a", "as": "x", "on_failure": "wait"}}}), true),
+        (json!({"a": {}, "b": {"after": ["a", {"name": "a", "as": "x"}]}}), true),
+        (json!({"a": {"key": null, "delay": null, "max_attempts": null}}), true),
+        (json!("a"), false),
+        (json!(["a"]), false),
+        (json!({"a": {"knd": "x"}}), false),
+        (json!({"a": {"payload": 1, "priority": 101}}), false),
+        (json!({"a": {"priority": "high"}}), false),
+        (json!({"a": {"max_attempts": 0}}), false),
+        (json!({"a": {"weight": 0}}), false),
+        (json!({"a": {"on_conflict": "stop"}}), false),
+        (json!({"a": {}, "b": {"after": {"name": "a", "on_failure": "stop"}}}), false),
+        (json!({"a": {}, "b": {"after": {"as": "a"}}}), false),
+        (json!({"a": {}, "b": {"after": 7}}), false),
+        (json!({"a": {"tags": "t"}}), false),
+    ] {
+        assert_eq!(validator.is_valid(&flow), is_valid, "{flow}");
+        fs::write(place.path("flow.json"), flow.to_string()).unwrap();
+        let added = place.run(&["add", "--flow", place.path("flow.json").to_str().unwrap()]);
+        assert_eq!(added.status.success(), is_valid, "{flow}: {added:?}");
+    }
+}
+
 #[test]
 fn the_json_page_names_every_field_of_the_schema() {
     let page = include_str!("../../../docs/json.md");

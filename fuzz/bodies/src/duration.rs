@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use interval_queue_documents::words::show;
-
-use crate::of_the_program::{interval, positive};
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
+use interval_queue_documents::{
+    duration::{interval, positive},
+    words::show,
+};
 
 use crate::promise::{Verdict, is_clear};
 

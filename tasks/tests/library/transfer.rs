@@ -239,6 +239,36 @@ async fn a_task_moves_once_its_unique_name_is_free_there() {
     ended.await.unwrap();
 }
 
+/// More payloads than one command searches.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_selected_by_payload_leaves_by_one_command() {
+    let (from, to) = (queue().await, queue().await);
+    let payload = format!("{} mine", "x".repeat(200_000));
+    from.add_all((0..100).map(|_| Task::new("n", &payload).key("k").ordered())).await.unwrap();
+    let mine = Selector { payload: Some("mine".into()), ..Selector::default() };
+    let mut left = Vec::new();
+    let moved = from.move_to(&to, &mine, "there", |so_far| left.push(so_far.running)).await.unwrap();
+    assert_eq!(moved.new, 100);
+    assert!(left.iter().all(|left| *left == 0), "some of the key stayed: {left:?}");
+}
+
+#[tokio::test]
+async fn a_move_ends_though_the_counts_are_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tasks.db");
+    let from = TaskQueue::builder("from").connect(&format!("sqlite:{}", path.display())).await.unwrap();
+    let to = queue().await;
+    from.add_all((0..3).map(|n| Task::new("n", &n))).await.unwrap();
+    let change = "UPDATE interval_queue_task_count SET number = number + 5";
+    rusqlite::Connection::open(&path).unwrap().execute(change, []).unwrap();
+    // Counts alone say how many of a state there are.
+    let added = Selector::states([State::Added]);
+    assert_eq!(from.count(&added, 100).await.unwrap(), 8);
+    let moving = from.move_to(&to, &added, "there", |_| {});
+    let moved = tokio::time::timeout(secs(60), moving).await.expect("it does not end").unwrap();
+    assert_eq!((moved.new, moved.running), (3, 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_not_carried_onto_itself() {
     let store = Faulty::new();

@@ -1,6 +1,5 @@
 //! Files of the program by links, since a program has no library; and what the bodies ask of them.
 
-mod duration;
 mod exit_mapping;
 mod lines;
 
@@ -9,10 +8,7 @@ use std::io::Read;
 use interval_queue::task_contract::Json;
 
 use crate::exit::Failure;
-pub(crate) use {
-    duration::{interval, positive},
-    exit_mapping::TaskOutcome as Outcome,
-};
+pub(crate) use exit_mapping::TaskOutcome as Outcome;
 
 /// What `add -` makes of its input: the number of each line with its payload, and why it reads no more.
 pub(crate) fn lines(input: impl Read) -> (Vec<(u64, Json)>, Option<Failure>) {

@@ -1,12 +1,16 @@
-//! Durations as people write and read them.
+//! Durations as people write them: `250ms`, `1.5s`, `2h 30min`. An error says how to write one.
 
 use std::time::Duration;
 
 use interval_queue::{MAX_INTERVAL, MIN_INTERVAL};
 use interval_queue_tasks::MAX_DELAY;
 
-/// Parses a duration: a number with a unit. Zero is allowed.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+/// Parses a duration: numbers with units. Zero is allowed.
+///
+/// # Errors
+///
+/// A text that is no duration, has no unit or an ambiguous one.
+pub fn parse(text: &str) -> Result<Duration, String> {
     if text.trim().starts_with('-') {
         let text = text.escape_debug();
         return Err(format!("{text} is negative: write for example 250ms, 1.5s or 2min"));
@@ -33,7 +37,11 @@ const UNIT_ABBREVIATIONS: [(&[&str], &str); 3] =
     [(&["w", "wk", "wks"], "weeks"), (&["M"], "months"), (&["y", "yr", "yrs"], "years")];
 
 /// Parses a duration above zero.
-pub(crate) fn positive(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// Those of [`parse`], and zero.
+pub fn positive(text: &str) -> Result<Duration, String> {
     match parse(text)? {
         Duration::ZERO => Err(format!("{} is no time at all: give more than zero", text.escape_debug())),
         duration => Ok(duration),
@@ -41,7 +49,11 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses the time between two starts, or the length of a hold.
-pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// Those of [`positive`], and less than a microsecond or more than 366 days.
+pub fn interval(text: &str) -> Result<Duration, String> {
     let duration = positive(text)?;
     if duration > MAX_INTERVAL.to_duration() || duration < MIN_INTERVAL.to_duration() {
         let text = text.escape_debug();
@@ -50,9 +62,12 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Parses a delay, a deadline or a retention time, within the limits of the task store. Zero is
-/// allowed.
-pub(crate) fn delay(text: &str) -> Result<Duration, String> {
+/// Parses a delay, a deadline or a retention time. Zero is allowed.
+///
+/// # Errors
+///
+/// Those of [`parse`], and more than ten years.
+pub fn delay(text: &str) -> Result<Duration, String> {
     let duration = parse(text)?;
     if duration > MAX_DELAY.to_duration() {
         return Err(format!("{} is out of range: give at most 10years", text.escape_debug()));
@@ -61,7 +76,11 @@ pub(crate) fn delay(text: &str) -> Result<Duration, String> {
 }
 
 /// As [`delay`], but above zero.
-pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// Those of [`delay`] and [`positive`].
+pub fn deadline(text: &str) -> Result<Duration, String> {
     positive(text).and_then(|_| delay(text))
 }
 
