@@ -81,7 +81,7 @@ struct NewTask {
     /// The unique name: at most one task that has not ended holds it.
     #[schemars(with = "Option<String>")]
     unique: Option<Key>,
-    /// What happens if another task holds the unique name.
+    /// The action if another task holds the unique name.
     #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["keep", "replace", "refuse"]))]
     on_conflict: OnConflict,
@@ -116,7 +116,7 @@ struct NewEdge {
     #[serde(default, rename = "as")]
     #[schemars(with = "Option<String>")]
     input: Option<Key>,
-    /// What happens if the upstream fails or is cancelled.
+    /// The effect of an upstream that fails or is cancelled.
     #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["cancel", "run", "wait"]))]
     on_failure: OnFailure,

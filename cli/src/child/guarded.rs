@@ -16,8 +16,8 @@ use tokio::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    process::{Child, Command},
-    sync::watch,
+    process::{Child, ChildStdout, Command},
+    sync::{mpsc, watch},
     time::{sleep, timeout},
 };
 
@@ -45,56 +45,91 @@ const OUTPUT_BYTES: usize = 64 * 1024;
 /// Bytes of stderr that are kept, of its end. A store keeps 4 KiB of an error.
 const ERROR_BYTES: usize = 3 * 1024;
 
-/// The command to run and its input.
+/// The command to run.
 #[derive(Debug)]
 pub(crate) struct RunRequest {
     /// CMD and its arguments.
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(&'static str, OsString)>,
-    pub(crate) payload: Vec<u8>,
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Runs CMD to its end.
+/// Runs CMD with this input to its end.
 ///
 /// # Cancel safety
 ///
 /// Dropping it leaves the end to the guard.
 pub(crate) async fn run(
     request: RunRequest,
+    payload: Vec<u8>,
     lease: watch::Receiver<Lease>,
     stop: impl Future<Output = ()>,
     writer: StderrHandle,
 ) -> Finished<OutputTail> {
-    let (mut guard, socket) = match start(&request) {
-        Ok(started) => started,
-        Err(error) => {
-            let failure = Failure::os("cannot start a guard", &error);
-            return End::Unable(Failure { passes: true, ..failure }).into();
-        }
+    let mut guarded = match Guarded::start(&request, lease, writer) {
+        Ok(guarded) => guarded,
+        Err(failure) => return End::Unable(failure).into(),
     };
-    let errors =
-        guard.stderr.take().map(|pipe| PipeReader::start(pipe, OutputTail::of(0, ERROR_BYTES), Some(writer)));
-    let output = guard
-        .stdout
-        .take()
-        .map(|pipe| PipeReader::start(pipe, OutputTail::of(OUTPUT_BYTES, OUTPUT_BYTES), None));
-    let (read, write) = socket.into_split();
-    let session = guard.id();
-    let mut link = Link { reports: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
-    link.begin(request.payload).await;
-    let end = match link.follow(request.timeout, stop).await {
-        Some(end) => end,
-        None => link.give_up(&mut guard, session).await,
-    };
-    // The guard ends as soon as it has reported the end.
-    let _ = guard.wait().await;
+    let keep = OutputTail::of(OUTPUT_BYTES, OUTPUT_BYTES);
+    let output = guarded.stdout().map(|pipe| PipeReader::start(pipe, keep, None));
+    let (sender, input) = mpsc::unbounded_channel();
+    let _ = sender.send(payload);
+    drop(sender);
+    let (end, errors) = guarded.follow(input, request.timeout, stop).await;
     if matches!(end, End::Stopped) {
         // The output of a stopped run is not needed.
         return end.into();
     }
     let (stdout, stderr) = pipe::finish(output, errors).await;
     Finished { end, stdout, stderr }
+}
+
+/// A guard that was started, and will start CMD.
+pub(super) struct Guarded {
+    guard: Child,
+    link: Link,
+    errors: Option<PipeReader<OutputTail>>,
+}
+
+impl Guarded {
+    pub(super) fn start(
+        request: &RunRequest,
+        lease: watch::Receiver<Lease>,
+        writer: StderrHandle,
+    ) -> Result<Self, Failure> {
+        let (mut guard, socket) = start(request).map_err(|error| {
+            let failure = Failure::os("cannot start a guard", &error);
+            Failure { passes: true, ..failure }
+        })?;
+        let keep = OutputTail::of(0, ERROR_BYTES);
+        let errors = guard.stderr.take().map(|pipe| PipeReader::start(pipe, keep, Some(writer)));
+        let (read, write) = socket.into_split();
+        let link = Link { reports: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
+        Ok(Self { guard, link, errors })
+    }
+
+    /// The output of CMD, once.
+    pub(super) fn stdout(&mut self) -> Option<ChildStdout> {
+        self.guard.stdout.take()
+    }
+
+    /// Starts CMD, gives it all `input`, and waits for its end. Returns it with the end of stderr.
+    pub(super) async fn follow(
+        mut self,
+        input: mpsc::UnboundedReceiver<Vec<u8>>,
+        limit: Option<Duration>,
+        stop: impl Future<Output = ()>,
+    ) -> (End, Option<PipeReader<OutputTail>>) {
+        let session = self.guard.id();
+        self.link.begin().await;
+        let end = match self.link.follow(input, limit, stop).await {
+            Some(end) => end,
+            None => self.link.give_up(&mut self.guard, session).await,
+        };
+        // The guard ends as soon as it has reported the end.
+        let _ = self.guard.wait().await;
+        (end, self.errors)
+    }
 }
 
 /// The executable of this process, also after the file was replaced.
@@ -135,18 +170,21 @@ enum Stopped {
 }
 
 impl Link {
-    async fn begin(&mut self, payload: Vec<u8>) {
+    async fn begin(&mut self) {
         let lease = self.lease.borrow_and_update().order();
-        let payload = Order::Payload(payload);
         // If the guard is gone, the next read returns the end of the stream.
-        let _ = self.write.write_all((lease.line() + &payload.line()).as_bytes()).await;
-        if let Order::Payload(payload) = payload {
-            let _ = self.write.write_all(&payload).await;
-        }
+        let _ = self.write.write_all((lease.line() + &Order::Start.line()).as_bytes()).await;
     }
 
-    /// Waits until the guard reports the end. Returns `None` if it does not answer.
-    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<End> {
+    /// Gives CMD all `input`, and waits until the guard reports the end. Returns `None` if it does
+    /// not answer.
+    async fn follow(
+        &mut self,
+        mut input: mpsc::UnboundedReceiver<Vec<u8>>,
+        limit: Option<Duration>,
+        stop: impl Future<Output = ()>,
+    ) -> Option<End> {
+        let mut is_open = true;
         let mut stop = std::pin::pin!(stop);
         let mut too_long = std::pin::pin!(expired(limit));
         let mut guard_timeout = std::pin::pin!(expired(None));
@@ -168,11 +206,25 @@ impl Link {
                     guard_timeout.set(expired(Some(GRACE + GUARD_GRACE)));
                 }
                 _ = guard_timeout.as_mut() => return None,
+                more = input.recv(), if is_open => {
+                    is_open = more.is_some();
+                    self.pass_on(more).await;
+                }
                 Ok(()) = self.lease.changed() => {
                     let order = self.lease.borrow_and_update().order();
                     self.send(&order);
                 }
             }
+        }
+    }
+
+    /// Sends input to CMD, or its end.
+    async fn pass_on(&mut self, input: Option<Vec<u8>>) {
+        let Some(input) = input else { return self.send(&Order::CloseInput) };
+        let order = Order::Input(input);
+        let _ = self.write.write_all(order.line().as_bytes()).await;
+        if let Order::Input(input) = order {
+            let _ = self.write.write_all(&input).await;
         }
     }
 

@@ -1,7 +1,8 @@
 //! Child processes: the commands that `run`, `each` and `work` start.
 //!
 //! `running` starts a command, forwards signals to it and ends it after its timeout. `guarded` does
-//! so for a command under a `guard`, which outlives a killed worker. `end` is the result of both.
+//! so for a command under a `guard`, which outlives a killed worker, and `kept` for one that runs
+//! many tasks. `end` is the result of all.
 //! `pipe` reads output, which `output_tail` keeps in part and `captured` in full; `stderr_writer`
 //! also prints it.
 
@@ -10,6 +11,7 @@ mod end;
 pub(crate) mod guard;
 mod guarded;
 mod keep;
+mod kept;
 mod output_tail;
 mod pipe;
 mod running;
@@ -19,6 +21,7 @@ pub(crate) use self::{
     captured::{Captured, Section},
     end::{End, Finished},
     guarded::{RunRequest, run as run_guarded},
+    kept::{KeptCommand, Line},
     output_tail::OutputTail,
     running::{Running, expect_children},
     stderr_writer::{StderrHandle, StderrWriter},

@@ -2,10 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{Args, value_parser};
 use interval_queue::{MaxRunning, Micros};
-use interval_queue_documents::{Settings as Document, duration::delay, words::show};
-use interval_queue_tasks::{Keep, Settings, SettingsChange};
+use interval_queue_documents::{
+    Settings as Document,
+    duration::{deadline, delay},
+    words::show,
+};
+use interval_queue_tasks::{Keep, MAX_ATTEMPTS, Policy, Settings, SettingsChange};
 
 use super::settings::load;
 use crate::{
@@ -15,13 +19,14 @@ use crate::{
     json_output::print_json,
 };
 
-/// Change the limits and the retention of a queue, for all workers; print all settings. Default:
-/// change nothing
+/// Change the limits, the retries and the retention of a queue, for all workers; print all settings.
+/// Default: change nothing
 ///
 /// Options that are not given stay as they are. Ended tasks are kept for at least 20 minutes, and
 /// as long as a task needs them. If more are stored than may be kept, the oldest are deleted first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  interval-queue tasks set --max-running 20\n  \
+    interval-queue tasks set --max-attempts 10 --backoff 1min\n  \
     interval-queue tasks set --keep-done 7days --most-done 100000\n  \
     interval-queue tasks set --json > settings.json\n  \
     interval-queue tasks set --queue other --from settings.json")]
@@ -32,6 +37,19 @@ pub(super) struct Set {
     /// Tasks of one key that are ready or run at once. A new queue: 1
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = key_limit)]
     key_limit: Option<u32>,
+    /// Failures after which a task fails for good; 1: run it at most once. A new queue: 5
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
+    max_attempts: Option<u32>,
+    /// Time until the retry after the first failure; it doubles with each. A new queue: 10s
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
+    backoff: Option<Duration>,
+    /// Longest time until a retry. A new queue: 1h
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
+    max_backoff: Option<Duration>,
+    /// Longest run of a task, or none for no limit; a longer run counts as a failure. A new queue:
+    /// none
+    #[arg(long, value_name = "DURATION|none", allow_hyphen_values = true, value_parser = timeout)]
+    timeout: Option<Timeout>,
     /// How long done tasks are kept. A new queue: 1day
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     keep_done: Option<Duration>,
@@ -54,10 +72,22 @@ pub(super) struct Set {
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled"])]
     #[arg(conflicts_with_all = ["most_done", "most_failed", "most_cancelled"])]
+    #[arg(conflicts_with_all = ["max_attempts", "backoff", "max_backoff", "timeout"])]
     from: Option<PathBuf>,
     /// Print the settings as one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     json: bool,
+}
+
+/// The longest run. `None`: unlimited.
+#[derive(Clone, Copy, Debug)]
+struct Timeout(Option<Duration>);
+
+fn timeout(text: &str) -> Result<Timeout, String> {
+    match text {
+        "none" => Ok(Timeout(None)),
+        _ => deadline(text).map(|timeout| Timeout(Some(timeout))),
+    }
 }
 
 /// A maximum. `None`: unlimited.
@@ -94,7 +124,18 @@ impl Set {
             most_failed: many(self.most_failed, stored.most_failed),
             most_cancelled: many(self.most_cancelled, stored.most_cancelled),
         };
+        let policy = Policy {
+            max_attempts: self.max_attempts.unwrap_or(settings.policy.max_attempts),
+            max_retries: settings.policy.max_retries,
+            backoff: long(self.backoff, settings.policy.backoff),
+            max_backoff: long(self.max_backoff, settings.policy.max_backoff),
+            timeout: match self.timeout {
+                Some(Timeout(timeout)) => timeout.map(Micros::from_duration),
+                None => settings.policy.timeout,
+            },
+        };
         SettingsChange {
+            policy: (policy != settings.policy).then_some(policy),
             max_running: self.max_running.unwrap_or(MaxRunning::Keep),
             key_limit: self.key_limit,
             keep: (keep != stored).then_some(keep),
@@ -143,5 +184,9 @@ fn in_force(settings: &Settings) -> String {
         format!("{end} for {}{most}", show(long))
     });
     let running = running(settings.max_running);
-    format!("{running}, {} of a key; keeps {}", settings.key_limit, kept.join("; "))
+    let Policy { max_attempts, backoff, max_backoff, timeout, .. } = settings.policy;
+    let retries =
+        format!("at most {max_attempts} attempts, {} to {} apart", show(backoff), show(max_backoff));
+    let timeout = timeout.map_or(String::new(), |timeout| format!(", {} each", show(timeout)));
+    format!("{running}, {} of a key; {retries}{timeout}; keeps {}", settings.key_limit, kept.join("; "))
 }

@@ -103,8 +103,8 @@ impl Aside {
     /// failure.
     pub(super) fn host_lacks(&self, what: Lack, failure: &Failure) {
         let mut host = locked(&self.host);
-        let rest = REST_TIMES.0.saturating_mul(1 << host.failures.min(16)).min(REST_TIMES.1);
-        host.failures = host.failures.saturating_add(1);
+        let failures = host.failures;
+        host.failures = failures.saturating_add(1);
         let now = now().into_std();
         if host.outages.entry(what).or_default().failed(false, now, now) {
             report(&format!(
@@ -112,7 +112,15 @@ impl Aside {
                 failure.message
             ));
         }
+        drop(host);
+        self.rest(failures);
+    }
+
+    /// Leases no task for some time, which doubles with each failure before. Returns that time.
+    pub(super) fn rest(&self, failures: u32) -> Duration {
+        let rest = REST_TIMES.0.saturating_mul(1 << failures.min(16)).min(REST_TIMES.1);
         self.workers().for_each(|worker| worker.rest(rest));
+        rest
     }
 
     /// Records that the host had the resource.

@@ -1,5 +1,7 @@
 //! Maps the end of a run to the end of its task.
 
+use std::time::Duration;
+
 use interval_queue_tasks::Json;
 
 use crate::child::{End, Finished, OutputTail};
@@ -16,6 +18,10 @@ pub(crate) enum TaskOutcome {
     Failed(String),
     /// A retry cannot succeed.
     Permanent(String),
+    /// CMD asks to run it again after this time, and says why. Not counted as a failure.
+    Retry(Duration, String),
+    /// CMD gives it back, and says why. Not counted as a failure.
+    Released(String),
     /// It was ended early. Not counted as a failure, if it may run again.
     Ended,
     /// It was not run, for this reason. Not counted as a failure.

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, UNIX_EPOCH},
@@ -19,20 +19,23 @@ use tokio::sync::{oneshot, watch};
 use super::{
     aside::{Aside, Lack},
     exit_mapping::TaskOutcome,
+    kept_commands::KeptCommands,
     programs::Programs,
+    reply_file::ReplyDirectory,
+    work_args::WorkArgs,
 };
 use crate::{
     child::{
         End, RunRequest, StderrHandle,
-        guard::{INPUTS_VARIABLE, Lease},
+        guard::{INPUTS_VARIABLE, Lease, REPLY_VARIABLE},
         run_guarded,
     },
     exit::{Failure, SOFTWARE},
 };
 
-/// The entry of an upstream in the inputs file.
+/// The entry of an upstream in the inputs.
 #[derive(Serialize)]
-struct Input {
+pub(super) struct Input {
     result: Option<Json>,
     state: State,
     task: TaskId,
@@ -44,6 +47,9 @@ pub(super) struct Handler {
     programs: Programs,
     timeout: Option<Duration>,
     writer: StderrHandle,
+    replies: ReplyDirectory,
+    /// With `--lines`.
+    kept: Option<KeptCommands>,
     aside: Aside,
     /// The reason why this worker cannot run anything any more.
     broken: watch::Sender<Option<Failure>>,
@@ -52,8 +58,10 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    pub(super) fn new(programs: Programs, timeout: Option<Duration>, writer: StderrHandle) -> Self {
-        let aside = Aside::default();
+    pub(super) fn new(programs: Programs, work: &WorkArgs, writer: StderrHandle) -> Self {
+        let (aside, timeout) = (Aside::default(), work.timeout);
+        let keep = || KeptCommands::new(work.command.clone(), timeout, writer.clone());
+        let kept = work.lines.then(keep);
         for (kind, failure) in &programs.unusable {
             aside.set_aside(kind, &programs.words(kind), failure);
         }
@@ -61,6 +69,8 @@ impl Handler {
             programs,
             timeout,
             writer,
+            replies: ReplyDirectory::make(),
+            kept,
             aside,
             broken: watch::Sender::new(None),
             stopping: AtomicBool::new(false),
@@ -111,23 +121,10 @@ impl Handler {
     ) -> Result<Json, TaskError> {
         // The first lease may be sent after the first run has begun.
         let _ = lease.wait_for(|lease| *lease != Lease::NONE).await;
-        let inputs = self.inputs(&context).await?;
-        let words = self.programs.words(context.kind());
-        let request = RunRequest {
-            words: words.clone(),
-            environment: environment(&context, inputs.as_ref()),
-            payload: context.payload().as_str().as_bytes().to_vec(),
-            timeout: self.timeout,
+        let outcome = match &self.kept {
+            Some(kept) => kept.run(&context, inputs(&context).await?, lease, &self.aside).await,
+            None => self.run(&context, lease).await?,
         };
-        let finished = run_guarded(request, lease, context.cancelled(), self.writer.clone()).await;
-        drop(inputs);
-        if let End::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = finished.end
-            && self.stopping.load(Ordering::Relaxed)
-        {
-            // A service manager may send the signal to all processes of the service.
-            return Err(unfinished(&context));
-        }
-        let outcome = TaskOutcome::of(&finished);
         if !matches!(outcome, TaskOutcome::Unable(_)) {
             self.aside.host_has(Lack::Process);
         }
@@ -135,6 +132,8 @@ impl Handler {
             TaskOutcome::Done(result) => Ok(result),
             TaskOutcome::Failed(why) => Err(TaskError::failed(why)),
             TaskOutcome::Permanent(why) => Err(TaskError::permanent(why)),
+            TaskOutcome::Retry(delay, why) => Err(TaskError::retry_after(delay).because(why)),
+            TaskOutcome::Released(why) => Err(TaskError::released().because(why)),
             TaskOutcome::Ended => Err(unfinished(&context)),
             TaskOutcome::Unable(failure) => {
                 // A lease that was over before the start is no missing resource.
@@ -146,7 +145,7 @@ impl Handler {
             TaskOutcome::Broken(failure) => {
                 let released = TaskError::released().because(&failure.message);
                 if self.programs.is_directory {
-                    self.aside.set_aside(context.kind(), &words, &failure);
+                    self.aside.set_aside(context.kind(), &self.programs.words(context.kind()), &failure);
                 } else {
                     self.broken.send_replace(Some(failure));
                 }
@@ -155,19 +154,48 @@ impl Handler {
         }
     }
 
+    /// Runs a CMD for this task alone.
+    async fn run(&self, context: &Context, lease: watch::Receiver<Lease>) -> Result<TaskOutcome, TaskError> {
+        let inputs = self.inputs_file(context).await?;
+        let mut reply = self.replies.file();
+        let request = RunRequest {
+            words: self.programs.words(context.kind()),
+            environment: environment(context, inputs.as_ref(), reply.path()),
+            timeout: self.timeout,
+        };
+        let payload = context.payload().as_str().as_bytes().to_vec();
+        let running = run_guarded(request, payload, lease, context.cancelled(), self.writer.clone());
+        let finished = tokio::select! {
+            finished = running => finished,
+            never = reply.follow(context) => never,
+        };
+        if let End::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = finished.end
+            && self.stopping.load(Ordering::Relaxed)
+        {
+            return Ok(TaskOutcome::Ended);
+        }
+        let outcome = TaskOutcome::of(&finished);
+        match finished.end {
+            End::Code(_) => Ok(reply.end(context, outcome).await),
+            _ => Ok(outcome),
+        }
+    }
+
+    /// Ends the commands that are kept, and removes the directory of replies. Workers that hold this
+    /// handler may outlive the program's last step.
+    pub(super) async fn close(&self) {
+        if let Some(kept) = &self.kept {
+            kept.close().await;
+        }
+        self.replies.remove();
+    }
+
     /// Writes a file with the results of the upstreams, if the task has any.
-    async fn inputs(&self, context: &Context) -> Result<Option<TempPath>, TaskError> {
-        if !context.task().has_edges {
+    async fn inputs_file(&self, context: &Context) -> Result<Option<TempPath>, TaskError> {
+        let object = inputs(context).await?;
+        if object.is_empty() {
             return Ok(None);
         }
-        let inputs = context.inputs().await?;
-        let object: BTreeMap<String, Input> = inputs
-            .iter()
-            .map(|input| {
-                let name = input.name.as_ref().map_or_else(|| input.up.to_string(), ToString::to_string);
-                (name, Input { result: input.result.clone(), state: input.state, task: input.up })
-            })
-            .collect();
         match written(object).await {
             Ok(path) => {
                 self.aside.host_has(Lack::Inputs);
@@ -184,6 +212,19 @@ impl Handler {
     }
 }
 
+/// The results of the upstreams, by their names as inputs.
+async fn inputs(context: &Context) -> Result<BTreeMap<String, Input>, TaskError> {
+    if !context.task().has_edges {
+        return Ok(BTreeMap::new());
+    }
+    let inputs = context.inputs().await?;
+    let named = inputs.iter().map(|input| {
+        let name = input.name.as_ref().map_or_else(|| input.up.to_string(), ToString::to_string);
+        (name, Input { result: input.result.clone(), state: input.state, task: input.up })
+    });
+    Ok(named.collect())
+}
+
 /// Writes the object to a file, on a thread of its own: the file system may hang.
 async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
     let (sender, receiver) = oneshot::channel();
@@ -198,7 +239,11 @@ async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
     receiver.await.unwrap_or_else(|_| Err(io::Error::other("the thread that writes them has panicked")))
 }
 
-fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {
+fn environment(
+    context: &Context,
+    inputs: Option<&TempPath>,
+    reply: Option<&Path>,
+) -> Vec<(&'static str, OsString)> {
     let mut environment: Vec<(_, OsString)> = vec![
         ("INTERVAL_QUEUE_TASK_ID", context.id().to_string().into()),
         ("INTERVAL_QUEUE_TASK_QUEUE", context.queue().name().as_str().into()),
@@ -219,6 +264,9 @@ fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static st
     }
     if let Some(path) = inputs {
         environment.push((INPUTS_VARIABLE, PathBuf::from(&**path).into()));
+    }
+    if let Some(path) = reply {
+        environment.push((REPLY_VARIABLE, path.into()));
     }
     environment
 }

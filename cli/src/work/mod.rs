@@ -2,13 +2,18 @@
 //!
 //! `programs` finds the command of each kind, `aside` knows the kinds that cannot be run for now,
 //! and `unserved` those that no worker runs. `leases` follows the lease of each worker.
-//! `handler` runs CMD under a guard for a task, and `exit_mapping` maps its end to the end of the task.
+//! `handler` runs CMD under a guard for a task, and `exit_mapping` maps its end to the end of the
+//! task. `kept_commands` keeps CMD for many tasks. `reply` is what CMD says of a task, in its answer there or
+//! in its `reply_file`.
 
 mod aside;
 mod exit_mapping;
 mod handler;
+mod kept_commands;
 mod leases;
 mod programs;
+mod reply;
+mod reply_file;
 mod unserved;
 mod work_args;
 
@@ -55,7 +60,7 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let stderr = StderrWriter::start()?;
     let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
     let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
-    let handler = Arc::new(Handler::new(programs, work.timeout, stderr.handle()));
+    let handler = Arc::new(Handler::new(programs, &work, stderr.handle()));
     let permits = (queues.len() > 1).then(|| Permits::new(work.jobs, work.queue_order.into()));
     let mut workers = Vec::new();
     let outages = Arc::new(Mutex::new(StoreOutages::of(&work.target.store.url)));
@@ -113,6 +118,8 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
         unserved.check_once(&queues, &handler).await;
         broken = handler.left(&queues).await;
     }
+    // Commands that do not end are left to their guards.
+    let _ = timeout(STOP_TIMEOUT, handler.close()).await;
     drop(handler);
     stderr.end().await;
     if let Some(failure) = broken {

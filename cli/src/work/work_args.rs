@@ -25,6 +25,8 @@ Examples:
   interval-queue work --until-empty -- sh -c 'jq .n | resize'
   # One program for each kind, named as the kind:
   interval-queue work --dir /usr/lib/mail/tasks
+  # A program that is kept, and gets one task after another:
+  interval-queue work --lines --jobs 4 -- python3 worker.py
   # Tasks of `bulk` when `urgent` has none:
   interval-queue work --jobs 8 --queue urgent --also bulk -- send-mail
 
@@ -43,6 +45,9 @@ Input of CMD:
   INTERVAL_QUEUE_TASK_INPUTS      a file with the results of its upstreams:
     {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
 
+  INTERVAL_QUEUE_TASK_REPLY       a file into which CMD may write lines; see
+                                  below
+
 Result of the task, by the exit code of CMD:
   0                 done; stdout is the result: JSON or any text, up to 128 KiB
   64, 65, 77, 78    failed for good, without a retry
@@ -53,6 +58,27 @@ Result of the task, by the exit code of CMD:
   If this host lacks processes or open files, the task is given back, and the
   run does not count as a failure. With --dir, the kind of a program that
   cannot be executed is set aside until its file changes.
+
+Replies:
+  CMD may append lines of JSON to the file INTERVAL_QUEUE_TASK_REPLY while it
+  runs. The last line that ends the run replaces the result by the exit code:
+    {\"progress\": [3, 10, \"page 3\"]}   done, total and a text, for `tasks show`
+    {\"retry_after\": \"30s\"}            run it again then; this is no failure
+    {\"release\": true}                 give it back; this is no failure
+    {\"done\": …}  {\"failed\": \"why\"}  {\"failed\": \"why\", \"permanent\": true}
+  \"retry_after\" and \"release\" may have a \"why\". An invalid line fails the run.
+
+Lines:
+  With --lines, CMD reads a line for each task, and answers with one of the
+  lines above and the \"id\" of the run. It may send progress before.
+    {\"id\": 7, \"task\": ID, \"queue\": \"mail\", \"kind\": \"default\", \"attempt\": 1,
+     \"token\": \"1.1\", \"payload\": …}
+    {\"id\": 7, \"done\": \"sent\"}
+  \"key\", \"deadline\", \"scheduled\" and \"inputs\" are there if the task has them.
+  {\"id\": 7, \"cancel\": true} asks to stop: CMD has 1 s to answer, then it is
+  ended. If CMD ends, or prints anything else, its task has failed once, and CMD
+  is started again, with pauses from 100 ms to 30 s. At the end of its input CMD
+  has 2 s to end.
 
 Processes:
   A guard, a small process, runs with each CMD. If this program is killed, even
@@ -115,6 +141,10 @@ pub(crate) struct WorkArgs {
     /// limit by load.
     #[arg(long, value_name = "LOAD=PRIORITY|none", value_parser = level)]
     pub(crate) at_load: Vec<Level>,
+    /// Keep CMD: start it up to --jobs times, and give it one task after another as lines of JSON on
+    /// stdin, which it answers by lines on stdout; see below. Default: a process per task
+    #[arg(long, conflicts_with_all = ["dir", "also"])]
+    pub(crate) lines: bool,
     /// End when all tasks of these kinds have ended. Default: run until a signal
     #[arg(long)]
     pub(crate) until_empty: bool,

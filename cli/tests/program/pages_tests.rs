@@ -43,6 +43,11 @@ fn the_commands_of_workflows_run() {
 }
 
 #[test]
+fn the_commands_of_workers_run() {
+    run_page(include_str!("../../../docs/workers.md"), "");
+}
+
+#[test]
 fn the_commands_of_schedules_run() {
     run_page(include_str!("../../../docs/schedules.md"), "");
 }

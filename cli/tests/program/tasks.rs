@@ -377,6 +377,8 @@ fn a_worker_that_was_killed_is_not_counted_on() {
     assert_eq!(worker.ended(), None);
     add(&place, &["--kind", "other", "--delay", "1h", "1"]);
     worker.signal(rustix::process::Signal::KILL);
+    // A step that it has begun may still renew its lease.
+    worker.finish();
     // Nobody steps, so that nobody holds it for dead either.
     wait_until("it is told that no worker is there", || overview(&place)["status"] == "no_worker");
     let object = overview(&place);
@@ -392,6 +394,8 @@ fn runs_of_a_worker_that_was_killed_are_lost() {
     wait_until("both run", || overview(&place)["counts"]["leased"] == 2);
     assert_eq!(overview(&place)["status"], "running");
     worker.signal(rustix::process::Signal::KILL);
+    // A step that it has begun may still renew its lease.
+    worker.finish();
     wait_until("its lease has ended", || overview(&place)["status"] == "no_worker");
     let object = overview(&place);
     assert_eq!((&object["lost"], &object["also"][0]["status"]), (&json!(2), &json!("lost")), "{object:#}");

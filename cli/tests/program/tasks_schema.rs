@@ -120,7 +120,7 @@ fn the_schema_of_a_new_flow_accepts_what_add_accepts() {
         (json!([whole]), true),
         (json!({"a": {}, "b": {"after": "a"}}), true),
         (json!({"a": {}, "b": {"after": {"name": "a", "as": "x", "on_failure": "wait"}}}), true),
-        (json!({"a": {}, "b": {"after": ["a", {"name": "a", "as": "x"}]}}), true),
+        (json!({"a": {}, "b": {"after": ["a", {"name": "c", "as": "x"}]}, "c": {}}), true),
         (json!({"a": {"key": null, "delay": null, "max_attempts": null}}), true),
         (json!("a"), false),
         (json!(["a"]), false),

@@ -42,11 +42,11 @@ fn settings_of_a_queue_are_set_and_printed() {
     let set = |args: &[&str]| place.ok(&[&["tasks", "set"], args].concat());
     assert_eq!(
         set(&["--max-running", "3", "--most-done", "100", "--keep-failed", "2h"]),
-        "mail: at most 3 running, 1 of a key; keeps done for 1day, at most 100; failed for 2h; cancelled for 1day\n"
+        "mail: at most 3 running, 1 of a key; at most 5 attempts, 10s to 1h apart; keeps done for 1day, at most 100; failed for 2h; cancelled for 1day\n"
     );
     assert_eq!(
         set(&["--max-running", "none", "--most-done", "none", "--most-cancelled", "0"]),
-        "mail: any number running, 1 of a key; keeps done for 1day; failed for 2h; cancelled for 1day, at most 0\n"
+        "mail: any number running, 1 of a key; at most 5 attempts, 10s to 1h apart; keeps done for 1day; failed for 2h; cancelled for 1day, at most 0\n"
     );
     assert!(set(&[]).ends_with("cancelled for 1day, at most 0\n"), "nothing is changed");
     for (args, says) in [

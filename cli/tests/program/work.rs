@@ -2,10 +2,12 @@
 
 mod guard;
 mod host;
+mod kept_tests;
 mod load;
 mod misbehaving;
 mod outage_tests;
 mod rate_tests;
+mod reply_tests;
 mod several;
 mod work_ending;
 mod work_output;

@@ -114,8 +114,8 @@ fn socket(bytes: &[u8]) {
     let mut written = Vec::new();
     for order in &read {
         written.extend(order.line().into_bytes());
-        if let Order::Payload(payload) = order {
-            written.extend(payload);
+        if let Order::Input(input) = order {
+            written.extend(input);
         }
     }
     assert_eq!(orders(&written), (read, &[][..]));

@@ -262,7 +262,7 @@ async fn a_move_ends_though_the_counts_are_wrong() {
     let change = "UPDATE interval_queue_task_count SET number = number + 5";
     rusqlite::Connection::open(&path).unwrap().execute(change, []).unwrap();
     // Counts alone say how many of a state there are.
-    let added = Selector::states([State::Added]);
+    let added = Selector::states([State::Added, State::Ready]);
     assert_eq!(from.count(&added, 100).await.unwrap(), 8);
     let moving = from.move_to(&to, &added, "there", |_| {});
     let moved = tokio::time::timeout(secs(60), moving).await.expect("it does not end").unwrap();

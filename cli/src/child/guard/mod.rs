@@ -4,7 +4,7 @@
 //! The guard is this program with a first argument that the command line parser never sees. Its
 //! standard input is a socket to the worker: it reads `orders` and writes reports. If the socket
 //! closes, or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and
-//! then SIGKILL. The guard has no threads of its own and keeps nothing but the payload. It ends
+//! then SIGKILL. The guard has no threads of its own and keeps nothing but unread input. It ends
 //! when all processes that CMD has started have ended.
 //!
 //! The guard does not use `PR_SET_PDEATHSIG`: that needs code between fork and exec, and does not
@@ -22,13 +22,14 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::UnixStream,
     process::Command,
+    sync::mpsc::{UnboundedSender, channel, unbounded_channel},
     time::sleep,
 };
 
 pub(crate) use self::{
     group::Group,
     guard_clock::now,
-    orders::{GuardReport, INPUTS_VARIABLE, Lease, Order},
+    orders::{GuardReport, INPUTS_VARIABLE, Lease, Order, REPLY_VARIABLE},
 };
 use self::{group::Signal, guard_clock::Instant, orders::read_order, orphans::Orphans};
 use super::{end::End, running::expect_children};
@@ -79,8 +80,13 @@ pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
         // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
-    // Fails if the worker is gone.
-    let _ = write.write_all(GuardReport::Ended(end).line().as_bytes()).await;
+    if write.write_all(GuardReport::Ended(end).line().as_bytes()).await.is_err()
+        && let Some(path) = std::env::var_os(REPLY_VARIABLE)
+    {
+        // The worker is gone. The last guard removes its directory.
+        let _ = std::fs::remove_file(Path::new(&path));
+        let _ = Path::new(&path).parent().map(std::fs::remove_dir);
+    }
     Ok(())
 }
 
@@ -108,6 +114,8 @@ fn worker() -> io::Result<UnixStream> {
 struct Run {
     child: tokio::process::Child,
     group: Group,
+    /// The input of CMD, while it is open.
+    input: Option<UnboundedSender<Vec<u8>>>,
     /// When SIGTERM and SIGKILL are due. Each is sent once.
     end: Deadlines,
 }
@@ -127,19 +135,19 @@ struct Deadlines {
     alone: bool,
 }
 
-/// Reads the lease and the payload, and starts CMD. Returns `None` if the worker is gone.
+/// Reads the lease, and starts CMD when the worker orders it. Returns `None` if the worker is gone.
 async fn start(
     orders: &mut (impl AsyncBufReadExt + Unpin),
     words: &[OsString],
 ) -> Result<Option<Run>, Failure> {
     let mut lease = None;
-    let payload = loop {
+    loop {
         match read_order(orders).await {
             Some(Order::Lease { term, kill }) => lease = Some((term, kill)),
-            Some(Order::Payload(payload)) => break payload,
-            Some(Order::Stop(_)) | None => return Ok(None),
+            Some(Order::Start) => break,
+            _ => return Ok(None),
         }
-    };
+    }
     let (term, kill) = lease.ok_or_else(|| Failure::new(SOFTWARE, "the guard was given no lease"))?;
     if now() >= term {
         return Err(Failure {
@@ -155,21 +163,25 @@ async fn start(
     command.stdin(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(|error| cannot_execute(&name, &error))?;
     let group = Group::led_by(&child).ok_or_else(|| Failure::new(SOFTWARE, "CMD has no process id"))?;
+    // Not bounded: orders are read also while CMD does not read. The worker sends little at once.
+    let (input, mut pending) = unbounded_channel::<Vec<u8>>();
     if let Some(mut stdin) = child.stdin.take() {
         tokio::spawn(async move {
-            // CMD may close its input without reading the payload.
-            let _ = stdin.write_all(&payload).await;
+            while let Some(input) = pending.recv().await {
+                // CMD may close its input without reading it.
+                let _ = stdin.write_all(&input).await;
+            }
         });
     }
     let end =
         Deadlines { term, kill, termed: false, killed: false, by_lease: false, stops: false, alone: false };
-    Ok(Some(Run { child, group, end }))
+    Ok(Some(Run { child, group, input: Some(input), end }))
 }
 
 impl Run {
     /// Waits until all processes that CMD started have ended, and ends them when that is due.
     async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> End {
-        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+        let (sender, mut receiver) = channel(1);
         tokio::spawn(async move {
             while let Some(order) = read_order(&mut orders).await {
                 if sender.send(order).await.is_err() {
@@ -180,7 +192,7 @@ impl Run {
         let status = loop {
             tokio::select! {
                 biased;
-                order = receiver.recv(), if !self.end.alone => self.end.apply(order),
+                order = receiver.recv(), if !self.end.alone => self.apply(order),
                 status = self.child.wait() => break status,
                 () = sleep(self.end.next()) => {}
             }
@@ -197,6 +209,14 @@ impl Run {
         match End::of(status) {
             End::Code(_) | End::Signal(_) if self.end.by_lease => End::LeaseOver,
             end => end,
+        }
+    }
+
+    fn apply(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Input(input)) => drop(self.input.as_ref().map(|to| to.send(input))),
+            Some(Order::CloseInput) => self.input = None,
+            order => self.end.apply(order),
         }
     }
 
@@ -224,7 +244,7 @@ impl Deadlines {
         match order {
             Some(Order::Lease { term, kill }) if !self.stops => (self.term, self.kill) = (term, kill),
             Some(Order::Stop(grace)) => self.stop(grace),
-            Some(Order::Lease { .. } | Order::Payload(_)) => {}
+            Some(_) => {}
             None => {
                 self.alone = true;
                 self.stop(GRACE);

@@ -1,4 +1,4 @@
-//! The protocol between a worker and a guard: lines, and a payload after its length.
+//! The protocol between a worker and a guard: lines, and input of CMD after its length.
 
 use std::time::Duration;
 
@@ -10,6 +10,10 @@ use crate::exit::Failure;
 /// The environment variable with the path of the inputs file. The guard removes the file if the
 /// worker cannot.
 pub(crate) const INPUTS_VARIABLE: &str = "INTERVAL_QUEUE_TASK_INPUTS";
+
+/// The environment variable with the path of the file for replies. The guard removes the file if
+/// the worker cannot.
+pub(crate) const REPLY_VARIABLE: &str = "INTERVAL_QUEUE_TASK_REPLY";
 
 /// A lease, counted from the time of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +44,12 @@ pub(crate) enum Order {
     /// When CMD gets SIGTERM and SIGKILL without a further order. Both are before the end of the
     /// lease.
     Lease { term: Instant, kill: Instant },
-    /// The input of CMD. Starts CMD.
-    Payload(Vec<u8>),
+    /// Starts CMD.
+    Start,
+    /// Input of CMD.
+    Input(Vec<u8>),
+    /// The end of the input.
+    CloseInput,
     /// Sends SIGTERM now, and SIGKILL after this time.
     Stop(Duration),
 }
@@ -56,11 +64,13 @@ pub(crate) enum GuardReport {
 }
 
 impl Order {
-    /// Encodes the order without the bytes of a payload.
+    /// Encodes the order without the bytes of an input.
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Lease { term, kill } => format!("lease {} {}\n", term.0, kill.0),
-            Self::Payload(payload) => format!("payload {}\n", payload.len()),
+            Self::Start => "start 0\n".into(),
+            Self::Input(input) => format!("input {}\n", input.len()),
+            Self::CloseInput => "close 0\n".into(),
             Self::Stop(grace) => format!("stop {}\n", grace.as_micros()),
         }
     }
@@ -76,12 +86,14 @@ pub(super) async fn read_order(orders: &mut (impl AsyncBufReadExt + Unpin)) -> O
     let mut number = || numbers.next()?.ok();
     match what {
         "lease" => Some(Order::Lease { term: Instant(number()?), kill: Instant(number()?) }),
-        "payload" => {
-            let mut payload = Vec::new();
+        "start" => Some(Order::Start),
+        "input" => {
+            let mut input = Vec::new();
             let length = number()?;
-            let read = orders.take(length).read_to_end(&mut payload).await.ok()?;
-            (read as u64 == length).then_some(Order::Payload(payload))
+            let read = orders.take(length).read_to_end(&mut input).await.ok()?;
+            (read as u64 == length).then_some(Order::Input(input))
         }
+        "close" => Some(Order::CloseInput),
         "stop" => Some(Order::Stop(Duration::from_micros(number()?))),
         _ => None,
     }
@@ -131,16 +143,23 @@ mod tests {
     #[tokio::test]
     async fn orders_come_out_as_they_went_in() {
         let lease = Order::Lease { term: Instant(7), kill: Instant(9) };
-        let payload = Order::Payload(b"stop 1\n".to_vec());
+        let input = Order::Input(b"stop 1\n".to_vec());
         let stop = Order::Stop(Duration::from_secs(3));
-        let bytes = [lease.line().as_bytes(), payload.line().as_bytes(), b"stop 1\n", stop.line().as_bytes()]
-            .concat();
-        let mut read = bytes.as_slice();
-        for order in [lease, payload, stop] {
+        let bytes = [
+            lease.line(),
+            Order::Start.line(),
+            input.line(),
+            "stop 1\n".into(),
+            Order::CloseInput.line(),
+            stop.line(),
+        ]
+        .concat();
+        let mut read = bytes.as_bytes();
+        for order in [lease, Order::Start, input, Order::CloseInput, stop] {
             assert_eq!(read_order(&mut read).await, Some(order));
         }
         assert_eq!(read_order(&mut read).await, None);
-        for wrong in ["lease 1\n", "payload 9\nshort", "stop x\n", "hello\n", "stop 1"] {
+        for wrong in ["lease 1\n", "input 9\nshort", "stop x\n", "hello\n", "stop 1"] {
             assert_eq!(read_order(&mut wrong.as_bytes()).await, None, "{wrong}");
         }
     }

@@ -89,11 +89,12 @@ fn a_worker_stopped_for_its_lease_loses_its_command() {
     drop(other);
 }
 
+// Takes seven seconds: a lease is longer than a busy host stalls, and the run than two of them.
 #[test]
 fn a_long_run_outlives_many_leases() {
     let place = Backend::sqlite();
     let id = add(&place, &["--max-attempts", "1", "1"]);
-    let output = worker(&place, &["--until-empty", "--lease", "1s"], "sleep 4; echo 7").finish();
+    let output = worker(&place, &["--until-empty", "--lease", "3s"], "sleep 7; echo 7").finish();
     assert!(output.status.success(), "{output:?}");
     let task = task(&place, &id);
     assert_eq!((&task["state"], &task["result"]), (&json!("done"), &json!(7)), "{task:#}");

@@ -78,14 +78,14 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
 async fn a_silent_host_does_not_hide_the_others() {
     let (old, new) = (PostgresServer::start(), PostgresServer::start());
     let url = either(&old, &new);
-    let before = connect(&url).await;
-    open(&before).await.unwrap();
+    let before = connect_impatiently(&url).await;
+    until_it_works(&before).await;
     assert_eq!(count(&new, "true"), 0, "the first one will do");
     old.freeze();
     until_it_works(&before).await;
-    works(&before).await;
-    // The address may give one host more time than all of them have.
-    let state = connect(&format!("{url}&connect_timeout=100")).await;
+    // The address may give one host more time than all of them have. Half of the time-out is for the silent one.
+    let store = PostgresStore::builder(&format!("{url}&connect_timeout=100")).timeout(STALL_TIMEOUT / 2);
+    let state = on(store).await.unwrap();
     works(&state).await;
     drop(state.changes(&mail()).await.unwrap());
     old.thaw();

@@ -1,0 +1,237 @@
+//! `--lines`: commands that are kept, and run one task after the other.
+//!
+//! A run is a line on stdin and an answer on stdout, with the same number. A command that answers
+//! anything else cannot be trusted with the next task: it is ended, and another one is started.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Duration, UNIX_EPOCH},
+};
+
+use futures::future::join_all;
+use interval_queue_documents::words::show;
+use interval_queue_tasks::{Context, Json, TaskId};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::{
+    aside::Aside,
+    exit_mapping::TaskOutcome,
+    handler::Input,
+    reply::{self, Reply},
+};
+use crate::{
+    child::{End, Finished, KeptCommand, Line, OutputTail, RunRequest, StderrHandle, guard::Lease},
+    clock::expired,
+    exit::report,
+};
+
+/// How long a command may answer after the request to stop its run.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A task on the stdin of a command.
+#[derive(Serialize)]
+struct Run<'a> {
+    id: u64,
+    task: TaskId,
+    queue: &'a str,
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    attempt: u32,
+    token: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled: Option<u64>,
+    payload: &'a Json,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    inputs: BTreeMap<String, Input>,
+}
+
+/// The request to stop a run.
+#[derive(Serialize)]
+struct Cancel {
+    id: u64,
+    cancel: bool,
+}
+
+/// The end of a run whose command cannot run another task.
+struct Lost {
+    outcome: TaskOutcome,
+    /// Why, if the command is to blame.
+    fault: Option<String>,
+}
+
+/// The commands of this process.
+#[derive(Debug)]
+pub(super) struct KeptCommands {
+    words: Vec<OsString>,
+    timeout: Option<Duration>,
+    writer: StderrHandle,
+    /// Commands without a task. There are never more commands than tasks that run at once.
+    idle: Mutex<Vec<KeptCommand>>,
+    /// The number of the next run.
+    next: AtomicU64,
+    /// Commands that ended in a row, without an answer in between.
+    ends: AtomicU32,
+}
+
+impl KeptCommands {
+    pub(super) fn new(words: Vec<OsString>, timeout: Option<Duration>, writer: StderrHandle) -> Self {
+        let (idle, next, ends) = Default::default();
+        Self { words, timeout, writer, idle, next, ends }
+    }
+
+    /// Runs a task.
+    pub(super) async fn run(
+        &self,
+        context: &Context,
+        inputs: BTreeMap<String, Input>,
+        lease: watch::Receiver<Lease>,
+        aside: &Aside,
+    ) -> TaskOutcome {
+        let mut command = match self.take(lease, aside) {
+            Ok(command) => command,
+            Err(outcome) => return outcome,
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        command.write(line_of(id, context, inputs));
+        let mut cancelled = false;
+        let mut stop_timeout = std::pin::pin!(expired(None));
+        let mut timeout = std::pin::pin!(expired(self.timeout));
+        let lost = loop {
+            tokio::select! {
+                biased;
+                line = command.next_line() => match answer(line, id) {
+                    Ok(reply) => {
+                        self.ends.store(0, Ordering::Relaxed);
+                        if let Some(outcome) = reply.into_end(context) {
+                            self.idle().push(command);
+                            return outcome;
+                        }
+                    }
+                    Err(fault) => break self.lose(command, fault).await,
+                },
+                () = context.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    command.write(json_line(&Cancel { id, cancel: true }));
+                    stop_timeout.set(expired(Some(CANCEL_TIMEOUT)));
+                }
+                _ = stop_timeout.as_mut() => {
+                    command.kill().await;
+                    break Lost { outcome: TaskOutcome::Ended, fault: None };
+                }
+                _ = timeout.as_mut() => {
+                    let finished = Finished { end: End::TimedOut, ..command.kill().await };
+                    break Lost { outcome: TaskOutcome::of(&finished), fault: None };
+                }
+            }
+        };
+        if let Some(fault) = lost.fault {
+            let rest = aside.rest(self.ends.fetch_add(1, Ordering::Relaxed));
+            let (id, rest) = (context.id(), show(rest));
+            report(&format!("CMD is started again in {rest}: while it ran task {id}: {fault}"));
+        }
+        lost.outcome
+    }
+
+    /// Ends all commands without a task: their input ends.
+    pub(super) async fn close(&self) {
+        let idle = std::mem::take(&mut *self.idle());
+        join_all(idle.into_iter().map(KeptCommand::close)).await;
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<KeptCommand>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an idle command, or starts one.
+    fn take(&self, lease: watch::Receiver<Lease>, aside: &Aside) -> Result<KeptCommand, TaskOutcome> {
+        while let Some(mut command) = { self.idle().pop() } {
+            if command.is_at_rest() {
+                return Ok(command);
+            }
+            // It is ended when dropped.
+            report("CMD ended, or printed a line, while it had no task: another one is started");
+            aside.rest(self.ends.fetch_add(1, Ordering::Relaxed));
+        }
+        let request = RunRequest { words: self.words.clone(), environment: Vec::new(), timeout: None };
+        KeptCommand::start(&request, lease, self.writer.clone()).map_err(TaskOutcome::Unable)
+    }
+
+    /// Ends a command that has not answered as it should.
+    async fn lose(&self, command: KeptCommand, fault: Option<String>) -> Lost {
+        let Some(fault) = fault else {
+            let finished = command.close().await;
+            let fault = match &finished.end {
+                End::Code(_) | End::Signal(_) | End::GuardGone(_) => Some(finished.end.to_string()),
+                _ => None,
+            };
+            return Lost { outcome: of_end(&finished), fault };
+        };
+        command.kill().await;
+        Lost { outcome: TaskOutcome::Failed(fault.clone()), fault: Some(fault) }
+    }
+}
+
+/// The reply on a line. An error is the fault of the command, or `None`: it has ended.
+fn answer(line: Option<Line>, id: u64) -> Result<Reply, Option<String>> {
+    let fault = match line {
+        None => return Err(None),
+        Some(Line::TooLong) => "CMD answered with a line of more than 1 MiB".into(),
+        Some(Line::Half(line)) => match reply::parse(&line) {
+            Err(why) => format!("CMD ended within the line {why}"),
+            Ok(_) => "CMD ended within a line: write a newline after each answer".into(),
+        },
+        Some(Line::Whole(line)) => match reply::parse(&line) {
+            Err(why) => format!("CMD printed what is no answer, {why}; print other text to stderr"),
+            Ok((Some(of), reply)) if of == id => return Ok(reply),
+            Ok((Some(of), _)) => {
+                format!("CMD answered run {of} instead of {id}: copy \"id\" into each answer")
+            }
+            Ok((None, _)) => "CMD answered without \"id\": copy it into each answer".into(),
+        },
+    };
+    Err(Some(fault))
+}
+
+/// The outcome of a task whose command ended: it never is its result.
+fn of_end(finished: &Finished<OutputTail>) -> TaskOutcome {
+    match TaskOutcome::of(finished) {
+        TaskOutcome::Done(_) => TaskOutcome::Failed("CMD ended without an answer".into()),
+        TaskOutcome::Permanent(why) => TaskOutcome::Failed(why),
+        outcome => outcome,
+    }
+}
+
+fn line_of(id: u64, context: &Context, inputs: BTreeMap<String, Input>) -> Vec<u8> {
+    let seconds = |at: std::time::SystemTime| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs());
+    json_line(&Run {
+        id,
+        task: context.id(),
+        queue: context.queue().name().as_str(),
+        kind: context.kind().as_str(),
+        key: context.task().key.as_ref().map(|key| key.as_str()),
+        attempt: context.attempt(),
+        token: context.token().to_string(),
+        deadline: context.deadline().and_then(seconds),
+        scheduled: context.scheduled().and_then(seconds),
+        payload: context.payload(),
+        inputs,
+    })
+}
+
+fn json_line(value: &impl Serialize) -> Vec<u8> {
+    // Strings and JSON are always JSON.
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    // A payload may be written over several lines. Within strings there are none.
+    line.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    line.push(b'\n');
+    line
+}

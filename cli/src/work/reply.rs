@@ -1,0 +1,142 @@
+//! Lines of JSON by which CMD reports on a task: answers with `--lines`, or its reply file.
+
+use interval_queue_documents::duration;
+use interval_queue_tasks::{Context, Json};
+use serde::{Deserialize, Deserializer};
+
+use super::exit_mapping::TaskOutcome;
+
+/// Maximum characters of an invalid line in an error.
+const SHOWN_CHARS: usize = 80;
+
+/// A line of CMD.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// The run has ended, in this way.
+    Ended(TaskOutcome),
+    Progress {
+        done: u64,
+        total: u64,
+        text: String,
+    },
+}
+
+/// The line as it is written. It has one of the fields that say what it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object, for example {\"done\": null}")]
+struct Fields {
+    id: Option<u64>,
+    #[serde(default, deserialize_with = "some")]
+    done: Option<Json>,
+    failed: Option<String>,
+    #[serde(default)]
+    permanent: bool,
+    retry_after: Option<String>,
+    #[serde(default)]
+    release: bool,
+    /// Why `retry_after` or `release`, for people.
+    why: Option<String>,
+    progress: Option<Json>,
+}
+
+/// A field that is there, also with null.
+fn some<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Parses a line: the number of the run that it names, and the reply.
+pub(super) fn parse(line: &[u8]) -> Result<(Option<u64>, Reply), String> {
+    let wrong = |why: String| {
+        let shown: String = String::from_utf8_lossy(line).trim().chars().take(SHOWN_CHARS).collect();
+        format!("{shown:?}: {why}")
+    };
+    let fields: Fields = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+    let Fields { id, done, failed, permanent, retry_after, release, why, progress } = fields;
+    let reply = match (done, failed, retry_after, release, progress) {
+        (Some(result), None, None, false, None) => Reply::Ended(TaskOutcome::Done(result)),
+        (None, Some(error), None, false, None) => Reply::Ended(match permanent {
+            true => TaskOutcome::Permanent(error),
+            false => TaskOutcome::Failed(error),
+        }),
+        (None, None, Some(delay), false, None) => {
+            let delay = duration::delay(&delay).map_err(|error| wrong(format!("retry_after: {error}")))?;
+            Reply::Ended(TaskOutcome::Retry(delay, why.unwrap_or_default()))
+        }
+        (None, None, None, true, None) => Reply::Ended(TaskOutcome::Released(why.unwrap_or_default())),
+        (None, None, None, false, Some(progress)) => of_progress(&progress).map_err(wrong)?,
+        _ => {
+            return Err(wrong("give exactly one of done, failed, retry_after, release and progress".into()));
+        }
+    };
+    Ok((id, reply))
+}
+
+fn of_progress(progress: &Json) -> Result<Reply, String> {
+    let with_text = serde_json::from_str(progress.as_str());
+    let without =
+        || serde_json::from_str(progress.as_str()).map(|(done, total)| (done, total, String::new()));
+    let (done, total, text) = with_text
+        .or_else(|_| without())
+        .map_err(|_| "progress: give the number done, the total and a text, as in [3, 10, \"text\"]")?;
+    Ok(Reply::Progress { done, total, text })
+}
+
+impl Reply {
+    /// The end of the run. Progress is reported, and is no end.
+    pub(super) fn into_end(self, context: &Context) -> Option<TaskOutcome> {
+        match self {
+            Self::Ended(outcome) => Some(outcome),
+            Self::Progress { done, total, text } => {
+                context.progress(done, total, text);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reply_is_understood() {
+        for (line, says) in [
+            (r#"{"done": {"a": [1]}}"#, r#"(None, Ended(Done({"a": [1]})))"#),
+            (r#"{"id": 7, "done": null}"#, "(Some(7), Ended(Done(null)))"),
+            (r#"{"failed": "no"}"#, r#"(None, Ended(Failed("no")))"#),
+            (r#"{"failed": "no", "permanent": true}"#, r#"(None, Ended(Permanent("no")))"#),
+            (r#"{"retry_after": "30s"}"#, r#"(None, Ended(Retry(30s, "")))"#),
+            (r#"{"retry_after": "30s", "why": "busy"}"#, r#"(None, Ended(Retry(30s, "busy")))"#),
+            (r#"{"release": true}"#, r#"(None, Ended(Released("")))"#),
+            (r#"{"progress": [3, 10]}"#, r#"(None, Progress { done: 3, total: 10, text: "" })"#),
+            (r#"{"progress": [3, 0, "x"]}"#, r#"(None, Progress { done: 3, total: 0, text: "x" })"#),
+        ] {
+            assert_eq!(format!("{:?}", parse(line.as_bytes()).unwrap()), says, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_reply_is_shown_with_the_reason() {
+        for (line, says) in [
+            ("hello", "\"hello\": expected value at line 1"),
+            ("", "\"\": EOF"),
+            ("7", "expected an object, for example {\"done\": null}"),
+            ("{}", "give exactly one of done, failed,"),
+            (r#"{"done": 1, "failed": "x"}"#, "give exactly one of"),
+            (r#"{"release": false}"#, "give exactly one of"),
+            (r#"{"retry_after": "30"}"#, "retry_after: 30 has no unit: write 30ms"),
+            (r#"{"retry_after": "11years"}"#, "at most 10years"),
+            (r#"{"progress": 3}"#, "as in [3, 10, \"text\"]"),
+            (r#"{"progress": [-3, 10]}"#, "as in [3, 10, \"text\"]"),
+            (r#"{"dne": 1}"#, "unknown field `dne`"),
+            (r#"{"done": 1"#, "EOF"),
+            ("\u{1b}[2J", "\"\\u{1b}[2J\": "),
+        ] {
+            let error = parse(line.as_bytes()).unwrap_err();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+        let error = parse("x".repeat(1_000).as_bytes()).unwrap_err();
+        assert!(error.len() < 200, "{error}");
+        assert!(parse(b"\xff\xfe").is_err());
+    }
+}
