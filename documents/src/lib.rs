@@ -11,6 +11,7 @@ mod event;
 mod explain;
 mod failures;
 mod flow;
+pub mod instant;
 mod new_flow;
 mod queue;
 mod rate;

@@ -2,7 +2,7 @@
 
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Key, Kind, MAX_PAGE, Recounted, Reply, Selector, Settings, SettingsChange,
-    TaskId, Verb,
+    TaskId, Verb, WorkerId,
 };
 
 use crate::{TaskQueue, error::Error, queue::unexpected};
@@ -181,6 +181,18 @@ impl TaskQueue {
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid key.
     pub async fn set_key_limit(&self, key: impl Into<String>, limit: Option<u32>) -> Result<(), Error> {
         self.changed(Change::Key(Key::new(key.into())?, limit)).await.map(drop)
+    }
+
+    /// Declares a worker lost, for example after its host has died: its runs fail at once, as if its
+    /// lease had ended, and its tasks are retried by their policy. If it lives, its next poll returns
+    /// that its runs are lost, and the store refuses their results.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause), and [`Missing`](crate::ErrorKind::Missing) for a worker that is
+    /// not stored, or whose tasks were taken back already.
+    pub async fn declare_lost(&self, worker: WorkerId) -> Result<(), Error> {
+        self.changed(Change::DeclareLost(worker)).await.map(drop)
     }
 
     /// Changes settings for every process and returns all settings. Fields that are not set stay.

@@ -1,7 +1,10 @@
 //! The command line of `add`.
 
+use std::time::SystemTime;
+
 use clap::{ArgGroup, Args};
-use interval_queue_tasks::FlowId;
+use interval_queue_documents::instant;
+use interval_queue_tasks::{FlowId, Json, Task};
 
 use super::options::TaskOptions;
 use crate::args::{EXIT_CODES, Target};
@@ -12,6 +15,9 @@ Examples:
   export INTERVAL_QUEUE_NAME=mail
   interval-queue add '{\"to\": \"ada@example.com\"}'
   interval-queue add --kind digest --delay 1h --unique digest-ada '\"ada\"'
+  interval-queue add --not-before 2026-12-24T08:00:00+01:00 '\"ada\"'
+  # One task per customer: later payloads replace the one that waits.
+  interval-queue add --unique report-7 --on-conflict replace --delay 1min 7
   # Run three tasks strictly one after the other:
   interval-queue add --key customer-7 --ordered 1 2 3
   # Add a task for each line:
@@ -57,8 +63,22 @@ Flows:
 ";
 
 /// Options that the document of a flow sets for each task.
-const TASK_OPTIONS: [&str; 10] =
-    ["kind", "priority", "key", "ordered", "delay", "deadline", "unique", "max_attempts", "weight", "tags"];
+const TASK_OPTIONS: [&str; 14] = [
+    "kind",
+    "priority",
+    "key",
+    "ordered",
+    "delay",
+    "not_before",
+    "deadline",
+    "deadline_at",
+    "unique",
+    "unique_until_leased",
+    "on_conflict",
+    "max_attempts",
+    "weight",
+    "tags",
+];
 
 /// Store tasks for workers to run, and print their ids.
 #[derive(Debug, Args)]
@@ -70,6 +90,12 @@ pub(crate) struct AddArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) task: TaskOptions,
+    /// Do not start before this time, such as 2026-12-01T08:00:00+01:00
+    #[arg(long, value_name = "TIME", conflicts_with = "delay", value_parser = instant::parse)]
+    pub(crate) not_before: Option<SystemTime>,
+    /// Fail if not started by this time; a task that still runs then is asked to stop
+    #[arg(long, value_name = "TIME", conflicts_with = "deadline", value_parser = instant::parse)]
+    pub(crate) deadline_at: Option<SystemTime>,
     /// Add a flow, tasks that wait for each other, from this JSON file, or from stdin with -; see
     /// below
     #[arg(long, value_name = "FILE|-", conflicts_with_all = TASK_OPTIONS)]
@@ -86,4 +112,18 @@ pub(crate) struct AddArgs {
     /// The payload of each task, a JSON value; or - to read one payload from each line of stdin
     #[arg(value_name = "JSON|-", allow_negative_numbers = true)]
     pub(crate) payloads: Vec<String>,
+}
+
+impl AddArgs {
+    /// Makes a task with this payload and a new id.
+    pub(super) fn task(&self, payload: Json) -> Task {
+        let mut task = self.task.task(payload);
+        if let Some(at) = self.not_before {
+            task = task.not_before(at);
+        }
+        if let Some(at) = self.deadline_at {
+            task = task.deadline_at(at);
+        }
+        task
+    }
 }

@@ -100,7 +100,7 @@ impl<'a> Adder<'a> {
                 wrong = Err(failure);
                 break;
             }
-            tasks.push(self.args.task.task(line.payload));
+            tasks.push(self.args.task(line.payload));
         }
         // From stdin, the lines before an invalid line are added.
         if wrong.is_err() && self.args.payloads != ["-"] {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use interval_queue::MAX_WEIGHT;
 use interval_queue_documents::duration::{deadline, delay};
-use interval_queue_tasks::{Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, Tag, Task};
+use interval_queue_tasks::{Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, OnConflict, Tag, Task};
 
 /// The options of a task, without its payload.
 #[derive(Debug, Args)]
@@ -31,11 +31,19 @@ pub(crate) struct TaskOptions {
     /// none
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = deadline)]
     deadline: Option<Duration>,
-    /// Add nothing if a task that has not ended holds this unique name. Default: none
+    /// Add nothing if a task that has not ended holds this unique name, unless --on-conflict is given.
+    /// Default: none
     ///
     /// The id of the task that holds the name is printed, and a line on stderr.
     #[arg(long, value_name = "NAME", value_parser = key)]
     pub(crate) unique: Option<Key>,
+    /// Release the unique name when the task starts, instead of when it ends
+    #[arg(long, requires = "unique")]
+    unique_until_leased: bool,
+    /// If another task holds the unique name: keep that task, give it this payload and these options
+    /// unless it runs, or refuse all tasks of the command
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = OnConflictArg::Keep, requires = "unique")]
+    on_conflict: OnConflictArg,
     /// Fail for good after N failures; 1: run at most once. Default: what the queue sets, at first
     /// 5
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
@@ -46,6 +54,24 @@ pub(crate) struct TaskOptions {
     /// Tag to select the tasks by; may be given several times
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<Tag>,
+}
+
+/// The action if another task holds the unique name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnConflictArg {
+    Keep,
+    Replace,
+    Refuse,
+}
+
+impl From<OnConflictArg> for OnConflict {
+    fn from(on_conflict: OnConflictArg) -> Self {
+        match on_conflict {
+            OnConflictArg::Keep => Self::Keep,
+            OnConflictArg::Replace => Self::Replace,
+            OnConflictArg::Refuse => Self::Refuse,
+        }
+    }
 }
 
 pub(crate) fn kind(text: &str) -> Result<Kind, String> {
@@ -78,7 +104,11 @@ impl TaskOptions {
             task = task.deadline(deadline);
         }
         if let Some(unique) = &self.unique {
-            task = task.unique(unique.as_str());
+            task = match self.unique_until_leased {
+                true => task.unique_until_leased(unique.as_str()),
+                false => task.unique(unique.as_str()),
+            };
+            task = task.on_conflict(self.on_conflict.into());
         }
         if let Some(attempts) = self.max_attempts {
             task = task.max_attempts(attempts);

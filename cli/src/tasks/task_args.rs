@@ -238,11 +238,38 @@ pub(super) struct One {
 ///
 /// Ten runs of each worker are shown, the oldest first, with --json a hundred.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  interval-queue tasks workers")]
+#[command(after_help = "Examples:\n  interval-queue tasks workers\n  \
+    interval-queue tasks workers lost 2f6f3cd1-4a55-4a52-b4f9-8f3a4a6de7a1")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Workers {
+    #[command(subcommand)]
+    pub(super) action: Option<WorkersAction>,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WorkersAction {
+    /// Declare workers lost, for example when their host has died: their tasks are retried at once
+    ///
+    /// Without it, the tasks of a dead worker are retried when its lease ends. Each run counts as a
+    /// failure, as after the end of a lease. A worker that lives learns so with its next poll, ends
+    /// its runs and goes on; the store refuses their results.
+    Lost(Lost),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Lost {
+    /// Ids of workers, as `tasks workers` prints them
+    #[arg(value_name = "ID", required = true, value_parser = worker_id)]
+    pub(super) workers: Vec<WorkerId>,
+}
+
+fn worker_id(text: &str) -> Result<WorkerId, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is no id of a worker: give it whole, as in 2f6f3cd1-4a55-4a52-b4f9-8f3a4a6de7a1")
+    })
 }
 
 /// Show failures grouped by error text, the most frequent first, with the command that retries each

@@ -4,10 +4,10 @@ use interval_queue::Micros;
 use interval_queue_documents::{Workers, words};
 use interval_queue_tasks::{ABOVE_ALL, StoredTask, StoredWorker};
 
-use super::task_args;
+use super::task_args::{self, WorkersAction};
 use crate::{
     args::Target,
-    exit::{Failure, NOINPUT, print_as_it_is},
+    exit::{Failure, NOINPUT, print_as_it_is, report},
     json_output::print_json,
 };
 
@@ -18,6 +18,13 @@ const MAX_RUNS_READ: usize = 100;
 
 pub(super) async fn workers(target: &Target, args: &task_args::Workers) -> Result<(), Failure> {
     let queue = target.tasks().await?;
+    if let Some(WorkersAction::Lost(lost)) = &args.action {
+        for &worker in &lost.workers {
+            queue.declare_lost(worker).await?;
+            report(&format!("worker {worker} is declared lost: its tasks are retried by their policy"));
+        }
+        return Ok(());
+    }
     let now = queue.now().await?;
     let mut workers = queue.workers().await?;
     let runs = queue.runs(&workers).await?;

@@ -53,6 +53,8 @@ pub(super) struct Handler {
     aside: Aside,
     /// The reason why this worker cannot run anything any more.
     broken: watch::Sender<Option<Failure>>,
+    /// Number of tasks that were started.
+    started: watch::Sender<u64>,
     /// Whether this process received a signal to end.
     stopping: AtomicBool,
 }
@@ -69,10 +71,11 @@ impl Handler {
             programs,
             timeout,
             writer,
-            replies: ReplyDirectory::make(),
+            replies: ReplyDirectory::default(),
             kept,
             aside,
             broken: watch::Sender::new(None),
+            started: watch::Sender::new(0),
             stopping: AtomicBool::new(false),
         }
     }
@@ -108,6 +111,14 @@ impl Handler {
         }
     }
 
+    /// Waits until so many tasks were started. `None`: forever.
+    pub(super) async fn has_started(&self, tasks: Option<u64>) {
+        let mut started = self.started.subscribe();
+        let enough = started.wait_for(|started| tasks.is_some_and(|tasks| *started >= tasks));
+        // The sender lives as long as this handler.
+        let _ = enough.await;
+    }
+
     /// From now on, a command that a signal ends is not at fault.
     pub(super) fn stops(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -121,6 +132,7 @@ impl Handler {
     ) -> Result<Json, TaskError> {
         // The first lease may be sent after the first run has begun.
         let _ = lease.wait_for(|lease| *lease != Lease::NONE).await;
+        self.started.send_modify(|started| *started += 1);
         let outcome = match &self.kept {
             Some(kept) => kept.run(&context, inputs(&context).await?, lease, &self.aside).await,
             None => self.run(&context, lease).await?,

@@ -35,6 +35,7 @@ pub(crate) use self::work_args::WorkArgs;
 use self::{handler::Handler, programs::Programs, unserved::Unserved};
 use crate::{
     child::{StderrWriter, expect_children, guard::Lease},
+    clock::expired,
     exit::{Ending, Failure, chain, report},
     outage::StoreOutages,
     rate::pace as shown,
@@ -85,6 +86,13 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let mut running = pin!(running.map(|ended| ended.into_iter().collect::<Result<(), Error>>()));
     let mut first: Option<i32> = None;
     let mut broken = None;
+    let mut enough = pin!(async {
+        tokio::select! {
+            () = handler.has_started(work.max_tasks) => {}
+            _ = expired(work.run_for) => {}
+        }
+    });
+    let mut is_enough = false;
     let mut checks = Box::pin(unserved.watch::<()>(&queues, &handler));
     let ended = loop {
         tokio::select! {
@@ -92,6 +100,10 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
             ended = &mut running => break ended,
             () = handler.take_up() => {}
             () = &mut checks => {}
+            () = enough.as_mut(), if !is_enough => {
+                is_enough = true;
+                handles.iter().for_each(|handle| handle.stop_within(Duration::MAX));
+            }
             signal = signals.next() => {
                 if [SIGUSR1, SIGUSR2].contains(&signal.number) {
                     // Signals without a meaning for `work`, which would end a process that does not
@@ -120,7 +132,6 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     }
     // Commands that do not end are left to their guards.
     let _ = timeout(STOP_TIMEOUT, handler.close()).await;
-    drop(handler);
     stderr.end().await;
     if let Some(failure) = broken {
         return Err(failure);
@@ -168,7 +179,7 @@ fn worker(
     };
     let name = queue.name().as_str().to_owned();
     let mut worker = Worker::builder(queue)
-        .jobs(work.jobs)
+        .jobs(work.max_tasks.map_or(work.jobs, |most| work.jobs.min(u32::try_from(most).unwrap_or(u32::MAX))))
         // A command takes far longer than a round trip to the store, and other workers may be idle.
         .prefetch(0)
         .lease(work.lease)

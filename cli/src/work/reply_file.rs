@@ -4,7 +4,10 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,48 +16,42 @@ use tempfile::TempDir;
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{exit_mapping::TaskOutcome, reply};
-use crate::exit::{chain, report};
+use crate::exit::chain;
 
 /// Interval at which the file is read while CMD runs.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum bytes of the file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The directory with the files of this process.
-#[derive(Debug)]
+/// The directory with the files of this process, made for the first run.
+#[derive(Debug, Default)]
 pub(super) struct ReplyDirectory {
-    /// `None`: it cannot be made.
-    directory: Option<TempDir>,
+    directory: Mutex<Option<TempDir>>,
     next: AtomicU64,
 }
 
 impl ReplyDirectory {
-    pub(super) fn make() -> Self {
-        let made = tempfile::Builder::new().prefix("interval-queue-replies-").tempdir();
-        let directory = made.inspect_err(|error| {
-            let place = std::env::temp_dir();
-            let why = chain(error);
-            report(&format!(
-                "CMD gets no file for replies: cannot make a directory in {}: {why}",
-                place.display()
-            ));
-        });
-        Self { directory: directory.ok(), next: AtomicU64::new(0) }
-    }
-
     /// Removes the directory with all files.
     pub(super) fn remove(&self) {
-        if let Some(directory) = &self.directory {
+        if let Some(directory) = self.directory().take() {
             // The guard of a run that goes on has removed it, or will.
-            let _ = std::fs::remove_dir_all(directory.path());
+            let _ = directory.close();
         }
     }
 
-    /// The file of a run. CMD creates it.
+    /// The file of a run, which CMD creates. It has no path while no directory can be made.
     pub(super) fn file(&self) -> ReplyFile {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let path = self.directory.as_ref().map(|directory| directory.path().join(format!("{number}.jsonl")));
+        let mut directory = self.directory();
+        if directory.is_none() {
+            *directory = tempfile::Builder::new().prefix("interval-queue-replies-").tempdir().ok();
+        }
+        let path = directory.as_ref().map(|directory| directory.path().join(format!("{number}.jsonl")));
         ReplyFile { path, read: 0, begun: Vec::new(), said: None }
+    }
+
+    fn directory(&self) -> MutexGuard<'_, Option<TempDir>> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -45,8 +45,9 @@ Input of CMD:
   INTERVAL_QUEUE_TASK_INPUTS      a file with the results of its upstreams:
     {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
 
-  INTERVAL_QUEUE_TASK_REPLY       a file into which CMD may write lines; see
-                                  below
+  INTERVAL_QUEUE_TASK_REPLY       a file into which CMD may write lines, see
+                                  below; not set without a directory for
+                                  temporary files
 
 Result of the task, by the exit code of CMD:
   0                 done; stdout is the result: JSON or any text, up to 128 KiB
@@ -148,6 +149,14 @@ pub(crate) struct WorkArgs {
     /// End when all tasks of these kinds have ended. Default: run until a signal
     #[arg(long)]
     pub(crate) until_empty: bool,
+    /// Start nothing more after N tasks, and end when the running ones have ended, within a day.
+    /// Default: no limit
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) max_tasks: Option<u64>,
+    /// Start nothing more after this time, and end when the running tasks have ended, within a day.
+    /// Default: no limit
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
+    pub(crate) run_for: Option<Duration>,
     /// Time until the tasks of this process are retried elsewhere if it stops polling; 1s to 1day
     #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) lease: Duration,

@@ -560,3 +560,59 @@ fn a_bare_path_is_a_directory_of_files() {
     assert!(ok(&["status"]).contains("every 1ms"));
     assert!(place.path("jobs 100%/pace.json").exists());
 }
+
+#[test]
+fn a_unique_name_keeps_replaces_or_refuses() {
+    let place = Backend::sqlite();
+    let listed = || {
+        let lines = place.ok(&["tasks", "list", "--json", "--payloads"]);
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let first = add(&place, &["--unique", "r", "--delay", "1h", "1"]);
+    assert_eq!(add(&place, &["--unique", "r", "2"]), first);
+    assert_eq!(listed()[0]["payload"], 1, "it is kept");
+    assert_eq!(add(&place, &["--unique", "r", "--on-conflict", "replace", "--delay", "2h", "3"]), first);
+    let replaced = &listed()[0];
+    assert_eq!(replaced["payload"], 3);
+    let delay = replaced["not_before_us"].as_u64().unwrap() - replaced["added_us"].as_u64().unwrap();
+    assert!(delay >= 7_200_000_000, "the delay counts from the last one: {replaced:#}");
+    let refused = place.run(&["add", "--unique", "r", "--on-conflict", "refuse", "4"]);
+    assert!(
+        !refused.status.success() && text(&refused.stderr).contains("has the unique name \"r\""),
+        "{refused:?}"
+    );
+    assert_eq!(listed().len(), 1);
+    for args in [&["add", "--on-conflict", "keep", "1"][..], &["add", "--unique-until-leased", "1"]] {
+        assert!(text(&place.run(args).stderr).contains("--unique <NAME>"), "{args:?}");
+    }
+    // A name that ends with the start of its task.
+    add(&place, &["--unique", "s", "--unique-until-leased", "--kind", "k", "1"]);
+    let worker = place.spawn(&["work", "--kind", "k", "--", "sleep", "1000"]);
+    wait_until("it runs", || overview(&place)["counts"]["leased"] == 1);
+    add(&place, &["--unique", "s", "--unique-until-leased", "--kind", "k", "2"]);
+    assert_eq!(listed().len(), 3);
+    drop(worker);
+}
+
+#[test]
+fn a_task_starts_and_ends_at_given_times() {
+    let place = Backend::sqlite();
+    add(&place, &["--not-before", "2100-01-01T00:00:00Z", "--deadline-at", "2100-01-02T01:00:00+01:00", "1"]);
+    let task: Value = serde_json::from_str(place.ok(&["tasks", "list", "--json"]).trim()).unwrap();
+    let day = 86_400_000_000_u64;
+    assert_eq!(task["not_before_us"], 47_482 * day);
+    assert_eq!(task["deadline_us"], 47_483 * day);
+    for (args, says) in [
+        (
+            &["add", "--not-before", "tomorrow", "1"][..],
+            "\"tomorrow\" is no time with an offset: write for example",
+        ),
+        (&["add", "--not-before", "2100-01-01T00:00:00Z", "--delay", "1s", "1"], "cannot be used with"),
+        (&["add", "--deadline-at", "2100-01-01T00:00:00Z", "--deadline", "1s", "1"], "cannot be used with"),
+        (&["add", "--flow", "-", "--not-before", "2100-01-01T00:00:00Z"], "cannot be used with"),
+    ] {
+        let refused = place.run(args);
+        assert_eq!(refused.status.code(), Some(64), "{args:?}: {refused:?}");
+        assert!(text(&refused.stderr).contains(says), "{args:?}: {refused:?}");
+    }
+}

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     place_tests::Backend,
-    process::{Process, text, wait_until},
+    process::{Process, is_alive, text, wait_until},
 };
 
 /// Adds a task. Returns its id.
@@ -61,7 +61,7 @@ fn written_id(place: &Backend, name: &str) -> u32 {
 fn a_command_gets_the_payload_and_gives_the_result() {
     let place = Backend::sqlite();
     let id = add(&place, &["--kind", "letter", "--key", "ada", "--deadline", "1h", "{\"to\": \"Ada\"}"]);
-    let script = "cat; env | grep ^INTERVAL_QUEUE_TASK_ | sort > env";
+    let script = "cat; env | grep ^INTERVAL_QUEUE_TASK_ | sed 's/REPLY=.*replies-[^/]*/REPLY=/' | sort > env";
     let output = worker(&place, &["--until-empty", "--kind", "letter"], script).finish();
     assert!(output.status.success(), "{output:?}");
     let task = task(&place, &id);
@@ -76,6 +76,7 @@ fn a_command_gets_the_payload_and_gives_the_result() {
         "INTERVAL_QUEUE_TASK_KEY=ada".into(),
         "INTERVAL_QUEUE_TASK_KIND=letter".into(),
         "INTERVAL_QUEUE_TASK_QUEUE=mail".into(),
+        "INTERVAL_QUEUE_TASK_REPLY=/0.jsonl".into(),
         format!("INTERVAL_QUEUE_TASK_TOKEN={token}"),
     ];
     assert_eq!(env, expected);
@@ -93,6 +94,37 @@ fn other_kinds_are_left_to_others() {
     assert_eq!(text(&output.stderr).matches(says).count(), 1, "{output:?}");
     let output = place.run(&["work", "--until-empty", "--kind", "a", "--kind", "a", "--", "true"]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
+}
+
+#[test]
+fn a_living_worker_that_is_declared_lost_ends_its_runs_and_goes_on() {
+    let place = Backend::sqlite();
+    let id = add(&place, &["1"]);
+    let script = "echo $$ >> ids; test \"$(wc -l < ids)\" = 2 && exit 0; exec sleep 1000";
+    let mut lost = worker(&place, &[], script);
+    let first = written_id(&place, "ids");
+    let workers: Value = serde_json::from_str(&place.ok(&["tasks", "workers", "--json"])).unwrap();
+    let worker_id = workers["workers"][0]["id"].as_str().unwrap();
+    let stranger = "2f6f3cd1-4a55-4a52-b4f9-8f3a4a6de7a1";
+    for (worker_id, code, says) in [
+        ("2f6f3cd1", 64, "\"2f6f3cd1\" is no id of a worker: give it whole"),
+        (
+            stranger,
+            66,
+            "there is no worker 2f6f3cd1-4a55-4a52-b4f9-8f3a4a6de7a1 in this queue that may hold tasks",
+        ),
+    ] {
+        let refused = place.run(&["tasks", "workers", "lost", worker_id]);
+        assert!(text(&refused.stderr).contains(says), "{refused:?}");
+        assert_eq!(refused.status.code(), Some(code), "{refused:?}");
+    }
+    place.ok(&["tasks", "workers", "lost", worker_id]);
+    wait_until("its run is ended", || !is_alive(first));
+    wait_until("the task is done", || task(&place, &id)["state"] == "done");
+    let task = task(&place, &id);
+    assert_eq!((&task["failures"], &task["attempts"][0]["end"]), (&json!(1), &json!("died")), "{task:#}");
+    assert!(task["attempts"][0]["error"].as_str().unwrap().ends_with("was declared lost"), "{task:#}");
+    assert_eq!(lost.ended(), None, "it goes on, and has run the task again itself");
 }
 
 #[test]

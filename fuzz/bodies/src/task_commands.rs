@@ -305,6 +305,7 @@ fn change(u: &mut Unstructured<'_>, now: Micros) -> Result<Change> {
             overlap: *u.choose(&[Overlap::Allow, Overlap::Skip, Overlap::Keep])?,
         }),
         7 => Change::Unschedule(key(u)?),
+        8 => Change::DeclareLost(WorkerId::new(uuid::Uuid::from_u128(u.arbitrary()?))),
         _ => Change::Tasks(ChangeTasks {
             selector: selector(u)?,
             verb: match u.int_in_range(0..=9)? {

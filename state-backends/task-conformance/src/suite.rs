@@ -59,6 +59,8 @@ macro_rules! __every_task_check {
             a_lost_reply_costs_no_attempt
             an_unknown_worker_resyncs_first
             a_dead_workers_task_runs_again
+            a_worker_that_is_declared_lost_loses_its_runs_at_once
+            an_unknown_worker_cannot_be_declared_lost
             a_rolled_back_store_gives_runs_back
             workers_are_notified
             a_result_is_kept

@@ -365,6 +365,9 @@ pub enum Change {
     Unschedule(Key),
     /// Recount all stored tasks, after rows were removed or added by hand.
     Recount,
+    /// End the lease of a worker that has died: the runs of its tasks have failed once. A worker that
+    /// lives learns so with its next step, and its completions are refused.
+    DeclareLost(WorkerId),
 }
 
 /// A verb for selected tasks.

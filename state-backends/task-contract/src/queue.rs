@@ -77,6 +77,16 @@ pub struct Presence {
     pub room: Option<u32>,
 }
 
+impl Presence {
+    /// The label, or the id of a worker without one.
+    pub(crate) fn name(&self) -> String {
+        match self.label.as_str() {
+            "" => self.worker.to_string(),
+            label => label.to_owned(),
+        }
+    }
+}
+
 /// The row of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindRow {

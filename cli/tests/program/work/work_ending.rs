@@ -147,3 +147,19 @@ fn a_state_that_keeps_no_tasks_is_told() {
         assert!(place.files().is_empty());
     }
 }
+
+#[test]
+fn a_worker_ends_after_so_many_tasks_or_so_long() {
+    let place = Backend::sqlite();
+    let ids: Vec<_> = (0..5).map(|_| add(&place, &["1"])).collect();
+    let done = || ids.iter().filter(|id| task(&place, id)["state"] == "done").count();
+    let output = worker(&place, &["--max-tasks", "2", "--jobs", "9"], "sleep 1").finish();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(done(), 2, "their runs have ended by themselves");
+    let output = worker(&place, &["--for", "1s"], "sleep 2").finish();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(done(), 3, "what ran then has ended by itself");
+    for args in [["--max-tasks", "0"], ["--for", "0s"]] {
+        assert_eq!(worker(&place, &args, "true").finish().status.code(), Some(64), "{args:?}");
+    }
+}

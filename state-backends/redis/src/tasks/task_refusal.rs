@@ -77,6 +77,10 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
         ("no-schedule", Command::Change(Change::Unschedule(name))) => {
             (StateErrorKind::NotFound, format!("there is no schedule {:?} in this queue", name.as_str()))
         }
+        ("no-worker", Command::Change(Change::DeclareLost(worker))) => {
+            let text = format!("there is no worker {worker} in this queue that may hold tasks");
+            (StateErrorKind::NotFound, text)
+        }
         _ => return of_the_place(word, refusal),
     };
     Ok(StateError::new(kind, text))

@@ -314,6 +314,10 @@ fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
         }
         Change::Tasks(change) => change_tasks(fields, change),
         Change::Recount => fields.text("what", "recount"),
+        Change::DeclareLost(worker) => {
+            fields.text("what", "lost");
+            fields.text("worker", worker.uuid().as_bytes());
+        }
         Change::Schedule(new) => schedule(fields, new),
         Change::Unschedule(name) => {
             fields.text("what", "unschedule");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    AttemptEnd, Completion, NewTask, Outcome, Progress, State, Step, Token, WorkerId,
+    AttemptEnd, Change, Command, Completion, NewTask, Outcome, Progress, State, Step, Token, WorkerId,
 };
 use uuid::Uuid;
 
@@ -113,6 +113,52 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert!(stepped.resync && stepped.lost == [ids[1]], "{stepped:?}");
     heir.end(next, done()).await;
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
+}
+
+/// A worker that is declared lost loses its runs at once, though its lease goes on, and counts as dead
+/// until it resyncs. If it lives, its results are refused.
+pub async fn a_worker_that_is_declared_lost_loses_its_runs_at_once(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([1, 2].map(|n| NewTask { policy: attempts(n), ..task() })).await;
+    let mut lost = one.worker();
+    let runs = lost.lease(2).await;
+    assert_eq!(runs.len(), 2);
+    other.change(Change::DeclareLost(lost.id)).await;
+    let rows = [one.row(ids[0]).await, one.row(ids[1]).await];
+    assert_eq!(rows.each_ref().map(|x| x.state), [State::Failed, State::Ready]);
+    assert_eq!(rows.each_ref().map(|x| x.failures), [1, 1]);
+    assert_eq!(rows[1].history[0].end, AttemptEnd::Died);
+    assert!(rows[0].error.as_ref().is_some_and(|error| error.contains("was declared lost")), "{:?}", rows[0]);
+    let mut heir = other.worker();
+    let next = heir.one().await;
+    assert!(next.0 == ids[1] && next.1 > runs[1].task.token);
+    let stepped = lost.complete((ids[1], runs[1].task.token), done()).await;
+    assert!(stepped.resync && stepped.lost == [ids[1]] && stepped.leased.is_empty(), "{stepped:?}");
+    heir.end(next, done()).await;
+    // Runs that it reports are not given back to it. Then it is a worker as any other.
+    let id = one.add_one(task()).await;
+    let step = Step { held: Some(vec![(ids[1], runs[1].task.token)]), want: 9, ..lost.step() };
+    let stepped = lost.send(step).await;
+    assert!(!stepped.resync && stepped.lost == [ids[1]] && stepped.leased.len() == 1, "{stepped:?}");
+    lost.end((id, stepped.leased[0].task.token), done()).await;
+    assert_eq!(one.states(&[ids[0], ids[1], id]).await, [State::Failed, State::Done, State::Done]);
+}
+
+/// Only a worker whose tasks were not taken back can be declared lost.
+pub async fn an_unknown_worker_cannot_be_declared_lost(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut dead = one.worker().with_lease(SHORT);
+    dead.beat().await;
+    let stranger = WorkerId::new(Uuid::from_u128(7));
+    assert_eq!(
+        refusal(one.apply(Command::Change(Change::DeclareLost(stranger))).await),
+        StateErrorKind::NotFound
+    );
+    other.change(Change::DeclareLost(dead.id)).await;
+    assert_eq!(
+        refusal(one.apply(Command::Change(Change::DeclareLost(dead.id))).await),
+        StateErrorKind::NotFound
+    );
 }
 
 /// A late worker keeps the leases in its resync that are not taken. Its other runs have failed.

@@ -390,6 +390,7 @@ impl Load {
             }),
             10 => Change::Unschedule(self.key()),
             11 => Change::Recount,
+            12 => Change::DeclareLost(worker(self.rng.u64(1..6))),
             _ => Change::Tasks(ChangeTasks {
                 selector: self.selector(2),
                 verb: self.verb(),

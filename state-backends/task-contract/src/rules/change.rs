@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 
 use super::Work;
 use crate::{
-    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, RebalanceCursor, Recounted, Reply, Rows,
-    SettingsChange,
+    AttemptEnd, Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, MAX_PAGE, Presence, RebalanceCursor,
+    Recounted, Reply, Rows, SettingsChange, WorkerId,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -31,6 +31,7 @@ impl<R: Rows> Work<'_, R> {
             }
             Change::Tasks(change) => return self.change_tasks(change),
             Change::Recount => return self.recount(),
+            Change::DeclareLost(worker) => self.declare_lost(*worker)?,
             Change::Schedule(new) => self.set_schedule(new)?,
             Change::Unschedule(name) => {
                 if self.rows.schedule(name)?.is_none() {
@@ -107,6 +108,24 @@ impl<R: Rows> Work<'_, R> {
             open,
             needs_rebalancing: true,
         })?;
+        self.request_maintenance();
+        Ok(())
+    }
+
+    /// Runs beyond a page fail in the maintenance of the next steps, as those of any dead worker.
+    fn declare_lost(&mut self, worker: WorkerId) -> Result<(), R::Error> {
+        let Some(lost) = self.rows.presence(worker)?.filter(|presence| !presence.cleared) else {
+            let text = format!("there is no worker {worker} in this queue that may hold tasks");
+            return Err(StateError::new(StateErrorKind::NotFound, text).into());
+        };
+        let why = format!("its worker ({}) was declared lost", lost.name());
+        let held = self.rows.held_by(worker, MAX_PAGE)?;
+        let cleared = held.len() < MAX_PAGE as usize;
+        for x in held {
+            self.run_failed(x, &why, AttemptEnd::Died)?;
+        }
+        let (ends, busy) = (lost.ends.min(self.lease_clock), lost.busy && !cleared);
+        self.rows.put_presence(&Presence { ends, cleared, busy, ..lost })?;
         self.request_maintenance();
         Ok(())
     }

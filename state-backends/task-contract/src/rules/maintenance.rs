@@ -33,9 +33,8 @@ impl<R: Rows> Work<'_, R> {
     fn fail_tasks_of_dead_workers(&mut self, living: WorkerId, budget: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.lease_clock, false, *budget)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
-            let label =
-                if dead.label.as_str().is_empty() { dead.worker.to_string() } else { dead.label.to_string() };
-            let why = format!("its worker ({label}) was not heard of for {:?}", dead.lease.to_duration());
+            let lease = dead.lease.to_duration();
+            let why = format!("its worker ({}) was not heard of for {lease:?}", dead.name());
             for x in self.rows.held_by(dead.worker, *budget)? {
                 *budget -= 1;
                 self.run_failed(x, &why, AttemptEnd::Died)?;

@@ -1,6 +1,6 @@
 -- Changes for all workers by an operator or an application (change.rs). A change of settings has
 -- only the settings that change; `max_running` 0: unlimited.
--- luacheck: std lua51, read globals rows copy refuse, globals work, max line length 120
+-- luacheck: std lua51, read globals rows copy refuse limits AttemptEnd, globals work, max line length 120
 
 local function settings_on(change, settings)
   local changed = copy(settings)
@@ -66,6 +66,8 @@ function work.change(change)
     return work.change_tasks(change)
   elseif what == 'recount' then
     return work.recount()
+  elseif what == 'lost' then
+    work.declare_lost(change.worker)
   elseif what == 'schedule' then
     work.set_schedule(change)
   else
@@ -109,6 +111,28 @@ function work.pause_kind(kind, paused)
     kind = kind, paused = paused or nil, paused_at = paused_at, served_until = served_until, open = is_open,
     needs_rebalancing = true,
   })
+  work.request_maintenance()
+end
+
+-- Runs beyond a page fail in the maintenance of the next steps, as those of any dead worker.
+function work.declare_lost(worker)
+  local found = rows.presence(worker)
+  if not found or found.cleared then
+    refuse('no-worker')
+  end
+  local lost = copy(found)
+  lost.worker = worker
+  local why = 'its worker (' .. work.name_of(lost) .. ') was declared lost'
+  local held = rows.held_by(worker, limits.MAX_PAGE)
+  for _, x in ipairs(held) do
+    work.run_failed(x, why, AttemptEnd.Died)
+  end
+  if lost.ends > work.lease_clock then
+    lost.ends = work.lease_clock
+  end
+  lost.cleared = #held < limits.MAX_PAGE
+  lost.busy = lost.busy and not lost.cleared
+  rows.put_presence(worker, lost)
   work.request_maintenance()
 end
 

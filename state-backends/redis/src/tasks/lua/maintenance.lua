@@ -16,12 +16,16 @@ function work.run_maintenance(worker)
   return not (is_done and is_notified)
 end
 
+-- The name of a worker for people.
+function work.name_of(presence)
+  return presence.label == '' and display(presence.worker) or presence.label
+end
+
 -- Tasks of workers whose leases have ended have failed once more.
 function work.fail_tasks_of_dead_workers(living, budget)
   for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, budget.left)) do
     if dead.worker ~= living then
-      local label = dead.label == '' and display(dead.worker) or dead.label
-      local why = 'its worker (' .. label .. ') was not heard of for ' .. duration(dead.lease)
+      local why = 'its worker (' .. work.name_of(dead) .. ') was not heard of for ' .. duration(dead.lease)
       for _, x in ipairs(rows.held_by(dead.worker, budget.left)) do
         budget.left = budget.left - 1
         work.run_failed(x, why, AttemptEnd.Died)
