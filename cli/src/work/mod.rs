@@ -181,12 +181,15 @@ fn worker(
     let mut worker = Worker::builder(queue)
         .jobs(work.max_tasks.map_or(work.jobs, |most| work.jobs.min(u32::try_from(most).unwrap_or(u32::MAX))))
         // A command takes far longer than a round trip to the store, and other workers may be idle.
-        .prefetch(0)
         .lease(work.lease)
         .grace(work.grace)
         .label(label)
         .on_error(move |failure| report(&format!("queue {name:?}: {}", chain(failure))))
         .handler_for(kinds, handle);
+    if !work.lines {
+        // A process per task runs long enough to lease the next task after it.
+        worker = worker.prefetch(0);
+    }
     if let Some(permits) = permits {
         worker = worker.permits(permits);
     }
