@@ -1,6 +1,6 @@
 //! Documents about an interval queue: the structs behind each `--json` answer of the program, the
 //! JSON Schema derived from them, and reasons in words. A web page, an HTTP API and bindings print
-//! the same documents.
+//! the same documents. [`NewFlow`] is the one that they read.
 //!
 //! Times that end in `_us` are whole microseconds: instants since 1970 on the store's clock, or
 //! durations. Later versions may add fields; no field changes its meaning.
