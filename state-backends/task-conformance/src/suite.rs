@@ -38,6 +38,7 @@ macro_rules! __every_task_check {
             a_more_urgent_task_takes_the_place
             a_key_is_paused_and_its_limit_changed
             a_closed_kind_holds_no_key
+            many_tasks_of_a_closed_kind_hold_no_key
             a_limit_holds_for_all_workers
             a_task_gets_the_results_of_its_upstreams
             a_failed_upstream_acts_as_its_edges_say
@@ -123,6 +124,7 @@ macro_rules! __every_task_check {
             a_gate_once_passed_stays_passed
             ordered_tasks_run_in_the_order_of_adding
             an_ordered_task_runs_alone
+            the_least_urgent_of_many_gives_way
             a_closed_kind_gives_up_its_key_after_a_retry
             a_worker_that_comes_back_has_what_it_says
             a_lone_worker_that_comes_back_keeps_its_runs

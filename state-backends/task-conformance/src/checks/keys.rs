@@ -90,6 +90,23 @@ pub async fn an_ordered_task_runs_alone(handles: Handles) {
     assert_eq!(worker.take(9).await, [last]);
 }
 
+/// Of many ready tasks of a key the least urgent one gives way to a more urgent one.
+pub async fn the_least_urgent_of_many_gives_way(handles: Handles) {
+    const MANY: u32 = 80;
+    let settings = SettingsChange { key_limit: Some(MANY), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    let urgent = |priority| NewTask { priority, ..with_key("k") };
+    let ids = one.add((0..MANY).map(|n| urgent(10 + (n * 7 % MANY) as i32))).await;
+    let mut worker = other.worker();
+    worker.tidy().await;
+    assert_eq!(one.states(&ids).await, [State::Ready; MANY as usize]);
+    let most_urgent = one.add_one(urgent(100)).await;
+    worker.tidy().await;
+    let states = one.states(&ids).await;
+    let blocked: Vec<usize> = (0..ids.len()).filter(|&n| states[n] != State::Ready).collect();
+    assert_eq!((blocked, one.state(most_urgent).await), (vec![0], State::Ready));
+}
+
 /// A paused key starts nothing and blocks no other task; running tasks continue. A raised limit
 /// applies at once.
 pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
@@ -133,6 +150,20 @@ pub async fn a_closed_kind_holds_no_key(handles: Handles) {
     assert_eq!(worker.take(9).await, [ids[1]]);
     worker.end((ids[1], one.row(ids[1]).await.token), done()).await;
     assert_eq!(other.worker_of(&["nobody"]).take(9).await, [ids[0]]);
+}
+
+/// However many tasks of an unserved kind are before another one in the line of a key.
+pub async fn many_tasks_of_a_closed_kind_hold_no_key(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let of = |name: &str| NewTask { kind: kind(name), ..with_key("k") };
+    one.add((0..80).map(|_| of("nobody"))).await;
+    let mut worker = other.worker_of(&["open"]);
+    worker.tidy().await;
+    // The line is known by now, and all that is in it is unserved.
+    let ids = one.add([of("open"), of("open")]).await;
+    for id in ids {
+        assert_eq!(worker.run().await, id);
+    }
 }
 
 /// An ordered task does not hold its key if its kind is paused before its retry.
