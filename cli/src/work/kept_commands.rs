@@ -108,16 +108,6 @@ impl KeptCommands {
         let lost = loop {
             tokio::select! {
                 biased;
-                line = command.next_line() => match answer(line, id) {
-                    Ok(reply) => {
-                        self.ends.store(0, Ordering::Relaxed);
-                        if let Some(outcome) = reply.into_end(context) {
-                            self.idle().push(command);
-                            return outcome;
-                        }
-                    }
-                    Err(fault) => break self.lose(command, fault).await,
-                },
                 () = context.cancelled(), if !cancelled => {
                     cancelled = true;
                     command.write(json_line(&Cancel { id, cancel: true }));
@@ -131,6 +121,17 @@ impl KeptCommands {
                     let finished = Finished { end: End::TimedOut, ..command.kill().await };
                     break Lost { outcome: TaskOutcome::of(&finished), fault: None };
                 }
+                // Last: progress without end must not keep the others waiting.
+                line = command.next_line() => match answer(line, id) {
+                    Ok(reply) => {
+                        self.ends.store(0, Ordering::Relaxed);
+                        if let Some(outcome) = reply.into_end(context) {
+                            self.idle().push(command);
+                            return outcome;
+                        }
+                    }
+                    Err(fault) => break self.lose(command, fault).await,
+                },
             }
         };
         if let Some(fault) = lost.fault {

@@ -164,12 +164,15 @@ fn tasks_of_a_command_that_dies_are_done_by_the_next_one() {
 #[test]
 fn a_command_that_never_answers_is_ended_by_the_timeout() {
     let place = Backend::sqlite();
-    let id = add(&place, &["--max-attempts", "1", "1"]);
-    let body = "open('pid', 'w').write(f'{os.getpid()}\\n')\nprint('it hangs', file=sys.stderr, flush=True)\ntime.sleep(1000)";
-    assert!(work(&place, &["--timeout", "1s"], body).status.success());
-    let task = task(&place, &id);
-    assert_eq!((&task["state"], &task["error"]), (&json!("failed"), &json!("timed out: it hangs")));
-    assert!(!is_alive(lines(&place, "pid")[0].parse().unwrap()));
+    let says =
+        "open('pid', 'w').write(f'{os.getpid()}\\n')\nprint('it hangs', file=sys.stderr, flush=True)\n";
+    for waits in ["time.sleep(1000)", "while True:\n    answer(run, progress=[1, 2])"] {
+        let id = add(&place, &["--max-attempts", "1", "1"]);
+        assert!(work(&place, &["--timeout", "1s"], &format!("{says}{waits}")).status.success());
+        let task = task(&place, &id);
+        assert_eq!((&task["state"], &task["error"]), (&json!("failed"), &json!("timed out: it hangs")));
+        assert!(!is_alive(lines(&place, "pid")[0].parse().unwrap()));
+    }
 }
 
 #[test]
