@@ -37,7 +37,7 @@ pub use run::{Attempt, OwnPolicy, Policy, Progress};
 pub use schedule::{AfterEnd, Cron, Every, LastTask, Missed, Rule, Schedule, UpTo};
 pub use settings::{Keep, Settings};
 pub use task::{Edge, Task};
-pub use times::{Durations, Hour, KindTimes, Length, Times};
+pub use times::{Day, Days, Durations, Hour, KindDays, KindTimes, Length, Throughput, Times};
 pub use why::Why;
 pub use worker::{Worker, Workers};
 

@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Change, Event, Failures, Flow, FlowStatus, MissedEvents, NewFlow, Queue, QueueStatus, Recount, Schedule,
-    Settings, TagCount, Task, Times, Transfer, Unpaced, Unreadable, Why, Workers,
+    Change, Days, Event, Failures, Flow, FlowStatus, MissedEvents, NewFlow, Queue, QueueStatus, Recount,
+    Schedule, Settings, TagCount, Task, Times, Transfer, Unpaced, Unreadable, Why, Workers,
 };
 
 /// The states of a task.
@@ -99,6 +99,7 @@ pub fn tasks() -> String {
         of::<Workers>(g),
         of::<Failures>(g),
         of::<Times>(g),
+        of::<Days>(g),
         of::<Event>(g),
         of::<MissedEvents>(g),
         of::<TagCount>(g),
@@ -107,7 +108,7 @@ pub fn tasks() -> String {
     ];
     let about = "`tasks --json` prints one queue, `tasks list --json` a task per line, `tasks show --json` one task, `tasks why \
                  --json` what it waits for, `tasks workers --json` the workers, `tasks failures --json` failures by error text, \
-                 `tasks times --json` waiting and running times, and the verbs a change. `tasks copy` and `move` print a transfer, \
+                 `tasks times --json` waiting and running times, `tasks times --by-day --json` counts by day, and the verbs a change. `tasks copy` and `move` print a transfer, \
                  `tasks recount --json` corrected counts. `tasks wait --json` prints a task per line, or the status of a flow; \
                  `add --flow --json` prints the added flow, `schedule list --json` a schedule per line. Later versions may add \
                  fields; no field changes its meaning.";

@@ -15,7 +15,7 @@ use crate::{Attempt, OwnPolicy, Policy, Progress, micros, schema};
 pub struct Task {
     /// When it was added. In microseconds since 1970, on the clock of the store.
     pub added_us: u64,
-    /// Earlier runs, oldest first: the last eight. Only of `tasks show`.
+    /// Earlier runs, oldest first: the last hundred. Only of `tasks show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<Vec<Attempt>>,
     /// Instant by which it must have started; null: none. In microseconds since 1970, on the clock
@@ -37,6 +37,10 @@ pub struct Task {
     pub key: Option<String>,
     /// Selects the handler.
     pub kind: String,
+    /// Lines that its runs have logged, and notes, in the order of storing: of a run the last 64,
+    /// of all runs together 64 KiB. Only of `tasks show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<Vec<LogLine>>,
     /// When it was last leased; null: never. In microseconds since 1970, on the clock of the store.
     pub leased_us: Option<u64>,
     /// Earliest start; null: at once. In microseconds since 1970, on the clock of the store.
@@ -90,6 +94,33 @@ pub struct Task {
     pub worker: Option<String>,
 }
 
+/// A line of the log of a task: of a run, or a note by an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "log_line", title = "A line of a log")]
+pub struct LogLine {
+    /// When it was written. In microseconds since 1970, on the clock of the store.
+    pub at_us: u64,
+    /// Number of the line among those of its run, or of the note among the notes. A gap: lines in
+    /// between are not stored.
+    #[schemars(range(min = 1))]
+    pub number: u32,
+    /// The text.
+    pub text: String,
+    /// The fencing token of the run; null: a note.
+    pub token: Option<String>,
+}
+
+impl LogLine {
+    pub(crate) fn of(line: &contract::LogLine) -> Self {
+        Self {
+            at_us: line.at.get(),
+            number: line.number,
+            text: line.text.clone(),
+            token: (!line.is_note()).then(|| line.token.to_string()),
+        }
+    }
+}
+
 impl Task {
     /// A task as in lists, without payload and result.
     pub fn row(task: &contract::Task) -> Self {
@@ -105,6 +136,7 @@ impl Task {
             key: task.key.as_ref().map(ToString::to_string),
             kind: task.kind.to_string(),
             leased_us: micros(task.leased),
+            log: None,
             not_before_us: micros(Some(task.not_before).filter(|at| *at > task.added)),
             ordered: task.ordered,
             own_policy: OwnPolicy::of(&task.policy),
@@ -138,6 +170,7 @@ impl Task {
         Self {
             attempts: Some(task.history.iter().map(Attempt::of).collect()),
             downstreams: Some(stored.downstreams.iter().map(|edge| Edge::of(edge.down, edge)).collect()),
+            log: Some(stored.log.iter().map(LogLine::of).collect()),
             policy: Some(Policy::of(&task.policy.over(queue))),
             upstreams: Some(stored.upstreams.iter().map(|edge| Edge::of(edge.up, edge)).collect()),
             why: Some(why),

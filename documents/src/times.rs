@@ -1,4 +1,4 @@
-//! How long tasks waited and ran.
+//! How long tasks waited and ran, and how many were added and ended.
 
 use interval_queue::Micros;
 use interval_queue_tasks::{Histogram, Kind, contract};
@@ -19,6 +19,8 @@ pub struct Times {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "kind_times", title = "Times of a kind")]
 pub struct KindTimes {
+    /// What happened to tasks of the kind.
+    pub counts: Throughput,
     /// The hours with starts or ends, in order.
     pub hours: Vec<Hour>,
     /// The kind.
@@ -33,6 +35,7 @@ impl KindTimes {
     /// The sum and the hours of a kind.
     pub fn of(kind: &Kind, sum: &contract::Times, hours: &[contract::Times]) -> Self {
         Self {
+            counts: Throughput::of(&sum.throughput),
             hours: hours.iter().map(Hour::of).collect(),
             kind: kind.to_string(),
             run: Durations::of(&sum.run),
@@ -45,6 +48,8 @@ impl KindTimes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "hour", title = "An hour")]
 pub struct Hour {
+    /// What happened in it.
+    pub counts: Throughput,
     /// Start of the hour. In microseconds since 1970, on the clock of the store.
     pub from_us: u64,
     /// Runs that ended in it.
@@ -56,7 +61,69 @@ pub struct Hour {
 impl Hour {
     fn of(times: &contract::Times) -> Self {
         let (run, wait) = (Durations::of(&times.run), Durations::of(&times.wait));
-        Self { from_us: times.hour.get(), run, wait }
+        Self { counts: Throughput::of(&times.throughput), from_us: times.hour.get(), run, wait }
+    }
+}
+
+/// What happened to tasks, by kind and day in UTC: `tasks times --by-day --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "days", title = "Days")]
+pub struct Days {
+    /// The kinds that had tasks added or ended.
+    pub kinds: Vec<KindDays>,
+    /// Start of the first day. In microseconds since 1970, on the clock of the store.
+    pub since_us: u64,
+}
+
+/// What happened to tasks of a kind, by day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "kind_days", title = "Days of a kind")]
+pub struct KindDays {
+    /// The days on which something happened, in order.
+    pub days: Vec<Day>,
+    /// The kind.
+    pub kind: String,
+}
+
+impl KindDays {
+    /// The days of a kind.
+    pub fn of(kind: &Kind, days: &[contract::Day]) -> Self {
+        let day =
+            |day: &contract::Day| Day { counts: Throughput::of(&day.throughput), from_us: day.day.get() };
+        Self { days: days.iter().map(day).collect(), kind: kind.to_string() }
+    }
+}
+
+/// What happened within a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "day", title = "A day")]
+pub struct Day {
+    /// What happened in it.
+    pub counts: Throughput,
+    /// Start of the day. In microseconds since 1970, on the clock of the store.
+    pub from_us: u64,
+}
+
+/// Numbers of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "throughput", title = "Throughput")]
+pub struct Throughput {
+    /// Added tasks.
+    pub added: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Tasks that are done.
+    pub done: u64,
+    /// Tasks that have failed for good.
+    pub failed: u64,
+    /// Runs after which their task runs again: failed ones, and those that asked for it.
+    pub retried: u64,
+}
+
+impl Throughput {
+    fn of(of: &contract::Throughput) -> Self {
+        let &contract::Throughput { added, done, failed, cancelled, retried } = of;
+        Self { added, cancelled, done, failed, retried }
     }
 }
 

@@ -195,6 +195,17 @@ impl TaskQueue {
         self.changed(Change::DeclareLost(worker)).await.map(drop)
     }
 
+    /// Adds a note to the log of a task, in any state: why it was retried, or whom to ask. One line of
+    /// at most 500 characters; the last 16 are kept. [`Stored::log`](crate::Stored::log) has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause); [`Invalid`](crate::ErrorKind::Invalid) for a longer text or several
+    /// lines; [`Missing`](crate::ErrorKind::Missing) if the task is not stored.
+    pub async fn note(&self, id: TaskId, text: impl Into<String>) -> Result<(), Error> {
+        self.changed(Change::Note(id, text.into())).await.map(drop)
+    }
+
     /// Changes settings for every process and returns all settings. Fields that are not set stay.
     ///
     /// # Errors

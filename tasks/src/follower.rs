@@ -14,6 +14,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub struct Follower {
     queue: TaskQueue,
     mark: Mark,
+    /// Whether it returns events of logs.
+    has_logs: bool,
     /// Whether the last read was full, so that more events may be stored.
     has_more: bool,
 }
@@ -46,7 +48,7 @@ impl TaskQueue {
     /// queue.
     pub async fn follow(&self) -> Result<Follower, Error> {
         let begun = self.read_events(None).await?;
-        Ok(Follower { queue: self.clone(), mark: begun.mark, has_more: true })
+        Ok(Follower { queue: self.clone(), mark: begun.mark, has_logs: false, has_more: true })
     }
 
     async fn read_events(&self, after: Option<Mark>) -> Result<Followed, Error> {
@@ -59,6 +61,12 @@ impl TaskQueue {
 }
 
 impl Follower {
+    /// Also returns an event when the log of a task has new lines: [`Event::is_log`]. A
+    /// [`LogTail`](crate::LogTail) reads the lines.
+    pub fn with_logs(self) -> Self {
+        Self { has_logs: true, ..self }
+    }
+
     /// Waits for events and returns up to 1,000: at least one, unless some were
     /// [missed](Followed::missed). Reads twice a second, and at once after a full read.
     ///
@@ -74,8 +82,9 @@ impl Follower {
             if !self.has_more {
                 host::sleep(&*self.queue.shared.host, POLL_INTERVAL).await;
             }
-            let followed = self.queue.read_events(Some(self.mark)).await?;
+            let mut followed = self.queue.read_events(Some(self.mark)).await?;
             (self.mark, self.has_more) = (followed.mark, followed.events.len() >= MAX_PAGE as usize);
+            followed.events.retain(|event| self.has_logs || !event.is_log());
             if followed.missed || !followed.events.is_empty() {
                 return Ok(followed);
             }

@@ -77,6 +77,7 @@ mod failures;
 mod flow;
 mod follower;
 mod host;
+mod log_tail;
 mod pace;
 mod queries;
 mod queue;
@@ -101,13 +102,14 @@ pub use follower::Follower;
 pub use interval_queue::{Counted, DAY, HOUR, Host, MINUTE, OnExisting, RateLimit, SECOND, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    ABOVE_ALL, Add, Added, Completed, Completion, Corrected, Counted as Counter, Cursor, Edge, Event,
-    Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, MAX_ATTEMPTS, MAX_DELAY, MAX_HELD,
-    MAX_PAGE, MAX_PRIORITY, MAX_REPLY, MAX_SCANNED, MAX_TAGS, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict,
-    OnFailure, Order, Overlap, Overview, Page, Policy, PolicyOverride, Recounted, Selector, Settings,
-    SettingsChange, State, Stored, Tag, Task as StoredTask, TaskId, TaskStore, Times, Token, Verb, Why,
-    Worker as StoredWorker, WorkerId,
+    ABOVE_ALL, Add, Added, Completed, Completion, Corrected, Counted as Counter, Cursor, Day, Edge, Event,
+    Followed, Histogram, Input, Json, KEEP_DAYS, KEEP_TIMES, Keep, Key, Kind, LogLine, MAX_ATTEMPTS,
+    MAX_DELAY, MAX_HELD, MAX_LOG_LINES, MAX_LOG_TEXT, MAX_PAGE, MAX_PRIORITY, MAX_REPLY, MAX_SCANNED,
+    MAX_TAGS, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict, OnFailure, Order, Overlap, Overview, Page, Policy,
+    PolicyOverride, Recounted, Selector, Settings, SettingsChange, State, Stored, Tag, Task as StoredTask,
+    TaskId, TaskStore, Throughput, Times, Token, Verb, Why, Worker as StoredWorker, WorkerId,
 };
+pub use log_tail::LogTail;
 pub use queue::TaskQueue;
 pub use queues::TaskQueues;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};

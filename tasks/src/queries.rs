@@ -330,8 +330,9 @@ impl TaskQueue {
         }
     }
 
-    /// Waiting and running times of a kind by hour, starting `since` ago, kept for
-    /// [a week](crate::KEEP_TIMES). Omits hours without a start or an end. Add hours up with `+=`.
+    /// Waiting and running times of a kind by hour, and what happened to its tasks, starting `since`
+    /// ago: kept for [a week](crate::KEEP_TIMES). Omits hours in which nothing happened. Add hours up
+    /// with `+=`.
     ///
     /// # Errors
     ///
@@ -340,6 +341,20 @@ impl TaskQueue {
         let from = self.now().await? - Micros::from_duration(since);
         match self.read(Read::Times { kind: kind.clone(), from }).await? {
             Reply::Times(times) => Ok(times),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What happened to tasks of a kind by day in UTC, starting with the day `since` ago: kept for
+    /// [400 days](crate::KEEP_DAYS). Omits days on which nothing happened.
+    ///
+    /// # Errors
+    ///
+    /// As [`times`](Self::times).
+    pub async fn days(&self, kind: &Kind, since: Duration) -> Result<Vec<Day>, Error> {
+        let from = self.now().await? - Micros::from_duration(since);
+        match self.read(Read::Days { kind: kind.clone(), from }).await? {
+            Reply::Days(days) => Ok(days),
             other => Err(unexpected(&other)),
         }
     }

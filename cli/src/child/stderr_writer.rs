@@ -1,7 +1,7 @@
 //! Stderr of this process, shared by concurrent commands: lines stay whole, and a blocked terminal
 //! blocks only the commands.
 
-use std::{io::Write, thread, time::Duration};
+use std::{fmt, io::Write, sync::Arc, thread, time::Duration};
 
 use tokio::sync::mpsc;
 
@@ -70,18 +70,48 @@ fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Receives the text of whole lines. Of a very long line it receives the beginning.
+pub(crate) type LineTap = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Writes the lines of one command.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct StderrHandle {
     pieces: mpsc::Sender<Vec<u8>>,
+    tap: Option<LineTap>,
     /// A line without its end.
     begun: Vec<u8>,
+    /// Whether the beginning of that line was written.
+    is_continued: bool,
+}
+
+impl fmt::Debug for StderrHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StderrHandle").field("begun", &self.begun.len()).finish_non_exhaustive()
+    }
 }
 
 impl StderrHandle {
     /// Makes a handle that sends to `pieces`.
     pub(super) fn of(pieces: mpsc::Sender<Vec<u8>>) -> Self {
-        Self { pieces, begun: Vec::new() }
+        Self { pieces, tap: None, begun: Vec::new(), is_continued: false }
+    }
+
+    /// Also passes the lines to `tap`.
+    pub(crate) fn tapped(self, tap: LineTap) -> Self {
+        Self { tap: Some(tap), ..self }
+    }
+
+    fn pass_on(&mut self, lines: &[u8]) {
+        let Some(tap) = &self.tap else { return };
+        let is_continued = std::mem::replace(&mut self.is_continued, !lines.ends_with(b"\n"));
+        let rest = match lines.iter().position(|byte| *byte == b'\n') {
+            Some(end) if is_continued => &lines[end + 1..],
+            None if is_continued => return,
+            _ => lines,
+        };
+        if !rest.is_empty() {
+            tap(&String::from_utf8_lossy(rest));
+        }
     }
 
     /// Writes the complete lines.
@@ -93,21 +123,50 @@ impl StderrHandle {
             None => return,
         };
         let rest = self.begun.split_off(whole);
-        let _ = self.pieces.send(std::mem::replace(&mut self.begun, rest)).await;
+        let lines = std::mem::replace(&mut self.begun, rest);
+        self.pass_on(&lines);
+        let _ = self.pieces.send(lines).await;
     }
 
     /// Writes the rest.
     pub(super) async fn end(mut self) {
         if !self.begun.is_empty() {
-            self.begun.push(b'\n');
-            let _ = self.pieces.send(self.begun).await;
+            let mut last = std::mem::take(&mut self.begun);
+            self.pass_on(&last);
+            last.push(b'\n');
+            let _ = self.pieces.send(last).await;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_tap_gets_lines_and_the_beginning_of_a_long_one() {
+        let (pieces, mut written) = mpsc::channel(MAX_PENDING_PIECES);
+        let heard = Arc::new(Mutex::new(String::new()));
+        let tap = heard.clone();
+        let tap: LineTap = Arc::new(move |text| tap.lock().unwrap().push_str(text));
+        let mut handle = StderrHandle::of(pieces).tapped(tap);
+        let long = "x".repeat(MAX_LINE_BYTES + 1);
+        for bytes in ["on", "e\ntwo\nth", "ree\n", &long, &long, "\nfour\n", "\u{fffd}five"] {
+            handle.write(bytes.as_bytes()).await;
+        }
+        handle.write(b"\xff").await;
+        handle.end().await;
+        let heard = heard.lock().unwrap().clone();
+        assert_eq!(heard, format!("one\ntwo\nthree\n{long}four\n\u{fffd}five\u{fffd}"));
+        let mut all = Vec::new();
+        while let Ok(piece) = written.try_recv() {
+            all.extend(piece);
+        }
+        let begin = format!("one\ntwo\nthree\n{long}{long}\nfour\n");
+        assert!(all.starts_with(begin.as_bytes()) && all.ends_with(b"five\xff\n"));
+    }
 
     #[test]
     fn lines_are_written_whole_and_many_at_once() {

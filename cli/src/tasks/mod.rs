@@ -5,7 +5,7 @@
 //! page of a queue, `status_lines` its part of `status` and `list`, `summary` its part of `watch`,
 //! and `content` the stored parts that `delete` deletes. `workers`, `tags`, `times` and `failures`
 //! print the workers, the tags, the waiting and running times, and the errors. `why` explains a
-//! waiting task, and `follow` prints changes of state. `recount` corrects counts, `set` changes
+//! waiting task, `note` adds to its log, and `follow` prints changes of state. `recount` corrects counts, `set` changes
 //! settings, and `settings` reads them from a file. `task_list`, `show`, `wait`, `verbs` and
 //! `transfer` are about single tasks and flows, and `tree` about the graph around a task.
 
@@ -13,6 +13,7 @@ mod content;
 mod failures;
 mod follow;
 mod id_arg;
+mod note;
 mod opened;
 mod queue_status;
 mod recount;
@@ -84,6 +85,7 @@ pub(crate) async fn run(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Times(args) => times::times(&target, args).await,
         Action::Tags(args) => tags::tags(&target, args).await,
         Action::Follow(args) => follow::follow(&target, args).await,
+        Action::Note(args) => note::note(&target, args).await,
         Action::Set(args) => set::set(&target, args).await,
         Action::Recount(args) => recount::recount(&target, args).await,
         Action::Failures(failures) => failures::failures(&target, failures).await,

@@ -1,10 +1,12 @@
 //! `tasks show`: one task with all its fields, and the graph around it.
 
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _};
 
 use interval_queue::Micros;
 use interval_queue_documents::{Task as Document, words};
-use interval_queue_tasks::{Json, Policy, PolicyOverride, Stored, StoredTask, TaskId, TaskQueue};
+use interval_queue_tasks::{
+    Json, LogLine, Policy, PolicyOverride, Stored, StoredTask, TaskId, TaskQueue, Token,
+};
 
 use super::{opened::existing, task_args::One, tree, why};
 use crate::{
@@ -88,12 +90,30 @@ fn text(stored: &Stored, queue: &Policy) -> String {
     if let Some(error) = &task.error {
         add_line("error", error);
     }
+    for (n, text) in log_lines(&stored.log).into_iter().enumerate() {
+        add_line(if n == 0 { "log" } else { "" }, &text);
+    }
     for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
         if let Some(body) = body {
             add_line(name, body.as_str());
         }
     }
     page
+}
+
+/// The log, with the attempt of each line, and the number of lines that are not stored.
+fn log_lines(log: &[LogLine]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut before: HashMap<Token, u32> = HashMap::new();
+    for line in log {
+        let last = before.insert(line.token, line.number).unwrap_or(0);
+        let missing = line.number.saturating_sub(last + 1);
+        if missing > 0 {
+            lines.push(format!("[{missing} lines of {} are not stored]", words::log_source(line)));
+        }
+        lines.push(words::log_line(line));
+    }
+    lines
 }
 
 /// The options that differ from their defaults.

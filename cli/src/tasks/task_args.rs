@@ -10,6 +10,7 @@ use interval_queue_tasks::{Cursor, FlowId, Key, Kind, State, Tag, Verb, WorkerId
 use super::{
     follow::Follow,
     id_arg::IdArg,
+    note::Note,
     recount::Recount,
     set::Set,
     tags::Tags,
@@ -130,6 +131,7 @@ pub(super) enum Action {
     Workers(Workers),
     Times(Times),
     Follow(Follow),
+    Note(Note),
     Tags(Tags),
     Failures(Failures),
     Wait(Wait),
@@ -410,6 +412,7 @@ impl Action {
             | Self::Workers(_)
             | Self::Times(_)
             | Self::Follow(_)
+            | Self::Note(_)
             | Self::Tags(_)
             | Self::Set(_)
             | Self::Recount(_)

@@ -5,7 +5,10 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, UNIX_EPOCH},
 };
@@ -21,6 +24,7 @@ use super::{
     exit_mapping::TaskOutcome,
     kept_commands::KeptCommands,
     programs::Programs,
+    reply::Replies,
     reply_file::ReplyDirectory,
     work_args::WorkArgs,
 };
@@ -47,6 +51,8 @@ pub(super) struct Handler {
     programs: Programs,
     timeout: Option<Duration>,
     writer: StderrHandle,
+    /// Whether stderr of a run is its log.
+    logs: bool,
     replies: ReplyDirectory,
     /// With `--lines`.
     kept: Option<KeptCommands>,
@@ -62,7 +68,7 @@ pub(super) struct Handler {
 impl Handler {
     pub(super) fn new(programs: Programs, work: &WorkArgs, writer: StderrHandle) -> Self {
         let (aside, timeout) = (Aside::default(), work.timeout);
-        let keep = || KeptCommands::new(work.command.clone(), timeout, writer.clone());
+        let keep = || KeptCommands::new(work.command.clone(), timeout, writer.clone(), !work.no_log);
         let kept = work.lines.then(keep);
         for (kind, failure) in &programs.unusable {
             aside.set_aside(kind, &programs.words(kind), failure);
@@ -71,6 +77,7 @@ impl Handler {
             programs,
             timeout,
             writer,
+            logs: !work.no_log,
             replies: ReplyDirectory::default(),
             kept,
             aside,
@@ -133,17 +140,25 @@ impl Handler {
         // The first lease may be sent after the first run has begun.
         let _ = lease.wait_for(|lease| *lease != Lease::NONE).await;
         self.started.send_modify(|started| *started += 1);
+        let mut replies = Replies::default();
         let outcome = match &self.kept {
-            Some(kept) => kept.run(&context, inputs(&context).await?, lease, &self.aside).await,
-            None => self.run(&context, lease).await?,
+            Some(kept) => {
+                let inputs = inputs(&context).await?;
+                kept.run(&context, inputs, lease, &self.aside, &mut replies).await
+            }
+            None => self.run(&context, lease, &mut replies).await?,
+        };
+        let failure = |error: TaskError| match replies.into_group() {
+            Some(group) => error.group(group),
+            None => error,
         };
         if !matches!(outcome, TaskOutcome::Unable(_)) {
             self.aside.host_has(Lack::Process);
         }
         match outcome {
             TaskOutcome::Done(result) => Ok(result),
-            TaskOutcome::Failed(why) => Err(TaskError::failed(why)),
-            TaskOutcome::Permanent(why) => Err(TaskError::permanent(why)),
+            TaskOutcome::Failed(why) => Err(failure(TaskError::failed(why))),
+            TaskOutcome::Permanent(why) => Err(failure(TaskError::permanent(why))),
             TaskOutcome::Retry(delay, why) => Err(TaskError::retry_after(delay).because(why)),
             TaskOutcome::Released(why) => Err(TaskError::released().because(why)),
             TaskOutcome::Ended => Err(unfinished(&context)),
@@ -167,16 +182,21 @@ impl Handler {
     }
 
     /// Runs a CMD for this task alone.
-    async fn run(&self, context: &Context, lease: watch::Receiver<Lease>) -> Result<TaskOutcome, TaskError> {
+    async fn run(
+        &self,
+        context: &Context,
+        lease: watch::Receiver<Lease>,
+        replies: &mut Replies,
+    ) -> Result<TaskOutcome, TaskError> {
         let inputs = self.inputs_file(context).await?;
-        let mut reply = self.replies.file();
+        let mut reply = self.replies.file(replies);
         let request = RunRequest {
             words: self.programs.words(context.kind()),
             environment: environment(context, inputs.as_ref(), reply.path()),
             timeout: self.timeout,
         };
         let payload = context.payload().as_str().as_bytes().to_vec();
-        let running = run_guarded(request, payload, lease, context.cancelled(), self.writer.clone());
+        let running = run_guarded(request, payload, lease, context.cancelled(), self.stderr_of(context));
         let finished = tokio::select! {
             finished = running => finished,
             never = reply.follow(context) => never,
@@ -190,6 +210,15 @@ impl Handler {
         match finished.end {
             End::Code(_) => Ok(reply.end(context, outcome).await),
             _ => Ok(outcome),
+        }
+    }
+
+    /// Stderr of a run, which is also its log.
+    fn stderr_of(&self, context: &Context) -> StderrHandle {
+        let context = context.clone();
+        match self.logs {
+            true => self.writer.clone().tapped(Arc::new(move |lines| context.log(lines))),
+            false => self.writer.clone(),
         }
     }
 

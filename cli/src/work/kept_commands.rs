@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, UNIX_EPOCH},
@@ -23,7 +23,7 @@ use super::{
     aside::Aside,
     exit_mapping::TaskOutcome,
     handler::Input,
-    reply::{self, Reply},
+    reply::{self, Replies, Reply},
 };
 use crate::{
     child::{End, Finished, KeptCommand, Line, OutputTail, RunRequest, StderrHandle, guard::Lease},
@@ -68,6 +68,37 @@ struct Lost {
     fault: Option<String>,
 }
 
+/// Passes stderr of a command to the log of the run that it has.
+#[derive(Clone, Debug, Default)]
+struct Logger(Arc<Mutex<Option<Context>>>);
+
+impl Logger {
+    fn begin(&self, context: &Context) {
+        *self.run() = Some(context.clone());
+    }
+
+    fn end(&self) {
+        *self.run() = None;
+    }
+
+    fn write(&self, lines: &str) {
+        if let Some(context) = &*self.run() {
+            context.log(lines);
+        }
+    }
+
+    fn run(&self) -> MutexGuard<'_, Option<Context>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A command without a task.
+#[derive(Debug)]
+struct Idle {
+    command: KeptCommand,
+    logger: Logger,
+}
+
 /// The commands of this process.
 #[derive(Debug)]
 pub(super) struct KeptCommands {
@@ -75,7 +106,9 @@ pub(super) struct KeptCommands {
     timeout: Option<Duration>,
     writer: StderrHandle,
     /// Commands without a task. There are never more commands than tasks that run at once.
-    idle: Mutex<Vec<KeptCommand>>,
+    idle: Mutex<Vec<Idle>>,
+    /// Whether stderr is the log of the run.
+    logs: bool,
     /// The number of the next run.
     next: AtomicU64,
     /// Commands that ended in a row, without an answer in between.
@@ -83,9 +116,14 @@ pub(super) struct KeptCommands {
 }
 
 impl KeptCommands {
-    pub(super) fn new(words: Vec<OsString>, timeout: Option<Duration>, writer: StderrHandle) -> Self {
+    pub(super) fn new(
+        words: Vec<OsString>,
+        timeout: Option<Duration>,
+        writer: StderrHandle,
+        logs: bool,
+    ) -> Self {
         let (idle, next, ends) = Default::default();
-        Self { words, timeout, writer, idle, next, ends }
+        Self { words, timeout, writer, idle, logs, next, ends }
     }
 
     /// Runs a task.
@@ -95,11 +133,13 @@ impl KeptCommands {
         inputs: BTreeMap<String, Input>,
         lease: watch::Receiver<Lease>,
         aside: &Aside,
+        replies: &mut Replies,
     ) -> TaskOutcome {
-        let mut command = match self.take(lease, aside) {
-            Ok(command) => command,
+        let Idle { mut command, logger } = match self.take(lease, aside) {
+            Ok(idle) => idle,
             Err(outcome) => return outcome,
         };
+        logger.begin(context);
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         command.write(line_of(id, context, inputs));
         let mut cancelled = false;
@@ -125,8 +165,9 @@ impl KeptCommands {
                 line = command.next_line() => match answer(line, id) {
                     Ok(reply) => {
                         self.ends.store(0, Ordering::Relaxed);
-                        if let Some(outcome) = reply.into_end(context) {
-                            self.idle().push(command);
+                        if let Some(outcome) = replies.apply(reply, context) {
+                            logger.end();
+                            self.idle().push(Idle { command, logger });
                             return outcome;
                         }
                     }
@@ -145,25 +186,32 @@ impl KeptCommands {
     /// Ends all commands without a task: their input ends.
     pub(super) async fn close(&self) {
         let idle = std::mem::take(&mut *self.idle());
-        join_all(idle.into_iter().map(KeptCommand::close)).await;
+        join_all(idle.into_iter().map(|idle| idle.command.close())).await;
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<KeptCommand>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an idle command, or starts one.
-    fn take(&self, lease: watch::Receiver<Lease>, aside: &Aside) -> Result<KeptCommand, TaskOutcome> {
-        while let Some(mut command) = { self.idle().pop() } {
-            if command.is_at_rest() {
-                return Ok(command);
+    fn take(&self, lease: watch::Receiver<Lease>, aside: &Aside) -> Result<Idle, TaskOutcome> {
+        while let Some(mut idle) = { self.idle().pop() } {
+            if idle.command.is_at_rest() {
+                return Ok(idle);
             }
             // It is ended when dropped.
             report("CMD ended, or printed a line, while it had no task: another one is started");
             aside.rest(self.ends.fetch_add(1, Ordering::Relaxed));
         }
         let request = RunRequest { words: self.words.clone(), environment: Vec::new(), timeout: None };
-        KeptCommand::start(&request, lease, self.writer.clone()).map_err(TaskOutcome::Unable)
+        let logger = Logger::default();
+        let writer = self.writer.clone();
+        let writer = match (self.logs, logger.clone()) {
+            (true, logger) => writer.tapped(Arc::new(move |lines| logger.write(lines))),
+            (false, _) => writer,
+        };
+        let command = KeptCommand::start(&request, lease, writer).map_err(TaskOutcome::Unable)?;
+        Ok(Idle { command, logger })
     }
 
     /// Ends a command that has not answered as it should.

@@ -1,7 +1,7 @@
 //! Lines of JSON by which CMD reports on a task: answers with `--lines`, or its reply file.
 
 use interval_queue_documents::duration;
-use interval_queue_tasks::{Context, Json};
+use interval_queue_tasks::{Context, Json, TaskError};
 use serde::{Deserialize, Deserializer};
 
 use super::exit_mapping::TaskOutcome;
@@ -19,6 +19,10 @@ pub(super) enum Reply {
         total: u64,
         text: String,
     },
+    /// A line for the log.
+    Log(String),
+    /// The group of the failure, if the run fails.
+    Group(String),
 }
 
 /// The line as it is written. It has one of the fields that say what it is.
@@ -37,6 +41,8 @@ struct Fields {
     /// Why `retry_after` or `release`, for people.
     why: Option<String>,
     progress: Option<Json>,
+    log: Option<String>,
+    group: Option<String>,
 }
 
 /// A field that is there, also with null.
@@ -51,24 +57,40 @@ pub(super) fn parse(line: &[u8]) -> Result<(Option<u64>, Reply), String> {
         format!("{shown:?}: {why}")
     };
     let fields: Fields = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
-    let Fields { id, done, failed, permanent, retry_after, release, why, progress } = fields;
-    let reply = match (done, failed, retry_after, release, progress) {
-        (Some(result), None, None, false, None) => Reply::Ended(TaskOutcome::Done(result)),
-        (None, Some(error), None, false, None) => Reply::Ended(match permanent {
-            true => TaskOutcome::Permanent(error),
-            false => TaskOutcome::Failed(error),
-        }),
-        (None, None, Some(delay), false, None) => {
-            let delay = duration::delay(&delay).map_err(|error| wrong(format!("retry_after: {error}")))?;
-            Reply::Ended(TaskOutcome::Retry(delay, why.unwrap_or_default()))
-        }
-        (None, None, None, true, None) => Reply::Ended(TaskOutcome::Released(why.unwrap_or_default())),
-        (None, None, None, false, Some(progress)) => of_progress(&progress).map_err(wrong)?,
-        _ => {
-            return Err(wrong("give exactly one of done, failed, retry_after, release and progress".into()));
-        }
+    let Fields { id, done, failed, permanent, retry_after, release, why, progress, log, group } = fields;
+    let why = why.unwrap_or_default();
+    let failure = |error| match permanent {
+        true => TaskOutcome::Permanent(error),
+        false => TaskOutcome::Failed(error),
     };
-    Ok((id, reply))
+    let retry = |delay: String| match duration::delay(&delay) {
+        Ok(delay) => Ok(Reply::Ended(TaskOutcome::Retry(delay, why.clone()))),
+        Err(error) => Err(format!("retry_after: {error}")),
+    };
+    let said = [
+        done.map(|result| Ok(Reply::Ended(TaskOutcome::Done(result)))),
+        failed.map(|error| Ok(Reply::Ended(failure(error)))),
+        retry_after.map(retry),
+        release.then(|| Ok(Reply::Ended(TaskOutcome::Released(why.clone())))),
+        progress.map(|progress| of_progress(&progress)),
+        log.map(|text| Ok(Reply::Log(text))),
+        group.map(|name| of_group(&name)),
+    ];
+    let mut said = said.into_iter().flatten();
+    match (said.next(), said.next()) {
+        (Some(reply), None) => Ok((id, reply.map_err(wrong)?)),
+        _ => {
+            let names = "done, failed, retry_after, release, progress, log and group";
+            Err(wrong(format!("give exactly one of {names}")))
+        }
+    }
+}
+
+fn of_group(name: &str) -> Result<Reply, String> {
+    match TaskError::is_group(name) {
+        true => Ok(Reply::Group(name.to_owned())),
+        false => Err(format!("group {name:?}: give 1 to 40 letters, digits, \"-\", \"_\" and \".\"")),
+    }
 }
 
 fn of_progress(progress: &Json) -> Result<Reply, String> {
@@ -81,16 +103,27 @@ fn of_progress(progress: &Json) -> Result<Reply, String> {
     Ok(Reply::Progress { done, total, text })
 }
 
-impl Reply {
-    /// The end of the run. Progress is reported, and is no end.
-    pub(super) fn into_end(self, context: &Context) -> Option<TaskOutcome> {
-        match self {
-            Self::Ended(outcome) => Some(outcome),
-            Self::Progress { done, total, text } => {
-                context.progress(done, total, text);
-                None
-            }
+/// The replies of one run so far.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    group: Option<String>,
+}
+
+impl Replies {
+    /// Applies a reply. Returns the end of the run, if it is that.
+    pub(super) fn apply(&mut self, reply: Reply, context: &Context) -> Option<TaskOutcome> {
+        match reply {
+            Reply::Ended(outcome) => return Some(outcome),
+            Reply::Progress { done, total, text } => context.progress(done, total, text),
+            Reply::Log(text) => context.log(text),
+            Reply::Group(name) => self.group = Some(name),
         }
+        None
+    }
+
+    /// Whatever ends the run: its failure belongs to the group that CMD has named.
+    pub(super) fn into_group(self) -> Option<String> {
+        self.group
     }
 }
 
@@ -109,6 +142,8 @@ mod tests {
             (r#"{"retry_after": "30s", "why": "busy"}"#, r#"(None, Ended(Retry(30s, "busy")))"#),
             (r#"{"release": true}"#, r#"(None, Ended(Released("")))"#),
             (r#"{"progress": [3, 10]}"#, r#"(None, Progress { done: 3, total: 10, text: "" })"#),
+            (r#"{"log": "a line"}"#, r#"(None, Log("a line"))"#),
+            (r#"{"group": "smtp"}"#, r#"(None, Group("smtp"))"#),
             (r#"{"progress": [3, 0, "x"]}"#, r#"(None, Progress { done: 3, total: 0, text: "x" })"#),
         ] {
             assert_eq!(format!("{:?}", parse(line.as_bytes()).unwrap()), says, "{line}");
@@ -128,6 +163,9 @@ mod tests {
             (r#"{"retry_after": "11years"}"#, "at most 10years"),
             (r#"{"progress": 3}"#, "as in [3, 10, \"text\"]"),
             (r#"{"progress": [-3, 10]}"#, "as in [3, 10, \"text\"]"),
+            (r#"{"log": "x", "done": 1}"#, "give exactly one of"),
+            (r#"{"log": 3}"#, "expected a string"),
+            (r#"{"group": "two words"}"#, "group \"two words\": give 1 to 40 letters"),
             (r#"{"dne": 1}"#, "unknown field `dne`"),
             (r#"{"done": 1"#, "EOF"),
             ("\u{1b}[2J", "\"\\u{1b}[2J\": "),

@@ -15,7 +15,10 @@ use interval_queue_tasks::Context;
 use tempfile::TempDir;
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{exit_mapping::TaskOutcome, reply};
+use super::{
+    exit_mapping::TaskOutcome,
+    reply::{self, Replies},
+};
 use crate::exit::chain;
 
 /// Interval at which the file is read while CMD runs.
@@ -40,14 +43,14 @@ impl ReplyDirectory {
     }
 
     /// The file of a run, which CMD creates. It has no path while no directory can be made.
-    pub(super) fn file(&self) -> ReplyFile {
+    pub(super) fn file<'r>(&self, replies: &'r mut Replies) -> ReplyFile<'r> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut directory = self.directory();
         if directory.is_none() {
             *directory = tempfile::Builder::new().prefix("interval-queue-replies-").tempdir().ok();
         }
         let path = directory.as_ref().map(|directory| directory.path().join(format!("{number}.jsonl")));
-        ReplyFile { path, read: 0, begun: Vec::new(), said: None }
+        ReplyFile { path, replies, read: 0, begun: Vec::new(), said: None }
     }
 
     fn directory(&self) -> MutexGuard<'_, Option<TempDir>> {
@@ -57,8 +60,9 @@ impl ReplyDirectory {
 
 /// The file of one run. It is removed when dropped.
 #[derive(Debug)]
-pub(super) struct ReplyFile {
+pub(super) struct ReplyFile<'r> {
     path: Option<PathBuf>,
+    replies: &'r mut Replies,
     /// Bytes that were read.
     read: u64,
     /// A line without its end.
@@ -67,7 +71,7 @@ pub(super) struct ReplyFile {
     said: Option<Result<TaskOutcome, String>>,
 }
 
-impl ReplyFile {
+impl ReplyFile<'_> {
     pub(super) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -125,7 +129,7 @@ impl ReplyFile {
         }
         match reply::parse(line) {
             Ok((_, reply)) => {
-                if let Some(outcome) = reply.into_end(context) {
+                if let Some(outcome) = self.replies.apply(reply, context) {
                     self.said = Some(Ok(outcome));
                 }
             }
@@ -134,7 +138,7 @@ impl ReplyFile {
     }
 }
 
-impl Drop for ReplyFile {
+impl Drop for ReplyFile<'_> {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
             // Fails if CMD has written nothing.

@@ -146,6 +146,10 @@ pub(crate) struct WorkArgs {
     /// stdin, which it answers by lines on stdout; see below. Default: a process per task
     #[arg(long, conflicts_with_all = ["dir", "also"])]
     pub(crate) lines: bool,
+    /// Do not store what CMD prints on stderr as the log of its task: 64 lines of a run, of 500
+    /// characters each. Default: stored, `tasks show` prints it
+    #[arg(long)]
+    pub(crate) no_log: bool,
     /// End when all tasks of these kinds have ended. Default: run until a signal
     #[arg(long)]
     pub(crate) until_empty: bool,

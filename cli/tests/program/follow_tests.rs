@@ -27,6 +27,35 @@ fn lines(events: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
+fn lines_of_logs_are_printed_as_they_are_stored() {
+    let place = Backend::sqlite();
+    let id = place.ok(&["add", "1"]).trim().to_owned();
+    place.ok(&["tasks", "note", &id, "before"]);
+    let (with, with_events) = follow(&place, "with", "--log");
+    let (without, without_events) = follow(&place, "without", "");
+    place.ok(&["tasks", "note", &id, "after"]);
+    let other = place.ok(&["add", "--kind", "other", "1"]).trim().to_owned();
+    place.ok(&["work", "--until-empty", "--", "sh", "-c", "echo printed >&2"]);
+    place.ok(&["tasks", "note", &other, "other"]);
+    wait_until("all is printed", || lines(&with_events).len() == 6 && lines(&without_events).len() == 3);
+    let printed = lines(&with_events);
+    let validator = closed(&place);
+    printed.iter().for_each(|line| check(&validator, line));
+    let texts: Vec<_> = printed
+        .iter()
+        .filter(|line| line["text"].is_string())
+        .map(|line| (&line["task"], &line["text"]))
+        .collect();
+    let (id, other) = (json!(id), json!(other));
+    assert_eq!(texts, [(&id, &json!("after")), (&id, &json!("printed")), (&other, &json!("other"))]);
+    assert!(lines(&without_events).iter().all(|line| line["from"] != line["to"]));
+    for process in [with, without] {
+        process.signal(Signal::INT);
+        assert_eq!(process.finish().status.signal(), Some(2));
+    }
+}
+
+#[test]
 fn each_change_of_a_state_is_a_line() {
     let place = Backend::sqlite();
     let before = place.ok(&["add", "0"]);

@@ -23,10 +23,23 @@ fn times_are_told_by_kind() {
     assert!(slow[0]["below_ms"].as_u64().unwrap() >= 512, "{slow}");
     let table = place.ok(&["tasks", "times", "--kind", "slow", "--by-hour"]);
     let lines: Vec<_> = table.lines().collect();
-    assert!(lines.len() == 2 && lines[1].starts_with("slow, 20") && lines[1].contains(":00:00Z"), "{table}");
+    assert!(lines.len() == 5 && lines[1].starts_with("slow, 20") && lines[1].contains(":00:00Z"), "{table}");
+    let words: Vec<_> = lines[4].split_whitespace().skip(2).collect();
+    assert_eq!(words, ["1", "1", "0", "0", "0"], "{table}");
+    assert_eq!(of("quick")["counts"]["added"], 3);
+    place.ok(&["add", "--kind", "quick", "--max-attempts", "1", "4"]);
+    place.ok(&["work", "--max-tasks", "1", "--kind", "quick", "--", "false"]);
+    let days = place.ok(&["tasks", "times", "--by-day", "--kind", "quick"]);
+    let last = days.lines().last().unwrap();
+    assert!(last.starts_with("quick, 20") && days.lines().count() == 2, "{days}");
+    assert_eq!(last.split_whitespace().skip(2).collect::<Vec<_>>(), ["4", "3", "1", "0", "0"], "{days}");
+    let days: Value = serde_json::from_str(&place.ok(&["tasks", "times", "--by-day", "--json"])).unwrap();
+    assert_eq!(days["kinds"][0]["days"][0]["counts"]["failed"], 1, "{days}");
     for (args, code, says) in [
         (&["--since", "8days"][..], 64, "at most 7days"),
-        (&["--kind", "other"], 66, "no task started"),
+        (&["--by-day", "--since", "401days"], 64, "at most 400days"),
+        (&["--by-day", "--by-hour"], 64, "cannot be used with"),
+        (&["--kind", "other"], 66, "no task was added"),
         (&["--since", "1"], 64, "has no unit"),
     ] {
         let output = place.run(&[&["tasks", "times"], args].concat());

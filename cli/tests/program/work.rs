@@ -4,6 +4,7 @@ mod guard;
 mod host;
 mod kept_tests;
 mod load;
+mod log_tests;
 mod misbehaving;
 mod outage_tests;
 mod rate_tests;

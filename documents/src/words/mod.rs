@@ -9,7 +9,7 @@ mod visible;
 use std::time::UNIX_EPOCH;
 
 use interval_queue::Micros;
-use interval_queue_tasks::contract::{AttemptEnd, Progress};
+use interval_queue_tasks::contract::{AttemptEnd, LogLine, Progress};
 
 pub use condition::{condition, fact, facts, reason, resume_key, resume_kind};
 pub use counts::{measured, share, states};
@@ -65,6 +65,16 @@ pub fn quoted(word: &str) -> String {
 pub fn progress(at: &Progress) -> String {
     let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
     line(&format!("{}{of} {}", at.done, at.text))
+}
+
+/// Where a line of a log comes from: `attempt 2`, or `note`.
+pub fn log_source(line: &LogLine) -> String {
+    if line.is_note() { "note".into() } else { format!("attempt {}", line.token.attempt) }
+}
+
+/// A line of a log with its time and source.
+pub fn log_line(line: &LogLine) -> String {
+    format!("{} {}: {}", time(line.at), log_source(line), self::line(&line.text))
 }
 
 /// How a run ended, as a word.

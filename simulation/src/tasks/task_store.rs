@@ -217,10 +217,10 @@ impl Kept {
 
 fn stored(tables: &mut Tables, id: TaskId) -> Option<Stored> {
     let task = tables.task(id).ok().flatten()?;
-    let (payload, result, why) = (None, None, None);
+    let (payload, result, log, why) = (None, None, Vec::new(), None);
     let upstreams = tables.edges_to(id, None, None, EDGES).unwrap_or_default();
     let downstreams = tables.edges_from(id, None, EDGES).unwrap_or_default();
-    Some(Stored { task, payload, result, upstreams, downstreams, why })
+    Some(Stored { task, payload, result, log, upstreams, downstreams, why })
 }
 
 /// The dry run of a change of selected tasks.

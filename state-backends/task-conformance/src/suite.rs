@@ -108,6 +108,9 @@ macro_rules! __every_task_check {
             odd_names_are_distinct
             json_keeps_its_text
             results_and_errors_of_runs_are_kept
+            a_run_leaves_its_log
+            a_log_is_bounded_and_goes_with_its_task
+            notes_are_kept_with_the_task
             events_report_the_changes_of_tasks
             events_of_many_tasks_are_reported_in_order
             edges_are_listed_from_both_ends
@@ -139,6 +142,7 @@ macro_rules! __every_task_check {
             as_many_ended_tasks_are_kept_as_said
             times_are_counted_by_kind_and_hour
             times_are_kept_for_a_week
+            events_are_counted_by_hour_and_day
             a_follower_that_was_away_is_notified_of_gaps
             a_step_of_the_clock_forgets_no_id
             inputs_are_kept_for_downstreams

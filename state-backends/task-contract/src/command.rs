@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Cursor, Follow, FreeCapacity, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD,
     MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap,
-    PolicyOverride, Progress, Read, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    PolicyOverride, Progress, Read, RunLog, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb,
+    WorkerId,
 };
 
 /// An atomic command on the tasks of one queue.
@@ -275,6 +276,8 @@ pub struct Step {
     pub held: Option<Vec<(TaskId, Token)>>,
     /// Progress of runs since the last step.
     pub progress: Vec<(TaskId, Token, Progress)>,
+    /// Lines that runs have logged, applied before `complete`.
+    pub log: Vec<RunLog>,
     /// Maximum number of tasks to lease.
     pub want: u32,
     /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
@@ -299,6 +302,7 @@ impl Step {
             complete: Vec::new(),
             held: Some(Vec::new()),
             progress: Vec::new(),
+            log: Vec::new(),
             want: 0,
             at_least: None,
             free_capacity: None,
@@ -368,6 +372,8 @@ pub enum Change {
     /// End the lease of a worker that has died: the runs of its tasks have failed once. A worker that
     /// lives learns so with its next step, and its completions are refused.
     DeclareLost(WorkerId),
+    /// Add a note to the log of a task, of at most [`MAX_LOG_TEXT`](crate::MAX_LOG_TEXT) characters.
+    Note(TaskId, String),
 }
 
 /// A verb for selected tasks.
@@ -463,9 +469,10 @@ impl Command {
                 if held > MAX_HELD as usize || step.want > MAX_HELD {
                     return wrong(format!("{held} tasks held and {} wanted: at most {MAX_HELD}", step.want));
                 }
-                Ok(())
+                step.log.iter().try_for_each(RunLog::check)
             }
             Self::Change(change) => match change {
+                Change::Note(_, text) => crate::log::check_line(text),
                 Change::Open(settings, _) | Change::Set(settings) => settings.check(),
                 Change::Tasks(change) => {
                     if !(1..=MAX_PAGE).contains(&change.limit) {

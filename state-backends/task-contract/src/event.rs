@@ -10,7 +10,7 @@ pub const FOLLOWED: Micros = Micros::from_millis(60_000);
 /// Retention of events.
 pub const KEEP_EVENTS: Micros = Micros::from_millis(120_000);
 
-/// A change of a task's state.
+/// A change of a task's state, or of its log: `from` equals `to`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When it happened, on the store's clock.
@@ -32,6 +32,24 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether the task's log has new lines, and its state is unchanged.
+    pub fn is_log(&self) -> bool {
+        self.from == self.to
+    }
+
+    pub(crate) fn of_log(at: Micros, x: &Task) -> Self {
+        Self {
+            at,
+            task: x.id,
+            kind: x.kind.clone(),
+            from: Some(x.state),
+            to: Some(x.state),
+            attempt: x.token.attempt,
+            worker: None,
+            error: None,
+        }
+    }
+
     /// `None`: the state is unchanged. A purged task counts as not stored.
     pub(crate) fn of(at: Micros, before: Option<&Task>, after: &Task) -> Option<Self> {
         let there = |state: State| (state != State::Purged).then_some(state);

@@ -3,8 +3,8 @@
 use interval_queue_contract::InvalidInput;
 
 use crate::{
-    Json, MAX_ADD, MAX_EDGES, MAX_ERROR, MAX_HISTORY, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, NewEdge, State,
-    Task,
+    Json, LogLine, MAX_ADD, MAX_EDGES, MAX_ERROR, MAX_HISTORY, MAX_LOG, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT,
+    NewEdge, State, Task,
 };
 
 /// A task as another queue stored it, with its past runs.
@@ -20,6 +20,8 @@ pub struct Imported {
     pub payload: Json,
     /// The result.
     pub result: Option<Json>,
+    /// The log.
+    pub log: Vec<LogLine>,
     /// Upstreams that are stored here, or earlier in the import.
     pub edges: Vec<NewEdge>,
 }
@@ -52,6 +54,11 @@ impl Imported {
             return wrong(format!(
                 "{tags} tags, {runs} runs and {edges} upstreams: at most {MAX_TAGS}, {MAX_HISTORY} and {MAX_EDGES}"
             ));
+        }
+        self.log.iter().try_for_each(|line| crate::log::check_line(&line.text))?;
+        let logged: usize = self.log.iter().map(|line| line.text.len()).sum();
+        if logged > 2 * MAX_LOG {
+            return wrong(format!("a log of {logged} bytes: at most {MAX_LOG}"));
         }
         // A cut-off error has a suffix beyond `MAX_ERROR`.
         let is_long =

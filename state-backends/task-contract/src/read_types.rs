@@ -60,6 +60,13 @@ pub enum Read {
         /// Start: the hour of this instant.
         from: Micros,
     },
+    /// What happened to tasks of a kind, by day in UTC.
+    Days {
+        /// The kind.
+        kind: Kind,
+        /// Start: the day of this instant.
+        from: Micros,
+    },
     /// The most urgent ready tasks, 1 to [`MAX_PAGE`], in order.
     Upcoming(u32),
     /// The limit of a key by [`Change::Key`](crate::Change::Key).

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Completion, Corrected, Counted, Cursor, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy,
-    Presence, Schedule, Settings, State, Stop, Task, TaskId, Times, Token,
+    Completion, Corrected, Counted, Cursor, Day, Edge, Followed, Json, Key, Kind, KindRow, LogLine,
+    OnFailure, Policy, Presence, Schedule, Settings, State, Stop, Task, TaskId, Times, Token,
 };
 
 /// The reply to a [`Command`](crate::Command).
@@ -47,6 +47,8 @@ pub enum Reply {
     Schedules(Vec<Schedule>),
     /// To [`Read::Times`](crate::Read::Times): the hours with runs, in their order.
     Times(Vec<Times>),
+    /// To [`Read::Days`](crate::Read::Days): the days with events, in their order.
+    Days(Vec<Day>),
     /// To [`Read::Upcoming`](crate::Read::Upcoming).
     Upcoming(Vec<Task>),
     /// To [`Read::KeyLimit`](crate::Read::KeyLimit). `None`: the queue's limit.
@@ -220,6 +222,9 @@ pub struct Stored {
     /// The result. `None`: none stored, or not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
+    /// Lines that runs have logged, and notes, oldest first. Empty also if not requested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<LogLine>,
     /// The first hundred edges to upstreams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<Edge>,

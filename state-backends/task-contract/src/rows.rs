@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 
 use crate::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
+    Queue, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 /// The rows of one queue within one atomic command; a store adds no rule to them.
@@ -28,7 +28,7 @@ pub trait Rows {
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Self::Error>;
     /// Writes a task, stored as `before`.
     fn put(&mut self, before: &Task, after: &Task) -> Result<(), Self::Error>;
-    /// Removes a task, its payload and its result, after its edges.
+    /// Removes a task with its payload, result and log, after its edges.
     fn remove(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The payload of a task.
     fn payload(&mut self, id: TaskId) -> Result<Option<Json>, Self::Error>;
@@ -38,6 +38,10 @@ pub trait Rows {
     fn result(&mut self, id: TaskId) -> Result<Option<Json>, Self::Error>;
     /// Writes a result. `None` removes it.
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Self::Error>;
+    /// The log of a task, in the order of storing.
+    fn log(&mut self, id: TaskId) -> Result<Vec<LogLine>, Self::Error>;
+    /// Writes a log. Empty: removes it.
+    fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Self::Error>;
 
     /// The holder of a unique name: `name where holds_name`.
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Self::Error>;
@@ -178,8 +182,10 @@ pub trait Rows {
     fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Self::Error>;
     /// Numbers for [`Times`](crate::Times) of a kind, from an hour on: `kind, hour, cell`.
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
-    /// Removes the numbers of all kinds before this hour: `hour`.
-    fn forget_times(&mut self, before: u32) -> Result<(), Self::Error>;
+    /// Adds the counts of events of all kinds in hours before `hours` to their
+    /// [days](Took::of_day), removes the numbers of these hours, and removes the days before `days`:
+    /// `hour`.
+    fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), Self::Error>;
 
     /// Adds an event, numbered higher than any that the queue ever had, from 1.
     fn put_event(&mut self, event: &Event) -> Result<(), Self::Error>;

@@ -1,17 +1,23 @@
-//! How long tasks waited and ran: counts by kind, hour and length.
+//! How long tasks waited and ran, and how many were added and ended: counts by kind and hour.
 
 use std::{ops::AddAssign, time::Duration};
 
 use interval_queue_contract::Micros;
 use serde::Serialize;
 
+use crate::State;
+
 /// How long the numbers of an hour are kept: a week.
 pub const KEEP_TIMES: Micros = Micros::from_millis(7 * 24 * 3_600_000);
+
+/// How long the numbers of a day are kept: 400 days.
+pub const KEEP_DAYS: Micros = Micros::from_millis(400 * 24 * 3_600_000);
 
 /// The number of length classes.
 pub const LENGTHS: usize = 32;
 
 const HOUR: u64 = 3_600_000_000;
+const DAY: u64 = 24 * HOUR;
 
 /// A measured span of a task's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,14 +28,53 @@ pub enum Span {
     Run,
 }
 
-/// The key of a stored number: a count of spans of one length class in one hour, or the sum of
-/// their lengths.
+/// An event that is counted by hour and day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Happened {
+    /// A task was added.
+    Added,
+    /// A task is done.
+    Done,
+    /// A task has failed for good.
+    Failed,
+    /// A task was cancelled.
+    Cancelled,
+    /// A run has failed, or asked to run again, and its task runs again.
+    Retried,
+}
+
+impl Happened {
+    /// The number of events.
+    pub const COUNT: u8 = 5;
+
+    pub(crate) fn end(state: State) -> Option<Self> {
+        match state {
+            State::Done => Some(Self::Done),
+            State::Failed => Some(Self::Failed),
+            State::Cancelled => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+
+    fn of_cell(cell: u8, first: u8) -> Option<Self> {
+        let all = [Self::Added, Self::Done, Self::Failed, Self::Cancelled, Self::Retried];
+        all.get(usize::from(cell.checked_sub(first)?)).copied()
+    }
+}
+
+/// First cell of the events of an hour.
+const EVENTS: u8 = first_cell(Span::Run) + LENGTHS as u8 + 1;
+/// First cell of the events of a day.
+const DAY_EVENTS: u8 = EVENTS + Happened::COUNT;
+
+/// The key of a stored number: a count of spans of one length class in one hour, the sum of their
+/// lengths, or a count of events in an hour or a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Took {
-    /// Hours since 1970.
+    /// Hours since 1970; of a day, its first hour.
     pub hour: u32,
     /// Index within the hour: for each [`Span`] the counts by length class, then the sum of lengths
-    /// in milliseconds.
+    /// in milliseconds; then the counts of [events](Happened) in the hour, and those in the day.
     pub cell: u8,
 }
 
@@ -51,13 +96,34 @@ impl Took {
         })
     }
 
+    /// The count of an event.
+    pub fn happened(happened: Happened, at: Micros) -> Self {
+        Self { hour: Self::hour_of(at), cell: EVENTS + happened as u8 }
+    }
+
+    /// The cells of the events of an hour: the first, and the first after them. Those of a day
+    /// follow.
+    pub const EVENT_CELLS: (u8, u8) = (EVENTS, DAY_EVENTS);
+
+    /// The count of the day to which a count of events in an hour is added once the hour is not kept
+    /// any more. `None`: another number.
+    pub fn of_day(self) -> Option<Self> {
+        let cell = (EVENTS..DAY_EVENTS).contains(&self.cell).then_some(self.cell + Happened::COUNT)?;
+        Some(Self { hour: self.hour / 24 * 24, cell })
+    }
+
+    /// Whether it is a count of a day.
+    pub fn is_of_day(self) -> bool {
+        self.cell >= DAY_EVENTS
+    }
+
     /// Name in stores.
     pub fn name(self) -> String {
         format!("took {} {}", self.hour, self.cell)
     }
 }
 
-fn first_cell(span: Span) -> u8 {
+const fn first_cell(span: Span) -> u8 {
     match span {
         Span::Wait => 0,
         Span::Run => LENGTHS as u8 + 1,
@@ -109,7 +175,75 @@ impl AddAssign<&Histogram> for Histogram {
     }
 }
 
-/// How long runs of one kind waited and took in one hour, in which they were leased or ended.
+/// How many tasks of a kind were added and have ended within an hour or a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Throughput {
+    /// Added tasks.
+    pub added: u64,
+    /// Tasks that are done.
+    pub done: u64,
+    /// Tasks that have failed for good.
+    pub failed: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Runs after which their task runs again: failed ones, and those that asked for it.
+    pub retried: u64,
+}
+
+impl Throughput {
+    fn add(&mut self, happened: Happened, number: u64) {
+        let count = match happened {
+            Happened::Added => &mut self.added,
+            Happened::Done => &mut self.done,
+            Happened::Failed => &mut self.failed,
+            Happened::Cancelled => &mut self.cancelled,
+            Happened::Retried => &mut self.retried,
+        };
+        *count += number;
+    }
+}
+
+impl AddAssign<&Throughput> for Throughput {
+    fn add_assign(&mut self, other: &Throughput) {
+        self.added += other.added;
+        self.done += other.done;
+        self.failed += other.failed;
+        self.cancelled += other.cancelled;
+        self.retried += other.retried;
+    }
+}
+
+/// The events of one kind in one day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Day {
+    /// When the day began, in UTC.
+    pub day: Micros,
+    /// What happened.
+    pub throughput: Throughput,
+}
+
+impl Day {
+    /// Groups stored numbers by day, in order. A day may have hours that are still kept.
+    pub fn of(mut numbers: Vec<(Took, u64)>) -> Vec<Self> {
+        numbers.sort_unstable();
+        let mut all: Vec<Self> = Vec::new();
+        for (took, number) in numbers {
+            let of_hour = Happened::of_cell(took.cell, EVENTS);
+            let Some(happened) = of_hour.or(Happened::of_cell(took.cell, DAY_EVENTS)) else { continue };
+            let day = Micros::new(u64::from(took.hour) * HOUR / DAY * DAY);
+            if all.last().is_none_or(|last| last.day != day) {
+                all.push(Self { day, ..Self::default() });
+            }
+            if let Some(day) = all.last_mut() {
+                day.throughput.add(happened, number);
+            }
+        }
+        all
+    }
+}
+
+/// How long runs of one kind waited and took in one hour, in which they were leased or ended, and
+/// what happened in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// When the hour began.
@@ -118,11 +252,14 @@ pub struct Times {
     pub wait: Histogram,
     /// From lease to end.
     pub run: Histogram,
+    /// Tasks added and ended.
+    pub throughput: Throughput,
 }
 
 impl Times {
-    /// Groups stored numbers by hour, in order.
+    /// Groups stored numbers by hour, in order. Ignores those of days.
     pub fn of(mut numbers: Vec<(Took, u64)>) -> Vec<Self> {
+        numbers.retain(|(took, _)| !took.is_of_day());
         numbers.sort_unstable();
         let mut all: Vec<Self> = Vec::new();
         for (took, number) in numbers {
@@ -131,6 +268,10 @@ impl Times {
                 all.push(Self { hour, ..Self::default() });
             }
             let Some(times) = all.last_mut() else { continue };
+            if let Some(happened) = Happened::of_cell(took.cell, EVENTS) {
+                times.throughput.add(happened, number);
+                continue;
+            }
             let (of, place) = match took.cell.checked_sub(first_cell(Span::Run)) {
                 Some(place) => (&mut times.run, place),
                 None => (&mut times.wait, took.cell),
@@ -144,11 +285,12 @@ impl Times {
     }
 }
 
-/// Adds the spans; the hour stays.
+/// Adds the spans and events; the hour stays.
 impl AddAssign<&Times> for Times {
     fn add_assign(&mut self, other: &Times) {
         self.wait += &other.wait;
         self.run += &other.run;
+        self.throughput += &other.throughput;
     }
 }
 
@@ -184,6 +326,23 @@ mod tests {
                 assert_eq!(one.hour, Micros::new(HOUR * 10));
             }
         }
+    }
+
+    #[test]
+    fn events_of_kept_and_expired_hours_make_up_a_day() {
+        let hour = |hours: u64| Micros::new(hours * HOUR + 5);
+        let done = |hours| Took::happened(Happened::Done, hour(hours));
+        let of_day = done(24).of_day().unwrap();
+        assert_eq!((of_day.hour, of_day.is_of_day(), of_day.of_day()), (24, true, None));
+        assert_eq!(Took::of(Span::Run, Micros::new(7), hour(3))[0].0.of_day(), None);
+        let numbers =
+            vec![(done(47), 2), (of_day, 3), (done(48), 4), (Took::happened(Happened::Retried, hour(30)), 1)];
+        let [first, second] = Day::of(numbers.clone())[..] else { panic!("two days") };
+        let throughput = Throughput { done: 5, retried: 1, ..Throughput::default() };
+        assert_eq!(first, Day { day: Micros::new(DAY), throughput });
+        assert_eq!((second.day, second.throughput.done), (Micros::new(2 * DAY), 4));
+        let hours: Vec<_> = Times::of(numbers).iter().map(|times| times.throughput.done).collect();
+        assert_eq!(hours, [0, 2, 4], "a day is no hour");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::{
 
 use interval_queue_task_contract::{Completion, Leased, Outcome, Progress, Rank, Stop, Task, TaskId, Token};
 
+use crate::unsent_logs::UnsentLogs;
+
 /// One run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
@@ -79,6 +81,8 @@ pub struct Held {
     pub ended: BTreeMap<TaskId, Completion>,
     /// Runs still to end with tokens not in force, and their weights. They use permits.
     pub void: BTreeMap<RunId, u32>,
+    /// Lines that runs have logged, until the store confirms them.
+    pub logs: UnsentLogs,
     /// Weight of tasks in hand and all runs.
     pub(crate) weight: u64,
     /// Tasks whose results the store rejected; these are no longer reported.
@@ -158,6 +162,7 @@ impl Held {
         };
         self.weight -= u64::from(running.weight);
         self.running.remove(&run.id);
+        self.logs.end(run);
         true
     }
 
@@ -173,6 +178,7 @@ impl Held {
         if let Some(running) = self.running.remove(&id) {
             let run = RunId { id, token: running.token };
             self.void.insert(run, running.weight);
+            self.logs.remove(run);
             self.orders.retain(|order| order.run != run);
             self.orders.push_back(Order { run, because: Because::Lost });
             return Some(run);

@@ -37,6 +37,7 @@ impl Worker {
             self.connection.failing.take().map(|failing| received.saturating_duration_since(failing.since));
         let mut absorbed = Absorbed { outage, ..Absorbed::default() };
         self.connection.acknowledged = sequence;
+        self.held.logs.confirm();
         absorbed.refused = stepped.refused;
         absorbed.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
@@ -122,6 +123,7 @@ impl Worker {
     pub fn fail(&mut self, sequence: u64, error: &StateError, now: Instant, seed: u64) {
         if self.connection.under_way.take_if(|step| step.sequence == sequence).is_some() {
             self.unknown();
+            self.held.logs.keep();
             self.connection.fail(error, now, seed);
         }
     }

@@ -16,7 +16,7 @@
 //! | noun | in |
 //! |---|---|
 //! | the worker | `worker.rs`, `outbound.rs`, `inbound.rs`, `stop.rs` |
-//! | tasks and runs that it holds | `held.rs` |
+//! | tasks and runs that it holds, their logs | `held.rs`, `unsent_logs.rs` |
 //! | connection to the store | `connection.rs` |
 //! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
 
@@ -27,6 +27,7 @@ mod outbound;
 mod pace;
 mod starts;
 mod stop;
+mod unsent_logs;
 mod worker;
 
 pub use connection::{
@@ -36,4 +37,5 @@ pub use held::{Because, Held, Order, RunId, Running};
 pub use inbound::Absorbed;
 pub use outbound::{Asks, Next};
 pub use pace::{LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Pace};
+pub use unsent_logs::UnsentLogs;
 pub use worker::{Identity, Stopping, Worker};

@@ -88,7 +88,13 @@ impl Worker {
             connection.exchange.0 > connection.exchange.1 || want > 0 && (connection.more || !connection.dry);
         let parting =
             self.stopping.as_ref().is_some_and(|stopping| !stopping.is_reported) && self.held.is_empty();
-        if connection.again || connection.unsure || !self.held.ended.is_empty() || asked || parting {
+        if connection.again
+            || connection.unsure
+            || !self.held.ended.is_empty()
+            || self.held.logs.has_ended()
+            || asked
+            || parting
+        {
             return Some(now);
         }
         let gap = match (want, connection.in_vain) {
@@ -169,7 +175,12 @@ impl Worker {
         let completed: BTreeSet<_> =
             complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();
         let all = completed.len() == self.held.ended.len();
-        let last = self.stopping.is_some() && self.held.leased.is_empty() && self.held.busy() == 0 && all;
+        let log = self.held.logs.take_step(now);
+        let last = self.stopping.is_some()
+            && self.held.leased.is_empty()
+            && self.held.busy() == 0
+            && all
+            && self.held.logs.are_all_sent();
         // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
@@ -213,6 +224,7 @@ impl Worker {
             complete,
             held,
             progress,
+            log,
             want,
             at_least: None,
             free_capacity,

@@ -167,6 +167,14 @@ impl Worker {
         }
     }
 
+    /// Takes in a line that a run has logged at `at`, for the next step to report. The last
+    /// [`MAX_LOG_LINES`](interval_queue_task_contract::MAX_LOG_LINES) wait for it.
+    pub fn log(&mut self, run: RunId, at: Instant, text: String) {
+        if self.held.running.get(&run.id).is_some_and(|running| running.token == run.token) {
+            self.held.logs.write(run, at, text);
+        }
+    }
+
     /// Takes in that a task may be ready or must be stopped.
     pub fn notify(&mut self) {
         self.connection.notified = true;

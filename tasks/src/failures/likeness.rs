@@ -13,12 +13,37 @@ const MAX_CANDIDATES: usize = 4;
 /// Short numbers after these words distinguish failures.
 const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
 
+/// Begin of a text whose group a handler has named; `] ` ends the name.
+const GROUP: &str = "[group ";
+/// Maximum length of a group's name, in characters.
+pub(crate) const MAX_GROUP: usize = 40;
+
+/// Whether a name of a group has only letters, digits, `-`, `_` and `.`, and a valid length.
+pub(crate) fn is_group(name: &str) -> bool {
+    (1..=MAX_GROUP).contains(&name.chars().count())
+        && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
+/// The text of a failure in the group of this name.
+pub(crate) fn with_group(name: &str, text: &str) -> String {
+    format!("{GROUP}{name}] {text}")
+}
+
+/// The begin of the text that names its group.
+fn group(text: &str) -> Option<&str> {
+    let name = text.strip_prefix(GROUP)?.split_once("] ")?.0;
+    is_group(name).then(|| &text[..GROUP.len() + name.len() + 1])
+}
+
 /// The parts of a text between its ids. Texts with equal parts are similar.
 ///
 /// Ids, which distinguish tasks, are numbers, hexadecimal words, UUIDs, times, host and mail
 /// addresses, and quoted text. A number of up to three digits after a word such as `code`, `status`
 /// or `HTTP` is no id: it distinguishes failures.
 pub(super) fn parts(text: &str) -> Vec<&str> {
+    if let Some(group) = group(text) {
+        return vec![group];
+    }
     let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
     while at < text.len() {
         let (ids, next) = match quoted(text, at) {

@@ -1,6 +1,6 @@
 //! Failures, grouped by similar error texts.
 
-mod likeness;
+pub(crate) mod likeness;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -116,7 +116,8 @@ impl TaskQueue {
     ///
     /// Similar texts differ only in numbers, hexadecimal words, UUIDs, times, host or mail
     /// addresses, or quoted text. Short numbers after words such as `code`, `status` or `HTTP`
-    /// distinguish failures.
+    /// distinguish failures. Failures that handlers have given the same
+    /// [group](crate::TaskError::group) are one group, whatever their texts.
     ///
     /// To select a group, for example for [`change`](Self::change), set [`Selector::error`] to
     /// [`Failure::common`]. It selects only that group if `selects` equals `count`.

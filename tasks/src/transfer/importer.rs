@@ -146,7 +146,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
     }
 
     async fn take(&mut self, stored: Stored, mut edges: Vec<NewEdge>) -> Result<(), Error> {
-        let Stored { mut task, payload, result, .. } = stored;
+        let Stored { mut task, payload, result, log, .. } = stored;
         if self.moved.as_ref().is_some_and(|moved| task.error.as_ref() == Some(moved)) {
             task.state = State::Added;
             task.ended = None;
@@ -163,7 +163,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         self.there.insert(task.id);
         let payload = payload.unwrap_or_default();
         self.bytes += payload.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len());
-        self.batch.push(Imported { task, payload, result, edges });
+        self.batch.push(Imported { task, payload, result, log, edges });
         if self.bytes > MAX_BATCH_BYTES || self.batch.len() >= MAX_BATCH_TASKS {
             self.send().await?;
         }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use interval_queue_task_contract::{
-    Completion, Input, Json, Kind, Leased, Outcome, Policy, Progress, State, TaskId, Token, WorkerId,
+    Completion, Input, Json, Kind, Leased, MAX_LOG_TEXT, Outcome, Policy, Progress, State, TaskId, Token,
+    WorkerId,
 };
 use interval_queue_worker::{Because, RunId};
 use serde::{Serialize, de::DeserializeOwned};
@@ -20,8 +21,8 @@ use crate::{
     queries::parse,
 };
 
-/// In characters. Longer texts of progress are cut.
-const MAX_TEXT: usize = 500;
+/// In characters. Longer texts of progress, and lines of a log, are cut.
+const MAX_TEXT: usize = MAX_LOG_TEXT;
 
 /// A run as its handler sees it: the task, its token, the application's state, the stop signal, and
 /// the queue to add tasks to.
@@ -121,6 +122,19 @@ impl<S> Context<S> {
     pub fn progress(&self, done: u64, total: u64, text: impl fmt::Display) {
         let text = text.to_string().chars().take(MAX_TEXT).collect();
         self.run.core.machine().progress(self.run.id(), Progress { done, total, text });
+    }
+
+    /// Writes to the log of the run, which is stored with the task, one line for each line of the
+    /// text. Of a line the first 500 characters are kept, of a run the last 64 lines, of a task
+    /// 64 KiB. The worker's next poll stores them: with the end of the run, or within a fifth of the
+    /// lease. [`Stored::log`](crate::Stored::log) has them.
+    pub fn log(&self, text: impl fmt::Display) {
+        let core = &self.run.core;
+        let now = core.now();
+        let mut machine = core.machine();
+        for line in text.to_string().lines() {
+            machine.log(self.run.id(), now, line.replace('\r', " ").chars().take(MAX_TEXT).collect());
+        }
     }
 
     /// The results of the task's upstreams.

@@ -5,6 +5,8 @@ use std::{fmt, time::Duration};
 use interval_queue::Micros;
 use interval_queue_task_contract::Outcome;
 
+use crate::failures::likeness;
+
 /// Why a handler did not complete its task, and what happens next. `?` converts a `Send` and
 /// `'static` [error](std::error::Error), a boxed error or a text: the run has failed, and the
 /// [policy](crate::Policy) decides about a retry.
@@ -27,6 +29,7 @@ use interval_queue_task_contract::Outcome;
 pub struct TaskError {
     becomes: Becomes,
     text: String,
+    group: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ enum Becomes {
 
 impl TaskError {
     fn new(becomes: Becomes, text: impl fmt::Display) -> Self {
-        Self { becomes, text: text.to_string() }
+        Self { becomes, text: text.to_string(), group: None }
     }
 
     /// A failed run, which counts: the task is retried after a backoff, or has failed if no
@@ -73,10 +76,29 @@ impl TaskError {
         self
     }
 
+    /// Names the group of a failure: [`TaskQueue::failures`](crate::TaskQueue::failures) counts all
+    /// failures of this name together, whatever their texts. The stored error begins with it. 1 to
+    /// 40 letters, digits, `-`, `_` and `.`; of another name, other characters become `-`.
+    pub fn group(mut self, name: impl fmt::Display) -> Self {
+        let allowed = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let name: String = name.to_string().chars().map(allowed).take(likeness::MAX_GROUP).collect();
+        self.group = likeness::is_group(&name).then_some(name);
+        self
+    }
+
+    /// Whether [`group`](Self::group) takes this name as it is.
+    pub fn is_group(name: &str) -> bool {
+        likeness::is_group(name)
+    }
+
     pub(crate) fn outcome(self) -> Outcome {
+        let grouped = |text: String| match &self.group {
+            Some(name) => likeness::with_group(name, &text),
+            None => text,
+        };
         match self.becomes {
-            Becomes::Failed => Outcome::Error(self.text),
-            Becomes::Permanent => Outcome::Failed(self.text),
+            Becomes::Failed => Outcome::Error(grouped(self.text)),
+            Becomes::Permanent => Outcome::Failed(grouped(self.text)),
             Becomes::Retried(delay) => Outcome::Retry(Micros::from_duration(delay), self.text),
             Becomes::Released if self.text.is_empty() => Outcome::Released,
             Becomes::Released => Outcome::Unable(self.text),

@@ -5,7 +5,8 @@ use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     AttemptEnd, Change, Command, Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind,
-    KindRow, Presence, Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
+    KindRow, LogLine, Presence, Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb,
+    WorkerId,
 };
 
 use super::Flaw;
@@ -130,6 +131,8 @@ impl Rows for Flawed<'_> {
         put_payload(id: TaskId, payload: Option<&Json>) -> ();
         result(id: TaskId) -> Option<Json>;
         put_result(id: TaskId, result: Option<&Json>) -> ();
+        log(id: TaskId) -> Vec<LogLine>;
+        put_log(id: TaskId, log: &[LogLine]) -> ();
         added(most: u32) -> Vec<Task>;
         scheduled(until: Micros, most: u32) -> Vec<Task>;
         next_scheduled() -> Option<Micros>;
@@ -177,7 +180,7 @@ impl Rows for Flawed<'_> {
         counts() -> Vec<(Kind, Counted, u64)>;
         took(kind: &Kind, took: Took, more: u64) -> ();
         times(kind: &Kind, from: u32) -> Vec<(Took, u64)>;
-        forget_times(before: u32) -> ();
+        forget_times(hours: u32, days: u32) -> ();
         put_event(event: &Event) -> ();
         events(after: u64, most: u32) -> Vec<(u64, Event)>;
         last_event() -> u64;

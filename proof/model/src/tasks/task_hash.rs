@@ -220,7 +220,9 @@ impl<'w> Canon<'w> {
             kinds,
             complete,
             held,
+            // No run of the model logs or reports progress.
             progress: _,
+            log: _,
             want,
             at_least,
             free_capacity,

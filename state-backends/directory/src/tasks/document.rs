@@ -5,7 +5,7 @@ use std::fmt;
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Edge, Json, Key, Kind, NewEdge, NewTask, Nominal, OnConflict, OnFailure,
+    Attempt, AttemptEnd, Edge, Json, Key, Kind, LogLine, NewEdge, NewTask, Nominal, OnConflict, OnFailure,
     PolicyOverride, State, Tag, Task, TaskId, Token, Unique, Until, When, WorkerId,
 };
 use serde::{
@@ -89,6 +89,11 @@ impl Document {
 
     pub(super) fn result(&self) -> Option<Json> {
         self.raw("result").map(Json::stored)
+    }
+
+    /// The log. A person may have made it unreadable: it is empty then.
+    pub(super) fn log(&self) -> Vec<LogLine> {
+        self.or_default("log").unwrap_or_default()
     }
 
     pub(super) fn token(&self) -> Result<Token, Wrong> {
@@ -188,13 +193,14 @@ impl Document {
         })
     }
 
-    /// The text of a file from the row. Payload, result, upstreams and unknown fields come from
+    /// The text of a file from the row. Payload, result, log, upstreams and unknown fields come from
     /// `self` unless others are given.
     pub(super) fn of_task(
         &self,
         task: &Task,
         payload: Option<&Json>,
         result: Option<&Option<Json>>,
+        log: Option<&[LogLine]>,
         upstreams: Option<&[Edge]>,
     ) -> Result<String, Wrong> {
         let mut text = Text::default();
@@ -234,6 +240,10 @@ impl Document {
         text.raw("payload", payload.map(Json::as_str).or(self.raw("payload")).or(Some("null")))?;
         let kept = self.raw("result");
         text.raw("result", result.map_or(kept, |given| given.as_ref().map(Json::as_str)))?;
+        match log {
+            Some(log) => text.say_unless("log", &log, log.is_empty())?,
+            None => text.raw("log", self.raw("log"))?,
+        }
         if !task.history.is_empty() {
             text.say("attempts", &task.history.iter().map(Run::of).collect::<Vec<_>>())?;
         }
@@ -246,7 +256,7 @@ impl Document {
 }
 
 /// All fields of a row or a body.
-const KNOWN: [&str; 30] = [
+const KNOWN: [&str; 31] = [
     "id",
     "kind",
     "priority",
@@ -275,6 +285,7 @@ const KNOWN: [&str; 30] = [
     "error",
     "payload",
     "result",
+    "log",
     "attempts",
     "retained",
 ];

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, hash_map};
 
 use interval_queue_contract::QueueName;
-use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
+use interval_queue_task_contract::{Json, LogLine, State, Task, TaskId, Token};
 
 use super::{leased_files::LeasedFile, names, redo_entry::RedoEntry};
 
@@ -25,6 +25,7 @@ pub(super) struct PendingFile {
     /// A payload that differs from the one in the file at `origin`.
     pub(super) payload: Option<Json>,
     pub(super) result: Option<Option<Json>>,
+    pub(super) log: Option<Vec<LogLine>>,
     /// Whether the upstreams differ from those in the file.
     pub(super) are_upstreams_changed: bool,
 }

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
 use interval_queue_store::files::cannot;
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
+    Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{
@@ -124,7 +124,7 @@ impl<'a> FiledRows<'a> {
         Ok(())
     }
 
-    /// The entry of a task whose payload, result or upstreams change.
+    /// The entry of a task whose payload, result, log or upstreams change.
     fn opened(
         &mut self,
         id: TaskId,
@@ -221,6 +221,20 @@ impl Rows for FiledRows<'_> {
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), TransactionError> {
         if let Some(entry) = self.opened(id)? {
             entry.result = Some(result.cloned());
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, id: TaskId) -> Result<Vec<LogLine>, TransactionError> {
+        if let Some(log) = self.pending.get(id).and_then(|entry| entry.log.clone()) {
+            return Ok(log);
+        }
+        Ok(self.document(id)?.map(|read| read.document.log()).unwrap_or_default())
+    }
+
+    fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), TransactionError> {
+        if let Some(entry) = self.opened(id)? {
+            entry.log = Some(log.to_vec());
         }
         Ok(())
     }
@@ -486,8 +500,8 @@ impl Rows for FiledRows<'_> {
         Ok(self.tables.times(kind, from)?)
     }
 
-    fn forget_times(&mut self, before: u32) -> Result<(), TransactionError> {
-        Ok(self.tables.forget_times(before)?)
+    fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), TransactionError> {
+        Ok(self.tables.forget_times(hours, days)?)
     }
 
     fn put_event(&mut self, event: &Event) -> Result<(), TransactionError> {

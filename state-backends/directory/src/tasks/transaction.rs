@@ -251,7 +251,13 @@ impl<'a> DirectoryTransaction<'a> {
             true => Some(self.index.tables(queue).edges_to(task.id, None, None, u32::MAX)?),
             false => None,
         };
-        let text = kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams.as_deref());
+        let text = kept.of_task(
+            task,
+            entry.payload.as_ref(),
+            entry.result.as_ref(),
+            entry.log.as_deref(),
+            upstreams.as_deref(),
+        );
         text.map_err(|what| {
             TransactionError::Files(StateError::new(interval_queue_contract::StateErrorKind::Damaged, what))
         })

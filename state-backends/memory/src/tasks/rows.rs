@@ -7,8 +7,8 @@ use std::{
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, MAX_SCANNED,
-    Order, Presence, Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine,
+    MAX_SCANNED, Order, Presence, Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::tables::Tables;
@@ -68,6 +68,7 @@ impl Rows for Tables {
         self.set_task(task.id, None);
         self.set_payload(task.id, None);
         self.set_result(task.id, None);
+        self.set_log(task.id, None);
         Ok(())
     }
 
@@ -86,6 +87,15 @@ impl Rows for Tables {
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), StateError> {
         self.set_result(id, result.cloned());
+        Ok(())
+    }
+
+    fn log(&mut self, id: TaskId) -> Result<Vec<LogLine>, StateError> {
+        Ok(self.logs.get(&id).cloned().unwrap_or_default())
+    }
+
+    fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), StateError> {
+        self.set_log(id, (!log.is_empty()).then(|| log.to_vec()));
         Ok(())
     }
 
@@ -428,9 +438,16 @@ impl Rows for Tables {
         Ok(of_kind.map(|((_, took), &number)| (*took, number)).collect())
     }
 
-    fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
-        let old: Vec<_> = self.times.keys().filter(|(_, took)| took.hour < before).cloned().collect();
-        old.into_iter().for_each(|took| self.set_took(took, None));
+    fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), StateError> {
+        let is_old = |took: &Took| took.hour < if took.is_of_day() { days } else { hours };
+        let old: Vec<_> = self.times.iter().filter(|((_, took), _)| is_old(took)).collect();
+        let old: Vec<_> = old.into_iter().map(|(took, &number)| (took.clone(), number)).collect();
+        for ((kind, took), number) in old {
+            if let Some(day) = took.of_day() {
+                self.took(&kind, day, number)?;
+            }
+            self.set_took((kind, took), None);
+        }
         Ok(())
     }
 

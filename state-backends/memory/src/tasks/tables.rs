@@ -6,8 +6,8 @@ use std::{
 };
 
 use interval_queue_task_contract::{
-    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task,
-    TaskId, Took, WorkerId,
+    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence, Queue, Schedule, State,
+    Task, TaskId, Took, WorkerId,
 };
 
 /// All rows of a queue. Public for fault injection and a proof; only the rules change them.
@@ -20,6 +20,7 @@ pub struct Tables {
     pub(super) entries: BTreeSet<Entry>,
     pub(super) payloads: BTreeMap<TaskId, Json>,
     pub(super) results: BTreeMap<TaskId, Json>,
+    pub(super) logs: BTreeMap<TaskId, Vec<LogLine>>,
     /// Edges by (downstream, upstream).
     pub edges: BTreeMap<(TaskId, TaskId), Edge>,
     /// Edges by (upstream, downstream).
@@ -50,6 +51,7 @@ enum Undo {
     Task(TaskId, Option<Box<Task>>),
     Payload(TaskId, Option<Json>),
     Result(TaskId, Option<Json>),
+    Log(TaskId, Option<Vec<LogLine>>),
     Edge((TaskId, TaskId), Option<Edge>),
     Presence(WorkerId, Option<Box<Presence>>),
     Kind(Kind, Option<KindRow>),
@@ -96,6 +98,7 @@ impl Tables {
                     Undo::Task(id, task) => self.set_task(id, task.map(|task| *task)),
                     Undo::Payload(id, payload) => self.set_payload(id, payload),
                     Undo::Result(id, result) => self.set_result(id, result),
+                    Undo::Log(id, log) => self.set_log(id, log),
                     Undo::Edge(ends, edge) => self.set_edge(ends, edge),
                     Undo::Presence(id, presence) => self.set_presence(id, presence.map(|presence| *presence)),
                     Undo::Kind(kind, row) => self.set_kind(kind, row),
@@ -157,6 +160,11 @@ impl Tables {
     pub(super) fn set_result(&mut self, id: TaskId, result: Option<Json>) {
         let before = set(&mut self.results, id, result);
         self.undo.push(Undo::Result(id, before));
+    }
+
+    pub(super) fn set_log(&mut self, id: TaskId, log: Option<Vec<LogLine>>) {
+        let before = set(&mut self.logs, id, log);
+        self.undo.push(Undo::Log(id, before));
     }
 
     pub(super) fn set_edge(&mut self, (down, up): (TaskId, TaskId), edge: Option<Edge>) {

@@ -161,7 +161,9 @@ pub(super) fn lookups(
             let of = |target: fn(TaskId) -> Target, limit| {
                 ids.iter().map(move |&id| Lookup::some(target(id), limit))
             };
-            let all = each(ids.iter().copied()).chain(of(Target::Payload, 1)).chain(of(Target::Result, 1));
+            let bodies = [Target::Payload as fn(TaskId) -> Target, Target::Result, Target::Log];
+            let bodies = bodies.into_iter().flat_map(|target| of(target, 1));
+            let all = each(ids.iter().copied()).chain(bodies);
             let edges = of(|id| Target::To(id, None, None), MAX_EDGES)
                 .chain(of(|id| Target::From(id, None), MAX_EDGES));
             distinct(all.chain(edges)).chain([Lookup::some(Target::Kinds, u32::MAX)]).collect()
@@ -215,10 +217,12 @@ fn distinct(lookups: impl Iterator<Item = Lookup>) -> impl Iterator<Item = Looku
 fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance_due: bool) -> Vec<Lookup> {
     let completed = step.complete.iter().map(|completion| completion.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
+    let logging = step.log.iter().map(|log| log.id);
     let holding = step.held.iter().flatten().map(|(id, _)| *id);
     // The worker, then its tasks, then ready tasks: all transactions lock in this order.
     let mut lookups = vec![Lookup::one(Target::Presence(step.worker))];
-    lookups.extend(each(completed.clone().chain(progress).chain(holding)));
+    lookups.extend(each(completed.clone().chain(progress).chain(logging.clone()).chain(holding)));
+    lookups.extend(distinct(logging.map(|id| Lookup::one(Target::Log(id)))));
     lookups.extend(distinct(completed.map(|id| Lookup::one(Target::UnnotifiedFrom(id, 0)))));
     lookups.push(Lookup::some(Target::Unnotified, MAINTENANCE_BUDGET));
     // All other polls find enough ready tasks, and admit none.

@@ -383,6 +383,7 @@ fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &
     let Reply::Stepped(stepped) = reply else { return false };
     let mut locked: HashSet<TaskId> = step.complete.iter().map(|completion| completion.id).collect();
     locked.extend(step.progress.iter().map(|(id, ..)| *id));
+    locked.extend(step.log.iter().map(|log| log.id));
     let ready = Target::Ready(step.kinds.clone(), step.at_least);
     if let Some(LookupResult::Tasks(ready)) = read_set.get(&ready) {
         locked.extend(ready.iter().map(|task| task.id));

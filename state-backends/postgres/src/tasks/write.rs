@@ -3,7 +3,9 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use interval_queue_task_contract::{Edge, Json, KindRow, Overlap, Presence, Queue, Schedule, Task, TaskId};
+use interval_queue_task_contract::{
+    Edge, Json, KindRow, Overlap, Presence, Queue, Schedule, Task, TaskId, Took,
+};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -15,8 +17,9 @@ use super::{
 use crate::store::Query;
 
 /// The highest bits of a mask, above the bits of the columns.
-const PAYLOAD: u64 = 1 << 62;
-const RESULT: u64 = 1 << 63;
+const PAYLOAD: u64 = 1 << 61;
+const RESULT: u64 = 1 << 62;
+const LOG: u64 = 1 << 63;
 
 /// Maximum number of rows of counts that are added up at once.
 const MAX_FOLDED_ROWS: u32 = 5_000;
@@ -212,7 +215,7 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
             Change { before: None, after: None } => {}
         }
     }
-    let body_only = written.payloads.keys().chain(written.results.keys());
+    let body_only = written.payloads.keys().chain(written.results.keys()).chain(written.logs.keys());
     for &id in body_only.filter(|id| written.task(**id).is_none()) {
         let some = changed.entry(bodies(written, id)).or_default();
         if !some.contains(&id) {
@@ -232,21 +235,26 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
     }
 }
 
-/// The bits of the written bodies: payload and result.
+/// The bits of the written bodies: payload, result and log.
 fn bodies(written: &Written, id: TaskId) -> u64 {
     let payload = if written.payloads.contains_key(&id) { PAYLOAD } else { 0 };
-    payload | if written.results.contains_key(&id) { RESULT } else { 0 }
+    let result = if written.results.contains_key(&id) { RESULT } else { 0 };
+    payload | result | if written.logs.contains_key(&id) { LOG } else { 0 }
 }
 
 fn bodies_of(of: &BTreeMap<TaskId, Option<Json>>, ids: impl Iterator<Item = TaskId>) -> Vec<Option<String>> {
     ids.map(|id| of.get(&id).and_then(Option::as_ref).map(|json| json.as_str().to_owned())).collect()
 }
 
+fn logs_of(written: &Written, ids: impl Iterator<Item = TaskId>) -> Vec<Option<String>> {
+    ids.map(|id| written.logs.get(&id).filter(|log| !log.is_empty()).map(json)).collect()
+}
+
 fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
     let after = |id: &TaskId| written.task(*id).and_then(|change| change.after.as_ref());
     let tasks: Vec<&Task> = ids.iter().filter_map(after).collect();
     let mut rows = Rows::new().with("id", Kind::Id, columns::ids(ids));
-    for column in columns::marked(mask & !(PAYLOAD | RESULT)) {
+    for column in columns::marked(mask & !(PAYLOAD | RESULT | LOG)) {
         rows.columns.push((column.name, column.kind, (column.values)(&tasks)));
     }
     if mask & PAYLOAD != 0 {
@@ -254,6 +262,9 @@ fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
     }
     if mask & RESULT != 0 {
         rows = rows.with("result", Kind::Json, bodies_of(&written.results, ids.iter().copied()));
+    }
+    if mask & LOG != 0 {
+        rows = rows.with("log", Kind::Json, logs_of(written, ids.iter().copied()));
     }
     rows
 }
@@ -276,6 +287,9 @@ fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {
     rows = rows.with("payload", Kind::Json, bodies_of(&written.payloads, ids()));
     if ids().any(|id| written.results.contains_key(&id)) {
         rows = rows.with("result", Kind::Json, bodies_of(&written.results, ids()));
+    }
+    if ids().any(|id| written.logs.contains_key(&id)) {
+        rows = rows.with("log", Kind::Json, logs_of(written, ids()));
     }
     rows
 }
@@ -429,9 +443,22 @@ fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let counts = counts.map(|((kind, counted), &more)| (kind, counted.as_str().to_owned(), more));
     let times = written.times.iter().map(|((kind, took), &more)| (kind, took.name(), wide(more)));
     let some: Vec<_> = counts.chain(times).collect();
-    if let Some(first) = written.first_hour {
-        let sql = "DELETE FROM interval_queue_task_times WHERE queue = $1 AND hour < $2";
-        all.push(Query::new(sql).with(queue, Type::INT8).with(i64::from(first), Type::INT8));
+    if let Some((hours, days)) = written.first_times {
+        let with_hours =
+            |sql: String| Query::new(sql).with(queue, Type::INT8).with(i64::from(hours), Type::INT8);
+        let (first, end) = Took::EVENT_CELLS;
+        all.push(with_hours(format!(
+            "INSERT INTO interval_queue_task_times AS c (queue, kind, hour, cell, number) \
+             SELECT queue, kind, hour / 24 * 24, cell + {end} - {first}, sum(number)::bigint \
+             FROM interval_queue_task_times WHERE queue = $1 AND hour < $2 AND cell >= {first} AND cell < {end} \
+             GROUP BY queue, kind, hour / 24, cell \
+             ON CONFLICT (queue, kind, hour, cell) DO UPDATE SET number = c.number + excluded.number"
+        )));
+        let sql = format!(
+            "DELETE FROM interval_queue_task_times \
+             WHERE queue = $1 AND hour < $2 AND hour < CASE WHEN cell < {end} THEN $2 ELSE $3 END"
+        );
+        all.push(with_hours(sql).with(i64::from(days), Type::INT8));
     }
     if some.is_empty() {
         return;

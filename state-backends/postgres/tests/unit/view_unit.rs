@@ -95,6 +95,7 @@ fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError
         Target::Task(id) => LookupResult::Task(tables.task(*id)?.map(Box::new)),
         Target::Payload(id) => LookupResult::Json(tables.payload(*id)?),
         Target::Result(id) => LookupResult::Json(tables.result(*id)?),
+        Target::Log(id) => LookupResult::Log(tables.log(*id)?),
         Target::ByName(name) => LookupResult::Task(tables.by_name(name)?.map(Box::new)),
         Target::Added => LookupResult::Tasks(tables.added(limit)?),
         Target::Miscounted => LookupResult::Miscounted(tables.miscounted()?),
@@ -184,6 +185,9 @@ fn write(tables: &mut Tables, written: Written) {
     for (id, result) in written.results {
         tables.put_result(id, result.as_ref()).unwrap();
     }
+    for (id, log) in written.logs {
+        tables.put_log(id, &log).unwrap();
+    }
     for change in written.edges.into_values() {
         match (change.before, change.after) {
             (Some(_), Some(edge)) => tables.put_edge(&edge).unwrap(),
@@ -217,7 +221,7 @@ fn write(tables: &mut Tables, written: Written) {
     for ((kind, took), more) in written.times {
         tables.took(&kind, took, more).unwrap();
     }
-    written.first_hour.into_iter().for_each(|first| tables.forget_times(first).unwrap());
+    written.first_times.into_iter().for_each(|(hours, days)| tables.forget_times(hours, days).unwrap());
     written.events.iter().for_each(|event| tables.put_event(event).unwrap());
     written.first_event.into_iter().for_each(|(before, limit)| tables.forget_events(before, limit).unwrap());
 }

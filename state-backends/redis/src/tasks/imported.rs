@@ -1,7 +1,7 @@
-//! Packs an imported task for the script: its row as `take` reads rows, its payload, its result and
-//! its edges.
+//! Packs an imported task for the script: its row as `take` reads rows, its payload, its result,
+//! its edges and its log.
 
-use interval_queue_task_contract::{Attempt, Imported, State, Task, Token, Until};
+use interval_queue_task_contract::{Attempt, Imported, LogLine, State, Task, Token, Until};
 
 use super::{
     pack::{Fields, Packer},
@@ -10,12 +10,24 @@ use super::{
 };
 
 pub(super) fn pack(packer: &mut Packer, one: &Imported) {
-    packer.list(0..4, |packer, n| match (n, &one.result) {
+    packer.list(0..5, |packer, n| match (n, &one.result) {
         (0, _) => packer.table(|fields| task(fields, &one.task)),
         (1, _) => packer.text(one.payload.as_str()),
         (2, Some(result)) => packer.text(result.as_str()),
         (2, None) => packer.flag(false),
-        _ => packer.list(&one.edges, edge),
+        (3, _) => packer.list(&one.edges, edge),
+        _ => packer.list(&one.log, line),
+    });
+}
+
+/// A line as `take` reads lines.
+fn line(packer: &mut Packer, line: &LogLine) {
+    packer.list(0..5, |packer, n| match n {
+        0 => packer.int(micros(line.at)),
+        1 => packer.int(micros(line.token.incarnation)),
+        2 => packer.int(line.token.attempt),
+        3 => packer.int(line.number),
+        _ => packer.text(&line.text),
     });
 }
 

@@ -39,6 +39,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/work.lua"),
     include_str!("lua/selection.lua"),
     include_str!("lua/follow.lua"),
+    include_str!("lua/log.lua"),
     include_str!("lua/clock.lua"),
     include_str!("lua/gates.lua"),
     include_str!("lua/kinds.lua"),

@@ -2,9 +2,9 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Counted, Cursor, Edge, EdgeState, Json, Keep, KindRow, Nominal, OnFailure, Order,
-    Overlap, Policy, PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop, Task, TaskId,
-    Token, Unique, Until, WorkerId,
+    Attempt, AttemptEnd, Counted, Cursor, Edge, EdgeState, Json, Keep, KindRow, LogLine, Nominal, OnFailure,
+    Order, Overlap, Policy, PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop, Task,
+    TaskId, Token, Unique, Until, WorkerId,
 };
 use uuid::Uuid;
 
@@ -256,6 +256,18 @@ impl Take for Progress {
         let (total, text) = rest.split_first_chunk().ok_or_else(short)?;
         let (done, total) = (u64::from_be_bytes(*done), u64::from_be_bytes(*total));
         Ok(Self { done, total, text: Packed::Text(text).to()? })
+    }
+}
+
+/// A list: the time, the token, the number and the text.
+impl Take for LogLine {
+    fn take(row: &Packed<'_>) -> Taken<Self> {
+        Ok(Self {
+            at: row.at(0).to()?,
+            token: Token { incarnation: row.at(1).to()?, attempt: row.at(2).to()? },
+            number: row.at(3).to()?,
+            text: row.at(4).to()?,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Added, Change, Command, Corrected, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark,
+    Added, Change, Command, Corrected, Day, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark,
     Overview, Page, PausedKey, Policy, Read, Recounted, Reply, Stepped, Stop, Stored, Tally, TaskId, Times,
     Token, Took, Touched, Why, Worker,
 };
@@ -81,6 +81,7 @@ fn read_reply(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
         Read::Workers => Reply::Workers(reply.list(worker)?),
         Read::Schedules => Reply::Schedules(reply.to()?),
         Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),
+        Read::Days { .. } => Reply::Days(Day::of(reply.list(time)?)),
         Read::Upcoming(_) => Reply::Upcoming(reply.to()?),
         Read::KeyLimit(_) => Reply::KeyLimit(reply.get("limit")?),
         Read::Ready(_) => Reply::Ready(reply.to()?),
@@ -167,6 +168,7 @@ impl Take for Stored {
             task: packed.get("task")?,
             payload: packed.get("payload")?,
             result: packed.get("result")?,
+            log: packed.get("log")?,
             upstreams: packed.get("upstreams")?,
             downstreams: packed.get("downstreams")?,
             why: packed.get("why")?,

@@ -235,6 +235,18 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
     fields.field("progress").list(&step.progress, |packer, (id, token, progress)| {
         run(packer, (id, token), 1, |packer, _| packer.text(self::progress(progress)));
     });
+    if !step.log.is_empty() {
+        fields.field("log").list(&step.log, |packer, log| {
+            run(packer, (&log.id, &log.token), log.lines.len() * 3, |packer, n| {
+                let line = &log.lines[n / 3];
+                match n % 3 {
+                    0 => packer.int(line.number),
+                    1 => packer.int(micros(line.age)),
+                    _ => packer.text(&line.text),
+                }
+            });
+        });
+    }
     fields.int("want", step.want);
     fields.some_int("at_least", step.at_least);
     if let Some(room) = step.free_capacity {
@@ -317,6 +329,11 @@ fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
         Change::DeclareLost(worker) => {
             fields.text("what", "lost");
             fields.text("worker", worker.uuid().as_bytes());
+        }
+        Change::Note(task, text) => {
+            fields.text("what", "note");
+            id(fields.field("task"), task);
+            fields.text("text", text);
         }
         Change::Schedule(new) => schedule(fields, new),
         Change::Unschedule(name) => {
@@ -432,6 +449,11 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
         Read::Schedules => fields.text("what", "schedules"),
         Read::Times { kind, from } => {
             fields.text("what", "times");
+            fields.text("kind", kind.as_str());
+            fields.int("from", micros(*from));
+        }
+        Read::Days { kind, from } => {
+            fields.text("what", "days");
             fields.text("kind", kind.as_str());
             fields.int("from", micros(*from));
         }

@@ -84,6 +84,7 @@ pub async fn json_keeps_its_text(handles: Handles) {
             task: stored.task,
             payload: stored.payload.unwrap(),
             result: stored.result,
+            log: Vec::new(),
             edges: Vec::new(),
         });
     }

@@ -22,6 +22,7 @@ fn taken(stored: &Stored) -> Imported {
         task: stored.task.clone(),
         payload: stored.payload.clone().unwrap_or_default(),
         result: stored.result.clone(),
+        log: stored.log.clone(),
         edges: edges.map(edge).collect(),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Keep, NewTask, OnFailure, Outcome, Read, Reply, SettingsChange, State, Times, Verb,
+    Day, Keep, NewTask, OnFailure, Outcome, Read, Reply, SettingsChange, State, Throughput, Times, Verb,
 };
 
 use crate::client::{Client, Handles, attempts, behind, done, in_seconds, kind, opened, task, usual};
@@ -75,6 +75,61 @@ pub async fn times_are_kept_for_a_week(handles: Handles) {
     assert_eq!(times(&one, "default", last).await.len(), 1);
     assert_eq!(times(&one, "default", last + Micros::from_millis(3_600_000)).await, []);
 }
+
+/// What happens is counted by hour, for a week, and by day, for 400 days.
+pub async fn events_are_counted_by_hour_and_day(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let days = async || match one.read(Read::Days { kind: kind("default"), from: Micros::ZERO }).await {
+        Reply::Days(days) => days,
+        other => panic!("a read of days shows {other:?}"),
+    };
+    let mut worker = other.worker();
+    let hour = Duration::from_secs(3_600);
+    // Three hours of one day: 11,000 days are a midnight.
+    let now = one.clock().now();
+    let begin = Micros::new(now.get() / DAY * DAY + DAY);
+    one.clock().advance((begin - now).to_duration());
+    for _ in 0..3 {
+        let ids = one.add([task(), task(), task()]).await;
+        worker.hello().await;
+        let runs = worker.lease(2).await;
+        let held: Vec<_> = runs.iter().map(|leased| (leased.task.id, leased.task.token)).collect();
+        worker.end(held[0], done()).await;
+        worker.end(held[1], Outcome::Failed("no".into())).await;
+        let third = ids.into_iter().find(|id| held.iter().all(|(held, _)| held != id)).unwrap();
+        let run = worker.one().await;
+        assert_eq!(run.0, third);
+        worker.end(run, Outcome::Retry(Micros::from_millis(90_000_000), "later".into())).await;
+        one.touch(Verb::Cancel, [third]).await;
+        one.clock().advance(hour);
+    }
+    let each = Throughput { added: 3, done: 1, failed: 1, cancelled: 1, retried: 1 };
+    let mut all = each;
+    all += &each;
+    all += &each;
+    assert_eq!(days().await, [Day { day: begin, throughput: all }]);
+    let hours = times(&one, "default", Micros::ZERO).await;
+    assert_eq!(hours.iter().map(|times| times.throughput).collect::<Vec<_>>(), [each; 3]);
+    // The hours expire one by one, and the day stays the same.
+    for expired in 0..=4 {
+        let passed = if expired == 0 { hour * (7 * 24 - 3) } else { hour };
+        one.clock().advance(passed);
+        worker.hello().await;
+        assert_eq!(days().await, [Day { day: begin, throughput: all }], "{expired}");
+    }
+    assert_eq!(times(&one, "default", Micros::ZERO).await, []);
+    one.add_one(task()).await;
+    one.clock().advance(hour * 24 * 395);
+    worker.hello().await;
+    assert_eq!(days().await.len(), 2);
+    one.clock().advance(hour * 24 * 2);
+    worker.hello().await;
+    let left = days().await;
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(left[0].throughput.added, 1);
+}
+
+const DAY: u64 = 86_400_000_000;
 
 /// The latest ended tasks are kept up to the maximum; all for 20 minutes, and while a downstream
 /// needs them.

@@ -6,9 +6,9 @@ use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
     Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, Cursor, DueSchedule, Fire,
-    FreeCapacity, Imported, Json, Keep, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure,
-    Order, Outcome, Overlap, Policy, PolicyOverride, Progress, Read, Reply, Selector, SettingsChange, State,
-    Step, Tag, Task, TaskId, Token, Unique, Until, Verb, When, WorkerId,
+    FreeCapacity, Imported, Json, Keep, Key, Kind, LogLine, NewEdge, NewLogLine, NewSchedule, NewTask,
+    OnConflict, OnFailure, Order, Outcome, Overlap, Policy, PolicyOverride, Progress, Read, Reply, RunLog,
+    Selector, SettingsChange, State, Step, Tag, Task, TaskId, Token, Unique, Until, Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -256,7 +256,8 @@ impl Load {
         };
         let (payload, edges) = (new.payload, new.edges);
         let result = self.maybe(50, Self::body).filter(|_| state == State::Done);
-        Command::Import([Imported { task, payload, result, edges }].into())
+        let log = self.maybe(50, |own| own.log_line(task.token)).into_iter().collect();
+        Command::Import([Imported { task, payload, result, log, edges }].into())
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -269,6 +270,22 @@ impl Load {
             9 => Outcome::Unable("no room for a process".into()),
             _ => Outcome::Exchanged,
         }
+    }
+
+    fn log_line(&mut self, token: Token) -> LogLine {
+        LogLine { at: SECOND * 1_000_000, token, number: self.rng.u32(1..70), text: self.text() }
+    }
+
+    fn text(&mut self) -> String {
+        self.one(&["began", "ö %", ""]).repeat(self.rng.usize(1..90))
+    }
+
+    /// Lines of a run, some of them with numbers that are stored already.
+    fn run_log(&mut self, running: Option<(TaskId, Token)>, late: Option<(TaskId, Token)>) -> Option<RunLog> {
+        let (id, token) = running.or(late)?;
+        let (first, many) = (self.rng.u32(1..90), self.rng.u32(..60));
+        let line = |number| NewLogLine { number, age: SECOND * self.rng.u64(..3), text: self.text() };
+        Some(RunLog { id, token, lines: (first..first + many).map(line).collect() })
     }
 
     fn step(&mut self) -> Command {
@@ -287,6 +304,7 @@ impl Load {
         let (held, worker) = (member.resync.then(|| member.holds.clone()), member.worker);
         let (sequence, acknowledged) = (member.sequence, member.acknowledged);
         let running = member.holds.first().copied();
+        let late = completed.first().copied();
         let complete = completed
             .into_iter()
             .map(|(id, token)| Completion { id, token, outcome: self.outcome() })
@@ -305,6 +323,7 @@ impl Load {
             complete,
             held,
             progress: progress.into_iter().collect(),
+            log: self.maybe(30, |own| own.run_log(running, late)).into_iter().flatten().collect(),
             want: self.rng.u32(..5),
             at_least: self.maybe(10, |own| own.rng.i32(-2..3)),
             free_capacity: self
@@ -362,7 +381,7 @@ impl Load {
     }
 
     fn change(&mut self) -> Command {
-        Command::Change(match self.rng.u32(..21) {
+        Command::Change(match self.rng.u32(..22) {
             0 => Change::Pause,
             1 | 2 => Change::Resume,
             3 => Change::Kind(self.kind(), self.rng.bool()),
@@ -390,6 +409,7 @@ impl Load {
             }),
             10 => Change::Unschedule(self.key()),
             11 => Change::Recount,
+            13 => Change::Note(self.known(), self.text()),
             12 => Change::DeclareLost(worker(self.rng.u64(1..6))),
             _ => Change::Tasks(ChangeTasks {
                 selector: self.selector(2),
@@ -423,7 +443,8 @@ impl Load {
     }
 
     fn read(&mut self) -> Command {
-        Command::Read(match self.rng.u32(..11) {
+        Command::Read(match self.rng.u32(..12) {
+            11 => Read::Days { kind: self.kind(), from: SECOND * self.rng.u64(..2_000_000) },
             10 => Read::Count {
                 selector: self.selector(8),
                 after: self.maybe(20, |own| own.cursor(Order::Oldest)),

@@ -129,6 +129,7 @@ impl Fuzzer {
                 .is_uncertain
                 .then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
             progress,
+            log: Vec::new(),
             want: MAX_RUNNING.saturating_sub(held) as u32,
             at_least: if self.has_faults { pick(rng, &[None, None, None, None, Some(0)]) } else { None },
             free_capacity: self

@@ -87,7 +87,7 @@ pub async fn imported_tasks_run_in_the_order_of_adding(handles: Handles) {
     for &id in ids.iter().rev() {
         let stored = there.stored(id).await;
         let payload = stored.payload.unwrap_or_default();
-        moved.push(Imported { task: stored.task, payload, result: None, edges: Vec::new() });
+        moved.push(Imported { task: stored.task, payload, result: None, log: Vec::new(), edges: Vec::new() });
     }
     here.apply(Command::Import(moved.into())).await.unwrap();
     let mut worker = other.worker();

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence,
-    Queue, Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, MAX_HELD,
+    Presence, Queue, Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
 };
 
 use crate::wrong::Flaw;
@@ -116,6 +116,16 @@ impl Rows for Flawed<'_> {
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), StateError> {
         self.tables.put_result(id, result)?;
+        self.seen(())
+    }
+
+    fn log(&mut self, id: TaskId) -> Result<Vec<LogLine>, StateError> {
+        let found = self.tables.log(id)?;
+        self.seen(found)
+    }
+
+    fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), StateError> {
+        self.tables.put_log(id, log)?;
         self.seen(())
     }
 
@@ -435,9 +445,9 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
+    fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), StateError> {
         if self.flaw != Flaw::KeepsTimes {
-            self.tables.forget_times(before)?;
+            self.tables.forget_times(hours, days)?;
         }
         self.seen(())
     }

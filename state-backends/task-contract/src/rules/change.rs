@@ -32,6 +32,7 @@ impl<R: Rows> Work<'_, R> {
             Change::Tasks(change) => return self.change_tasks(change),
             Change::Recount => return self.recount(),
             Change::DeclareLost(worker) => self.declare_lost(*worker)?,
+            Change::Note(id, text) => self.add_note(*id, text)?,
             Change::Schedule(new) => self.set_schedule(new)?,
             Change::Unschedule(name) => {
                 if self.rows.schedule(name)?.is_none() {

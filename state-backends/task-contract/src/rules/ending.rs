@@ -4,8 +4,8 @@ use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    Attempt, AttemptEnd, Completion, Counted, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Outcome, Policy, Rows,
-    State, Stop, Task, WorkerId,
+    Attempt, AttemptEnd, Completion, Counted, Happened, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Outcome, Policy,
+    Rows, State, Stop, Task, WorkerId,
 };
 
 const CANCELLED: &str = "it was cancelled";
@@ -103,6 +103,7 @@ impl<R: Rows> Work<'_, R> {
         after.not_before =
             if end == AttemptEnd::Died { after.not_before.min(self.now) } else { self.now + wait };
         after.remember(end, self.now);
+        self.happened(&x.kind, Happened::Retried)?;
         self.again(&x, after)
     }
 
@@ -115,6 +116,7 @@ impl<R: Rows> Work<'_, R> {
             return self.end_as(&x, after, State::Failed);
         }
         after.remember(AttemptEnd::Retry, self.now);
+        self.happened(&x.kind, Happened::Retried)?;
         self.again(&x, after)
     }
 
@@ -191,6 +193,9 @@ impl<R: Rows> Work<'_, R> {
         (x.holds_name, x.unserved, x.stop) = (false, false, None);
         if let Some(ever) = Counted::ever(state) {
             self.rows.count(&x.kind, ever, 1)?;
+        }
+        if let Some(end) = Happened::end(state) {
+            self.happened(&x.kind, end)?;
         }
         self.save(before, &x)?;
         Ok(x)

@@ -14,7 +14,7 @@ impl<R: Rows> Work<'_, R> {
         Event::of(self.now, before, after).map_or(Ok(()), |event| self.rows.put_event(&event))
     }
 
-    fn is_followed(&self) -> bool {
+    pub(super) fn is_followed(&self) -> bool {
         self.queue.followed.is_some_and(|followed| followed.is_on(self.now))
     }
 

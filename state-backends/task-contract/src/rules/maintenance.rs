@@ -2,8 +2,8 @@
 
 use super::Work;
 use crate::{
-    AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Presence, RebalanceCursor, Rows, State,
-    Stop, Task, Took, WorkerId,
+    AttemptEnd, Counted, KEEP_DAYS, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Presence, RebalanceCursor,
+    Rows, State, Stop, Task, Took, WorkerId,
 };
 
 /// Budget of a step, in rows.
@@ -118,7 +118,7 @@ impl<R: Rows> Work<'_, R> {
     fn forget(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
-            self.rows.forget_times(Took::hour_of(now - KEEP_TIMES))?;
+            self.rows.forget_times(Took::hour_of(now - KEEP_TIMES), Took::hour_of(now - KEEP_DAYS))?;
         }
         for state in [State::Done, State::Failed, State::Cancelled, State::Purged] {
             let mut old = self.rows.ended(state, now - keep.of(state), *budget)?;

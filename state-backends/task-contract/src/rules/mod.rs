@@ -31,6 +31,7 @@ mod gates;
 mod import;
 mod kinds;
 mod links;
+mod log;
 mod maintenance;
 mod read;
 mod select;
@@ -45,8 +46,8 @@ use std::{borrow::Cow, collections::BTreeSet};
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
 use crate::{
-    Command, Completed, Completion, Counted, Json, NewTask, Queue, Reply, Rows, Settings, Span, State, Task,
-    TaskId, Took, WorkerId,
+    Command, Completed, Completion, Counted, Happened, Json, Kind, NewTask, Queue, Reply, Rows, Settings,
+    Span, State, Task, TaskId, Took, WorkerId,
 };
 
 /// Applies one command to the rows of a queue, at `now` on the store's clock.
@@ -246,6 +247,11 @@ impl<'a, R: Rows> Work<'a, R> {
             .into_iter()
             .filter(|&(_, more)| more > 0)
             .try_for_each(|(took, more)| self.rows.took(&x.kind, took, more))
+    }
+
+    /// Counts an event of now.
+    fn happened(&mut self, kind: &Kind, happened: Happened) -> Result<(), R::Error> {
+        self.rows.took(kind, Took::happened(happened, self.now), 1)
     }
 
     /// Counts a run that its worker has ended.

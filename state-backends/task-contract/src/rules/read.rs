@@ -5,7 +5,7 @@ use super::{
     select::{number_of, size_of_bodies},
 };
 use crate::{
-    Counted, Input, Inputs, KEEP_PRESENCE, KeyRow, Kind, MAX_COUNTED, MAX_HELD, MAX_LISTED, MAX_PAGE,
+    Counted, Day, Input, Inputs, KEEP_PRESENCE, KeyRow, Kind, MAX_COUNTED, MAX_HELD, MAX_LISTED, MAX_PAGE,
     MAX_REPLY, Overview, PausedKey, Presence, Read, Reply, Rows, State, Stored, Task, TaskId, Times, Took,
     Why, Worker,
 };
@@ -71,6 +71,9 @@ impl<R: Rows> Work<'_, R> {
             Read::Times { kind, from } => {
                 Reply::Times(Times::of(self.rows.times(kind, Took::hour_of(*from))?))
             }
+            Read::Days { kind, from } => {
+                Reply::Days(Day::of(self.rows.times(kind, Took::hour_of(*from) / 24 * 24)?))
+            }
             Read::Upcoming(limit) => {
                 let counts = self.rows.counts()?;
                 let ready =
@@ -89,6 +92,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Stored {
             payload: self.rows.payload(task.id)?,
             result: self.rows.result(task.id)?,
+            log: self.rows.log(task.id)?,
             upstreams: self.rows.edges_to(task.id, None, None, MAX_LISTED_ROWS)?,
             downstreams: self.rows.edges_from(task.id, None, MAX_LISTED_ROWS)?,
             why: self.why(&task, living)?,

@@ -86,8 +86,8 @@ impl<R: Rows> Work<'_, R> {
                 true => (self.rows.payload(task.id)?, self.rows.result(task.id)?),
                 false => (None, None),
             };
-            let upstreams = Vec::new();
-            let stored = Stored { task, payload, result, upstreams, downstreams: Vec::new(), why: None };
+            let (log, upstreams, downstreams) = (Vec::new(), Vec::new(), Vec::new());
+            let stored = Stored { task, payload, result, log, upstreams, downstreams, why: None };
             size += size_of_bodies(&stored);
             page.tasks.push(stored);
             if size > crate::MAX_REPLY {
@@ -142,7 +142,8 @@ pub(super) fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, 
 }
 
 pub(super) fn size_of_bodies(stored: &Stored) -> usize {
-    [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len()).sum()
+    let bodies = [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len());
+    bodies.chain(stored.log.iter().map(|line| line.text.len())).sum()
 }
 
 /// Whether tasks after this position may be within the selector's times.

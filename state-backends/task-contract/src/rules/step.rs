@@ -38,6 +38,9 @@ impl<R: Rows> Work<'_, R> {
         if let Some(held) = &step.held {
             self.resync(step, held, is_alive, &mut reply)?;
         }
+        for log in &step.log {
+            self.write_log(step.worker, log)?;
+        }
         for completion in &step.complete {
             match self.complete(step.worker, completion)? {
                 Completed::Obeyed => {}

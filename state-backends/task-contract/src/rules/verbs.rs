@@ -167,6 +167,7 @@ impl<R: Rows> Work<'_, R> {
             Verb::Purge => {
                 self.rows.put_payload(x.id, None)?;
                 self.rows.put_result(x.id, None)?;
+                self.rows.put_log(x.id, &[])?;
                 self.save(
                     &x,
                     &Task {

@@ -144,7 +144,7 @@ fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     match first.target {
         // Already read with the lock.
         Target::Queue => Vec::new(),
-        Target::Task(_) | Target::Payload(_) | Target::Result(_) | Target::ByName(_) => {
+        Target::Task(_) | Target::Payload(_) | Target::Result(_) | Target::Log(_) | Target::ByName(_) => {
             vec![tasks::named(scope, lookups)]
         }
         Target::LeasedOfKey(_)

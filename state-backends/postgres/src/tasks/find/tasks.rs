@@ -37,7 +37,7 @@ pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
         return lookup_query(lookups, query, read, one_task).tasks();
     }
     let named = |lookup: &Lookup| match lookup.target {
-        Target::Task(id) | Target::Payload(id) | Target::Result(id) => Some(id),
+        Target::Task(id) | Target::Payload(id) | Target::Result(id) | Target::Log(id) => Some(id),
         _ => None,
     };
     // All transactions lock in this order.
@@ -46,6 +46,7 @@ pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
     let column = match lookups.first().map(|lookup| &lookup.target) {
         Some(Target::Payload(_)) => "payload",
         Some(Target::Result(_)) => "result",
+        Some(Target::Log(_)) => "log",
         _ => {
             let sql = format!(
                 "SELECT a.n, {} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n), \
@@ -63,7 +64,7 @@ fn one_task(tasks: Vec<Task>) -> LookupResult {
     LookupResult::Task(tasks.into_iter().next().map(Box::new))
 }
 
-/// Looks up payloads or results, up to about the size of a reply. The rules ask again for the rest
+/// Looks up payloads, results or logs, up to about the size of a reply. The rules ask again for the rest
 /// if they need it.
 fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static str) -> LookupQuery {
     let sql = format!(
@@ -79,10 +80,12 @@ fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static s
         for row in rows {
             let mut reader = RowReader::of(row);
             let which: usize = reader.number()?;
-            let body = reader.some_text()?.map(Json::stored);
-            if let Some(lookup) = which.checked_sub(1).and_then(|at| lookups.get(at)) {
-                read_set.insert(lookup.clone(), LookupResult::Json(body));
-            }
+            let Some(lookup) = which.checked_sub(1).and_then(|at| lookups.get(at)) else { continue };
+            let result = match lookup.target {
+                Target::Log(_) => LookupResult::Log(reader.json()?),
+                _ => LookupResult::Json(reader.some_text()?.map(Json::stored)),
+            };
+            read_set.insert(lookup.clone(), result);
         }
         Ok(())
     };

@@ -85,6 +85,8 @@ CREATE TABLE interval_queue_task (
     history json,
     payload json,
     result json,
+    -- Lines of the runs and notes: a list.
+    log json,
     -- Order of tasks that wait for the same key.
     line bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN ordered THEN added ELSE due END) STORED,
     PRIMARY KEY (queue, id)
@@ -245,7 +247,8 @@ CREATE TABLE interval_queue_task_counted (
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
 -- Waiting times and durations of the runs of a kind within an hour, counted from 1970: a histogram
--- and the sum. Rows not added up yet are in interval_queue_task_counted, as 'took HOUR CELL'.
+-- and the sum; the numbers of tasks added and ended in it; and these of a whole day, at its first
+-- hour. Rows not added up yet are in interval_queue_task_counted, as 'took HOUR CELL'.
 CREATE TABLE interval_queue_task_times (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -632,7 +635,11 @@ BEGIN
     SELECT q.number, edge.up, task.id, edge.input, edge.on_failure, 'new', 0
     FROM unnest(task.after, task.inputs, task.on_failures) AS edge (up, input, on_failure);
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
-    VALUES (q.number, ARRAY[task.kind, task.kind], ARRAY[state, 'ever_added'], ARRAY[1, 1]);
+    VALUES (
+        -- Cell 66 counts the added tasks of an hour.
+        q.number, ARRAY[task.kind, task.kind, task.kind],
+        ARRAY[state, 'ever_added', format('took %s 66', now / 3600000000)], ARRAY[1, 1, 1]
+    );
     IF now BETWEEN (q.followed ->> 'from')::bigint AND (q.followed ->> 'until')::bigint - 1 THEN
         INSERT INTO interval_queue_task_event_late (queue, at, event) VALUES (
             q.number, now, json_build_object(
@@ -730,12 +737,14 @@ BEGIN
     cell := 33 + least(length(ltrim(ms::bit(64)::text, '0')), 31);
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
     VALUES (
-        NEW.queue, ARRAY[x.kind, x.kind, x.kind, x.kind, x.kind],
+        NEW.queue, ARRAY[x.kind, x.kind, x.kind, x.kind, x.kind, x.kind],
         ARRAY[
             'leased', x.state, 'ever_' || x.state, format('took %s %s', x.ended / 3600000000, cell),
-            format('took %s 65', x.ended / 3600000000)
+            format('took %s 65', x.ended / 3600000000),
+            -- Cell 67 counts the done tasks of an hour, 68 the failed ones.
+            format('took %s %s', x.ended / 3600000000, CASE WHEN x.state = 'done' THEN 67 ELSE 68 END)
         ],
-        ARRAY[-1, 1, 1, 1, ms]
+        ARRAY[-1, 1, 1, 1, ms, 1]
     );
     IF x.until > x.ended THEN
         INSERT INTO interval_queue_task_event (queue, at, event) VALUES (

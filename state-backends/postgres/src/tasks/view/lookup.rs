@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
+    Queue, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 /// The rows that a lookup reads. Limit and upper bound are part of [`Lookup`].
@@ -19,6 +19,8 @@ pub(crate) enum Target {
     Payload(TaskId),
     /// The result of a task.
     Result(TaskId),
+    /// The log of a task.
+    Log(TaskId),
     /// The task with this unique name.
     ByName(Key),
     /// Added tasks, by [`Task::order`](interval_queue_task_contract::Task::order).
@@ -172,6 +174,7 @@ pub(crate) enum LookupResult {
     Queue(Option<Box<Queue>>),
     Task(Option<Box<Task>>),
     Json(Option<Json>),
+    Log(Vec<LogLine>),
     Tasks(Vec<Task>),
     Number(u64),
     Instants(Vec<(Micros, TaskId)>),

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence,
-    Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine,
+    Presence, Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{Lease, Lookup, LookupResult, Selection, Target, TransactionView, merge::Ordered};
@@ -118,6 +118,7 @@ impl Rows for TransactionView<'_> {
         self.written.put_task(Some(task), task.id, None);
         self.written.payloads.insert(task.id, None);
         self.written.results.insert(task.id, None);
+        self.written.logs.insert(task.id, Vec::new());
         Ok(())
     }
 
@@ -142,6 +143,18 @@ impl Rows for TransactionView<'_> {
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), StateError> {
         self.written.results.insert(id, result.cloned());
+        Ok(())
+    }
+
+    fn log(&mut self, id: TaskId) -> Result<Vec<LogLine>, StateError> {
+        match self.written.logs.get(&id) {
+            Some(log) => Ok(log.clone()),
+            None => Ok(one!(self, Target::Log(id), Log)),
+        }
+    }
+
+    fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), StateError> {
+        self.written.logs.insert(id, log.to_vec());
         Ok(())
     }
 
@@ -534,8 +547,8 @@ impl Rows for TransactionView<'_> {
         }
     }
 
-    fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
-        self.written.first_hour = Some(before);
+    fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), StateError> {
+        self.written.first_times = Some((hours, days));
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use std::{
 
 use interval_queue_contract::{InvalidInput, Micros};
 use interval_queue_task_contract::{
-    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rank, Schedule, State,
-    Task, TaskId, Took, WorkerId,
+    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence, Queue, Rank, Schedule,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 use super::Target;
@@ -29,6 +29,8 @@ pub(crate) struct Written {
     tasks: BTreeMap<TaskId, Change<Task>>,
     pub(crate) payloads: BTreeMap<TaskId, Option<Json>>,
     pub(crate) results: BTreeMap<TaskId, Option<Json>>,
+    /// Empty: no log.
+    pub(crate) logs: BTreeMap<TaskId, Vec<LogLine>>,
     /// By upstream and downstream.
     pub(crate) edges: BTreeMap<(TaskId, TaskId), Change<Edge>>,
     pub(crate) presences: BTreeMap<WorkerId, Option<Presence>>,
@@ -37,8 +39,8 @@ pub(crate) struct Written {
     pub(crate) schedules: BTreeMap<Key, Option<Schedule>>,
     pub(crate) counts: BTreeMap<(Kind, Counted), i64>,
     pub(crate) times: BTreeMap<(Kind, Took), u64>,
-    /// Times before this hour are deleted.
-    pub(crate) first_hour: Option<u32>,
+    /// Hours before the first number are added to their days and deleted, and days before the second.
+    pub(crate) first_times: Option<(u32, u32)>,
     pub(crate) events: Vec<Event>,
     /// Events before this instant are deleted, at most this number.
     pub(crate) first_event: Option<(Micros, u32)>,
@@ -163,6 +165,7 @@ impl Written {
             && self.keys.is_empty()
             && self.schedules.is_empty()
             && self.results.is_empty()
+            && self.logs.is_empty()
     }
 }
 

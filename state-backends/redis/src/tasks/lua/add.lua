@@ -3,6 +3,7 @@
 -- time, `deadline_delay` or `deadline_at` for the deadline, and edges as lists of the upstream, the
 -- name or `false`, and the policy on failure.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted limits copy new_task plus refuse display
+-- luacheck: read globals Happened
 -- luacheck: globals work, max line length 120
 
 function work.add(add)
@@ -81,6 +82,7 @@ function work.add_one(new, age, position, schedule, instant, stand_ins)
   local x = work.made_of(new, position, schedule, instant)
   work.insert(x, new.payload)
   rows.count(x.kind, Counted.EverAdded, 1)
+  work.happened(x.kind, Happened.Added, 1)
   return 'n', id
 end
 

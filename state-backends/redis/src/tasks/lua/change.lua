@@ -68,6 +68,8 @@ function work.change(change)
     return work.recount()
   elseif what == 'lost' then
     work.declare_lost(change.worker)
+  elseif what == 'note' then
+    work.add_note(change.task, change.text)
   elseif what == 'schedule' then
     work.set_schedule(change)
   else

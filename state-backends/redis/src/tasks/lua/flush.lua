@@ -21,6 +21,14 @@ local function send_bodies()
       no_bodies[#no_bodies + 1] = name
     end
   end
+  for id, was_stored in pairs(tables.logs_written) do
+    if #tables.logs[id] > 0 then
+      bodies[#bodies + 1] = 'l' .. id
+      bodies[#bodies + 1] = cmsgpack.pack(tables.logs[id])
+    elseif was_stored then
+      no_bodies[#no_bodies + 1] = 'l' .. id
+    end
+  end
   send('HSET', BODIES, bodies)
   send('HDEL', BODIES, no_bodies)
 end
@@ -110,7 +118,7 @@ function tables.flush()
   if has_edges then
     redis.call('HLEN', EDGES)
   end
-  if next(tables.bodies_written) then
+  if next(tables.bodies_written) or next(tables.logs_written) then
     redis.call('HLEN', BODIES)
     send_bodies()
   end

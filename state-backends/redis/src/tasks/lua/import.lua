@@ -1,6 +1,7 @@
 -- Imports tasks of another store (import.rs). Each is a list of its row, its payload, its result or
--- `false`, and its edges as in `add`.
+-- `false`, its edges as in `add`, and its log.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted EVER is_ended after_end copy_task new_task
+-- luacheck: read globals Happened ENDED
 -- luacheck: read globals refuse, globals work, max line length 120
 
 function work.import(tasks)
@@ -21,6 +22,7 @@ function work.import(tasks)
       added[n] = 'k' .. holder.id
     else
       work.import_one(x, one[2], one[3], one[4], stand_ins)
+      rows.put_log(id, one[5])
       added[n] = 'n' .. id
     end
   end
@@ -73,7 +75,9 @@ function work.import_one(row, payload, result, edges, stand_ins)
   rows.put_result(x.id, result or nil)
   rows.count(x.kind, after.state, 1)
   rows.count(x.kind, Counted.EverAdded, 1)
+  work.happened(x.kind, Happened.Added, 1)
   if has_ended then
     rows.count(x.kind, EVER[x.state] or Counted.EverCancelled, 1)
+    work.happened(x.kind, ENDED[x.state] or Happened.Cancelled, 1)
   end
 end

@@ -21,9 +21,13 @@ local limits = {
   KEEP_IDS = 1200000000,
   KEEP_PRESENCE = 3600000000,
   KEEP_TIMES = 604800000000,
+  KEEP_DAYS = 34560000000000,
   FOLLOWED = 60000000,
   KEEP_EVENTS = 120000000,
   LENGTHS = 32,
+  MAX_LOG = 65536,
+  MAX_LOG_LINES = 64,
+  MAX_NOTES = 16,
   MAX_RETURNS = 20,
   MAX_PRIORITY = 100,
   RULES_VERSION = 1,
@@ -50,6 +54,10 @@ local State = {
 }
 
 local Counted = { EverAdded = 10, EverLeased = 11, EverDone = 12, EverFailed = 13, EverCancelled = 14 }
+
+-- The cells of events in an hour (times.rs). Those of a day follow.
+local Happened = { Added = 66, Done = 67, Failed = 68, Cancelled = 69, Retried = 70 }
+local EVENT_CELLS = 5
 
 -- Pending states come first, so that one lookup finds them.
 local EdgeState = { New = 0, Open = 1, Held = 2, Met = 3, Failed = 4, Cut = 5 }

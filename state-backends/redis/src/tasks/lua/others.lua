@@ -1,5 +1,5 @@
 -- The other rows of the rules (rows.rs): workers, kinds, keys, schedules, counts, times and events.
--- luacheck: std lua51, globals tables rows, read globals State copy is_below number
+-- luacheck: std lua51, globals tables rows, read globals State Happened EVENT_CELLS copy is_below number
 -- luacheck: ignore 211 241, max line length 120
 
 -- Workers.
@@ -276,9 +276,19 @@ function rows.took(kind, hour, cell, more)
   row[cell] = (row[cell] or 0) + more
 end
 
--- Returns the hour, the cell and the number for each hour from `from` on.
+-- The events of the days of a kind: by the first hour of a day a table by cell.
+local function days_of(kind)
+  return 'days:' .. kind
+end
+
+-- Returns the hour, the cell and the number for each hour and day from `from` on.
 function rows.times(kind, from)
   local found = {}
+  for day, row in pairs(tables.get(days_of(kind)) or {}) do
+    for cell, number in pairs(day >= from and row or {}) do
+      found[#found + 1] = { day, cell, number }
+    end
+  end
   for _, hour in ipairs(tables.get('hours') or {}) do
     local row = hour >= from and tables.get(times_of(hour, kind))
     for cell, number in pairs(row or {}) do
@@ -288,18 +298,44 @@ function rows.times(kind, from)
   return found
 end
 
-function rows.forget_times(before)
-  local kept = {}
+-- Adds the events of an hour to those of its day.
+local function roll_up(kind, hour)
+  local times = tables.get(times_of(hour, kind)) or {}
+  local days, day = tables.get(days_of(kind)) or {}, hour - hour % 24
+  local row = days[day] or {}
+  for cell = Happened.Added, Happened.Retried do
+    local of_day = cell + EVENT_CELLS
+    row[of_day] = times[cell] and (row[of_day] or 0) + times[cell] or row[of_day]
+  end
+  if next(row) then
+    days[day] = row
+    tables.set(days_of(kind), days)
+  end
+  tables.set(times_of(hour, kind), nil)
+end
+
+function rows.forget_times(before_hour, before_day)
+  local kept, kinds = {}, {}
+  for n, entry in ipairs(tables.find_entries('C', nil, nil, ALL)) do
+    kinds[n] = string.sub(entry, 2)
+  end
   for _, hour in ipairs(tables.get('hours') or {}) do
-    if hour >= before then
+    if hour >= before_hour then
       kept[#kept + 1] = hour
     else
-      for _, entry in ipairs(tables.find_entries('C', nil, nil, ALL)) do
-        tables.set(times_of(hour, string.sub(entry, 2)), nil)
+      for _, kind in ipairs(kinds) do
+        roll_up(kind, hour)
       end
     end
   end
   tables.set('hours', kept)
+  for _, kind in ipairs(kinds) do
+    local days, changed = tables.get(days_of(kind)) or {}, {}
+    for day, row in pairs(days) do
+      changed[day] = day >= before_day and row or nil
+    end
+    tables.set(days_of(kind), next(changed) and changed or nil)
+  end
 end
 
 -- Events by number; 'events' has the numbers of the first kept event and of the last event ever.

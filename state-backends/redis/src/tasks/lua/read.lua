@@ -19,7 +19,11 @@ function work.read(asked)
 end
 
 local function size_of(stored)
-  return #(stored.payload or '') + #(stored.result or '')
+  local size = #(stored.payload or '') + #(stored.result or '')
+  for _, line in ipairs(stored.log or {}) do
+    size = size + #line[5]
+  end
+  return size
 end
 
 function read.clock()
@@ -33,7 +37,7 @@ function read.tasks(asked)
   for n, id in ipairs(asked.ids) do
     local x = rows.task(id)
     found[n] = x and {
-      task = x, payload = rows.payload(id), result = rows.result(id),
+      task = x, payload = rows.payload(id), result = rows.result(id), log = rows.log(id),
       upstreams = rows.edges_to(id, nil, nil, MAX_LISTED),
       downstreams = rows.edges_from(id, nil, MAX_LISTED), why = work.why(x),
     } or false
@@ -256,6 +260,11 @@ end
 
 function read.times(asked)
   return rows.times(asked.kind, hour_of(asked.from))
+end
+
+function read.days(asked)
+  local hour = hour_of(asked.from)
+  return rows.times(asked.kind, hour - hour % 24)
 end
 
 -- Since when a ready task could run (Task::ready_since).

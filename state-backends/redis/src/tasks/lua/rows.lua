@@ -54,6 +54,7 @@ end
 function rows.remove(x)
   tables.set_body(tables.payloads, 'p', x.id, nil)
   tables.set_body(tables.results, 'r', x.id, nil)
+  tables.set_log(x.id, {})
   tables.set_task(x.id, nil)
 end
 
@@ -71,6 +72,14 @@ end
 
 function rows.put_result(id, result)
   tables.set_body(tables.results, 'r', id, result)
+end
+
+function rows.log(id)
+  return tables.log(id)
+end
+
+function rows.put_log(id, log)
+  tables.set_log(id, log)
 end
 
 function rows.by_name(name)

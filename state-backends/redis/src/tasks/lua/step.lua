@@ -11,7 +11,7 @@ local SCHEDULE_CHECK_DELAY_US = 1000000
 
 local function load_said(step)
   local ids = {}
-  for _, list in ipairs({ step.complete, step.progress, step.holding or {} }) do
+  for _, list in ipairs({ step.complete, step.progress, step.log or {}, step.holding or {} }) do
     for _, run in ipairs(list) do
       ids[#ids + 1] = run[1]
     end
@@ -42,6 +42,9 @@ function work.step(step)
   end
   if step.holding then
     work.resync(step, is_alive, reply)
+  end
+  for _, said in ipairs(step.log or {}) do
+    work.write_log(worker, said)
   end
   for _, completion in ipairs(step.complete) do
     local completed = work.complete(worker, completion)

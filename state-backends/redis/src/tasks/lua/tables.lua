@@ -5,14 +5,16 @@
 -- Five keys in one hash slot:
 --
 -- ROWS: a hash. '' is the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…' and
--- 'count:…' are rows of these; 'times:…' the run times by hour and kind, and 'hours' the hours with
--- times; 'event:…' the events while there is a follower, and 'events' the numbers of the first and
--- the last; 'levels:…' the priorities of a kind; '#…' pages of large indexes (pages.lua); 'entries'
--- the number of entries of each other letter, so that an empty index costs nothing.
+-- 'count:…' are rows of these; 'times:…' the run times and events by hour and kind, 'hours' the
+-- hours with times, and 'days:…' the events of a kind by day; 'event:…' the events while there is a
+-- follower, and 'events' the numbers of the first and the last; 'levels:…' the priorities of a kind;
+-- '#…' pages of large indexes (pages.lua); 'entries' the number of entries of each other letter, so
+-- that an empty index costs nothing.
 --
 -- TASKS: a hash of the tasks by id, with small payloads and results (forms.lua).
 --
--- BODIES: a hash of larger payloads ('p' and the id) and results ('r' and the id).
+-- BODIES: a hash of larger payloads ('p' and the id) and results ('r' and the id), and of logs ('l'
+-- and the id). A task with a log has the field `logged`.
 --
 -- EDGES: a hash of the edges, by downstream and upstream.
 --
@@ -57,6 +59,8 @@ function tables.clear()
   tables.indexed, tables.unindexed = {}, {}
   -- By id: the text, `true` if it is in BODIES, or `false` for none.
   tables.payloads, tables.results, tables.bodies_written = {}, {}, {}
+  -- By id: the log, and whether a log was stored before a write.
+  tables.logs, tables.logs_written = {}, {}
   -- Texts read from BODIES.
   tables.bodies = {}
   -- By downstream and upstream.
@@ -279,6 +283,37 @@ function tables.set_body(bodies, letter, id, body)
   bodies[id] = body or false
   if tables.tasks[id] then
     tables.tasks_written[id] = true
+  end
+end
+
+function tables.log(id)
+  local x, log = tables.task(id), tables.logs[id]
+  if log == nil and x and x.logged then
+    local packed = redis.call('HGET', BODIES, 'l' .. id)
+    if not packed then
+      refuse('lost', BODIES, ROWS)
+    end
+    log = cmsgpack.unpack(packed)
+    tables.logs[id] = log
+  end
+  return log or {}
+end
+
+-- An empty list removes the log.
+function tables.set_log(id, log)
+  local x = tables.task(id)
+  local logged = #log > 0 or nil
+  if not x or not logged and not x.logged then
+    return
+  end
+  if tables.logs_written[id] == nil then
+    tables.logs_written[id] = x.logged or false
+  end
+  tables.logs[id] = log
+  if x.logged ~= logged then
+    local after = copy_task(x)
+    after.logged = logged
+    tables.set_task(id, after)
   end
 end
 

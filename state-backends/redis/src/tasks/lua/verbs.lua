@@ -200,6 +200,8 @@ function work.change_task(x, verb, change)
   else
     rows.put_payload(x.id, nil)
     rows.put_result(x.id, nil)
+    rows.put_log(x.id, {})
+    after.logged = nil
     after.state, after.error, after.history, after.progress = State.Purged, nil, nil, nil
     after.has_edges, after.retained = nil, nil
     work.save(x, after)

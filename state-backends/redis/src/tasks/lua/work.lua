@@ -85,6 +85,11 @@ local function took(kind, first, length)
   end
 end
 
+-- Counts events of now (times.rs): `happened` is one of Happened.
+function work.happened(kind, happened, number)
+  rows.took(kind, hour_of(work.now), happened, number)
+end
+
 function work.has_waited(kind, since)
   took(kind, 0, minus(work.now, since))
 end

@@ -103,10 +103,12 @@ CREATE INDEX interval_queue_task_by_added ON interval_queue_task (queue, added, 
 CREATE INDEX interval_queue_task_by_ended ON interval_queue_task (queue, ended, id) WHERE ended IS NOT NULL;
 
 CREATE TABLE interval_queue_task_body (
-    -- Payloads and results that would make the rows of interval_queue_task long.
+    -- Payloads and results that would make the rows of interval_queue_task long, and the log, a
+    -- JSON list.
     task INTEGER PRIMARY KEY,
     payload TEXT,
-    result TEXT
+    result TEXT,
+    log TEXT CHECK (log IS NULL OR json_valid(log))
 ) STRICT;
 
 -- # Edges: tasks that wait for the end of others
@@ -201,7 +203,8 @@ CREATE TABLE interval_queue_task_count (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE interval_queue_task_times (
-    -- Waiting times and durations of the runs of a kind within an hour (counted from 1970): a histogram and the sum.
+    -- Waiting times and durations of the runs of a kind within an hour (counted from 1970): a histogram and the sum; the
+    -- numbers of tasks added and ended in it; and these of a whole day, at its first hour.
     queue INTEGER NOT NULL,
     kind TEXT NOT NULL,
     hour INTEGER NOT NULL,

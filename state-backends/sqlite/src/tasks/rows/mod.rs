@@ -3,8 +3,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
+    Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 mod columns;
@@ -82,6 +82,14 @@ impl Rows for Tables<'_> {
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
         self.set_result(id, result)
+    }
+
+    fn log(&mut self, id: TaskId) -> Result<Vec<LogLine>, Fault> {
+        self.read_log(id)
+    }
+
+    fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Fault> {
+        self.write_log(id, log)
     }
 
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Fault> {
@@ -414,8 +422,8 @@ impl Rows for Tables<'_> {
         self.times_of(kind, from)
     }
 
-    fn forget_times(&mut self, before: u32) -> Result<(), Fault> {
-        self.forget_hours(before)
+    fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), Fault> {
+        self.forget_hours(hours, days)
     }
 
     fn put_event(&mut self, event: &Event) -> Result<(), Fault> {

@@ -406,11 +406,19 @@ impl Tables<'_> {
         })
     }
 
-    pub(super) fn forget_hours(&mut self, before: u32) -> Result<(), Fault> {
+    pub(super) fn forget_hours(&mut self, hours: u32, days: u32) -> Result<(), Fault> {
+        self.write_times()?;
         let queue = self.number()?;
+        let (first, end) = Took::EVENT_CELLS;
+        let sql = "INSERT INTO interval_queue_task_times (queue, kind, hour, cell, number) \
+                   SELECT queue, kind, hour / 24 * 24, cell + ?4 - ?3, sum(number) FROM interval_queue_task_times \
+                   INDEXED BY interval_queue_task_times_hour \
+                   WHERE queue = ?1 AND hour < ?2 AND cell >= ?3 AND cell < ?4 GROUP BY kind, hour / 24, cell \
+                   ON CONFLICT DO UPDATE SET number = number + excluded.number";
+        self.execute(sql, (queue, hours, first, end))?;
         let sql = "DELETE FROM interval_queue_task_times INDEXED BY interval_queue_task_times_hour \
-                   WHERE queue = ?1 AND hour < ?2";
-        self.execute(sql, (queue, before))?;
+                   WHERE queue = ?1 AND hour < iif(cell < ?4, ?2, ?3) AND hour < ?2";
+        self.execute(sql, (queue, hours, days, end))?;
         Ok(())
     }
 

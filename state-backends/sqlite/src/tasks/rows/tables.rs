@@ -9,10 +9,13 @@ use std::{
 };
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Counted, Json, Kind, Task, TaskId, Took};
+use interval_queue_task_contract::{Counted, Json, Kind, LogLine, Task, TaskId, Took};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
-use super::{columns, row_reader::RowReader};
+use super::{
+    columns,
+    row_reader::{RowReader, json},
+};
 use crate::store::Fault;
 
 /// Maximum length of a payload or result in the row of its task, in bytes. Longer ones are kept
@@ -321,6 +324,31 @@ impl<'c> Tables<'c> {
             (None, Some(long)) => _ = self.execute(of.put_apart, (number, long))?,
             (None, None) => _ = self.execute(of.remove_apart, [number])?,
         }
+        Ok(())
+    }
+}
+
+impl Tables<'_> {
+    pub(super) fn read_log(&mut self, id: TaskId) -> Result<Vec<LogLine>, Fault> {
+        let Some(number) = self.number_of(id)? else { return Ok(Vec::new()) };
+        let sql = "SELECT task, log FROM interval_queue_task_body WHERE task = ?1";
+        let log = self.first(sql, [number], |row| {
+            let reader = &mut RowReader::of(row);
+            let _number = reader.int()?;
+            reader.json()
+        })?;
+        Ok(log.unwrap_or_default())
+    }
+
+    pub(super) fn write_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Fault> {
+        let Some(number) = self.number_of(id)? else { return Ok(()) };
+        if log.is_empty() {
+            self.execute("UPDATE interval_queue_task_body SET log = NULL WHERE task = ?1", [number])?;
+            return Ok(());
+        }
+        let sql = "INSERT INTO interval_queue_task_body (task, log) VALUES (?1, ?2) \
+                   ON CONFLICT DO UPDATE SET log = excluded.log";
+        self.execute(sql, (number, json(log)?))?;
         Ok(())
     }
 }

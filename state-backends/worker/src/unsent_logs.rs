@@ -1,0 +1,98 @@
+//! Lines of runs that the store has not confirmed.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Instant,
+};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{MAX_LOG_LINES, NewLogLine, RunLog};
+
+use crate::held::RunId;
+
+/// Approximate size of the lines of one step, in bytes.
+const MAX_STEP_BYTES: usize = 1 << 20;
+
+/// The log of one run.
+#[derive(Clone, Debug, Default)]
+struct Unsent {
+    /// Number of the last line.
+    last: u32,
+    /// The last lines that are not confirmed: at most [`MAX_LOG_LINES`].
+    lines: VecDeque<(u32, Instant, String)>,
+    /// Number of the last line in the step under way.
+    sent: u32,
+    has_ended: bool,
+}
+
+/// The logs of all runs with a token in force, and of ended ones with lines to send.
+#[derive(Clone, Debug, Default)]
+pub struct UnsentLogs(BTreeMap<RunId, Unsent>);
+
+impl UnsentLogs {
+    /// Whether lines of an ended run are left to send.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.values().any(|log| log.has_ended)
+    }
+
+    /// Whether the step under way has all lines.
+    pub(crate) fn are_all_sent(&self) -> bool {
+        self.0.values().all(|log| log.lines.back().is_none_or(|(number, ..)| *number <= log.sent))
+    }
+
+    pub(crate) fn write(&mut self, run: RunId, at: Instant, text: String) {
+        let log = self.0.entry(run).or_default();
+        log.last = log.last.saturating_add(1);
+        log.lines.push_back((log.last, at, text));
+        if log.lines.len() > MAX_LOG_LINES {
+            log.lines.pop_front();
+        }
+    }
+
+    pub(crate) fn end(&mut self, run: RunId) {
+        if let Some(log) = self.0.get_mut(&run) {
+            log.has_ended = true;
+            self.0.retain(|_, log| !log.has_ended || !log.lines.is_empty());
+        }
+    }
+
+    pub(crate) fn remove(&mut self, run: RunId) {
+        self.0.remove(&run);
+    }
+
+    /// The lines of the next step, those of ended runs first.
+    pub(crate) fn take_step(&mut self, now: Instant) -> Vec<RunLog> {
+        let mut logs: Vec<_> = self.0.iter_mut().filter(|(_, log)| !log.lines.is_empty()).collect();
+        logs.sort_by_key(|(_, log)| !log.has_ended);
+        let mut bytes = 0;
+        let mut step = Vec::new();
+        for (run, log) in logs {
+            if bytes > MAX_STEP_BYTES {
+                break;
+            }
+            let line = |(number, at, text): &(u32, Instant, String)| NewLogLine {
+                number: *number,
+                age: Micros::from_duration(now.saturating_duration_since(*at)),
+                text: text.clone(),
+            };
+            bytes += log.lines.iter().map(|(.., text)| text.len()).sum::<usize>();
+            log.sent = log.last;
+            step.push(RunLog { id: run.id, token: run.token, lines: log.lines.iter().map(line).collect() });
+        }
+        step
+    }
+
+    /// The store has the lines of the step.
+    pub(crate) fn confirm(&mut self) {
+        self.0.retain(|_, log| {
+            let sent = std::mem::take(&mut log.sent);
+            log.lines.retain(|(number, ..)| *number > sent);
+            !log.has_ended || !log.lines.is_empty()
+        });
+    }
+
+    /// The step got no reply: its lines are sent again.
+    pub(crate) fn keep(&mut self) {
+        self.0.values_mut().for_each(|log| log.sent = 0);
+    }
+}

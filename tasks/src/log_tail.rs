@@ -1,0 +1,86 @@
+//! New lines of logs, as a follower learns of them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use interval_queue::Micros;
+use interval_queue_task_contract::{Event, LogLine, TaskId, Token};
+
+use crate::{TaskQueue, error::Error};
+
+/// Maximum number of logs whose last line is remembered.
+const MAX_LOGS: usize = 10_000;
+
+/// Reads the lines that logs have gained since its creation. See [`TaskQueue::log_tail`].
+#[derive(Debug)]
+pub struct LogTail {
+    queue: TaskQueue,
+    /// Lines before this instant were returned, or are older than this reader.
+    since: Micros,
+    /// The last line of each log that was returned.
+    last: HashMap<(TaskId, Token), u32>,
+}
+
+impl TaskQueue {
+    /// Returns a reader of the lines that logs gain from now on. Give it the events of a
+    /// [`Follower`](crate::Follower) that returns those of logs.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use interval_queue_tasks::{Task, TaskQueue};
+    /// # let queue = TaskQueue::builder("billing").connect("memory:").await?;
+    /// let mut follower = queue.follow().await?.with_logs();
+    /// let mut tail = queue.log_tail().await?;
+    /// let id = queue.add(Task::new("invoice", &"Ada")).await?;
+    /// queue.note(id, "called Ada").await?;
+    /// let events = follower.next().await?.events;
+    /// let lines = tail.new_lines(&events).await?;
+    /// assert_eq!((lines[0].0, lines[0].1.text.as_str()), (id, "called Ada"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) if there is no such
+    /// queue.
+    pub async fn log_tail(&self) -> Result<LogTail, Error> {
+        Ok(LogTail { queue: self.clone(), since: self.now().await?, last: HashMap::new() })
+    }
+}
+
+impl LogTail {
+    /// The new lines of the tasks whose logs have changed, by these events: those of a task in the
+    /// order of storing. Of a run that logs more than 64 lines between two reads, only the last 64
+    /// are stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`TaskQueue::task`]. The next call returns the lines.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no line is skipped.
+    pub async fn new_lines(&mut self, events: &[Event]) -> Result<Vec<(TaskId, LogLine)>, Error> {
+        let changed: BTreeSet<TaskId> =
+            events.iter().filter(|event| event.is_log()).map(|event| event.task).collect();
+        let mut new = Vec::new();
+        for stored in self.queue.tasks(changed).await? {
+            let id = stored.task.id;
+            for line in stored.log {
+                let last = self.last.get(&(id, line.token));
+                if last.map_or(line.at >= self.since, |last| line.number > *last) {
+                    new.push((id, line));
+                }
+            }
+        }
+        for (id, line) in &new {
+            self.last.insert((*id, line.token), line.number);
+        }
+        if self.last.len() > MAX_LOGS {
+            self.since = new.iter().map(|(_, line)| line.at + Micros::new(1)).max().unwrap_or(self.since);
+            self.last.clear();
+        }
+        Ok(new)
+    }
+}
