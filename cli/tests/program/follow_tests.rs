@@ -91,6 +91,33 @@ fn each_change_of_a_state_is_a_line() {
 }
 
 #[test]
+fn follow_selects_tasks_by_all_given_tags() {
+    let place = Backend::sqlite();
+    let early = place.ok(&["add", "--tag", "red", "0"]);
+    let (red, red_events) = follow(&place, "red", "--tag red --tag big");
+    let big = place.ok(&["add", "--tag", "red", "--tag", "big", "1"]);
+    place.ok(&["add", "--tag", "big", "2"]);
+    place.ok(&["add", "3"]);
+    place.ok(&["tasks", "tag", "--add", "big", early.trim()]);
+    place.ok(&["work", "--until-empty", "--", "true"]);
+    place.ok(&["tasks", "purge", "--all"]);
+    let of = |lines: &[Value], id: &str| -> Vec<Value> {
+        let own = lines.iter().filter(|line| line["task"] == id.trim());
+        own.map(|line| line["to"].clone()).collect()
+    };
+    wait_until("all is printed", || lines(&red_events).len() == 7);
+    let printed = lines(&red_events);
+    assert_eq!(of(&printed, &early), [json!("leased"), json!("done"), Value::Null]);
+    assert_eq!(of(&printed, &big), [json!("ready"), json!("leased"), json!("done"), Value::Null]);
+    drop(red);
+    let tags: Vec<_> = (0..33).flat_map(|n| ["--tag".to_owned(), n.to_string()]).collect();
+    let args: Vec<_> = ["tasks", "follow"].into_iter().chain(tags.iter().map(String::as_str)).collect();
+    let many = place.run(&args);
+    assert_eq!(many.status.code(), Some(64), "{many:?}");
+    assert!(text(&many.stderr).contains("33 tags: a task has at most"), "{many:?}");
+}
+
+#[test]
 fn follow_rejects_a_missing_queue_and_unknown_states() {
     let place = Backend::sqlite();
     let missing = place.run(&["tasks", "follow"]);
