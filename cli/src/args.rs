@@ -44,6 +44,7 @@ Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days, 2weeks,
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0      done; `run` exits with the code of CMD
+    1      tasks watch --once: a condition holds
    64      the command line cannot be used
    65      stored data is damaged, foreign or from a newer version;
            add: a payload or the document of a flow is invalid

@@ -5,6 +5,8 @@ use std::{fmt::Write as _, io, process::ExitCode};
 use interval_queue::{Error, ErrorKind, StateError, StateErrorKind};
 use signal_hook::low_level::emulate_default_handler;
 
+/// A condition of `tasks watch --once` holds.
+pub(crate) const ALERT: u8 = 1;
 /// The command line cannot be used.
 pub(crate) const USAGE: u8 = 64;
 /// Stored data is damaged, foreign or from a newer version.

@@ -1,10 +1,12 @@
 //! Documents about an interval queue: the structs behind each `--json` answer of the program, the
 //! JSON Schema derived from them, and reasons in words. A web page, an HTTP API and bindings print
-//! the same documents. [`NewFlow`] is the one that they read.
+//! the same documents. [`NewFlow`] is the one that they read. [`Alert`] is a condition on the
+//! status of a queue.
 //!
 //! Times that end in `_us` are whole microseconds: instants since 1970 on the store's clock, or
 //! durations. Later versions may add fields; no field changes its meaning.
 
+mod alert;
 mod changes;
 pub mod duration;
 mod event;
@@ -25,6 +27,7 @@ mod why;
 pub mod words;
 mod worker;
 
+pub use alert::{Alert, Fired};
 pub use changes::{Change, Corrected, Recount, TagCount, Taken, Transfer};
 pub use event::{Event, MissedEvents};
 pub use explain::{Explanation, MAX_READ};

@@ -5,10 +5,15 @@
 //! page of a queue, `status_lines` its part of `status` and `list`, `summary` its part of `watch`,
 //! and `content` the stored parts that `delete` deletes. `workers`, `tags`, `times` and `failures`
 //! print the workers, the tags, the waiting and running times, and the errors. `why` explains a
-//! waiting task, `note` adds to its log, and `follow` prints changes of state. `recount` corrects counts, `set` changes
-//! settings, and `settings` reads them from a file. `task_list`, `show`, `wait`, `verbs` and
-//! `transfer` are about single tasks and flows, and `tree` about the graph around a task.
+//! waiting task, `note` adds to its log, and `follow` prints changes of state. `alerts` checks the status, which
+//! `status_reader` reads, and runs an `alert_command` at each `alert_edge`. `recount` corrects
+//! counts, `set` changes settings, and `settings` reads them from a file. `task_list`, `show`,
+//! `wait`, `verbs` and `transfer` are about single tasks and flows, and `tree` about the graph
+//! around a task.
 
+mod alert_command;
+mod alert_edge;
+mod alerts;
 mod content;
 mod failures;
 mod follow;
@@ -21,6 +26,7 @@ mod set;
 mod settings;
 mod show;
 mod status_lines;
+mod status_reader;
 mod summary;
 mod tags;
 mod task_args;
@@ -86,6 +92,7 @@ pub(crate) async fn run(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Tags(args) => tags::tags(&target, args).await,
         Action::Follow(args) => follow::follow(&target, args).await,
         Action::Note(args) => note::note(&target, args).await,
+        Action::Watch(args) => alerts::watch(&target, args).await,
         Action::Set(args) => set::set(&target, args).await,
         Action::Recount(args) => recount::recount(&target, args).await,
         Action::Failures(failures) => failures::failures(&target, failures).await,

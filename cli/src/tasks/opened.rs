@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How long a read retries if the store does not answer.
-const READ_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a command that takes long retries if the store does not answer.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -8,6 +8,7 @@ use interval_queue_documents::duration::{self, positive};
 use interval_queue_tasks::{Cursor, FlowId, Key, Kind, State, Tag, Verb, WorkerId};
 
 use super::{
+    alerts::Watch,
     follow::Follow,
     id_arg::IdArg,
     note::Note,
@@ -36,6 +37,7 @@ Examples:
   interval-queue tasks workers               # workers and their runs
   interval-queue tasks times                 # how long tasks waited and ran
   interval-queue tasks follow --to failed    # a line of JSON for each failure
+  interval-queue tasks watch --alert 'failed > 10' -- page-someone
   interval-queue tasks failures              # failures by error text
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
@@ -132,6 +134,7 @@ pub(super) enum Action {
     Times(Times),
     Follow(Follow),
     Note(Note),
+    Watch(Watch),
     Tags(Tags),
     Failures(Failures),
     Wait(Wait),
@@ -413,6 +416,7 @@ impl Action {
             | Self::Times(_)
             | Self::Follow(_)
             | Self::Note(_)
+            | Self::Watch(_)
             | Self::Tags(_)
             | Self::Set(_)
             | Self::Recount(_)

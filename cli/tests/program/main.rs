@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
+mod alert_tests;
 mod becoming;
 mod child_tests;
 mod commands;
