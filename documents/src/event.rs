@@ -1,9 +1,11 @@
 //! Changes of state, as `tasks follow` prints them.
 
 use interval_queue::Micros;
-use interval_queue_tasks::{State, contract};
+use interval_queue_tasks::{State, TaskId, contract};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::LogLine;
 
 /// A task changed its state: `tasks follow` prints one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -39,6 +41,24 @@ impl From<&contract::Event> for Event {
             to: event.to.map(State::as_str),
             worker: event.worker.map(|worker| worker.to_string()),
         }
+    }
+}
+
+/// A new line in the log of a task: `tasks follow --log` prints one per line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "logged_line", title = "A new line of a log")]
+pub struct LoggedLine {
+    /// The line.
+    #[serde(flatten)]
+    pub line: LogLine,
+    /// The id of the task.
+    pub task: String,
+}
+
+impl LoggedLine {
+    /// A line of this task.
+    pub fn of(task: TaskId, line: &contract::LogLine) -> Self {
+        Self { line: LogLine::of(line), task: task.to_string() }
     }
 }
 

@@ -29,7 +29,7 @@ mod worker;
 
 pub use alert::{Alert, Fired};
 pub use changes::{Change, Corrected, Recount, TagCount, Taken, Transfer};
-pub use event::{Event, MissedEvents};
+pub use event::{Event, LoggedLine, MissedEvents};
 pub use explain::{Explanation, MAX_READ};
 pub use failures::{Failure, Failures};
 pub use flow::{Flow, FlowStatus, WrongTask};
@@ -39,7 +39,7 @@ pub use rate::{QueueStatus, Rate, Shard, Unpaced, Unreadable, in_order};
 pub use run::{Attempt, OwnPolicy, Policy, Progress};
 pub use schedule::{AfterEnd, Cron, Every, LastTask, Missed, Rule, Schedule, UpTo};
 pub use settings::{Keep, Settings};
-pub use task::{Edge, Task};
+pub use task::{Edge, LogLine, Task};
 pub use times::{Day, Days, Durations, Hour, KindDays, KindTimes, Length, Throughput, Times};
 pub use why::Why;
 pub use worker::{Worker, Workers};

@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Change, Days, Event, Failures, Flow, FlowStatus, MissedEvents, NewFlow, Queue, QueueStatus, Recount,
-    Schedule, Settings, TagCount, Task, Times, Transfer, Unpaced, Unreadable, Why, Workers,
+    Change, Days, Event, Failures, Flow, FlowStatus, LoggedLine, MissedEvents, NewFlow, Queue, QueueStatus,
+    Recount, Schedule, Settings, TagCount, Task, Times, Transfer, Unpaced, Unreadable, Why, Workers,
 };
 
 /// The states of a task.
@@ -101,6 +101,7 @@ pub fn tasks() -> String {
         of::<Times>(g),
         of::<Days>(g),
         of::<Event>(g),
+        of::<LoggedLine>(g),
         of::<MissedEvents>(g),
         of::<TagCount>(g),
         of::<Settings>(g),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use clap::Args;
-use interval_queue_documents::{Event as Document, MissedEvents};
+use interval_queue_documents::{Event as Document, LoggedLine, MissedEvents};
 use interval_queue_tasks::{Event, Kind, MAX_PAGE, MAX_TAGS, Selector, State, Tag, TaskId, TaskQueue};
 
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
 #[command(after_help = "Examples:\n  \
     interval-queue tasks follow --to failed | jq --unbuffered -r .error\n  \
     interval-queue tasks follow --kind mail | jq -c '[.task, .to]'\n  \
+    interval-queue tasks follow --log --kind import | jq --unbuffered -r '.text // empty'\n  \
     interval-queue tasks follow --tag customer-7 --to done --to failed\n\n\
     `interval-queue schema tasks` describes the lines.")]
 pub(super) struct Follow {
@@ -34,6 +35,9 @@ pub(super) struct Follow {
     /// Only changes to this state; may be given several times. Default: all states
     #[arg(long = "to", value_name = "STATE")]
     states: Vec<State>,
+    /// Also print a line for each new line in the log of a selected task
+    #[arg(long)]
+    log: bool,
     /// Only tasks with this tag when the event is read; given several times: with all of these
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<Tag>,
@@ -44,7 +48,9 @@ impl Follow {
     fn selects(&self, event: &Event) -> bool {
         (self.ids.is_empty() || self.ids.contains(&event.task))
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
-            && (self.states.is_empty() || self.states.contains(&event.to.unwrap_or(State::Purged)))
+            && (event.is_log()
+                || self.states.is_empty()
+                || self.states.contains(&event.to.unwrap_or(State::Purged)))
     }
 
     /// The selected events. Tags are read now: a store keeps a task, with its tags, for longer than
@@ -70,13 +76,21 @@ pub(super) async fn follow(target: &Target, args: &Follow) -> Result<(), Failure
     }
     let queue = target.tasks_for_long().await?;
     let mut follower = queue.follow().await?;
+    let mut tail = queue.log_tail().await?;
+    if args.log {
+        follower = follower.with_logs();
+    }
     report(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", queue.name().as_str()));
     loop {
         let followed = follower.next().await?;
         let missed = followed.missed.then(|| json_line(&MissedEvents::at(followed.mark.at)));
         let events = args.selected(&queue, &followed.events).await?;
-        let events = events.into_iter().map(|event| json_line(&Document::from(event)));
-        let lines: String = missed.into_iter().chain(events).collect();
+        let logs: Vec<_> = events.iter().copied().filter(|event| event.is_log()).cloned().collect();
+        let logs = tail.new_lines(&logs).await?;
+        let events = events.into_iter().filter(|event| !event.is_log());
+        let events = events.map(|event| json_line(&Document::from(event)));
+        let logs = logs.iter().map(|(task, line)| json_line(&LoggedLine::of(*task, line)));
+        let lines: String = missed.into_iter().chain(events).chain(logs).collect();
         if !print_on(lines.as_bytes())? {
             return Ok(());
         }
