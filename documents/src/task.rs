@@ -78,6 +78,8 @@ pub struct Task {
     pub tags: Vec<String>,
     /// The fencing token of the last run; null: it was never leased.
     pub token: Option<String>,
+    /// The trace in which it was added, as a W3C traceparent; null: none.
+    pub trace: Option<String>,
     /// Its unique name, held or not; null: none.
     pub unique: Option<String>,
     /// The first hundred tasks for which it waits or waited. Only of `tasks show`.
@@ -151,6 +153,7 @@ impl Task {
             stop: task.stop.map(contract::Stop::as_str),
             tags: task.tags.iter().map(ToString::to_string).collect(),
             token: task.leased.map(|_| task.token.to_string()),
+            trace: task.trace.as_ref().map(ToString::to_string),
             unique: task.unique.as_ref().map(|unique| unique.name.to_string()),
             upstreams: None,
             weight: task.weight,

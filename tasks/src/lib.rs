@@ -107,7 +107,7 @@ pub use interval_queue_task_contract::{
     MAX_DELAY, MAX_HELD, MAX_LOG_LINES, MAX_LOG_TEXT, MAX_PAGE, MAX_PRIORITY, MAX_REPLY, MAX_SCANNED,
     MAX_TAGS, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict, OnFailure, Order, Overlap, Overview, Page, Policy,
     PolicyOverride, Recounted, Selector, Settings, SettingsChange, State, Stored, Tag, Task as StoredTask,
-    TaskId, TaskStore, Throughput, Times, Token, Verb, Why, Worker as StoredWorker, WorkerId,
+    TaskId, TaskStore, Throughput, Times, Token, Traceparent, Verb, Why, Worker as StoredWorker, WorkerId,
 };
 pub use log_tail::LogTail;
 pub use queue::TaskQueue;

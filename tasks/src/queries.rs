@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use interval_queue::Micros;
 use interval_queue_task_contract::{
-    Command, Cursor, Inputs, Json, Key, Kind, MAX_PAGE, Order, Overview, Page, Read, Reply, Selector, State,
-    Stored, Task, TaskId, Times, Worker,
+    Command, Cursor, Day, Inputs, Json, Key, Kind, MAX_PAGE, Order, Overview, Page, Read, Reply, Selector,
+    State, Stored, Task, TaskId, Times, Worker,
 };
 use serde::de::DeserializeOwned;
 

@@ -8,7 +8,7 @@ use std::{
 
 use interval_queue::{InvalidInput, Micros};
 use interval_queue_task_contract::{
-    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Tag, TaskId, Unique, Until, When,
+    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Tag, TaskId, Traceparent, Unique, Until, When,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -151,6 +151,13 @@ impl Task {
     pub fn not_before(mut self, at: SystemTime) -> Self {
         self.new.not_before = When::At(since_epoch(at));
         self
+    }
+
+    /// Stores the trace in which the task is added, as a W3C `traceparent`:
+    /// [`Context::traceparent`](crate::Context::traceparent) returns it to the run. With the feature
+    /// `opentelemetry` it is that of the current span unless set here.
+    pub fn traceparent(self, traceparent: impl AsRef<str>) -> Self {
+        self.named(traceparent.as_ref(), Traceparent::new, |new, trace| new.trace = Some(trace))
     }
 
     /// Latest start after adding: a task not started by then fails, and a run is asked to stop.
@@ -298,6 +305,10 @@ impl Task {
     /// The form for the store, or the first error.
     pub(crate) fn finish(self) -> Result<NewTask, Error> {
         let mut new = self.new;
+        #[cfg(feature = "opentelemetry")]
+        if new.trace.is_none() {
+            new.trace = crate::telemetry::trace_context::current();
+        }
         let mut wrong = self.wrong;
         for (upstream, name, on_failure) in self.upstreams {
             match upstream {

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use clap::{ArgGroup, Args};
 use interval_queue_documents::instant;
-use interval_queue_tasks::{FlowId, Json, Task};
+use interval_queue_tasks::{FlowId, Json, Task, Traceparent};
 
 use super::options::TaskOptions;
 use crate::args::{EXIT_CODES, Target};
@@ -38,6 +38,10 @@ Input:
 Outage:
   `add` retries for a minute if the store does not answer, and adds nothing
   twice.
+
+Traces:
+  TRACEPARENT in the environment, a W3C trace context, is stored with the task.
+  `work` passes it to CMD.
 
 Flows:
   A flow is a set of tasks that wait for each other. It is added as a whole or
@@ -124,6 +128,11 @@ impl AddArgs {
         if let Some(at) = self.deadline_at {
             task = task.deadline_at(at);
         }
-        task
+        // A foreign variable that is no traceparent means that there is no trace.
+        let trace = std::env::var("TRACEPARENT").ok().and_then(|text| Traceparent::new(text).ok());
+        match trace {
+            Some(trace) => task.traceparent(trace.as_str()),
+            None => task,
+        }
     }
 }

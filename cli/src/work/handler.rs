@@ -295,6 +295,9 @@ fn environment(
     if let Some(key) = &context.task().key {
         environment.push(("INTERVAL_QUEUE_TASK_KEY", key.as_str().into()));
     }
+    if let Some(trace) = context.traceparent() {
+        environment.push(("TRACEPARENT", trace.into()));
+    }
     for (name, at) in [
         ("INTERVAL_QUEUE_TASK_DEADLINE", context.deadline()),
         ("INTERVAL_QUEUE_TASK_SCHEDULED", context.scheduled()),

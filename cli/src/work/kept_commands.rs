@@ -49,6 +49,8 @@ struct Run<'a> {
     deadline: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scheduled: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
     payload: &'a Json,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inputs: BTreeMap<String, Input>,
@@ -271,6 +273,7 @@ fn line_of(id: u64, context: &Context, inputs: BTreeMap<String, Input>) -> Vec<u
         token: context.token().to_string(),
         deadline: context.deadline().and_then(seconds),
         scheduled: context.scheduled().and_then(seconds),
+        traceparent: context.traceparent(),
         payload: context.payload(),
         inputs,
     })

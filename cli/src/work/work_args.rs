@@ -45,6 +45,8 @@ Input of CMD:
   INTERVAL_QUEUE_TASK_INPUTS      a file with the results of its upstreams:
     {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
 
+  TRACEPARENT                     the W3C trace context in which it was added,
+                                  if one was stored
   INTERVAL_QUEUE_TASK_REPLY       a file into which CMD may write lines, see
                                   below; not set without a directory for
                                   temporary files

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Cursor, Follow, FreeCapacity, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD,
     MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap,
-    PolicyOverride, Progress, Read, RunLog, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb,
-    WorkerId,
+    PolicyOverride, Progress, Read, RunLog, Selector, SettingsChange, Tag, TaskId, Token, Traceparent,
+    Unique, Verb, WorkerId,
 };
 
 /// An atomic command on the tasks of one queue.
@@ -108,6 +108,9 @@ pub struct NewTask {
     /// Words to find the task by.
     #[serde(default)]
     pub tags: Vec<Tag>,
+    /// The trace in which it is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Traceparent>,
     /// Upstreams to wait for.
     #[serde(default)]
     pub edges: Vec<NewEdge>,
@@ -212,6 +215,7 @@ impl NewTask {
             policy: PolicyOverride::default(),
             weight: 1,
             tags: Vec::new(),
+            trace: None,
             edges: Vec::new(),
         }
     }

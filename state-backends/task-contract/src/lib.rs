@@ -52,6 +52,7 @@ mod settings;
 mod store;
 mod task;
 mod times;
+mod trace;
 
 pub use command::*;
 pub use counts::{Corrected, Counted};
@@ -76,3 +77,4 @@ pub use settings::{Keep, Settings, SettingsChange};
 pub use store::TaskStore;
 pub use task::{Attempt, AttemptEnd, Nominal, Progress, Rank, State, Stop, Task, Unique, Until};
 pub use times::{Day, Happened, Histogram, KEEP_DAYS, KEEP_TIMES, LENGTHS, Span, Throughput, Times, Took};
+pub use trace::Traceparent;

@@ -5,7 +5,7 @@ use std::fmt;
 use interval_queue_contract::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, WorkerId};
+use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, Traceparent, WorkerId};
 
 /// A task without payload and result, which no rule reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct Task {
     pub has_edges: bool,
     /// The schedule that made the task, and for which instant.
     pub schedule: Option<Nominal>,
+    /// The trace in which the task was added.
+    pub trace: Option<Traceparent>,
 
     /// The gate at which the task waits, or how it ended.
     pub state: State,
@@ -292,6 +294,7 @@ impl Task {
             position: 0,
             has_edges: false,
             schedule: None,
+            trace: None,
             state: State::Added,
             holds_key: false,
             unserved: false,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Label, Micros, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Json, Key, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, State, Step, Stepped, Stop, Task, TaskId,
-    Token, WorkerId,
+    Json, Key, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, RunLog, State, Step, Stepped, Stop, Task,
+    TaskId, Token, WorkerId,
 };
 use interval_queue_worker::{
     Absorbed, Because, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Next, POLL_INTERVAL, RunId, Worker,
@@ -219,6 +219,56 @@ fn a_step_without_a_reply_is_repeated_with_all_held_leases() {
     bench.answers(&again, gives([task(4, 1)]));
     assert_eq!(bench.starts().len(), 1);
     assert_eq!(bench.sleeps(), Some(LEASE / 5));
+}
+
+/// The numbers of the lines of each run in a step.
+fn logged(step: &Step) -> Vec<(TaskId, Vec<u32>)> {
+    let numbers = |log: &RunLog| log.lines.iter().map(|line| line.number).collect();
+    step.log.iter().map(|log| (log.id, numbers(log))).collect()
+}
+
+#[test]
+fn lines_of_logs_are_sent_until_they_are_confirmed() {
+    let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
+    let at = bench.now;
+    let log = |bench: &mut Bench, run, text: &str| bench.worker.log(run, at, text.into());
+    log(&mut bench, runs[0], "a");
+    log(&mut bench, runs[1], "b");
+    bench.now += secs(6);
+    let lost = bench.sends();
+    assert_eq!(logged(&lost), [(id(1), vec![1]), (id(2), vec![1])]);
+    assert_eq!(
+        (lost.log[0].lines[0].text.as_str(), lost.log[0].lines[0].age),
+        ("a", Micros::from_millis(6_000))
+    );
+    log(&mut bench, runs[0], "c");
+    bench.fails(&lost, StateErrorKind::TimedOut);
+    bench.worker.ended(runs[1], done());
+    log(&mut bench, runs[1], "too late");
+    bench.now += ms(50);
+    let again = bench.sends();
+    assert_eq!(logged(&again), [(id(2), vec![1]), (id(1), vec![1, 2])], "ended runs first");
+    log(&mut bench, runs[0], "d");
+    bench.answers(&again, Stepped::default());
+    bench.now += secs(6);
+    let rest = bench.sends();
+    assert_eq!(logged(&rest), [(id(1), vec![3])]);
+    bench.answers(&rest, Stepped { lost: vec![id(1)], ..Stepped::default() });
+    log(&mut bench, runs[0], "not ours");
+    bench.now += secs(6);
+    assert_eq!(logged(&bench.sends()), []);
+}
+
+#[test]
+fn a_log_between_two_steps_keeps_its_last_lines() {
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    for n in 0..100 {
+        bench.worker.log(runs[0], bench.now, n.to_string());
+    }
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    assert_eq!(logged(&step), [(id(1), (37..=100).collect::<Vec<_>>())]);
+    assert_eq!((step.complete.len(), step.log[0].lines[63].text.as_str()), (1, "99"));
 }
 
 #[test]

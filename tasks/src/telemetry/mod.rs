@@ -15,6 +15,15 @@
 //!
 //! The handler runs in this span. `attempt` counts from 1: one more than the failed runs.
 //!
+//! # Traces
+//!
+//! Requires the feature `opentelemetry`, and a subscriber with the layer of
+//! [`tracing-opentelemetry`](https://docs.rs/tracing-opentelemetry). An added task stores the trace
+//! context of the current span, as a W3C `traceparent`; the span of each run is its child, in
+//! whichever process. So the enqueue and all attempts are one trace. Without the feature,
+//! [`Task::traceparent`](crate::Task::traceparent) stores a context, and
+//! [`Context::traceparent`](crate::Context::traceparent) returns it.
+//!
 //! # Events
 //!
 //! | event | level | when | fields besides `queue` |
@@ -74,6 +83,7 @@
 //! in the [overview](crate::TaskQueue::overview), which is the same for all processes.
 
 pub(crate) mod name;
+pub(crate) mod trace_context;
 
 use std::time::Duration;
 
@@ -137,14 +147,17 @@ impl Telemetry {
 
     pub(crate) fn span(&self, leased: &Leased) -> tracing::Span {
         let task = &leased.task;
-        tracing::info_span!(
+        let span = tracing::info_span!(
             target: name::TARGET,
             "task",
             queue = %self.queue,
             id = %task.id,
             kind = %task.kind,
             attempt = task.failures.saturating_add(1)
-        )
+        );
+        #[cfg(feature = "opentelemetry")]
+        trace_context::set_parent(&span, task.trace.as_ref());
+        span
     }
 
     pub(crate) fn added(&self, new: &NewTask, added: Added) {

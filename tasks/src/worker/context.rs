@@ -100,6 +100,11 @@ impl<S> Context<S> {
         self.run.leased.task.schedule.as_ref().map(|nominal| UNIX_EPOCH + nominal.at.to_duration())
     }
 
+    /// The W3C `traceparent` of the span in which the task was added, if one was stored.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.run.leased.task.trace.as_ref().map(|trace| trace.as_str())
+    }
+
     /// Completes when the run must stop: the task was cancelled, its deadline or timeout has
     /// passed, another worker may have it, or the worker's [grace](crate::WorkerBuilder::grace) is
     /// over. Return [`TaskError::released`](crate::TaskError::released) then. Else the run is

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use futures::FutureExt;
-use interval_queue_tasks::{Context, Json, OnFailure, Task, TaskError, Worker};
+use interval_queue_tasks::{Context, Json, OnFailure, Selector, Task, TaskError, Worker};
 use tokio::time::sleep;
 
 use crate::common::{Faulty, builder, finish, ms, now, queue, secs, spawned, stored};
@@ -114,6 +114,32 @@ async fn progress_is_seen_by_others() {
     assert_eq!((progress.done, progress.total, &*progress.text), (3, 10, "page three"));
     handle.stop_within(secs(60));
     assert_eq!(ended.await.unwrap().done, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_stored_during_a_run_and_with_its_end() {
+    let queue = queue().await;
+    let id = queue.add(Task::new("a", &())).await.unwrap().id();
+    let worker = Worker::builder(&queue).handler("a", |context: Context, (): ()| async move {
+        context.log(format!("one\r\ntwo {}\n", "ü".repeat(600)));
+        sleep(secs(20)).await;
+        context.log("three");
+        Err::<(), _>(TaskError::permanent("no").group("smtp v 2"))
+    });
+    let worker = worker.build().unwrap();
+    let (handle, ended) = (worker.handle(), spawned(worker));
+    sleep(secs(10)).await;
+    let log = stored(&queue, id).await.log;
+    let texts: Vec<_> = log.iter().map(|line| line.text.chars().take(8).collect::<String>()).collect();
+    assert_eq!((texts, log[1].text.chars().count()), (vec!["one".to_owned(), "two üüüü".into()], 500));
+    handle.stop_within(secs(60));
+    assert_eq!(ended.await.unwrap().failed, 1);
+    let stored = stored(&queue, id).await;
+    let numbers: Vec<_> = stored.log.iter().map(|line| (line.number, line.token)).collect();
+    assert_eq!(numbers, [1, 2, 3].map(|number| (number, stored.task.token)));
+    assert_eq!(stored.task.error.as_deref(), Some("[group smtp-v-2] no"));
+    let failures = queue.failures(&Selector::default()).await.unwrap();
+    assert_eq!(failures.groups[0].common.as_deref(), Some("[group smtp-v-2]"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -354,6 +354,7 @@ impl<'w> Canon<'w> {
             worker: _,
             // For people alone.
             admitted: _,
+            trace: _,
             leased,
             stop,
             progress: _,

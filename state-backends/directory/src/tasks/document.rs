@@ -124,6 +124,7 @@ impl Document {
             policy,
             weight: self.get("weight")?.unwrap_or(1),
             tags: self.or_default::<Vec<Tag>>("tags")?,
+            trace: self.get("trace")?,
             edges: self.or_default::<Vec<Upstream>>("upstreams")?.into_iter().map(Upstream::edge).collect(),
             id,
         };
@@ -171,6 +172,7 @@ impl Document {
             position: self.or_default("position")?,
             has_edges: !new.edges.is_empty(),
             schedule: schedule.map(|schedule| Nominal { schedule, at: instant }),
+            trace: new.trace,
             state,
             holds_key: false,
             unserved: false,
@@ -228,6 +230,7 @@ impl Document {
         }
         text.some("schedule", task.schedule.as_ref().map(|nominal| &nominal.schedule))?;
         text.some("scheduled_us", task.schedule.as_ref().map(|nominal| nominal.at))?;
+        text.some("trace", task.trace.as_ref())?;
         text.some("leased_us", task.leased)?;
         text.some("ended_us", task.ended)?;
         text.some("token", task.leased.map(|_| task.token.to_string()))?;
@@ -256,7 +259,7 @@ impl Document {
 }
 
 /// All fields of a row or a body.
-const KNOWN: [&str; 31] = [
+const KNOWN: [&str; 32] = [
     "id",
     "kind",
     "priority",
@@ -274,6 +277,7 @@ const KNOWN: [&str; 31] = [
     "upstreams",
     "schedule",
     "scheduled_us",
+    "trace",
     "leased_us",
     "ended_us",
     "token",

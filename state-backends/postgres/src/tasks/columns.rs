@@ -92,6 +92,7 @@ columns! { task;
     has_edges Truth: has_edges => task.has_edges,
     schedule Text: schedule => task.schedule.as_ref().map(|nominal| nominal.schedule.as_str().to_owned()),
     scheduled_at Int: schedule => task.schedule.as_ref().map(|nominal| micros(nominal.at)),
+    trace Text: trace => task.trace.as_ref().map(|trace| trace.as_str().to_owned()),
     incarnation Int: token.incarnation => micros(task.token.incarnation),
     attempt Int: token.attempt => i64::from(task.token.attempt),
     failures Int: failures => i64::from(task.failures),
@@ -181,6 +182,7 @@ pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
             let at = reader.some_micros()?.unwrap_or_default();
             schedule.map(|schedule| Nominal { schedule, at })
         },
+        trace: reader.some("no traceparent")?,
         token: Token { incarnation: reader.micros()?, attempt: reader.number()? },
         failures: reader.number()?,
         retries: reader.number()?,

@@ -61,6 +61,7 @@ fn task(fields: &mut Fields<'_>, x: &Task) {
         fields.text("schedule", nominal.schedule.as_str());
         fields.int("instant", micros(nominal.at));
     }
+    fields.some_text("trace", x.trace.as_ref().map(|trace| trace.as_str()));
     token(fields, x.token);
     fields.some_int("failures", unless(x.failures.into(), 0));
     fields.some_int("retries", unless(x.retries.into(), 0));

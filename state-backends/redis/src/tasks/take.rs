@@ -171,7 +171,8 @@ macro_rules! name {
         }
     )*};
 }
-name! { interval_queue_contract::Label interval_queue_task_contract::Key interval_queue_task_contract::Kind interval_queue_task_contract::Tag }
+name! { interval_queue_contract::Label interval_queue_task_contract::Key interval_queue_task_contract::Kind interval_queue_task_contract::Tag
+interval_queue_task_contract::Traceparent }
 
 /// An element by its number.
 fn one_of<T: Copy>(of: &[T], packed: &Packed<'_>) -> Taken<T> {
@@ -319,6 +320,7 @@ pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
         position: row.get_or_default("position")?,
         has_edges: row.get("has_edges")?,
         schedule,
+        trace: row.get("trace")?,
         state: row.get("state")?,
         holds_key: row.get("holds_key")?,
         unserved: row.get("unserved")?,

@@ -150,6 +150,7 @@ fn is_plain(task: &NewTask) -> bool {
         && task.policy.is_empty()
         && task.weight == 1
         && task.tags.is_empty()
+        && task.trace.is_none()
         && task.edges.is_empty()
 }
 
@@ -182,6 +183,7 @@ fn new_task(packer: &mut Packer, task: &NewTask) {
         if !task.tags.is_empty() {
             fields.field("tags").list(&task.tags, |packer, tag| packer.text(tag.as_str()));
         }
+        fields.some_text("trace", task.trace.as_ref().map(|trace| trace.as_str()));
         if !task.edges.is_empty() {
             fields.field("edges").list(&task.edges, edge);
         }

@@ -3,7 +3,7 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Json, Key, Kind, MAX_DELAY, NewTask, OnFailure, Order, Outcome, Policy, PolicyOverride, Progress, Read,
-    Reply, Selector, SettingsChange, State, Step, Tag, Unique, Until, When,
+    Reply, Selector, SettingsChange, State, Step, Tag, Traceparent, Unique, Until, When,
 };
 
 use crate::client::{Handles, behind, opened, task, usual};
@@ -86,6 +86,7 @@ pub async fn every_field_is_kept(handles: Handles) {
         policy: most.into(),
         weight: 1_000,
         tags: ODD.map(tag).into(),
+        trace: Some(Traceparent::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap()),
         ..task()
     };
     let other_end = NewTask {
@@ -107,8 +108,8 @@ pub async fn every_field_is_kept(handles: Handles) {
             (&new.kind, new.priority, &new.key, new.ordered)
         );
         assert_eq!(
-            (&x.unique, x.policy, x.weight, &x.tags),
-            (&new.unique, new.policy, new.weight, &new.tags)
+            (&x.unique, x.policy, x.weight, &x.tags, &x.trace),
+            (&new.unique, new.policy, new.weight, &new.tags, &new.trace)
         );
         assert!(x.holds_name == new.unique.is_some() && x.generation == 0 && x.history.is_empty());
     }

@@ -119,10 +119,10 @@ pub async fn events_are_counted_by_hour_and_day(handles: Handles) {
     }
     assert_eq!(times(&one, "default", Micros::ZERO).await, []);
     one.add_one(task()).await;
-    one.clock().advance(hour * 24 * 395);
+    one.clock().advance(hour * 24 * 390);
     worker.hello().await;
     assert_eq!(days().await.len(), 2);
-    one.clock().advance(hour * 24 * 2);
+    one.clock().advance(hour * 24 * 5);
     worker.hello().await;
     let left = days().await;
     assert_eq!(left.len(), 1, "{left:?}");

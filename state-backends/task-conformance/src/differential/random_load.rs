@@ -8,7 +8,8 @@ use interval_queue_task_contract::{
     Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, Completion, Cursor, DueSchedule, Fire,
     FreeCapacity, Imported, Json, Keep, Key, Kind, LogLine, NewEdge, NewLogLine, NewSchedule, NewTask,
     OnConflict, OnFailure, Order, Outcome, Overlap, Policy, PolicyOverride, Progress, Read, Reply, RunLog,
-    Selector, SettingsChange, State, Step, Tag, Task, TaskId, Token, Unique, Until, Verb, When, WorkerId,
+    Selector, SettingsChange, State, Step, Tag, Task, TaskId, Token, Traceparent, Unique, Until, Verb, When,
+    WorkerId,
 };
 use uuid::Uuid;
 
@@ -168,6 +169,10 @@ impl Load {
             policy: self.maybe(20, Self::own_policy).unwrap_or_default(),
             weight: self.rng.u32(1..3),
             tags: self.maybe(20, Self::tag).into_iter().collect(),
+            trace: self.maybe(20, |own| {
+                Traceparent::new(format!("00-{:032x}-{:016x}-01", own.rng.u128(1..), own.rng.u64(1..)))
+                    .unwrap()
+            }),
             edges,
             ..NewTask::new(id, self.body())
         }
@@ -237,6 +242,7 @@ impl Load {
             unique: new.unique,
             weight: new.weight,
             tags: new.tags,
+            trace: new.trace,
             policy: new.policy,
             not_before: at(self),
             added: at(self),

@@ -143,6 +143,7 @@ impl<R: Rows> Work<'_, R> {
             holds_name: new.unique.is_some(),
             weight: new.weight,
             tags: new.tags.clone(),
+            trace: new.trace.clone(),
             deadline: new.deadline.map(|deadline| deadline.on(self.now)),
             not_before,
             policy: new.policy,

@@ -65,6 +65,8 @@ CREATE TABLE interval_queue_task (
     has_edges boolean NOT NULL DEFAULT false,
     schedule text COLLATE "C",
     scheduled_at bigint,
+    -- Trace in which the task was added: a W3C traceparent.
+    trace text COLLATE "C",
     -- Token of the last lease: these two columns.
     incarnation bigint NOT NULL DEFAULT 0,
     attempt bigint NOT NULL DEFAULT 0,
@@ -350,6 +352,7 @@ VALUES
     ('backoff', 'string', 'interval', 'a duration, such as "10 s"'),
     ('max_backoff', 'string', 'interval', 'a duration, such as "1 h"'),
     ('timeout', 'string', 'interval', 'a duration, such as "30 s"'),
+    ('trace', 'string', 'text', 'a W3C traceparent'),
     ('notify', 'boolean', 'boolean', 'true or false')
 $$;
 
@@ -454,6 +457,7 @@ DECLARE
     backoff interval;
     max_backoff interval;
     timeout interval;
+    trace text;
     wrong text;
     tag text;
     input text;
@@ -493,6 +497,7 @@ BEGIN
     task.backoff := ($4 ->> 'backoff')::interval;
     task.max_backoff := ($4 ->> 'max_backoff')::interval;
     task.timeout := ($4 ->> 'timeout')::interval;
+    task.trace := $4 ->> 'trace';
     IF octet_length(task.queue) > 200 OR task.queue IS NULL THEN
         RAISE EXCEPTION 'queue of % bytes: give a name of 1 to 200', coalesce(octet_length(task.queue), 0)
             USING ERRCODE = 'invalid_parameter_value';
@@ -511,6 +516,9 @@ BEGIN
         WHEN task.payload IS NULL THEN 'payload NULL: give JSON, such as null'
         WHEN task.priority NOT BETWEEN -100 AND 100 THEN
             format('priority %s: give -100 to 100', task.priority)
+        WHEN task.trace !~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' THEN
+            format('trace %s is no traceparent: an example is 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+                to_json(left(task.trace, 80)))
         WHEN task.weight NOT BETWEEN 1 AND 1000 THEN
             format('weight %s: give 1 to 1000 slots', task.weight)
         WHEN task.ordered AND task.key IS NULL THEN
@@ -614,14 +622,15 @@ BEGIN
         END IF;
         INSERT INTO interval_queue_task (
             queue, id, state, kind, priority, due, added, not_before, key, ordered, unique_name, unique_until, holds_name,
-            weight, tags, deadline, policy, has_edges, payload
+            weight, tags, deadline, policy, has_edges, trace, payload
         ) VALUES (
             q.number, task.id, state, task.kind, task.priority,
             greatest(added, starts) - task.priority * coalesce((q.settings ->> 'ageing')::bigint, 86400000000),
             added, starts, task.key, task.ordered, task.unique_name,
             CASE WHEN task.unique_name IS NOT NULL THEN task.unique_until END, task.unique_name IS NOT NULL,
             task.weight, CASE WHEN cardinality(task.tags) > 0 THEN to_jsonb(task.tags) END,
-            interval_queue_task_micros(task.deadline), policy, coalesce(cardinality(task.after), 0) > 0, task.payload
+            interval_queue_task_micros(task.deadline), policy, coalesce(cardinality(task.after), 0) > 0, task.trace,
+            task.payload
         ) ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
         -- Somebody else was quicker to add it, or one with its name.

@@ -96,7 +96,7 @@ function work.remember_replacing(new, position, schedule, instant, holder)
 end
 
 -- Fields that are stored as given.
-local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
+local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy', 'trace' }
 
 function work.made_of(new, position, schedule, instant)
   local now = work.now

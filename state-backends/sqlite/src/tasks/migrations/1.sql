@@ -59,6 +59,8 @@ CREATE TABLE interval_queue_task (
     has_edges INTEGER NOT NULL,
     schedule TEXT,
     scheduled_at INTEGER,
+    -- The trace in which it was added: a W3C traceparent.
+    trace TEXT,
     -- The token of the last lease: these two.
     incarnation INTEGER NOT NULL,
     attempt INTEGER NOT NULL,

@@ -51,6 +51,7 @@ columns! { task;
     has_edges: has_edges => task.has_edges,
     schedule: schedule => task.schedule.as_ref().map(|nominal| nominal.schedule.as_str()),
     scheduled_at: schedule => task.schedule.as_ref().map(|nominal| micros(nominal.at)),
+    trace: trace => task.trace.as_ref().map(|trace| trace.as_str()),
     incarnation: token.incarnation => micros(task.token.incarnation),
     attempt: token.attempt => task.token.attempt,
     failures: failures => task.failures,
@@ -178,6 +179,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
             let at = reader.some_micros()?.unwrap_or_default();
             schedule.map(|schedule| Nominal { schedule, at })
         },
+        trace: reader.some("no traceparent")?,
         token: Token { incarnation: reader.micros()?, attempt: reader.number()? },
         failures: reader.number()?,
         retries: reader.number()?,
