@@ -87,6 +87,7 @@ mod schedule;
 mod status;
 mod tags;
 mod task;
+mod task_kind;
 pub mod telemetry;
 mod totals;
 mod transfer;
@@ -115,6 +116,7 @@ pub use queues::TaskQueues;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
 pub use status::{Condition, QueueStatus};
 pub use task::{Task, Upstream};
+pub use task_kind::TaskKind;
 pub use totals::Totals;
 pub use transfer::{MAX_MOVED_TO, Transferred};
 pub use worker::{

@@ -108,10 +108,7 @@ impl TaskQueue {
     ///
     /// Cancel safe.
     pub async fn wait<T: DeserializeOwned>(&self, id: TaskId) -> Result<T, Error> {
-        let stored = self.ended(id).await?;
-        let result = stored.result.unwrap_or_default();
-        serde_json::from_str(result.as_str())
-            .map_err(|error| Error::mismatch(format!("the result of task {id} is of another type"), error))
+        result_of(self.ended(id).await?)
     }
 
     /// Waits for a task to end, however it ends, and returns all that is stored of it.
@@ -140,7 +137,8 @@ impl TaskQueue {
         }
     }
 
-    async fn ended(&self, id: TaskId) -> Result<Stored, Error> {
+    /// As `wait_end`, with an error unless the task is done.
+    pub(crate) async fn ended(&self, id: TaskId) -> Result<Stored, Error> {
         let stored = self.wait_end(id).await?;
         let why = stored.task.error.as_deref().unwrap_or("no reason was given");
         match stored.task.state {
@@ -366,6 +364,12 @@ impl TaskQueue {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+/// The result of an ended task.
+pub(crate) fn result_of<T: DeserializeOwned>(stored: Stored) -> Result<T, Error> {
+    let what = || format!("the result of task {} is of another type", stored.task.id);
+    parse(&stored.result.unwrap_or_default()).map_err(|error| Error::mismatch(what(), error))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(json: &Json) -> Result<T, serde_json::Error> {

@@ -22,6 +22,7 @@ mod setting_aside;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stopping;
+mod task_kinds;
 mod telemetry;
 mod transfer;
 mod within;
