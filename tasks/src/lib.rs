@@ -64,7 +64,8 @@
 //!
 //! # Testing your service
 //!
-//! With `memory:` the queue follows tokio's paused time, as in every example here.
+//! With `memory:` the queue follows tokio's paused time, as in every example here. The module
+//! [`testing`] asserts which tasks were added, and runs them in the test.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;
@@ -89,6 +90,7 @@ mod tags;
 mod task;
 mod task_kind;
 pub mod telemetry;
+pub mod testing;
 mod totals;
 mod transfer;
 mod worker;

@@ -32,7 +32,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 pub struct WorkerBuilder<S = ()> {
     queue: TaskQueue,
     state: Arc<S>,
-    handlers: BTreeMap<Kind, Handler>,
+    pub(super) handlers: BTreeMap<Kind, Handler>,
     jobs: Option<u32>,
     permits: Option<Permits>,
     prefetch: Option<u32>,
@@ -222,6 +222,10 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     pub fn on_error(mut self, hook: impl Fn(&WorkerFailure) + Send + Sync + 'static) -> Self {
         self.on_error = Some(ErrorHook(Arc::new(hook)));
         self
+    }
+
+    pub(crate) fn queue(&self) -> &TaskQueue {
+        &self.queue
     }
 
     /// Builds the worker, which does nothing until it is run.

@@ -25,8 +25,19 @@ struct Driver {
     slot_requests: worker_pace::SlotRequests,
     rate: worker_pace::RateLookup,
     schedules: Schedules,
+    until: Until,
     /// The last check whether tasks are left. `None`: the worker runs until it is stopped.
     until_empty: Option<Instant>,
+}
+
+/// When a worker ends that is not stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    Stopped,
+    /// No task of its kinds is left.
+    Empty,
+    /// No task of its kinds is ready.
+    NoneReady,
 }
 
 /// Time between checks whether tasks are left: other workers may have the last ones.
@@ -67,22 +78,23 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
 
 /// Runs the worker until it is stopped or no tasks are left. It is spawned like its runs: if it ran
 /// on the caller's thread, each message between them would wake another thread.
-pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
+pub(super) async fn drive(core: Arc<Core>, until: Until) -> Result<Totals, Error> {
     let host = core.host().clone();
-    let (work, end) = work(core, until_empty).remote_handle();
+    let (work, end) = work(core, until).remote_handle();
     host.spawn(work.boxed());
     // Dropping `end` drops the spawned task.
     end.await
 }
 
-async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
+async fn work(core: Arc<Core>, until: Until) -> Result<Totals, Error> {
     core.queue.shared.telemetry.worker_started(&core.machine().identity);
     let (watch, watching) = abortable(watch::keep_watching(core.clone()));
     core.host().spawn(Box::pin(watch.map(drop)));
-    let until_empty = until_empty.then(|| core.now());
+    let until_empty = (until != Until::Stopped).then(|| core.now());
     let (slot_requests, rate, schedules) =
         (worker_pace::SlotRequests::new(), worker_pace::RateLookup::default(), Schedules::default());
-    let mut driver = Driver { core: core.clone(), watching, slot_requests, rate, schedules, until_empty };
+    let mut driver =
+        Driver { core: core.clone(), watching, slot_requests, rate, schedules, until, until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
@@ -226,7 +238,12 @@ impl Driver {
 
     async fn end_if_empty(&mut self) {
         if self.until_empty.is_some() {
-            if self.schedules.is_completed() && is_empty(&self.core).await {
+            let is_over = self.schedules.is_completed()
+                && match self.until {
+                    Until::NoneReady => !self.core.machine().connection.more,
+                    _ => is_empty(&self.core).await,
+                };
+            if is_over {
                 self.core.stop_within(Duration::ZERO);
             }
             self.until_empty = Some(self.core.now());

@@ -13,6 +13,7 @@ mod handler;
 mod load;
 mod outage;
 mod permits;
+mod ready_tasks;
 mod run;
 mod schedules;
 mod task_error;
@@ -25,6 +26,7 @@ pub use builder::WorkerBuilder;
 pub use connection::{Lease, WorkerConnection};
 pub use context::{Context, Inputs};
 use core::Core;
+use driver::Until;
 pub use failure::WorkerFailure;
 use interval_queue_task_contract::{Kind, WorkerId};
 pub use load::Load;
@@ -100,7 +102,7 @@ impl Worker {
     /// Dropping the future drops the runs. Their tasks run again elsewhere after the lease. Stop
     /// the worker instead.
     pub async fn run(self) -> Result<Totals, Error> {
-        driver::drive(self.core, false).await
+        driver::drive(self.core, Until::Stopped).await
     }
 
     /// Runs tasks until `shutdown`, such as a signal, completes. Then [stops](WorkerHandle::stop).
@@ -134,7 +136,7 @@ impl Worker {
     ///
     /// As [`run`](Self::run).
     pub async fn run_until_empty(self) -> Result<Totals, Error> {
-        driver::drive(self.core, true).await
+        driver::drive(self.core, Until::Empty).await
     }
 }
 

@@ -24,5 +24,6 @@ mod sqlite;
 mod stopping;
 mod task_kinds;
 mod telemetry;
+mod testing_tests;
 mod transfer;
 mod within;
