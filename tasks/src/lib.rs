@@ -54,7 +54,7 @@
 //! - **Order.** The most urgent ready task starts first, ties in the order of adding.
 //! - **Rate.** Starts on all hosts keep the [interval](Builder::interval) exactly. The task for a
 //!   slot is chosen just before it. [Set](TaskQueue::set_rate_limit) or remove the rate at any time.
-//! - **Schedules.** Each due time of a [schedule](Schedule) makes exactly one task, whichever
+//! - **Schedules.** Each due time of a [schedule](Schedule) makes exactly one task or flow, whichever
 //!   worker polls first.
 //! - **Limits** on [all tasks](Builder::max_running) and on one [key](Task::key) count leases, so
 //!   no crash leaks a permit.
@@ -115,7 +115,7 @@ pub use interval_queue_task_contract::{
 pub use log_tail::LogTail;
 pub use queue::TaskQueue;
 pub use queues::TaskQueues;
-pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
+pub use schedule::{Missed, Rule, Schedule, StoredSchedule, Template};
 pub use status::{Condition, QueueStatus};
 pub use task::{Task, Upstream};
 pub use task_kind::TaskKind;

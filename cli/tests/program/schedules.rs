@@ -203,7 +203,7 @@ fn a_schedule_that_a_worker_cannot_read_is_reported_once() {
     let place = Backend::sqlite();
     place.ok(&["schedule", "add", "newer", "--every", "1s", "1"]);
     let database = rusqlite::Connection::open(place.path("data/queues.db")).unwrap();
-    let newer = "UPDATE interval_queue_task_schedule SET definition = '{\"version\": 2}'";
+    let newer = "UPDATE interval_queue_task_schedule SET definition = '{\"version\": 3}'";
     assert_eq!(database.execute(newer, []).unwrap(), 1);
     drop(database);
     let mut command = place.command(&["work", "--", "true"]);

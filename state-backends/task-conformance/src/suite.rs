@@ -94,6 +94,7 @@ macro_rules! __every_task_check {
             upstreams_of_live_tasks_are_not_purged
             each_instant_makes_one_task
             an_instant_is_skipped
+            an_instant_makes_a_flow
             an_instant_is_kept
             an_instant_that_is_due_hurries_nobody
             settings_are_seen_by_all

@@ -1,7 +1,7 @@
 //! Flow ids, and the tags by which tasks belong to a flow.
 
 use interval_queue::{InvalidInput, contract::name::check_some};
-use interval_queue_task_contract::{MAX_TAG, Selector, Tag, Task};
+use interval_queue_task_contract::{MAX_TAG, Selector, Tag, Task, TaskId};
 
 /// Prefix of the tag with the flow's id.
 const FLOW_PREFIX: &str = "flow:";
@@ -19,7 +19,7 @@ interval_queue::contract::name! {
 impl FlowId {
     /// The task's flow. `None`: it has none.
     pub fn of(task: &Task) -> Option<Self> {
-        marked(task, FLOW_PREFIX).and_then(|id| Self::new(id).ok())
+        marked(&task.tags, FLOW_PREFIX).and_then(|id| Self::new(id).ok())
     }
 
     /// Selects the flow's stored tasks.
@@ -29,6 +29,18 @@ impl FlowId {
         Selector { tags: vec![tag], ..Selector::default() }
     }
 
+    /// The id of a flow that is known by its last task.
+    #[allow(clippy::expect_used, reason = "a UUID is printable and short")]
+    pub(super) fn of_last(id: TaskId) -> Self {
+        Self::new(id.to_string()).expect("a UUID is printable")
+    }
+
+    /// The id of the task with this name in a flow whose task ids are derived from names.
+    pub(super) fn id_of(&self, name: &str) -> TaskId {
+        // Unambiguous: neither contains a newline.
+        TaskId::named(&format!("flow\n{self}\n{name}"))
+    }
+
     pub(super) fn tag(&self) -> String {
         format!("{FLOW_PREFIX}{self}")
     }
@@ -36,11 +48,16 @@ impl FlowId {
 
 /// The task's name in its [flow](crate::Flow). `None`: it has no flow.
 pub fn name_in_flow(task: &Task) -> Option<&str> {
-    marked(task, NAME_PREFIX)
+    name_of(&task.tags)
 }
 
-fn marked<'a>(task: &'a Task, mark: &str) -> Option<&'a str> {
-    task.tags.iter().find_map(|tag| tag.as_str().strip_prefix(mark))
+/// The name in its flow of a task with these tags.
+pub(crate) fn name_of(tags: &[Tag]) -> Option<&str> {
+    marked(tags, NAME_PREFIX)
+}
+
+fn marked<'a>(tags: &'a [Tag], mark: &str) -> Option<&'a str> {
+    tags.iter().find_map(|tag| tag.as_str().strip_prefix(mark))
 }
 
 pub(super) fn name_tag(name: &str) -> Result<String, InvalidInput> {

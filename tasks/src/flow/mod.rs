@@ -2,6 +2,7 @@
 
 mod below;
 mod id;
+mod instance;
 mod order;
 mod progress;
 
@@ -10,13 +11,13 @@ use std::collections::HashMap;
 use interval_queue_task_contract::{Added, MAX_ADD, TaskId};
 use uuid::Uuid;
 
-pub(crate) use self::below::MAX_LISTED_EDGES;
+pub(crate) use self::{below::MAX_LISTED_EDGES, id::name_of, instance::instance};
 use self::{id::name_tag, order::in_order};
 pub use self::{
     id::{FlowId, name_in_flow},
     progress::FlowProgress,
 };
-use crate::{Context, Task, TaskQueue, error::Error};
+use crate::{Task, TaskQueue, error::Error};
 
 /// A graph of up to 20,000 tasks, added by one command, all or none. Everything is checked when it
 /// is [added](TaskQueue::add_flow).
@@ -156,8 +157,7 @@ impl Flow {
                 return Err(Error::invalid(unknown(&name, other)));
             }
             if self.is_named {
-                // Unambiguous: neither contains a newline.
-                task = task.with_id(TaskId::named(&format!("flow\n{}\n{name}", self.id)));
+                task = task.with_id(self.id.id_of(&name));
             }
             let task = task.tag(self.id.tag()).tag(name_tag).in_flow(&name, &ids);
             ids.insert(name.clone(), task.id());
@@ -221,12 +221,5 @@ impl TaskQueue {
         let places = names.iter().cloned().zip(0..).collect();
         let added = self.add_all(tasks).await?;
         Ok(AddedFlow { flow: id, tasks: names.into_iter().zip(added).collect(), places })
-    }
-}
-
-impl<S> Context<S> {
-    /// The task's flow, which [`Flow::named`] extends. `None`: it has none.
-    pub fn flow(&self) -> Option<FlowId> {
-        FlowId::of(self.task())
     }
 }

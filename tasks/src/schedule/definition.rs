@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use interval_queue::{InvalidInput, Micros};
 use interval_queue_task_contract::{
-    DueSchedule, Fire, Json, NewTask, OnConflict, Overlap, Schedule as Row, Task, TaskId, When,
+    DueSchedule, Fire, Json, MAX_ADD, NewTask, Overlap, Schedule as Row, Task, TaskId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,12 @@ use super::{
     rule::{Instants, Rule},
     time,
 };
+use crate::flow::instance;
 
-/// Version of the JSON. Workers ignore schedules of a higher version.
-const VERSION: u32 = 1;
+/// Highest version of the JSON. Workers ignore schedules of a higher version.
+const VERSION: u32 = 2;
+/// Version of a schedule of one task.
+const TASK_VERSION: u32 = 1;
 /// Instants up to this late count as in time.
 const ON_TIME_TOLERANCE: Micros = Micros::from_millis(60_000);
 /// How often the end of a task is checked. Ended tasks are kept for at least twice as long.
@@ -27,8 +30,11 @@ pub(crate) struct Definition {
     pub(super) version: u32,
     pub(super) rule: Rule,
     pub(super) missed: Missed,
-    /// The template. Its id is a placeholder.
+    /// The template, of a flow its last task. Its id is a placeholder.
     pub(super) task: NewTask,
+    /// The other tasks of a flow, each after its upstreams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    before: Vec<NewTask>,
 }
 
 /// The part of the JSON that is common to all versions.
@@ -38,27 +44,19 @@ struct Versioned {
 }
 
 impl Definition {
-    pub(super) fn new(rule: Rule, missed: Missed, task: NewTask) -> Result<Self, InvalidInput> {
-        let wrong = |text: &str| Err(InvalidInput::new(format!("the task of a schedule {text}")));
-        if !task.edges.is_empty() {
-            return wrong("waits for no other: add a flow from its handler");
-        }
-        if task.on_conflict == OnConflict::Refuse {
-            return wrong("cannot refuse: keep or replace the one that has its unique name");
-        }
-        if matches!(task.not_before, When::At(_)) || matches!(task.deadline, Some(When::At(_))) {
-            return wrong("takes no time of the clock: give a delay, or a deadline within some time");
-        }
-        if let Missed::UpTo(most) = missed
-            && !(1..=Missed::MAX_MISSED).contains(&most)
-        {
-            return Err(InvalidInput::new(format!(
-                "missed instants {most}: give 1 to {}",
-                Missed::MAX_MISSED
-            )));
+    /// `tasks`: each after its upstreams.
+    pub(super) fn new(rule: Rule, missed: Missed, mut tasks: Vec<NewTask>) -> Result<Self, InvalidInput> {
+        if let Missed::UpTo(most) = missed {
+            // All tasks of a firing are added by one command.
+            let limit = Missed::MAX_MISSED.min((MAX_ADD / tasks.len().max(1)) as u32);
+            if !(1..=limit).contains(&most) {
+                return Err(InvalidInput::new(format!("missed instants {most}: give 1 to {limit}")));
+            }
         }
         rule.instants()?;
-        Ok(Self { version: VERSION, rule, missed, task: NewTask { id: TaskId::FIRST, ..task } })
+        let task = tasks.pop().ok_or_else(|| InvalidInput::new("a schedule without a task: give it one"))?;
+        let version = if tasks.is_empty() { TASK_VERSION } else { VERSION };
+        Ok(Self { version, rule, missed, task, before: tasks })
     }
 
     pub(crate) fn read(row: &Row) -> Result<Self, InvalidInput> {
@@ -96,8 +94,21 @@ impl Definition {
         std::iter::successors(Some(from), |at| instants.next(*at)).take(most).map(time).collect()
     }
 
-    fn made(&self, row: &Row, at: Micros) -> (Micros, NewTask) {
-        (at, NewTask { id: TaskId::of_schedule(row.incarnation, &row.name, at), ..self.task.clone() })
+    /// The tasks to add. The last one gets the id `last`.
+    pub(super) fn tasks(&self, last: TaskId) -> Vec<NewTask> {
+        let template: Vec<_> = self.before.iter().chain([&self.task]).cloned().collect();
+        instance(&template, last)
+    }
+
+    /// The largest payload in bytes.
+    pub(super) fn max_payload(&self) -> usize {
+        let tasks = self.before.iter().chain([&self.task]);
+        tasks.map(|task| task.payload.as_str().len()).max().unwrap_or_default()
+    }
+
+    fn made(&self, row: &Row, at: Micros) -> impl Iterator<Item = (Micros, NewTask)> {
+        let last = TaskId::of_schedule(row.incarnation, &row.name, at);
+        self.tasks(last).into_iter().map(move |task| (at, task))
     }
 
     /// Whether an instant depends on the previous task.
@@ -120,7 +131,7 @@ impl Definition {
             schedule: row.name.clone(),
             revision: row.revision,
             from: due.at,
-            made: made.into_iter().map(|at| self.made(row, at)).collect(),
+            made: made.into_iter().flat_map(|at| self.made(row, at)).collect(),
             next,
         })
     }
@@ -166,8 +177,9 @@ mod tests {
     }
 
     fn every_10_s(missed: Missed) -> Definition {
-        let task = NewTask::new(TaskId::LAST, Json::default());
-        Definition::new(Rule::Every { every_us: secs(10), offset_us: Micros::ZERO }, missed, task).unwrap()
+        let task = NewTask::new(TaskId::FIRST, Json::default());
+        Definition::new(Rule::Every { every_us: secs(10), offset_us: Micros::ZERO }, missed, vec![task])
+            .unwrap()
     }
 
     fn due(definition: &Definition, overlap: Overlap, at: u64, now: u64) -> DueSchedule {
@@ -245,7 +257,8 @@ mod tests {
     #[test]
     fn a_following_task_starts_the_given_time_after_the_end() {
         let task = NewTask::new(TaskId::LAST, Json::default());
-        let definition = Definition::new(Rule::AfterEnd { after_us: secs(30) }, Missed::Last, task).unwrap();
+        let definition =
+            Definition::new(Rule::AfterEnd { after_us: secs(30) }, Missed::Last, vec![task]).unwrap();
         assert!(definition.follows());
         let due = due(&definition, Overlap::Allow, 100, 102);
         let ended = |at: Option<u64>| Task {
@@ -269,27 +282,16 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_cannot_be_made_again_and_again_is_no_template() {
-        let base = || NewTask::new(TaskId::LAST, Json::default());
-        let edge = interval_queue_task_contract::NewEdge {
-            up: TaskId::FIRST,
-            name: None,
-            on_failure: interval_queue_task_contract::OnFailure::Cancel,
-        };
-        for (task, says) in [
-            (NewTask { edges: vec![edge], ..base() }, "waits for no other"),
-            (NewTask { on_conflict: OnConflict::Refuse, ..base() }, "cannot refuse"),
-            (NewTask { not_before: When::At(secs(1)), ..base() }, "no time of the clock"),
-            (NewTask { deadline: Some(When::At(secs(1))), ..base() }, "no time of the clock"),
-        ] {
-            let rule = Rule::AfterEnd { after_us: secs(1) };
-            let error = Definition::new(rule, Missed::Last, task).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
-        }
-        for most in [0, 1_001] {
-            let rule = Rule::AfterEnd { after_us: secs(1) };
-            let error = Definition::new(rule, Missed::UpTo(most), base()).unwrap_err().to_string();
-            assert_eq!(error, format!("missed instants {most}: give 1 to 1000"));
+    fn missed_instants_fit_into_one_command() {
+        for (tasks, most, limit) in [(1, 0, 1_000), (1, 1_001, 1_000), (100, 201, 200)] {
+            let (rule, task) =
+                (Rule::AfterEnd { after_us: secs(1) }, NewTask::new(TaskId::FIRST, Json::default()));
+            let made = |most| Definition::new(rule.clone(), Missed::UpTo(most), vec![task.clone(); tasks]);
+            assert_eq!(
+                made(most).unwrap_err().to_string(),
+                format!("missed instants {most}: give 1 to {limit}")
+            );
+            assert!(made(limit).is_ok());
         }
     }
 
@@ -304,9 +306,9 @@ mod tests {
              \"not_before\":{\"after\":0},\"deadline\":null,\"policy\":{},\"weight\":1,\"tags\":[],\"edges\":[]}}"
         );
         assert_eq!(Definition::read(&row).unwrap(), every_10_s(Missed::UpTo(3)));
-        row.definition = Json::new("{\"version\": 2, \"rule\": \"full moon\"}").unwrap();
+        row.definition = Json::new("{\"version\": 3, \"rule\": \"full moon\"}").unwrap();
         let error = Definition::read(&row).unwrap_err().to_string();
-        assert!(error.contains("newer version (2, this one knows 1): upgrade"), "{error}");
+        assert!(error.contains("newer version (3, this one knows 2): upgrade"), "{error}");
         row.definition = Json::new("{\"version\": 1, \"rule\": \"full moon\"}").unwrap();
         assert!(Definition::read(&row).unwrap_err().to_string().contains("schedule \"s\" cannot be read"));
     }

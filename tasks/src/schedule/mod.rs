@@ -1,6 +1,6 @@
 //! Schedules: workers add tasks at computed instants.
 //!
-//! `rule` computes instants, with `cron` for cron lines. `definition` is stored and decides about
+//! `rule` computes instants, with `cron` for cron lines. `template` has the tasks. `definition` is stored and decides about
 //! due instants. `control` has the queue's methods, `stored` what they return. Firing is in
 //! `worker/schedules.rs`.
 
@@ -9,6 +9,7 @@ mod definition;
 mod rule;
 mod schedule_control;
 mod stored;
+mod template;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,10 +18,10 @@ use interval_queue_task_contract::{Key, MAX_KEY, Overlap};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::definition::Definition;
-pub use self::{rule::Rule, stored::StoredSchedule};
-use crate::{Task, error::Error};
+pub use self::{rule::Rule, stored::StoredSchedule, template::Template};
+use crate::error::Error;
 
-/// A name, a rule for instants and a template of tasks, stored by
+/// A name, a rule for instants and a [template](Template) of a task or a flow, stored by
 /// [`set_schedule`](crate::TaskQueue::set_schedule). The first [worker](crate::Worker) of the queue
 /// to poll adds the task of an instant: exactly one per nominal instant, however many workers poll
 /// or die.
@@ -50,6 +51,30 @@ use crate::{Task, error::Error};
 /// hours, and 92 times in one of 23 hours. Zone rules come from the worker's host, else from the
 /// crate `jiff`.
 ///
+/// # Flows
+///
+/// With a [flow](crate::Flow), an instant adds all of its tasks or none. The previous instant has
+/// ended when the last task of its flow has, done or not. Unless instants may overlap, the flow has
+/// exactly one last task, which waits for all others, directly or not. By default a failure cancels
+/// that task while others may still run; with [`OnFailure::Run`](crate::OnFailure::Run) it runs
+/// after all of them.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use interval_queue_tasks::TaskQueue;
+/// use interval_queue_tasks::{Flow, Overlap, Schedule, Task};
+///
+/// # let queue = TaskQueue::builder("shop").connect("memory:").await?;
+/// let flow = Flow::new()
+///     .task("export", Task::new("export", &"sales"))
+///     .task("mail", Task::new("mail", &"Ada").after("export"));
+/// let schedule = Schedule::cron("nightly", "30 2 * * *", "Europe/Berlin", flow);
+/// queue.set_schedule(schedule.overlap(Overlap::Skip)).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Missed instants
 ///
 /// Instants are missed while no worker polls or the store is away. [`missed`](Self::missed) decides
@@ -60,7 +85,7 @@ use crate::{Task, error::Error};
 pub struct Schedule {
     name: String,
     rule: Rule,
-    task: Task,
+    template: Template,
     missed: Missed,
     overlap: Overlap,
     paused: bool,
@@ -88,9 +113,9 @@ impl Missed {
 impl Schedule {
     /// A task per interval, 1 s to ten years. Instants are whole intervals since 1970-01-01 00:00
     /// UTC: an interval of an hour is on the hour, however often the schedule is set.
-    pub fn every(name: impl Into<String>, interval: Duration, task: Task) -> Self {
+    pub fn every(name: impl Into<String>, interval: Duration, template: impl Into<Template>) -> Self {
         let every_us = Micros::from_duration(interval);
-        Self::new(name, Rule::Every { every_us, offset_us: Micros::ZERO }, task)
+        Self::new(name, Rule::Every { every_us, offset_us: Micros::ZERO }, template.into())
     }
 
     /// A task at the times of a cron line: minute, hour, day of the month, month and day of the
@@ -104,20 +129,20 @@ impl Schedule {
         name: impl Into<String>,
         line: impl Into<String>,
         zone: impl Into<String>,
-        task: Task,
+        template: impl Into<Template>,
     ) -> Self {
-        Self::new(name, Rule::Cron { line: line.into(), zone: zone.into() }, task)
+        Self::new(name, Rule::Cron { line: line.into(), zone: zone.into() }, template.into())
     }
 
     /// A task `after` (1 s to ten years) the end of the previous one, however that ended. The first
     /// is added at once. Tasks never overlap, and no instant is missed.
-    pub fn after_end(name: impl Into<String>, after: Duration, task: Task) -> Self {
-        Self::new(name, Rule::AfterEnd { after_us: Micros::from_duration(after) }, task)
+    pub fn after_end(name: impl Into<String>, after: Duration, template: impl Into<Template>) -> Self {
+        Self::new(name, Rule::AfterEnd { after_us: Micros::from_duration(after) }, template.into())
     }
 
-    fn new(name: impl Into<String>, rule: Rule, task: Task) -> Self {
+    fn new(name: impl Into<String>, rule: Rule, template: Template) -> Self {
         let (missed, overlap) = (Missed::default(), Overlap::default());
-        Self { name: name.into(), rule, task, missed, overlap, paused: false }
+        Self { name: name.into(), rule, template, missed, overlap, paused: false }
     }
 
     /// Moves the instants of [`every`](Self::every) by `offset`. Default: zero. Other rules ignore
@@ -173,8 +198,9 @@ impl Schedule {
 
     fn definition(&self) -> Result<(Key, Definition), Error> {
         let name = named(&self.name)?;
-        let task = self.task.clone().finish()?;
-        Ok((name, Definition::new(self.rule.clone(), self.missed, task)?))
+        let looks_at_last = self.overlap != Overlap::Allow || matches!(self.rule, Rule::AfterEnd { .. });
+        let tasks = self.template.clone().finish(looks_at_last)?;
+        Ok((name, Definition::new(self.rule.clone(), self.missed, tasks)?))
     }
 }
 

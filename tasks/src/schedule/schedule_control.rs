@@ -34,7 +34,7 @@ impl TaskQueue {
         let (name, definition) = schedule.definition()?;
         let overview = self.overview().await?;
         let first = definition.first(overview.at)?;
-        let (size, most) = (definition.task.payload.as_str().len(), overview.settings.max_payload);
+        let (size, most) = (definition.max_payload(), overview.settings.max_payload);
         if size > most as usize {
             let text = format!(
                 "the payload of schedule {:?} has {size} bytes: this queue stores at most {most}",
@@ -112,8 +112,8 @@ impl TaskQueue {
         }
     }
 
-    /// Adds a task of the schedule now, even during a pause or while its last task runs. Returns
-    /// the same as [`add`](Self::add).
+    /// Adds the task or flow of the schedule now, even during a pause or while its last task runs.
+    /// Returns the same as [`add`](Self::add), for the last task of a flow.
     ///
     /// # Errors
     ///
@@ -128,19 +128,18 @@ impl TaskQueue {
         let row = self.stored_schedule(name.as_ref()).await?;
         let definition =
             Definition::read(&row).map_err(|error| Error::new(ErrorKind::Mismatch, error.to_string()))?;
-        let task = NewTask { id: TaskId::new(Uuid::now_v7()), ..definition.task };
+        let tasks: Arc<[NewTask]> = definition.tasks(TaskId::new(Uuid::now_v7())).into();
         let host = &self.shared.host;
         let began = host.now();
         let age = || Micros::from_duration(host.now().saturating_duration_since(began));
-        let (tasks, sequence): (Arc<[NewTask]>, u32) = ([task].into(), self.shared.sequence(1));
+        let sequence = self.shared.sequence(tasks.len());
         let add = || Command::Add(Add { tasks: tasks.clone(), sequence, age: age() });
         let added = match self.shared.retry("the add", add).await? {
-            Reply::Added(added) => added.first().copied(),
+            Reply::Added(added) => added,
             other => return Err(unexpected(&other)),
         };
-        let added = added.ok_or_else(|| Error::invalid("the store added nothing"))?;
-        tasks.iter().for_each(|task| self.shared.telemetry.added(task, added));
-        Ok(added)
+        tasks.iter().zip(&added).for_each(|(task, added)| self.shared.telemetry.added(task, *added));
+        added.last().copied().ok_or_else(|| Error::invalid("the store added nothing"))
     }
 
     async fn read_schedules(&self) -> Result<Vec<Row>, Error> {

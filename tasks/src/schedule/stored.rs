@@ -19,7 +19,7 @@ pub struct StoredSchedule {
     /// The next instant, on the store's clock; past if no worker has polled. `None`: never again.
     /// For `after_end`: the next check of the last task.
     pub next: Option<SystemTime>,
-    /// The last task of the schedule.
+    /// The last task of the schedule. A flow has the text of this id as its own id.
     pub last: Option<TaskId>,
     /// Why the rest cannot be read, for example because a newer version stored it. Workers of this
     /// version ignore the schedule.
@@ -54,12 +54,12 @@ impl StoredSchedule {
         self.definition.as_ref().map(|definition| definition.missed)
     }
 
-    /// The kind of the tasks. `None`: [unread](Self::unread).
+    /// The kind of the tasks, of a flow that of its last task. `None`: [unread](Self::unread).
     pub fn kind(&self) -> Option<&Kind> {
         self.definition.as_ref().map(|definition| &definition.task.kind)
     }
 
-    /// The payload of the tasks. `None`: [unread](Self::unread).
+    /// The payload of the tasks, of a flow that of its last task. `None`: [unread](Self::unread).
     pub fn payload(&self) -> Option<&Json> {
         self.definition.as_ref().map(|definition| &definition.task.payload)
     }

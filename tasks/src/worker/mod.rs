@@ -15,6 +15,7 @@ mod outage;
 mod permits;
 mod ready_tasks;
 mod run;
+mod run_flow;
 mod schedules;
 mod task_error;
 mod watch;

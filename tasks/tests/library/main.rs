@@ -17,6 +17,7 @@ mod pace_changes;
 mod pace_tests;
 mod permits_tests;
 mod running;
+mod scheduled_flows;
 mod schedules_tests;
 mod setting_aside;
 #[cfg(feature = "sqlite")]

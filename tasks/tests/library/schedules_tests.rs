@@ -330,7 +330,7 @@ async fn an_invalid_schedule_is_rejected_with_a_hint() {
         (Schedule::after_end("s", secs(400_000_000), task()), "give 1 s to ten years"),
         (every("", 10), "schedule \"\" is empty: give it 1 to 200 bytes"),
         (every("s", 10).missed(Missed::UpTo(0)), "missed instants 0: give 1 to 1000"),
-        (Schedule::every("s", secs(10), task().after(Task::new("k", &()).id())), "waits for no other"),
+        (Schedule::every("s", secs(10), task().after(Task::new("k", &()).id())), "give the schedule a flow"),
         (Schedule::every("s", secs(10), task().not_before(UNIX_EPOCH)), "no time of the clock"),
         (
             Schedule::every("s", secs(10), task().unique("u").on_conflict(OnConflict::Refuse)),
@@ -351,7 +351,7 @@ async fn an_invalid_schedule_is_rejected_with_a_hint() {
 pub(crate) async fn set_newer(store: &Faulty, next: Micros) {
     let newer = NewSchedule {
         name: Key::new("newer").unwrap(),
-        definition: Json::new(r#"{"version": 2, "moon": "full"}"#).unwrap(),
+        definition: Json::new(r#"{"version": 3, "moon": "full"}"#).unwrap(),
         next: Some(next),
         paused: false,
         overlap: Overlap::Allow,

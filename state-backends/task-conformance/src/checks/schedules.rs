@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Order, Overlap, Read, Reply, Schedule,
-    Selector, State, Step, TaskId, Verb,
+    Change, Command, Fire, Fired, Json, NewEdge, NewSchedule, NewTask, OnFailure, Order, Overlap, Read,
+    Reply, Schedule, Selector, State, Step, TaskId, Verb,
 };
 
 use crate::client::{Client, Handles, done, key, refusal, task, usual};
@@ -95,6 +95,43 @@ pub async fn an_instant_is_skipped(handles: Handles) {
     worker.run().await;
     assert_eq!(fired(&one, nth(2)).await, Fired::Made);
     assert_eq!(one.rows().await.len(), 2);
+}
+
+/// The tasks of an instant are added all or none. The last one counts as the task before.
+pub async fn an_instant_makes_a_flow(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let at = Micros::new(one.overview().await.at.get() - 9_000_000);
+    one.change(new("s", at, Overlap::Keep)).await;
+    let schedule = schedules(&one).await.remove(0);
+    let mut worker = other.worker();
+    let nth = |n: u64| {
+        let lone = fire(&schedule, at + crate::client::seconds(n));
+        let (first, mut last) = (task(), lone.made[0].1.clone());
+        last.edges = vec![NewEdge { up: first.id, name: None, on_failure: OnFailure::Cancel }];
+        Fire { made: vec![(lone.from, first), (lone.from, last)], ..lone }
+    };
+    let mut unordered = nth(0);
+    unordered.made.reverse();
+    assert_eq!(refusal(one.apply(Command::Fire(unordered)).await), StateErrorKind::Invalid);
+    let mut dangling = nth(0);
+    dangling.made[1].1.edges[0].up = task().id;
+    assert_eq!(refusal(one.apply(Command::Fire(dangling)).await), StateErrorKind::NotFound);
+    assert_eq!(one.rows().await, [], "no part of a flow is added");
+    let flow = nth(0);
+    assert_eq!(fired(&one, flow.clone()).await, Fired::Made);
+    assert_eq!(fired(&other, flow.clone()).await, Fired::Stale);
+    let rows = one.rows().await;
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|x| x.schedule.as_ref().is_some_and(|nominal| nominal.at == at)));
+    let run = worker.one().await;
+    assert_eq!(run.0, flow.made[0].1.id);
+    worker.end(run, done()).await;
+    assert_eq!(fired(&one, nth(1)).await, Fired::Kept, "the last task has not ended");
+    worker.run().await;
+    assert_eq!(schedules(&one).await[0].last, Some(flow.made[1].1.id));
+    one.pass(std::time::Duration::from_millis(150)).await;
+    assert_eq!(worker.beat().await.schedules[0].at, nth(1).from);
+    assert_eq!(fired(&one, nth(1)).await, Fired::Made);
 }
 
 /// `Overlap::Keep` keeps the last instant until the task before has ended.

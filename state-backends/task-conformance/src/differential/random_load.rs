@@ -342,12 +342,22 @@ impl Load {
         let schedule = due.as_ref().map_or_else(|| self.key(), |due| due.schedule.name.clone());
         let from = due.as_ref().map_or(SECOND, |due| due.at);
         let incarnation = due.as_ref().map_or(SECOND, |due| due.schedule.incarnation);
-        let made =
-            NewTask { edges: Vec::new(), ..self.new_task(TaskId::of_schedule(incarnation, &schedule, from)) };
+        let last = TaskId::of_schedule(incarnation, &schedule, from);
+        let mut last = NewTask { edges: Vec::new(), ..self.new_task(last) };
+        let mut made = Vec::new();
+        if let Some(first) = self.maybe(30, |own| own.new_task(id(own.ids.len() as u64 ^ 5))) {
+            self.ids.push(first.id);
+            last.edges.push(NewEdge { up: first.id, name: None, on_failure: OnFailure::Wait });
+            made.push((from, first));
+        }
+        made.push((from, last));
+        if self.rng.u32(..20) == 0 {
+            made.reverse();
+        }
         Command::Fire(Fire {
             revision: due.map_or(1, |due| due.schedule.revision),
             from,
-            made: vec![(from, made)],
+            made,
             next: self.maybe(90, |own| from + SECOND * own.rng.u64(1..40)),
             schedule,
         })

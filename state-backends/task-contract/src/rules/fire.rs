@@ -1,4 +1,4 @@
-//! Schedules: each nominal instant makes exactly one task, whichever worker makes it.
+//! Schedules: each nominal instant makes its tasks exactly once, whichever worker makes them.
 
 use interval_queue_contract::{InvalidInput, StateError};
 
@@ -27,7 +27,10 @@ impl<R: Rows> Work<'_, R> {
             _ => Fired::Made,
         };
         if fired == Fired::Made {
-            for (at, new) in &fire.made {
+            for (n, (at, new)) in fire.made.iter().enumerate() {
+                if fire.made.get(n + 1).is_some_and(|(next, _)| next == at) {
+                    continue;
+                }
                 let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, *at);
                 if new.id != id {
                     let text = format!(

@@ -1,4 +1,4 @@
--- Schedules: each nominal instant makes exactly one task, whichever worker fires it (fire.rs).
+-- Schedules: each nominal instant makes its tasks exactly once, whichever worker fires it (fire.rs).
 -- luacheck: std lua51, read globals rows redis is_ended copy refuse, globals work, max line length 120
 
 -- Namespace of named tasks (id.rs).
@@ -38,9 +38,12 @@ function work.fire(fire)
   else
     local made, instants = {}, {}
     for n, one in ipairs(fire.made) do
-      local id = id_of_schedule(schedule.incarnation, schedule.name, one[1])
-      if one[2].id ~= id then
-        refuse('id', one[2].id, id)
+      local following = fire.made[n + 1]
+      if not following or following[1] ~= one[1] then
+        local id = id_of_schedule(schedule.incarnation, schedule.name, one[1])
+        if one[2].id ~= id then
+          refuse('id', one[2].id, id)
+        end
       end
       instants[n], made[n] = one[1], one[2]
     end
