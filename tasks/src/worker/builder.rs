@@ -31,7 +31,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 #[must_use]
 pub struct WorkerBuilder<S = ()> {
     queue: TaskQueue,
-    state: Arc<S>,
+    pub(super) state: Arc<S>,
     pub(super) handlers: BTreeMap<Kind, Handler>,
     jobs: Option<u32>,
     permits: Option<Permits>,
@@ -42,7 +42,7 @@ pub struct WorkerBuilder<S = ()> {
     load: Option<Load>,
     label: Option<String>,
     on_error: Option<ErrorHook>,
-    wrong: Option<InvalidInput>,
+    pub(super) wrong: Option<InvalidInput>,
 }
 
 impl Worker {
@@ -143,7 +143,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    fn with(mut self, kind: &str, handler: Handler) -> Self {
+    pub(super) fn with(mut self, kind: &str, handler: Handler) -> Self {
         let wrong = match Kind::new(kind) {
             Err(error) => Some(error),
             Ok(kind) => {

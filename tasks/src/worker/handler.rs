@@ -31,20 +31,28 @@ where
     Arc::new(move |run| {
         let (state, f) = (state.clone(), f.clone());
         async move {
-            let payload = parse(&run.leased.payload).map_err(|error| {
-                let kind = &run.leased.task.kind;
-                TaskError::permanent(format!("the payload is not one of kind {:?}: {error}", kind.as_str()))
-            })?;
+            let payload = payload(&run)?;
             let result = f(Context::new(state, run), payload).await.map_err(Into::into)?;
-            if let Some(completed) = (&result as &dyn Any).downcast_ref() {
-                return Ok(Output::Completed(*completed));
-            }
-            Json::of(&result)
-                .map(Output::Result)
-                .map_err(|error| TaskError::failed(format!("its result cannot be stored: {error}")))
+            output(&result)
         }
         .boxed()
     })
+}
+
+pub(super) fn payload<P: DeserializeOwned>(run: &Run) -> Result<P, TaskError> {
+    parse(&run.leased.payload).map_err(|error| {
+        let kind = &run.leased.task.kind;
+        TaskError::permanent(format!("the payload is not one of kind {:?}: {error}", kind.as_str()))
+    })
+}
+
+pub(super) fn output<R: Serialize + 'static>(result: &R) -> Result<Output, TaskError> {
+    if let Some(completed) = (result as &dyn Any).downcast_ref() {
+        return Ok(Output::Completed(*completed));
+    }
+    Json::of(result)
+        .map(Output::Result)
+        .map_err(|error| TaskError::failed(format!("its result cannot be stored: {error}")))
 }
 
 pub(super) fn raw<S, E, F, Fut>(state: &Arc<S>, f: F) -> Handler

@@ -3,6 +3,7 @@
 //! `driver` is the control loop. It carries out the decisions of the state machine in crate
 //! `interval-queue-worker`.
 
+mod batch;
 mod builder;
 mod connection;
 mod context;

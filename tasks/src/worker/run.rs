@@ -125,7 +125,7 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
 }
 
 /// Turns a panic into a failure.
-async fn caught<T>(work: impl Future<Output = Result<T, TaskError>>) -> Result<T, TaskError> {
+pub(super) async fn caught<T>(work: impl Future<Output = Result<T, TaskError>>) -> Result<T, TaskError> {
     // `map` drops the future on completion, so a panic of its destructor is caught, too.
     let done = AssertUnwindSafe(work.map(std::convert::identity)).catch_unwind().await;
     done.unwrap_or_else(|panic| Err(TaskError::failed(panic_text(&*panic))))

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod add_tests;
+mod batches;
 mod coming_from;
 mod common;
 mod control_tests;
