@@ -125,3 +125,9 @@ pub use worker::{
     Context, Inputs, Lease, Load, Outage, Permits, QueueOrder, TaskError, Worker, WorkerBuilder,
     WorkerConnection, WorkerFailure, WorkerHandle,
 };
+
+/// Types for layers of tower around handlers: see [`WorkerBuilder::layer`].
+#[cfg(feature = "tower")]
+pub mod tower {
+    pub use crate::worker::{HandlerError, HandlerService, Output};
+}

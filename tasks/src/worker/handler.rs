@@ -12,7 +12,12 @@ use crate::{Context, queries::parse};
 pub(super) type Handler =
     Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Output, TaskError>> + Send + Sync>;
 
-pub(super) enum Output {
+/// What a successful handler returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(not(feature = "tower"), allow(unreachable_pub, reason = "the feature tower exports it"))]
+pub enum Output {
+    /// The result.
     Result(Json),
     /// The handler completed its run within its own transaction.
     Completed(Completed),

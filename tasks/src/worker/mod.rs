@@ -19,6 +19,8 @@ mod run;
 mod run_flow;
 mod schedules;
 mod task_error;
+#[cfg(feature = "tower")]
+mod tower_layer;
 mod watch;
 mod worker_pace;
 
@@ -30,12 +32,16 @@ pub use context::{Context, Inputs};
 use core::Core;
 use driver::Until;
 pub use failure::WorkerFailure;
+#[cfg(feature = "tower")]
+pub use handler::Output;
 use interval_queue_task_contract::{Kind, WorkerId};
 pub use load::Load;
 pub use outage::Outage;
 pub use permits::{Permits, QueueOrder};
 pub use task_error::TaskError;
 use tokio::sync::watch::Receiver;
+#[cfg(feature = "tower")]
+pub use tower_layer::{HandlerError, HandlerService};
 
 use crate::{error::Error, totals::Totals};
 

@@ -11,6 +11,8 @@ mod failures;
 mod flow;
 mod flow_control;
 mod follower_tests;
+#[cfg(feature = "tower")]
+mod layers;
 mod leases;
 mod load_tests;
 mod outcomes;
