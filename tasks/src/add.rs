@@ -30,11 +30,12 @@ impl TaskQueue {
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task;
+    /// [`Codec`](crate::ErrorKind::Codec) if the queue's codec does not encode its payload;
     /// [`Missing`](crate::ErrorKind::Missing) if an upstream does not exist;
-    /// [`Conflict`](crate::ErrorKind::Conflict) for a taken unique name, if the task
-    /// [rejects that](Task::on_conflict), or if the task was first sent over ten minutes ago and is
-    /// not stored: it may have run and been deleted. [`Unanswered`](crate::ErrorKind::Unanswered):
-    /// the task may have been added. [`Store`](crate::ErrorKind::Store): it was not.
+    /// [`Conflict`](crate::ErrorKind::Conflict) for a taken unique name, if the task [rejects
+    /// that](Task::on_conflict), or if the task was first sent over ten minutes ago and is not
+    /// stored: it may have run and been deleted. [`Unanswered`](crate::ErrorKind::Unanswered): the
+    /// task may have been added. [`Store`](crate::ErrorKind::Store): it was not.
     ///
     /// # Cancel safety
     ///
@@ -60,7 +61,8 @@ impl TaskQueue {
         let first = tasks.iter().max_by_key(|task| task.age(now)).cloned();
         let age =
             || first.as_ref().map_or(Micros::ZERO, |first| Micros::from_duration(first.age(host.now())));
-        let new: Arc<[NewTask]> = tasks.into_iter().map(Task::finish).collect::<Result<_, _>>()?;
+        let new: Arc<[NewTask]> =
+            tasks.into_iter().map(|task| self.finish(task)).collect::<Result<_, _>>()?;
         let sequence = self.shared.sequence(new.len());
         let add = || Command::Add(Add { tasks: new.clone(), sequence, age: age() });
         let reply = self.shared.retry("the add", add).await?;
@@ -75,18 +77,25 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for an invalid task; [`Codec`](crate::ErrorKind::Codec)
+    /// if the queue's codec does not encode its payload.
     pub fn prepare(&self, tasks: impl IntoIterator<Item = Task>) -> Result<Add, Error> {
         let now = self.shared.host.now();
         let (mut age, mut new) = (Micros::ZERO, Vec::new());
         for task in tasks {
             age = age.max(Micros::from_duration(task.age(now)));
-            new.push(task.finish()?);
+            new.push(self.finish(task)?);
         }
         let sequence = self.shared.sequence(new.len());
         let add = Add { tasks: new.into(), sequence, age };
         add.check()?;
         Ok(add)
+    }
+
+    fn finish(&self, task: Task) -> Result<NewTask, Error> {
+        let new = task.finish()?;
+        let id = new.id;
+        self.shared.codec.encode_task(format_args!("task {id}"), new)
     }
 
     /// Adds the tasks of a stream, with about 2,000 in memory at most. Tasks that are ready

@@ -9,7 +9,11 @@ use interval_queue_task_contract::{
     Change, Command, Keep, Policy, Reply, Settings, SettingsChange, TaskStore,
 };
 
-use crate::{error::Error, queue::TaskQueue};
+use crate::{
+    codec::{Codec, QueueCodec},
+    error::Error,
+    queue::TaskQueue,
+};
 
 /// Default of [`Builder::timeout`].
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,6 +33,7 @@ pub struct Builder {
     on_existing: OnExisting,
     timeout: Duration,
     host: Option<Arc<dyn Host>>,
+    codec: QueueCodec,
 }
 
 impl TaskQueue {
@@ -43,6 +48,7 @@ impl TaskQueue {
             on_existing: OnExisting::Keep,
             timeout: DEFAULT_TIMEOUT,
             host: None,
+            codec: QueueCodec::default(),
         }
     }
 }
@@ -194,6 +200,15 @@ impl Builder {
         self
     }
 
+    /// Encodes payloads and results in the store, for example to encrypt them. Handlers,
+    /// [inputs](crate::Context::inputs) and reads get them decoded. Default: they are stored as they
+    /// are. Open the queue with the same [`Codec`] in every process that uses them. See
+    /// [encoded payloads](crate::_guide::tasks#encoded-payloads).
+    pub fn codec(mut self, codec: impl Codec) -> Self {
+        self.codec = QueueCodec::new(codec);
+        self
+    }
+
     /// Opens the queue in the store at `url`; see [`interval_queue::connect`].
     ///
     /// # Errors
@@ -230,7 +245,8 @@ impl Builder {
         self.pace.as_ref().map_or(Ok(()), RateLimit::check)?;
         let name = QueueName::new(self.name.clone())?;
         let host = self.host.take();
-        let mut queue = TaskQueue::handle(name, tasks, pace, self.timeout, host)?;
+        let codec = std::mem::take(&mut self.codec);
+        let mut queue = TaskQueue::handle(name, tasks, pace, self.timeout, host, codec)?;
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);
         let settings = queue.changed(open).await?;

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Mismatch,
     /// The rate limit of the queue failed.
     RateLimit,
+    /// The [codec](crate::Codec) of the queue cannot encode or decode a value.
+    Codec,
 }
 
 /// Error of a call. `Display` is one line; `source` is the cause.
@@ -45,6 +47,7 @@ enum Cause {
     State(StateError),
     RateLimit(interval_queue::Error),
     Json(serde_json::Error),
+    Codec(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
@@ -90,6 +93,11 @@ impl Error {
         Self { cause: Cause::Json(error), ..Self::new(ErrorKind::Mismatch, message) }
     }
 
+    pub(crate) fn codec(what: String, error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        let message = format!("{what}: {error}");
+        Self { cause: Cause::Codec(error), ..Self::new(ErrorKind::Codec, message) }
+    }
+
     /// The category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -124,6 +132,7 @@ impl std::error::Error for Error {
             Cause::State(state) => state.source(),
             Cause::RateLimit(error) => error.source(),
             Cause::Json(error) => Some(error),
+            Cause::Codec(error) => Some(&**error),
         }
     }
 }

@@ -71,6 +71,7 @@
 pub mod _guide;
 mod add;
 mod builder;
+mod codec;
 mod control;
 mod deletion;
 mod error;
@@ -97,6 +98,7 @@ mod worker;
 
 pub use add::AddStream;
 pub use builder::Builder;
+pub use codec::Codec;
 pub use control::Touched;
 pub use error::{Error, ErrorKind};
 pub use failures::{Failure, Failures};

@@ -24,6 +24,10 @@ impl TaskQueue {
         self.shared.command_with_retries("the read", Command::Read(read)).await
     }
 
+    fn decoded(&self, stored: Stored) -> Stored {
+        self.shared.codec.decode_stored(stored)
+    }
+
     /// The limit set for a key. 0: paused. `None`: the queue's limit.
     ///
     /// # Errors
@@ -43,7 +47,7 @@ impl TaskQueue {
     /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered).
     pub async fn task(&self, id: TaskId) -> Result<Option<Stored>, Error> {
         match self.read(Read::Tasks(vec![id])).await? {
-            Reply::Tasks(tasks) => Ok(tasks.into_iter().next().flatten()),
+            Reply::Tasks(tasks) => Ok(tasks.into_iter().next().flatten().map(|stored| self.decoded(stored))),
             other => Err(unexpected(&other)),
         }
     }
@@ -64,7 +68,7 @@ impl TaskQueue {
                 // A reply with large payloads ends early.
                 Reply::Tasks(tasks) if !tasks.is_empty() => {
                     rest = &rest[tasks.len()..];
-                    stored.extend(tasks.into_iter().flatten());
+                    stored.extend(tasks.into_iter().flatten().map(|stored| self.decoded(stored)));
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -101,8 +105,8 @@ impl TaskQueue {
     /// # Errors
     ///
     /// [`Failed`](ErrorKind::Failed) or [`Cancelled`](ErrorKind::Cancelled), with the reason;
-    /// [`Mismatch`](ErrorKind::Mismatch) if the result has another type; else as
-    /// [`wait_end`](Self::wait_end).
+    /// [`Mismatch`](ErrorKind::Mismatch) if the result has another type; [`Codec`](ErrorKind::Codec)
+    /// if it is [not decoded](Stored::undecoded); else as [`wait_end`](Self::wait_end).
     ///
     /// # Cancel safety
     ///
@@ -187,7 +191,10 @@ impl TaskQueue {
     ) -> Result<Page, Error> {
         let read = Read::Page { selector: selector.clone(), after: after.into(), limit, bodies };
         match self.read(read).await? {
-            Reply::Page(page) => Ok(page),
+            Reply::Page(page) => {
+                let tasks = page.tasks.into_iter().map(|stored| self.decoded(stored)).collect();
+                Ok(Page { tasks, ..page })
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -368,6 +375,9 @@ impl TaskQueue {
 
 /// The result of an ended task.
 pub(crate) fn result_of<T: DeserializeOwned>(stored: Stored) -> Result<T, Error> {
+    if let Some(undecoded) = stored.undecoded {
+        return Err(Error::new(ErrorKind::Codec, undecoded));
+    }
     let what = || format!("the result of task {} is of another type", stored.task.id);
     parse(&stored.result.unwrap_or_default()).map_err(|error| Error::mismatch(what(), error))
 }

@@ -16,6 +16,7 @@ use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 use tokio::sync::Notify;
 
 use crate::{
+    codec::QueueCodec,
     error::{Error, ErrorKind},
     host::{self, Tokio},
     rate::Rate,
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) rate: Rate,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
+    pub(crate) codec: QueueCodec,
     /// Notified when the store has answered a local worker's completions.
     pub(crate) completed: Notify,
     timeout: Duration,
@@ -83,6 +85,7 @@ impl TaskQueue {
         pace: Arc<dyn SharedState>,
         timeout: Duration,
         host: Option<Arc<dyn Host>>,
+        codec: QueueCodec,
     ) -> Result<Self, Error> {
         if timeout > MAX_TIMEOUT {
             let text = format!("timeout {timeout:?} is out of range: give at most {MAX_TIMEOUT:?}");
@@ -91,7 +94,7 @@ impl TaskQueue {
         let telemetry = Telemetry::new(name.clone());
         let rate = Rate::new(name.clone(), pace, host.clone());
         let host = host.unwrap_or_else(|| Arc::new(Tokio));
-        let shared = Shared::new(name, tasks, rate, host, telemetry, timeout);
+        let shared = Shared::new(name, tasks, rate, host, telemetry, timeout, codec);
         Ok(Self { shared: Arc::new(shared), overruled: None })
     }
 }
@@ -104,6 +107,7 @@ impl Shared {
         host: Arc<dyn Host>,
         telemetry: Telemetry,
         timeout: Duration,
+        codec: QueueCodec,
     ) -> Self {
         Self {
             name,
@@ -111,6 +115,7 @@ impl Shared {
             rate,
             host,
             telemetry,
+            codec,
             completed: Notify::new(),
             timeout,
             settings: Mutex::default(),

@@ -8,6 +8,7 @@ use interval_queue_task_contract::{Overview, TaskStore};
 use crate::{
     TaskQueue,
     builder::DEFAULT_TIMEOUT,
+    codec::{Codec, QueueCodec},
     error::{Error, ErrorKind},
 };
 
@@ -35,6 +36,7 @@ pub struct TaskQueues {
     tasks: Arc<dyn TaskStore>,
     pace: Arc<dyn SharedState>,
     timeout: Duration,
+    codec: QueueCodec,
 }
 
 impl TaskQueues {
@@ -46,7 +48,8 @@ impl TaskQueues {
     /// store keeps no tasks.
     pub async fn open(store: impl Into<Store>) -> Result<Self, Error> {
         let store = store.into();
-        Ok(Self { tasks: store.tasks().await?, pace: store.rates().await?, timeout: DEFAULT_TIMEOUT })
+        let (tasks, pace) = (store.tasks().await?, store.rates().await?);
+        Ok(Self { tasks, pace, timeout: DEFAULT_TIMEOUT, codec: QueueCodec::default() })
     }
 
     /// How long each call of the [found](Self::find) queues retries if the store does not answer,
@@ -54,6 +57,12 @@ impl TaskQueues {
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// The [codec](crate::Builder::codec) of the [found](Self::find) queues. Default: none.
+    #[must_use]
+    pub fn codec(self, codec: impl Codec) -> Self {
+        Self { codec: QueueCodec::new(codec), ..self }
     }
 
     /// The names of the queues, sorted.
@@ -72,7 +81,7 @@ impl TaskQueues {
     /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered).
     pub async fn find(&self, name: &QueueName) -> Result<Option<(TaskQueue, Overview)>, Error> {
         let (tasks, pace) = (self.tasks.clone(), self.pace.clone());
-        let queue = TaskQueue::handle(name.clone(), tasks, pace, self.timeout, None)?;
+        let queue = TaskQueue::handle(name.clone(), tasks, pace, self.timeout, None, self.codec.clone())?;
         match queue.overview().await {
             Ok(overview) => {
                 queue.shared.learn(&overview.settings);

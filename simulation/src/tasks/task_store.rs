@@ -220,7 +220,7 @@ fn stored(tables: &mut Tables, id: TaskId) -> Option<Stored> {
     let (payload, result, log, why) = (None, None, Vec::new(), None);
     let upstreams = tables.edges_to(id, None, None, EDGES).unwrap_or_default();
     let downstreams = tables.edges_from(id, None, EDGES).unwrap_or_default();
-    Some(Stored { task, payload, result, log, upstreams, downstreams, why })
+    Some(Stored { task, payload, result, log, upstreams, downstreams, why, undecoded: None })
 }
 
 /// The dry run of a change of selected tasks.

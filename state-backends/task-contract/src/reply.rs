@@ -234,6 +234,10 @@ pub struct Stored {
     /// Why the task does not run. `None`: it has ended, or a live worker holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+    /// Why payload or result is as it is stored: the error of the application's codec. `None` from a
+    /// store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecoded: Option<String>,
 }
 
 /// Why a task does not run.

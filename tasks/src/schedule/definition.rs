@@ -59,6 +59,12 @@ impl Definition {
         Ok(Self { version, rule, missed, task, before: tasks })
     }
 
+    /// Replaces each task.
+    pub(super) fn map_tasks<E>(self, mut map: impl FnMut(NewTask) -> Result<NewTask, E>) -> Result<Self, E> {
+        let before = self.before.into_iter().map(&mut map).collect::<Result<_, _>>()?;
+        Ok(Self { task: map(self.task)?, before, ..self })
+    }
+
     pub(crate) fn read(row: &Row) -> Result<Self, InvalidInput> {
         let text = row.definition.as_str();
         let name = row.name.as_str();

@@ -24,7 +24,8 @@ impl TaskQueue {
     /// # Errors
     ///
     /// [`Invalid`](ErrorKind::Invalid) for an invalid schedule, such as one without instants; the
-    /// text names the value and what would be right. [`Store`](ErrorKind::Store) and
+    /// text names the value and what would be right. [`Codec`](ErrorKind::Codec) if the queue's codec
+    /// does not encode the payload. [`Store`](ErrorKind::Store) and
     /// [`Unanswered`](ErrorKind::Unanswered) if the store fails; a retry is safe.
     ///
     /// # Cancel safety
@@ -34,7 +35,9 @@ impl TaskQueue {
         let (name, definition) = schedule.definition()?;
         let overview = self.overview().await?;
         let first = definition.first(overview.at)?;
-        let (size, most) = (definition.max_payload(), overview.settings.max_payload);
+        let name_of = format_args!("schedule {:?}", schedule.name);
+        let encoded = definition.clone().map_tasks(|task| self.shared.codec.encode_task(name_of, task))?;
+        let (size, most) = (encoded.max_payload(), overview.settings.max_payload);
         if size > most as usize {
             let text = format!(
                 "the payload of schedule {:?} has {size} bytes: this queue stores at most {most}",
@@ -43,15 +46,22 @@ impl TaskQueue {
             return Err(Error::invalid(text));
         }
         let stored = self.find_schedule(&name).await?;
+        // A codec may encode equal payloads differently. A payload that was stored without it is
+        // replaced.
         let is_same = |row: &Row| {
-            row.overlap == schedule.overlap && Definition::read(row).is_ok_and(|stored| stored == definition)
+            row.overlap == schedule.overlap
+                && Definition::read(row).is_ok_and(|stored| {
+                    stored == encoded
+                        || stored != definition
+                            && self.decode_template(stored).is_ok_and(|stored| stored == definition)
+                })
         };
         if stored.as_ref().is_some_and(is_same) {
             return Ok(());
         }
         self.put_schedule(NewSchedule {
             name,
-            definition: definition.to_json()?,
+            definition: encoded.to_json()?,
             next: Some(first),
             paused: stored.map_or(schedule.paused, |stored| stored.paused),
             overlap: schedule.overlap,
@@ -65,7 +75,15 @@ impl TaskQueue {
     ///
     /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails.
     pub async fn schedules(&self) -> Result<Vec<StoredSchedule>, Error> {
-        Ok(self.read_schedules().await?.iter().map(StoredSchedule::of).collect())
+        let decode = |row: &Row| {
+            let mut schedule = StoredSchedule::of(row);
+            match schedule.definition.clone().map(|stored| self.decode_template(stored)).transpose() {
+                Ok(definition) => schedule.definition = definition,
+                Err(error) => schedule.undecoded = Some(error.to_string()),
+            }
+            schedule
+        };
+        Ok(self.read_schedules().await?.iter().map(decode).collect())
     }
 
     /// Pauses a schedule until it is resumed. Instants of the pause, and a kept instant, make no
@@ -140,6 +158,15 @@ impl TaskQueue {
         };
         tasks.iter().zip(&added).for_each(|(task, added)| self.shared.telemetry.added(task, *added));
         added.last().copied().ok_or_else(|| Error::invalid("the store added nothing"))
+    }
+
+    fn decode_template(&self, definition: Definition) -> Result<Definition, Error> {
+        definition.map_tasks(|mut task| {
+            if let Some(plain) = self.shared.codec.decode("the payload of its tasks", &task.payload)? {
+                task.payload = plain;
+            }
+            Ok(task)
+        })
     }
 
     async fn read_schedules(&self) -> Result<Vec<Row>, Error> {

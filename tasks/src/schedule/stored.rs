@@ -24,6 +24,9 @@ pub struct StoredSchedule {
     /// Why the rest cannot be read, for example because a newer version stored it. Workers of this
     /// version ignore the schedule.
     pub unread: Option<String>,
+    /// Why the [payload](Self::payload) is as it is stored. `None`: the queue's
+    /// [codec](crate::Codec) has decoded it, or there is none.
+    pub undecoded: Option<String>,
     pub(super) definition: Option<Definition>,
 }
 
@@ -40,6 +43,7 @@ impl StoredSchedule {
             next: row.next.map(time),
             last: row.last,
             unread,
+            undecoded: None,
             definition,
         }
     }

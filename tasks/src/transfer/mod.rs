@@ -42,7 +42,8 @@ impl TaskQueue {
     ///
     /// Tasks whose ids exist there stay unchanged: repeat an interrupted copy to continue it. A
     /// task whose unique name is taken there is not copied; its downstreams wait there for the
-    /// holder. Settings, key limits, schedules and the rate are not copied.
+    /// holder. Settings, key limits, schedules and the rate are not copied. Values that a
+    /// [codec](crate::Codec) has encoded stay encoded.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

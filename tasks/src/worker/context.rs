@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -33,6 +33,8 @@ pub struct Context<S = ()> {
 
 pub(super) struct Run {
     pub(super) leased: Leased,
+    /// The decoded payload, set before the handler is called. Unset without a codec.
+    pub(super) payload: OnceLock<Json>,
     pub(super) core: Arc<Core>,
     pub(super) stop: watch::Receiver<Option<Because>>,
 }
@@ -40,6 +42,10 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn id(&self) -> RunId {
         RunId { id: self.leased.task.id, token: self.leased.task.token }
+    }
+
+    pub(super) fn payload(&self) -> &Json {
+        self.payload.get().unwrap_or(&self.leased.payload)
     }
 }
 
@@ -63,9 +69,9 @@ impl<S> Context<S> {
         &self.run.leased.task.kind
     }
 
-    /// The payload as stored.
+    /// The payload as it was added.
     pub fn payload(&self) -> &Json {
-        &self.run.leased.payload
+        self.run.payload()
     }
 
     /// The task without its payload, as of the lease.
@@ -146,7 +152,8 @@ impl<S> Context<S> {
     ///
     /// # Errors
     ///
-    /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails.
+    /// [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails;
+    /// [`Codec`](ErrorKind::Codec) if a result cannot be decoded.
     pub async fn inputs(&self) -> Result<Inputs, Error> {
         let mut all = Vec::new();
         if !self.run.leased.task.has_edges {
@@ -155,7 +162,9 @@ impl<S> Context<S> {
         let mut after = None;
         loop {
             let page = self.queue().inputs(self.id(), after).await?;
-            all.extend(page.inputs);
+            for input in page.inputs {
+                all.push(self.queue().shared.codec.decode_input(input)?);
+            }
             after = page.next;
             if after.is_none() {
                 return Ok(Inputs(all));
@@ -179,9 +188,11 @@ impl<S> Context<S> {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) if the result is not JSON.
+    /// [`Invalid`](ErrorKind::Invalid) if the result is not JSON; [`Codec`](ErrorKind::Codec) if the
+    /// queue's codec does not encode it.
     pub fn done<R: Serialize + ?Sized>(&self, result: &R) -> Result<Completion, Error> {
-        Ok(self.end(Outcome::Done(Json::of(result)?)))
+        let result = self.queue().shared.codec.encode("the result", Json::of(result)?)?;
+        Ok(self.end(Outcome::Done(result)))
     }
 
     /// The task's failure for good, to be completed like [`done`](Self::done).

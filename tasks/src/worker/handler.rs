@@ -45,7 +45,7 @@ where
 }
 
 pub(super) fn payload<P: DeserializeOwned>(run: &Run) -> Result<P, TaskError> {
-    parse(&run.leased.payload).map_err(|error| {
+    parse(run.payload()).map_err(|error| {
         let kind = &run.leased.task.kind;
         TaskError::permanent(format!("the payload is not one of kind {:?}: {error}", kind.as_str()))
     })

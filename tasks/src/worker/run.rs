@@ -4,7 +4,7 @@ use std::{
     any::Any,
     panic::AssertUnwindSafe,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -65,7 +65,7 @@ pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()
     let handler = core.handlers.get(&leased.task.kind).cloned();
     let (stop, stopped) = watch::channel(None);
     let span = core.queue.shared.telemetry.span(&leased);
-    let run = Arc::new(Run { leased, core: core.clone(), stop: stopped });
+    let run = Arc::new(Run { leased, payload: OnceLock::new(), core: core.clone(), stop: stopped });
     let id = run.id();
     let (work, abort) = abortable(work(run.clone(), handler, stop.clone()));
     core.runs().insert(id, Live { stop, abort });
@@ -106,7 +106,7 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
     let Some(handler) = handler else { return End::Reported(Outcome::Released) };
     let (core, id) = (run.core.clone(), run.id());
     let limit = run.leased.policy.timeout.map(|timeout| timeout.to_duration());
-    let mut result = pin!(caught(async move { handler(run).await }));
+    let mut result = pin!(caught(decoded(run, handler)));
     let in_time = match limit {
         None => Ok(result.as_mut().await),
         Some(limit) => host::timeout(&**core.host(), limit, &mut result).await.ok_or(limit),
@@ -121,6 +121,20 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
                 _ => End::Reported(Outcome::Error(format!("timed out after {limit:?}"))),
             }
         }
+    }
+}
+
+/// Calls the handler between the queue's codec.
+async fn decoded(run: Arc<Run>, handler: Handler) -> Result<Output, TaskError> {
+    let core = run.core.clone();
+    let codec = &core.queue.shared.codec;
+    if let Some(payload) = codec.decode("the payload", &run.leased.payload).map_err(TaskError::permanent)? {
+        // No other code sets it.
+        let _ = run.payload.set(payload);
+    }
+    match handler(run).await? {
+        Output::Result(result) => Ok(Output::Result(codec.encode("the result", result)?)),
+        completed => Ok(completed),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod add_tests;
 mod batches;
+mod codecs;
 mod coming_from;
 mod common;
 mod control_tests;

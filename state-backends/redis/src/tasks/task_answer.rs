@@ -172,6 +172,7 @@ impl Take for Stored {
             upstreams: packed.get("upstreams")?,
             downstreams: packed.get("downstreams")?,
             why: packed.get("why")?,
+            undecoded: None,
         })
     }
 }

@@ -96,6 +96,7 @@ impl<R: Rows> Work<'_, R> {
             upstreams: self.rows.edges_to(task.id, None, None, MAX_LISTED_ROWS)?,
             downstreams: self.rows.edges_from(task.id, None, MAX_LISTED_ROWS)?,
             why: self.why(&task, living)?,
+            undecoded: None,
             task,
         })
     }

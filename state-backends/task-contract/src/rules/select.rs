@@ -87,7 +87,8 @@ impl<R: Rows> Work<'_, R> {
                 false => (None, None),
             };
             let (log, upstreams, downstreams) = (Vec::new(), Vec::new(), Vec::new());
-            let stored = Stored { task, payload, result, log, upstreams, downstreams, why: None };
+            let stored =
+                Stored { task, payload, result, log, upstreams, downstreams, why: None, undecoded: None };
             size += size_of_bodies(&stored);
             page.tasks.push(stored);
             if size > crate::MAX_REPLY {
