@@ -114,12 +114,19 @@ pub(crate) enum Command {
     Run(Run),
     Each(Each),
     Turns(crate::turns::Turns),
+    #[command(aliases = ["enqueue", "push", "submit", "put", "insert"])]
     Add(crate::add::AddArgs),
+    #[command(aliases = ["worker", "run-worker", "consume"])]
     Work(crate::work::WorkArgs),
+    #[command(aliases = ["task", "jobs", "job"])]
     Tasks(crate::tasks::TasksArgs),
+    #[command(aliases = ["schedules", "cron"])]
     Schedule(crate::schedule::ScheduleArgs),
+    #[command(aliases = ["stats", "info"])]
     Status(Status),
+    #[command(aliases = ["top", "monitor"])]
     Watch(crate::watch::Watch),
+    #[command(aliases = ["ls", "queues"])]
     List(List),
     /// Pause a queue, or a kind or key of its tasks: nothing more starts until `resume`.
     ///
@@ -128,12 +135,14 @@ pub(crate) enum Command {
     /// is created, paused.
     #[command(after_help = "Examples:\n  interval-queue pause --store redis://localhost --queue api\n  \
         interval-queue pause --kind mail --key customer-7     # a kind and a key")]
+    #[command(alias = "suspend")]
     Pause(Halt),
     /// End a pause of a queue, or of a kind or key of its tasks.
     ///
     /// Waiting processes start again within about a second.
     #[command(after_help = "Examples:\n  interval-queue resume --store redis://localhost --queue api\n  \
         interval-queue resume --kind mail --key customer-7")]
+    #[command(alias = "unpause")]
     Resume(Halt),
     Hold(Hold),
     Set(Set),
@@ -144,12 +153,14 @@ pub(crate) enum Command {
     /// only `resume` ends it.
     #[command(after_help = "Example:\n  interval-queue reset --store redis://localhost --queue api")]
     Reset(Target),
+    #[command(aliases = ["rm", "remove"])]
     Delete(crate::delete::Delete),
     Prune(crate::delete::Prune),
     Migrate(crate::migrate::Migrate),
     Schema(crate::documents::Schema),
+    #[command(alias = "completion")]
     Completions(crate::documents::Completions),
-    #[command(name = "man")]
+    #[command(name = "man", alias = "manual")]
     Manual(crate::documents::Manual),
 }
 
@@ -157,7 +168,7 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
     /// The store: sqlite:PATH, dir:PATH, file:PATH, redis://HOST or postgres://HOST/DATABASE
-    #[arg(id = "store", long = "store", value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
+    #[arg(id = "store", long = "store", alias = "url", value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
     #[arg(hide_env_values = true, value_parser = store_url)]
     pub(crate) url: String,
 }

@@ -8,6 +8,7 @@
 //! `turns` prints a line for each requested turn. `add` stores tasks, `work` starts a child for
 //! each under a guard, `tasks` shows and changes them, and `schedule` adds them again and again.
 //! `status`, `list`, `watch`, `change` and `delete` read and change queues without being a shard.
+//! `other_names` has tips for names from other programs.
 //! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails, and
 //! `progress` makes bars. `documents` has the documents about the program, and `exit` its exit
 //! codes.
@@ -25,6 +26,7 @@ mod exit;
 mod json_output;
 mod list;
 mod migrate;
+mod other_names;
 mod outage;
 mod pace;
 mod place;
@@ -68,7 +70,7 @@ fn main() -> ExitCode {
         true => None,
         false => match Cli::try_parse() {
             Ok(cli) => Some(cli),
-            Err(error) => return exit::clap(&error),
+            Err(error) => return exit::clap(&other_names::with_tip(error)),
         },
     };
     let is_guard = cli.is_none();

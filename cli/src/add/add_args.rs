@@ -95,7 +95,7 @@ pub(crate) struct AddArgs {
     #[command(flatten)]
     pub(crate) task: TaskOptions,
     /// Do not start before this time, such as 2026-12-01T08:00:00+01:00
-    #[arg(long, value_name = "TIME", conflicts_with = "delay", value_parser = instant::parse)]
+    #[arg(long, aliases = ["at", "eta"], value_name = "TIME", conflicts_with = "delay", value_parser = instant::parse)]
     pub(crate) not_before: Option<SystemTime>,
     /// Fail if not started by this time; a task that still runs then is asked to stop
     #[arg(long, value_name = "TIME", conflicts_with = "deadline", value_parser = instant::parse)]

@@ -25,7 +25,7 @@ pub(crate) struct TaskOptions {
     #[arg(long, requires = "key")]
     ordered: bool,
     /// Do not start before this time has passed. Default: start at once
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
+    #[arg(long, aliases = ["in", "countdown"], value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     delay: Option<Duration>,
     /// Fail if not started within this time; a task that still runs then is asked to stop. Default:
     /// none

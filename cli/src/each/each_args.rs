@@ -72,7 +72,7 @@ pub(crate) struct Each {
     /// It keeps hanging commands from filling the machine. If commands take longer than N intervals
     /// of the rate, they start more slowly than the rate allows. At most about a sixth of the limit
     /// of open files (`ulimit -n`) can run.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, alias = "max-procs", short_alias = 'P', value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Items end with a NUL instead of a newline, as `find -print0` prints them
     #[arg(short = '0', long)]

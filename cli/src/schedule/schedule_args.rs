@@ -67,7 +67,9 @@ pub(crate) struct ScheduleArgs {
 /// The commands of `schedule`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
+    #[command(alias = "create")]
     Add(Box<Add>),
+    #[command(alias = "ls")]
     List(List),
     /// Pause a schedule: it adds no tasks until it is resumed. Instants during the pause are not
     /// made up for.
@@ -81,9 +83,11 @@ pub(super) enum Action {
     #[command(
         after_help = "Example:\n  interval-queue tasks wait \"$(interval-queue schedule run nightly)\""
     )]
+    #[command(alias = "trigger")]
     Run(One),
     /// Remove a schedule. The tasks that it has added stay.
     #[command(after_help = "Example:\n  interval-queue schedule remove nightly")]
+    #[command(aliases = ["rm", "delete"])]
     Remove(One),
 }
 

@@ -76,9 +76,6 @@ impl From<&Error> for Failure {
 }
 
 pub(crate) async fn run(tasks: TasksArgs) -> Result<(), Failure> {
-    if let Some(failure) = tasks.action.as_ref().and_then(Action::elsewhere) {
-        return Err(failure);
-    }
     let target = tasks.target()?;
     let Some(action) = &tasks.action else {
         return queue_status::print_status(&target, tasks.over, tasks.json).await;

@@ -1,6 +1,6 @@
 //! The command line of `tasks`.
 
-use std::{ffi::OsString, time::Duration};
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue::QueueName;
@@ -99,7 +99,14 @@ struct QueueArgs {
     #[arg(id = "misplaced_state", long = "state", hide = true, value_name = "STATE", value_parser = state_before_subcommand)]
     _misplaced_state: Option<State>,
     /// The store: sqlite:PATH, dir:PATH, redis://HOST or postgres://HOST/DATABASE
-    #[arg(long, global = true, display_order = 900, value_name = "URL", env = "INTERVAL_QUEUE_STORE")]
+    #[arg(
+        long,
+        alias = "url",
+        global = true,
+        display_order = 900,
+        value_name = "URL",
+        env = "INTERVAL_QUEUE_STORE"
+    )]
     #[arg(hide_env_values = true, value_parser = store_url)]
     store: Option<String>,
     /// The queue: 1 to 200 bytes of printable text
@@ -117,10 +124,12 @@ struct QueueArgs {
 /// The commands of `tasks`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
+    #[command(alias = "ls")]
     List(List),
     /// Show one task with its runs, why it does not run, and the graph around it.
     ///
     /// The graph shows ten neighbours of each task, up to four tasks away.
+    #[command(aliases = ["inspect", "describe"])]
     #[command(after_help = "Example:\n  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
     Show(One),
     /// Explain why a task does not run: what it waits for, what is ahead of it, what happens next
@@ -128,14 +137,18 @@ pub(super) enum Action {
     ///
     /// The ten nearest tasks ahead of it are shown. To count the tasks ahead, at most a thousand
     /// are read.
+    #[command(alias = "explain")]
     #[command(after_help = "Example:\n  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
     Why(One),
     Workers(Workers),
     Times(Times),
+    #[command(aliases = ["tail", "events"])]
     Follow(Follow),
     Note(Note),
+    #[command(aliases = ["alert", "alerts"])]
     Watch(Watch),
     Tags(Tags),
+    #[command(alias = "errors")]
     Failures(Failures),
     Wait(Wait),
     /// Cancel tasks that have not ended.
@@ -146,6 +159,7 @@ pub(super) enum Action {
         after_help = format!("Examples:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run\n  \
         interval-queue tasks cancel --flow import-7\n\n{SELECTOR}\n\n{GRAPHS}")
     )]
+    #[command(aliases = ["kill", "revoke", "abort"])]
     Cancel(Change),
     /// Run ended tasks again, with all their attempts.
     ///
@@ -156,6 +170,7 @@ pub(super) enum Action {
         interval-queue tasks retry --flow night --done\n  \
         interval-queue tasks retry --downstream 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n\n{SELECTOR}\n\n{GRAPHS}")
     )]
+    #[command(aliases = ["requeue", "rerun"])]
     Retry(Retry),
     /// Run scheduled tasks now; ask workers to give running tasks back.
     #[command(
@@ -167,7 +182,9 @@ pub(super) enum Action {
     Tag(ChangeTag),
     Link(Link),
     Unlink(Unlink),
+    #[command(alias = "cp")]
     Copy(Copy),
+    #[command(alias = "mv")]
     Move(Move),
     /// Delete ended tasks, all but their ids.
     ///
@@ -175,27 +192,10 @@ pub(super) enum Action {
     #[command(
         after_help = format!("Example:\n  interval-queue tasks purge --state done --older-than 7days\n\n{SELECTOR}")
     )]
+    #[command(aliases = ["rm", "remove", "delete"])]
     Purge(Change),
     Set(Set),
     Recount(Recount),
-    #[command(hide = true)]
-    Pause(Elsewhere),
-    #[command(hide = true)]
-    Resume(Elsewhere),
-    #[command(hide = true, alias = "shutdown")]
-    Drain(Elsewhere),
-    #[command(hide = true, aliases = ["status", "counts"])]
-    Stats(Elsewhere),
-    #[command(hide = true)]
-    Ls(Elsewhere),
-}
-
-/// Names that other programs use, for commands that have other names here.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(super) struct Elsewhere {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    rest: Vec<OsString>,
 }
 
 /// List tasks in the order of adding. Default: all tasks.
@@ -423,12 +423,7 @@ impl Action {
             | Self::Failures(_)
             | Self::Wait(_)
             | Self::Copy(_)
-            | Self::Move(_)
-            | Self::Pause(_)
-            | Self::Resume(_)
-            | Self::Drain(_)
-            | Self::Stats(_)
-            | Self::Ls(_) => None,
+            | Self::Move(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(retry) => Some((Verb::Retry, &retry.change)),
             Self::Release(change) => Some((Verb::Release, change)),
@@ -439,26 +434,6 @@ impl Action {
             Self::Unlink(unlink) => Some((unlink.verb(), &unlink.change)),
             Self::Purge(change) => Some((Verb::Purge, change)),
         }
-    }
-
-    /// The error for a command that has another name here.
-    pub(super) fn elsewhere(&self) -> Option<Failure> {
-        let way_out = match self {
-            Self::Pause(_) => {
-                "pause: `interval-queue pause` pauses a queue, also --kind or --key of its tasks"
-            }
-            Self::Resume(_) => "resume: `interval-queue resume` ends a pause, also of --kind or --key",
-            Self::Drain(_) => {
-                "drain: SIGTERM stops a worker after its running tasks; `interval-queue work --until-empty` ends when \
-                 no task is left; `interval-queue tasks purge` deletes ended tasks"
-            }
-            Self::Stats(_) => {
-                "stats: `interval-queue tasks` shows the counts, `interval-queue tasks times` the durations"
-            }
-            Self::Ls(_) => "ls: `interval-queue tasks list` lists them",
-            _ => return None,
-        };
-        Some(Failure::new(USAGE, format!("there is no subcommand {way_out}")))
     }
 
     /// Whether the done tasks of a graph run again, too.

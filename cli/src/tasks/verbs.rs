@@ -88,8 +88,12 @@ pub(super) async fn change(
             Err(Failure::new(TEMPFAIL, text))
         }
         (0, 0) => {
-            let moved = if verb == Verb::Retry { "; retry a moved task at its destination" } else { "" };
-            let text = format!("the selector matches no task that can {}{moved}", infinitive(&verb));
+            let way_out = match verb {
+                Verb::Retry => "; retry a moved task at its destination",
+                Verb::Purge => "; cancel tasks that have not ended first",
+                _ => "",
+            };
+            let text = format!("the selector matches no task that can {}{way_out}", infinitive(&verb));
             Err(Failure::new(NOINPUT, text))
         }
         _ => Ok(()),

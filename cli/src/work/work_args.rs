@@ -128,7 +128,7 @@ pub(crate) struct WorkArgs {
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(crate) kinds: Vec<Kind>,
     /// Commands of this process that run at once, at most
-    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    #[arg(short, long, alias = "concurrency", short_alias = 'c', value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..=i64::from(MAX_HELD)))]
     pub(crate) jobs: u32,
     /// Maximum sum of the weights that run at once; a heavier task runs alone. Default: unlimited

@@ -465,12 +465,24 @@ fn words_of_other_programs_name_the_right_command() {
         ("resume", "interval-queue resume"),
         ("drain", "SIGTERM"),
         ("stats", "interval-queue tasks"),
-        ("ls", "tasks list"),
     ] {
         let output = place.run(&["tasks", word, "--all"]);
         assert_eq!(output.status.code(), Some(64), "{word}");
         assert!(text(&output.stderr).contains(right), "{word}: {output:?}");
     }
+    let kill = place.run(&["kill", "--all"]);
+    assert_eq!(kill.status.code(), Some(64));
+    assert!(text(&kill.stderr).contains("tip: `interval-queue tasks cancel`"), "{kill:?}");
+    let id = place.ok(&["push", "--at", "2100-01-01T00:00:00Z", "2"]);
+    assert!(place.ok(&["job", "ls", "--state", "scheduled"]).contains(id.trim()));
+    let early = place.run(&["tasks", "rm", id.trim()]);
+    assert!(
+        text(&early.stderr).contains("can be purged; cancel tasks that have not ended first"),
+        "{early:?}"
+    );
+    place.ok(&["tasks", "revoke", id.trim()]);
+    place.ok(&["tasks", "rm", id.trim()]);
+    place.ok(&["worker", "-c", "2", "--until-empty", "--", "true"]);
     let state = place.run(&["tasks", "--state", "failed"]);
     assert_eq!(state.status.code(), Some(64));
     assert!(text(&state.stderr).contains("tasks list --state failed"), "{state:?}");
