@@ -200,35 +200,41 @@ pub(crate) async fn prune(prune: Prune) -> Result<(), Failure> {
     let names = bounded(async { Ok(store.queues().await?) }).await?;
     let deletion = Deletion::Idle(Micros::from_duration(prune.idle_for));
     let mut first_failure = Ok(());
+    let (queues, mut idle_queues) = (names.len(), 0);
     for queue in names {
         let outcome = prune_one(&store, &operators, &queue, deletion, prune.dry_run).await;
+        let outcome = outcome.map(|is_idle| idle_queues += u32::from(is_idle));
         let outcome = outcome
             .map_err(|failure| Failure { message: format!("queue {queue}: {}", failure.message), ..failure });
         first_failure = keep_first(first_failure, outcome);
     }
+    if prune.dry_run && idle_queues == 0 && first_failure.is_ok() {
+        report(&format!("dry run: no queue would be deleted, of {queues} in the store"));
+    }
     first_failure
 }
 
+/// Returns whether the queue is idle.
 async fn prune_one(
     store: &Store,
     operators: &Operators,
     queue: &QueueName,
     deletion: Deletion,
     dry_run: bool,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     // Already deleted by another process: nothing to do.
-    let Some(found) = snapshot(&operators.of(queue)).await? else { return Ok(()) };
+    let Some(found) = snapshot(&operators.of(queue)).await? else { return Ok(false) };
     if refuses(&found, deletion).is_some() {
-        return Ok(());
+        return Ok(false);
     }
     let idle = about(found.at - found.record.seen_at);
     if dry_run {
-        return print(&format!("{queue}: would be deleted, not used for {idle}"));
+        return print(&format!("{queue}: would be deleted, not used for {idle}")).map(|()| true);
     }
     match delete_queue(store, queue, deletion).await {
-        Ok(()) => print(&format!("{queue}: deleted, not used for {idle}")),
+        Ok(()) => print(&format!("{queue}: deleted, not used for {idle}")).map(|()| true),
         // In use again, or deleted by another process.
-        Err(failure) if [TEMPFAIL, NOINPUT].contains(&failure.code) => Ok(()),
+        Err(failure) if [TEMPFAIL, NOINPUT].contains(&failure.code) => Ok(false),
         Err(failure) => Err(failure),
     }
 }

@@ -51,6 +51,12 @@ fn queues_unused_for_the_given_time_are_pruned(place: &mut Backend) {
     }
     place.ok(&["pause", "--queue", "paused"]);
     assert_eq!(place.ok(&["prune", "--idle-for", "1h"]), "", "all of them are young");
+    let young = place.run(&["prune", "--idle-for", "1h", "--dry-run"]);
+    assert!(young.status.success() && young.stdout.is_empty(), "{young:?}");
+    assert!(
+        text(&young.stderr).contains("dry run: no queue would be deleted, of 4 in the store"),
+        "{young:?}"
+    );
     place.ok(&["hold", "1h", "--queue", "b"]);
     let dry = place.ok(&["prune", "--idle-for", "1ms", "--dry-run"]);
     let said: Vec<_> = dry.lines().map(|line| line.split(", not used for ").next().unwrap()).collect();
