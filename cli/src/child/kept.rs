@@ -36,6 +36,17 @@ pub(crate) enum Line {
     TooLong,
 }
 
+/// A command without a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It waits for input.
+    Waits,
+    /// It has printed a line, which is dropped.
+    Printed,
+    /// It has ended, or closed its output.
+    Ended,
+}
+
 /// A command under its guard. When dropped, it is ended.
 #[derive(Debug)]
 pub(crate) struct KeptCommand {
@@ -80,10 +91,13 @@ impl KeptCommand {
         self.lines.recv().await
     }
 
-    /// Whether it waits for input, as far as is known: it has not ended, and has printed nothing
-    /// that was not read.
-    pub(crate) fn is_at_rest(&mut self) -> bool {
-        matches!(self.lines.try_recv(), Err(mpsc::error::TryRecvError::Empty)) && !self.end.is_finished()
+    /// The state of a command without a task, as far as is known.
+    pub(crate) fn rest(&mut self) -> Rest {
+        match self.lines.try_recv() {
+            Ok(_) => Rest::Printed,
+            Err(mpsc::error::TryRecvError::Empty) if !self.end.is_finished() => Rest::Waits,
+            Err(_) => Rest::Ended,
+        }
     }
 
     /// Ends its input and waits for its end. After [`CLOSE_TIMEOUT`] it gets SIGTERM, 3 s later

@@ -26,7 +26,7 @@ use super::{
     reply::{self, Replies, Reply},
 };
 use crate::{
-    child::{End, Finished, KeptCommand, Line, OutputTail, RunRequest, StderrHandle, guard::Lease},
+    child::{End, Finished, KeptCommand, Line, OutputTail, Rest, RunRequest, StderrHandle, guard::Lease},
     clock::expired,
     exit::report,
 };
@@ -137,7 +137,7 @@ impl KeptCommands {
         aside: &Aside,
         replies: &mut Replies,
     ) -> TaskOutcome {
-        let Idle { mut command, logger } = match self.take(lease, aside) {
+        let Idle { mut command, logger } = match self.take(lease, aside).await {
             Ok(idle) => idle,
             Err(outcome) => return outcome,
         };
@@ -195,14 +195,20 @@ impl KeptCommands {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an idle command, or starts one.
-    fn take(&self, lease: watch::Receiver<Lease>, aside: &Aside) -> Result<Idle, TaskOutcome> {
+    /// Takes an idle command, or starts one. A command may end with exit code 0 between two tasks,
+    /// to free memory.
+    async fn take(&self, lease: watch::Receiver<Lease>, aside: &Aside) -> Result<Idle, TaskOutcome> {
         while let Some(mut idle) = { self.idle().pop() } {
-            if idle.command.is_at_rest() {
-                return Ok(idle);
-            }
-            // It is ended when dropped.
-            report("CMD ended, or printed a line, while it had no task: another one is started");
+            let fault = match idle.command.rest() {
+                Rest::Waits => return Ok(idle),
+                // It is ended when dropped.
+                Rest::Printed => "CMD printed a line".to_owned(),
+                Rest::Ended => match idle.command.close().await.end {
+                    End::Code(0) => continue,
+                    end => format!("CMD ended ({end})"),
+                },
+            };
+            report(&format!("{fault} while it had no task: another one is started"));
             aside.rest(self.ends.fetch_add(1, Ordering::Relaxed));
         }
         let request = RunRequest { words: self.words.clone(), environment: Vec::new(), timeout: None };

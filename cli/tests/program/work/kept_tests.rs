@@ -162,6 +162,30 @@ fn tasks_of_a_command_that_dies_are_done_by_the_next_one() {
 }
 
 #[test]
+fn only_unexpected_ends_between_tasks_are_reported() {
+    for (end, reported) in [
+        ("sys.exit(0)", ""),
+        ("sys.exit(3)", "CMD ended (exit code 3) while it had no task: another one is started"),
+        ("print('late', flush=True)", "CMD printed a line while it had no task: another one is started"),
+    ] {
+        let place = Backend::sqlite();
+        let first = add(&place, &["1"]);
+        let body = format!("answer(run, done=os.getpid())\ntime.sleep(0.2)\n{end}");
+        let worker = worker(&place, &["--max-tasks", "2"], &body);
+        wait_until("the first task is done", || task(&place, &first)["state"] == "done");
+        // CMD ends, or prints, 0.2 s after its answer.
+        sleep(Duration::from_secs(1));
+        let second = add(&place, &["2"]);
+        let output = worker.finish();
+        let (first, second) = (task(&place, &first), task(&place, &second));
+        assert_eq!((&second["state"], &second["failures"]), (&json!("done"), &json!(0)));
+        assert_ne!(first["result"], second["result"], "another process runs the second task");
+        let lines = text(&output.stderr);
+        assert_eq!(lines.trim().trim_start_matches("interval-queue: "), reported, "{end}");
+    }
+}
+
+#[test]
 fn a_command_that_never_answers_is_ended_by_the_timeout() {
     let place = Backend::sqlite();
     let says =
