@@ -58,7 +58,8 @@ Exit codes:
    74      the output cannot be written, or the items cannot be read; a closed
            stdout (>&-) counts as /dev/null
    75      run, each: not started within --start-within; delete: the queue is
-           in use; tasks purge, tag, link, retry, copy, move: some tasks were
+           in use; add --on-conflict refuse: another task holds the unique
+           name; tasks purge, tag, link, retry, copy, move: some tasks were
            left unchanged, and stderr names the reason
    77      not permitted
    78      the store cannot do what is needed, for example lock

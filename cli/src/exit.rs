@@ -23,7 +23,7 @@ pub(crate) const OSERR: u8 = 71;
 pub(crate) const CANTCREAT: u8 = 73;
 /// The output cannot be written, or the items cannot be read.
 pub(crate) const IOERR: u8 = 74;
-/// CMD was not started in time.
+/// CMD was not started in time, or the stored tasks permit no change now.
 pub(crate) const TEMPFAIL: u8 = 75;
 /// Permission denied.
 pub(crate) const NOPERM: u8 = 77;

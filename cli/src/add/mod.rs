@@ -136,7 +136,10 @@ impl<'a> Adder<'a> {
             };
             queue.add_all(tasks.clone()).await.map_err(|error| {
                 may_have_happened |= error.kind() == ErrorKind::Unanswered;
-                error.state().map_or_else(|| Failure::from(&error), |state| state.clone().into())
+                match error.state() {
+                    Some(state) if error.kind() != ErrorKind::Conflict => state.clone().into(),
+                    _ => Failure::from(&error),
+                }
             })
         });
         let added = added.await.map_err(|failure| match may_have_happened {

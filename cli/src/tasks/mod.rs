@@ -53,7 +53,7 @@ pub(crate) use self::{
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};
 
-use crate::exit::{DATAERR, Failure, NOINPUT, SOME_FAILED, USAGE, chain, code_of};
+use crate::exit::{DATAERR, Failure, NOINPUT, SOME_FAILED, TEMPFAIL, USAGE, chain, code_of};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -64,6 +64,7 @@ impl From<Error> for Failure {
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
         let code = match (error.state(), error.kind()) {
+            (_, ErrorKind::Conflict) => TEMPFAIL,
             (Some(state), _) => code_of(state.kind()),
             (None, ErrorKind::Missing) => NOINPUT,
             (None, ErrorKind::Mismatch) => DATAERR,

@@ -589,10 +589,16 @@ fn a_unique_name_keeps_replaces_or_refuses() {
     let delay = replaced["not_before_us"].as_u64().unwrap() - replaced["added_us"].as_u64().unwrap();
     assert!(delay >= 7_200_000_000, "the delay counts from the last one: {replaced:#}");
     let refused = place.run(&["add", "--unique", "r", "--on-conflict", "refuse", "4"]);
-    assert!(
-        !refused.status.success() && text(&refused.stderr).contains("has the unique name \"r\""),
-        "{refused:?}"
-    );
+    assert_eq!(refused.status.code(), Some(75), "{refused:?}");
+    let error = text(&refused.stderr);
+    let says =
+        format!("task {} has the unique name \"r\" and is in state added: nothing was added", first[0]);
+    assert!(error.contains(&says) && error.lines().count() == 1, "{error}");
+    let flow = r#"[{"name": "a", "payload": 1, "unique": "r", "on_conflict": "refuse"}]"#;
+    fs::write(place.path("flow"), flow).unwrap();
+    let refused = place.run(&["add", "--flow", "flow"]);
+    assert_eq!(refused.status.code(), Some(75), "{refused:?}");
+    assert!(text(&refused.stderr).contains(&says), "{refused:?}");
     assert_eq!(listed().len(), 1);
     for args in [&["add", "--on-conflict", "keep", "1"][..], &["add", "--unique-until-leased", "1"]] {
         assert!(text(&place.run(args).stderr).contains("--unique <NAME>"), "{args:?}");

@@ -38,7 +38,12 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
         ),
         ("name", _) => {
             let (name, state) = (refusal.at(2).to::<Key>()?, refusal.at(3).to::<State>()?);
-            let text = format!("task {} has the unique name {:?}, and is {state}", id(1)?, name.as_str());
+            let text = format!(
+                "task {} has the unique name {:?} and is in state {state}: nothing was added; wait until it has ended, \
+                 cancel it, or keep or replace it",
+                id(1)?,
+                name.as_str()
+            );
             (StateErrorKind::Conflict, text)
         }
         ("upstream", _) => (

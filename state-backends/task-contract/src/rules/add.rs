@@ -59,7 +59,8 @@ impl<R: Rows> Work<'_, R> {
             match new.on_conflict {
                 OnConflict::Refuse => {
                     let text = format!(
-                        "task {} has the unique name {:?}, and is {}",
+                        "task {} has the unique name {:?} and is in state {}: nothing was added; wait until it has \
+                         ended, cancel it, or keep or replace it",
                         holder.id,
                         unique.name.as_str(),
                         holder.state
