@@ -93,6 +93,7 @@ fn full(n: u64) -> Task {
         position: u32::MAX,
         has_edges: true,
         schedule: Some(Nominal { schedule: key("tick"), at: at(22) }),
+        trace: Traceparent::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").ok(),
         state: State::Failed,
         holds_key: true,
         unserved: true,
