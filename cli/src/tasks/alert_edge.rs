@@ -11,7 +11,7 @@ pub(super) struct AlertEdge {
     last: Option<Instant>,
 }
 
-/// What an alert needs.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// The condition became true, or still holds after the repeat interval.

@@ -11,7 +11,7 @@ use interval_queue_store::Component;
 use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
     Attempt, AttemptEnd, Nominal, OnFailure, Order, Overlap, PolicyOverride, Progress, Settings, Stop, Tag,
-    Token, Unique, Until, rules,
+    Token, Traceparent, Unique, Until, rules,
 };
 use rusqlite::Connection;
 

@@ -1,10 +1,12 @@
 //! Alerts: conditions on the status of a queue, as people write them: `failed > 10`.
 
-use std::{fmt, str::FromStr, time::Duration};
+mod comparison;
+mod measure;
 
-use interval_queue_tasks::State;
+use std::{fmt, str::FromStr};
 
-use crate::{Queue, duration, words};
+use self::{comparison::Comparison, measure::Measure};
+use crate::Queue;
 
 /// Example in errors.
 const EXAMPLE: &str = "write for example 'failed > 10', in quotes, because a shell takes > for itself";
@@ -50,27 +52,6 @@ enum Rule {
     Unreachable,
 }
 
-/// A number of the status: a count, or whole microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
-    Tasks(State),
-    Left,
-    Lost,
-    Unserved,
-    Workers,
-    Oldest,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    More,
-    AtLeast,
-    Less,
-    AtMost,
-    Equal,
-    NotEqual,
-}
-
 /// A condition that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
@@ -102,7 +83,7 @@ impl Alert {
                     return Err(format!("{} has no comparison: {EXAMPLE}", text.escape_debug()));
                 }
                 let by = Comparison::parse(by)?;
-                return Ok(Self(Rule::Compared { measure, by, limit: measure.limit(value.trim())? }));
+                return Ok(Self(Rule::Compared { measure, by, limit: measure.parse_limit(value.trim())? }));
             }
         };
         match rest {
@@ -147,11 +128,7 @@ impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Rule::Compared { measure, by, limit } => {
-                let limit = match measure {
-                    Measure::Oldest => words::show(Duration::from_micros(*limit)),
-                    _ => limit.to_string(),
-                };
-                write!(f, "{} {} {limit}", measure.as_str(), by.as_str())
+                write!(f, "{} {} {}", measure.as_str(), by.as_str(), measure.show_limit(*limit))
             }
             Rule::Paused => f.write_str("paused"),
             Rule::Unreachable => f.write_str("unreachable"),
@@ -166,98 +143,10 @@ impl fmt::Display for Fired {
     }
 }
 
-impl Measure {
-    /// All but the states.
-    const OTHERS: [Self; 5] = [Self::Left, Self::Lost, Self::Unserved, Self::Workers, Self::Oldest];
-
-    fn all() -> impl Iterator<Item = Self> {
-        State::ALL.into_iter().map(Self::Tasks).chain(Self::OTHERS)
-    }
-
-    fn parse(name: &str) -> Result<Self, String> {
-        Self::all().find(|measure| measure.as_str() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::all().map(Self::as_str).collect();
-            format!("{name:?} is no condition: give {}, paused or unreachable", names.join(", "))
-        })
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Tasks(state) => state.as_str(),
-            Self::Left => "left",
-            Self::Lost => "lost",
-            Self::Unserved => "unserved",
-            Self::Workers => "workers",
-            Self::Oldest => "oldest",
-        }
-    }
-
-    fn limit(self, text: &str) -> Result<u64, String> {
-        let name = self.as_str();
-        if self == Self::Oldest {
-            let limit = duration::parse(text).map_err(|error| format!("{name}: {error}"))?;
-            return Ok(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
-        }
-        text.parse().map_err(|_| format!("{text:?} is no whole number: compare {name} with 10, for example"))
-    }
-
-    fn of(self, status: &Queue) -> u64 {
-        match self {
-            Self::Tasks(state) => status.counts.get(state.as_str()).copied().unwrap_or(0),
-            Self::Left => status.left,
-            Self::Lost => status.lost,
-            Self::Unserved => status.unserved.len() as u64,
-            Self::Workers => {
-                status.workers.iter().filter(|worker| worker.lease_left_us.is_some()).count() as u64
-            }
-            Self::Oldest => status.oldest_ready_us.unwrap_or(0),
-        }
-    }
-
-    fn show(self, value: u64) -> String {
-        match self {
-            Self::Oldest => words::about(Duration::from_micros(value)),
-            _ => value.to_string(),
-        }
-    }
-}
-
-impl Comparison {
-    const ALL: [Self; 6] = [Self::More, Self::AtLeast, Self::Less, Self::AtMost, Self::Equal, Self::NotEqual];
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = if text == "==" { "=" } else { text };
-        let error = || format!("{text:?} is no comparison: give >, >=, <, <=, = or !=");
-        Self::ALL.into_iter().find(|by| by.as_str() == text).ok_or_else(error)
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::More => ">",
-            Self::AtLeast => ">=",
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::Equal => "=",
-            Self::NotEqual => "!=",
-        }
-    }
-
-    fn holds(self, value: u64, limit: u64) -> bool {
-        match self {
-            Self::More => value > limit,
-            Self::AtLeast => value >= limit,
-            Self::Less => value < limit,
-            Self::AtMost => value <= limit,
-            Self::Equal => value == limit,
-            Self::NotEqual => value != limit,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use interval_queue::Micros;
-    use interval_queue_tasks::{Counter, Kind, Overview, Settings};
+    use interval_queue_tasks::{Counter, Kind, Overview, Settings, State};
 
     use super::*;
 
