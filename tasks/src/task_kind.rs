@@ -61,8 +61,8 @@ impl Task {
 }
 
 impl<S: Send + Sync + 'static> WorkerBuilder<S> {
-    /// Handles tasks of this kind, as [`handler`](Self::handler). A handler that completes its run
-    /// within a transaction needs that method.
+    /// Handles tasks of this kind, as [`handler`](Self::handler). To complete runs within a
+    /// transaction, use that method.
     pub fn handler_of<K, E, Fut>(
         self,
         f: impl Fn(Context<S>, K::Payload) -> Fut + Send + Sync + 'static,

@@ -64,8 +64,8 @@ const MAX_SHOWN: (usize, usize) = (50, 200);
 /// Asserts that a task of this kind and payload is stored, in any state. Returns the first such
 /// task in the order of adding.
 ///
-/// Of an object the fields of `payload` must be in the stored payload, with values that match in
-/// the same way; other fields do not matter. Other values must be equal.
+/// An expected object matches a stored object that has all of its fields, with values that match in
+/// the same way. Any other value must be equal.
 ///
 /// # Panics
 ///

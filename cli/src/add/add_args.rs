@@ -67,15 +67,13 @@ Flows:
 ";
 
 /// Options that the document of a flow sets for each task.
-const TASK_OPTIONS: [&str; 14] = [
+pub(crate) const TASK_OPTIONS: [&str; 12] = [
     "kind",
     "priority",
     "key",
     "ordered",
     "delay",
-    "not_before",
     "deadline",
-    "deadline_at",
     "unique",
     "unique_until_leased",
     "on_conflict",
@@ -95,10 +93,11 @@ pub(crate) struct AddArgs {
     #[command(flatten)]
     pub(crate) task: TaskOptions,
     /// Do not start before this time, such as 2026-12-01T08:00:00+01:00
-    #[arg(long, aliases = ["at", "eta"], value_name = "TIME", conflicts_with = "delay", value_parser = instant::parse)]
+    #[arg(long, aliases = ["at", "eta"], value_name = "TIME", conflicts_with_all = ["delay", "flow"])]
+    #[arg(value_parser = instant::parse)]
     pub(crate) not_before: Option<SystemTime>,
     /// Fail if not started by this time; a task that still runs then is asked to stop
-    #[arg(long, value_name = "TIME", conflicts_with = "deadline", value_parser = instant::parse)]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["deadline", "flow"], value_parser = instant::parse)]
     pub(crate) deadline_at: Option<SystemTime>,
     /// Add a flow, tasks that wait for each other, from this JSON file, or from stdin with -; see
     /// below

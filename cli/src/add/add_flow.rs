@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
-    let tasks = read(file)?;
+    let tasks = read_flow(file)?;
     let url = &args.target.store.url;
     let queue = retry(url, RETRY_TIMEOUT, async || args.target.created_tasks().await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
@@ -65,7 +65,8 @@ fn in_words(added: &AddedFlow) -> String {
     words
 }
 
-fn read(file: &str) -> Result<NewFlow, Failure> {
+/// Reads the document of a flow from this file, or from stdin with `-`.
+pub(crate) fn read_flow(file: &str) -> Result<NewFlow, Failure> {
     let text = if file == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
     let name = if file == "-" { "the standard input" } else { file };
     let text = text.map_err(|error| Failure::new(NOINPUT, format!("cannot read {name}: {error}")))?;

@@ -12,7 +12,8 @@ mod options;
 use std::time::Duration;
 
 pub(crate) use self::{
-    add_args::AddArgs,
+    add_args::{AddArgs, TASK_OPTIONS},
+    add_flow::read_flow,
     options::{TaskOptions, key, kind, tag},
 };
 use self::{

@@ -35,7 +35,7 @@ pub(crate) async fn run(schedule: ScheduleArgs) -> Result<(), Failure> {
 
 async fn add(add: &Add) -> Result<(), Failure> {
     let schedule = add
-        .schedule()
+        .schedule(add.template()?)
         .ok_or_else(|| Failure::new(USAGE, "no rule is given: give --every, --cron or --after-end"))?;
     let most = usize::from(add.next);
     let next = schedule.preview(time_of_day(), most)?;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue_documents::duration::{parse, positive};
-use interval_queue_tasks::{Json, Key, Missed, Overlap, Schedule, Task};
+use interval_queue_tasks::{Flow, Json, Key, Missed, Overlap, Schedule, Task, Template};
 
 use crate::{
-    add::{TaskOptions, key},
+    add::{TASK_OPTIONS, TaskOptions, key, read_flow},
     args::{EXIT_CODES, Target},
     clock::time_of_day,
-    exit::chain,
+    exit::{Failure, chain},
 };
 
 const HELP: &str = "\
@@ -35,6 +35,7 @@ Examples:
   interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin
   interval-queue schedule add poll --every 5min --kind poll '{\"feed\": 7}'
   interval-queue schedule add clean --after-end 1h --kind clean
+  interval-queue schedule add report --every 1d --flow report.json
 
 Cron lines:
   A line has five fields: minute, hour, day of the month, month, day of the
@@ -134,10 +135,14 @@ pub(super) struct Add {
     pub(super) next: u16,
     #[command(flatten)]
     task: TaskOptions,
+    /// Add a flow at each instant, tasks that wait for each other, from this JSON file, or from
+    /// stdin with -; `add --help` shows its syntax. At most 100 tasks
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = TASK_OPTIONS, conflicts_with = "payload")]
+    flow: Option<String>,
     /// Name of the schedule: 1 to 200 bytes of printable text
     #[arg(value_name = "NAME", value_parser = key)]
     pub(super) name: Key,
-    /// Payload of its tasks, a JSON value
+    /// Payload of its tasks, a JSON value; not with --flow
     #[arg(value_name = "JSON", default_value = "null", allow_negative_numbers = true, value_parser = payload)]
     payload: Json,
 }
@@ -200,13 +205,23 @@ fn payload(text: &str) -> Result<Json, String> {
 }
 
 impl Add {
+    /// What the schedule adds at each instant.
+    pub(super) fn template(&self) -> Result<Template, Failure> {
+        Ok(match &self.flow {
+            Some(file) => read_flow(file)?.add_to(Flow::new()).into(),
+            None => self.task.task(self.payload.clone()).into(),
+        })
+    }
+
     /// Returns `None` without a rule, which clap rejects before.
-    pub(super) fn schedule(&self) -> Option<Schedule> {
-        let (name, task) = (self.name.as_str(), self.task.task(self.payload.clone()));
+    pub(super) fn schedule(&self, template: Template) -> Option<Schedule> {
+        let name = self.name.as_str();
         let schedule = match (self.every, &self.cron, self.after_end) {
-            (Some(every), ..) => Schedule::every(name, every, task).offset(self.offset.unwrap_or_default()),
-            (_, Some(line), _) => Schedule::cron(name, line, self.zone.as_deref()?, task),
-            (.., after) => Schedule::after_end(name, after?, task),
+            (Some(every), ..) => {
+                Schedule::every(name, every, template).offset(self.offset.unwrap_or_default())
+            }
+            (_, Some(line), _) => Schedule::cron(name, line, self.zone.as_deref()?, template),
+            (.., after) => Schedule::after_end(name, after?, template),
         };
         let schedule = schedule.missed(self.missed).overlap(self.overlap);
         Some(if self.paused { schedule.paused() } else { schedule })

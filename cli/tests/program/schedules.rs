@@ -233,3 +233,36 @@ fn until_empty_runs_schedules_that_were_due_at_the_start() {
     // One that has come since is another one's.
     assert!(overview["counts"]["ready"].as_u64().unwrap_or(0) <= 1, "{overview:#}");
 }
+
+#[test]
+fn a_schedule_adds_a_flow_at_each_instant() {
+    let place = Backend::sqlite();
+    let file = place.path("flow.json");
+    let add = |flow: Value, options: &[&str]| {
+        fs::write(&file, flow.to_string()).unwrap();
+        let schedule = ["schedule", "add", "report", "--flow", file.to_str().unwrap()];
+        place.run(&[&schedule[..], options].concat())
+    };
+    let flow = json!({"mail": {"payload": 2, "after": "export"}, "export": {"payload": 1}});
+    let hourly = ["--every", "1h", "--overlap", "skip"];
+    let stored = add(flow, &hourly);
+    assert!(stored.status.success(), "{stored:?}");
+    let last = place.ok(&["schedule", "run", "report"]);
+    let work = place.run(&["work", "--until-empty", "--", "cat"]);
+    assert!(work.status.success(), "{work:?}");
+    let tasks = place.ok(&["tasks", "list", "--flow", last.trim(), "--json"]);
+    let mut done: Vec<_> = tasks.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    done.sort_by_key(|task| task["ended_us"].as_u64());
+    let states: Vec<_> = done.iter().map(|task| (&task["tags"][1], &task["state"])).collect();
+    let is_done = &json!("done");
+    assert_eq!(states, [(&json!("name:export"), is_done), (&json!("name:mail"), is_done)], "{tasks}");
+    let two_ends = add(json!({"a": {}, "b": {}}), &hourly);
+    let says = "task \"a\" of a schedule's flow and task \"b\" of a schedule's flow are both last";
+    assert!(two_ends.status.code() == Some(64) && text(&two_ends.stderr).contains(says), "{two_ends:?}");
+    for options in [&["--kind", "k"][..], &["1"]] {
+        let both = add(json!({"a": {}}), &[&hourly[..], options].concat());
+        assert!(both.status.code() == Some(64) && text(&both.stderr).contains("--flow"), "{both:?}");
+    }
+    let none = place.run(&["schedule", "add", "x", "--every", "1h", "--flow", "no-such-file"]);
+    assert_eq!(none.status.code(), Some(66), "{none:?}");
+}

@@ -43,7 +43,7 @@ impl From<Flow> for Template {
 
 impl Template {
     /// The tasks for stores, each after its upstreams, with ids that are placeholders. At least
-    /// one. `has_one_end`: no task but the last may have no downstream.
+    /// one. `has_one_end`: only the last task may be without a downstream.
     pub(super) fn finish(self, has_one_end: bool) -> Result<Vec<NewTask>, Error> {
         let tasks = match self {
             Self::Task(task) => vec![NewTask { id: TaskId::FIRST, ..task.finish()? }],
