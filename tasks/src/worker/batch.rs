@@ -66,7 +66,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// run. A task whose payload does not deserialize fails alone. A task that is
     /// [cancelled](Context::cancelled) leaves a batch that waits, without a call. During the call it
     /// only gets the signal; if its run ends first, its outcome in the batch is ignored. The call is
-    /// dropped when the runs of all its tasks have ended.
+    /// dropped when the runs of all its tasks have ended. Events of the call are in no task's span.
     pub fn batch<P, R, E, F, Fut>(mut self, kind: impl AsRef<str>, most: u32, wait: Duration, f: F) -> Self
     where
         P: DeserializeOwned + Send + 'static,
