@@ -19,7 +19,7 @@ pub struct Times {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "kind_times", title = "Times of a kind")]
 pub struct KindTimes {
-    /// What happened to tasks of the kind.
+    /// Numbers of tasks of the kind.
     pub counts: Throughput,
     /// The hours with starts or ends, in order.
     pub hours: Vec<Hour>,
@@ -48,7 +48,7 @@ impl KindTimes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "hour", title = "An hour")]
 pub struct Hour {
-    /// What happened in it.
+    /// Numbers of tasks in it.
     pub counts: Throughput,
     /// Start of the hour. In microseconds since 1970, on the clock of the store.
     pub from_us: u64,
@@ -65,7 +65,7 @@ impl Hour {
     }
 }
 
-/// What happened to tasks, by kind and day in UTC: `tasks times --by-day --json`.
+/// Numbers of added and ended tasks, by kind and day in UTC: `tasks times --by-day --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "days", title = "Days")]
 pub struct Days {
@@ -75,7 +75,7 @@ pub struct Days {
     pub since_us: u64,
 }
 
-/// What happened to tasks of a kind, by day.
+/// Numbers of added and ended tasks of a kind, by day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "kind_days", title = "Days of a kind")]
 pub struct KindDays {
@@ -94,11 +94,11 @@ impl KindDays {
     }
 }
 
-/// What happened within a day.
+/// Numbers of added and ended tasks of a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "day", title = "A day")]
 pub struct Day {
-    /// What happened in it.
+    /// Numbers of tasks in it.
     pub counts: Throughput,
     /// Start of the day. In microseconds since 1970, on the clock of the store.
     pub from_us: u64,

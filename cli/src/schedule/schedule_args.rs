@@ -205,7 +205,7 @@ fn payload(text: &str) -> Result<Json, String> {
 }
 
 impl Add {
-    /// What the schedule adds at each instant.
+    /// The tasks that the schedule adds at each instant.
     pub(super) fn template(&self) -> Result<Template, Failure> {
         Ok(match &self.flow {
             Some(file) => read_flow(file)?.add_to(Flow::new()).into(),

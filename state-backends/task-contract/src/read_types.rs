@@ -60,7 +60,7 @@ pub enum Read {
         /// Start: the hour of this instant.
         from: Micros,
     },
-    /// What happened to tasks of a kind, by day in UTC.
+    /// Numbers of added and ended tasks of a kind, by day in UTC.
     Days {
         /// The kind.
         kind: Kind,

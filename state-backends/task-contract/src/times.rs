@@ -218,7 +218,7 @@ impl AddAssign<&Throughput> for Throughput {
 pub struct Day {
     /// When the day began, in UTC.
     pub day: Micros,
-    /// What happened.
+    /// The numbers of tasks.
     pub throughput: Throughput,
 }
 

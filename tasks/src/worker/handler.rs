@@ -12,7 +12,7 @@ use crate::{Context, queries::parse};
 pub(super) type Handler =
     Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Output, TaskError>> + Send + Sync>;
 
-/// What a successful handler returned.
+/// The value that a successful handler returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(not(feature = "tower"), allow(unreachable_pub, reason = "the feature tower exports it"))]

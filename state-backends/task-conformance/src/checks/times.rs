@@ -76,7 +76,7 @@ pub async fn times_are_kept_for_a_week(handles: Handles) {
     assert_eq!(times(&one, "default", last + Micros::from_millis(3_600_000)).await, []);
 }
 
-/// What happens is counted by hour, for a week, and by day, for 400 days.
+/// Events are counted by hour, for a week, and by day, for 400 days.
 pub async fn events_are_counted_by_hour_and_day(handles: Handles) {
     let (one, other) = usual(handles).await;
     let days = async || match one.read(Read::Days { kind: kind("default"), from: Micros::ZERO }).await {

@@ -1,4 +1,4 @@
--- Logs of tasks: lines of runs, and notes (log.rs). A line is a list of the time, the two numbers
+-- Logs of tasks: lines of runs, and notes (run_log.rs, log.rs). A line is a list of the time, the two numbers
 -- of the token, its number and its text. A note has the token 0, 0.
 -- luacheck: std lua51, read globals rows tables State limits minus refuse, globals work, max line length 120
 
