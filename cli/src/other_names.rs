@@ -28,8 +28,8 @@ const TIPS: [(&[&str], &str); 12] = [
     ),
     (
         &["logs", "log"],
-        "`interval-queue tasks show ID` shows the runs of a task and their errors, `interval-queue tasks follow` each \
-         change as it happens",
+        "`interval-queue tasks show ID` shows the log of a task, `interval-queue tasks follow --log` new lines of all \
+         tasks",
     ),
     (
         &["purge", "flush", "clear", "empty"],
@@ -160,8 +160,6 @@ mod tests {
             (&*format!("work {queue} --concurrency 4 true"), "jobs", "4"),
             (&*format!("each {queue} --every 1s -P 4 true"), "jobs", "4"),
             (&*format!("each {queue} --every 1s --max-procs 4 true"), "jobs", "4"),
-            (&*format!("add {queue} --in 5s 1"), "delay", "5s"),
-            (&*format!("add {queue} --countdown 5s 1"), "delay", "5s"),
             (&*format!("add {queue} --at 2026-12-01T08:00:00Z 1"), "not_before", "2026-12-01T08:00:00Z"),
             (&*format!("add {queue} --eta 2026-12-01T08:00:00Z 1"), "not_before", "2026-12-01T08:00:00Z"),
             ("status --url dir:jobs --queue mail", "store", "dir:jobs"),

@@ -37,8 +37,8 @@ pub struct Task {
     pub key: Option<String>,
     /// Selects the handler.
     pub kind: String,
-    /// Lines that its runs have logged, and notes, in the order of storing: of a run the last 64,
-    /// of all runs together 64 KiB. Only of `tasks show`.
+    /// Lines that its runs have logged, and notes, in the order of storing: the last 64 lines of
+    /// each run, and at most 64 KiB. Only of `tasks show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<Vec<LogLine>>,
     /// When it was last leased; null: never. In microseconds since 1970, on the clock of the store.

@@ -94,6 +94,11 @@ impl TaskQueue {
 
     fn finish(&self, task: Task) -> Result<NewTask, Error> {
         let new = task.finish()?;
+        #[cfg(feature = "opentelemetry")]
+        let new = {
+            let trace = new.trace.or_else(crate::telemetry::trace_context::current);
+            NewTask { trace, ..new }
+        };
         let id = new.id;
         self.shared.codec.encode_task(format_args!("task {id}"), new)
     }

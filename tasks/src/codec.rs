@@ -57,7 +57,7 @@ pub trait Codec: Send + Sync + 'static {
     /// A task whose payload is not encoded is not added. A run whose result is not encoded fails.
     fn encode(&self, plain: &Json) -> Result<Json, Box<dyn StdError + Send + Sync>>;
 
-    /// Decodes what [`encode`](Self::encode) returned. Called like that.
+    /// Decodes what [`encode`](Self::encode) returned, in the same way.
     ///
     /// # Errors
     ///

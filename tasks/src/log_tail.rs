@@ -7,21 +7,27 @@ use interval_queue_task_contract::{Event, LogLine, TaskId, Token};
 
 use crate::{TaskQueue, error::Error};
 
-/// Maximum number of logs whose last line is remembered.
+/// Maximum number of logs whose last line is remembered, in each of two generations.
 const MAX_LOGS: usize = 10_000;
+/// Tasks per read, since a task is read with its payload and result.
+const READ_TASKS: usize = 20;
+/// A worker reports a line up to this time after it was written, with the default lease.
+const MAX_AGE: Micros = Micros::from_millis(10_000);
 
 /// Reads the lines that logs have gained since its creation. See [`TaskQueue::log_tail`].
 #[derive(Debug)]
 pub struct LogTail {
     queue: TaskQueue,
-    /// Lines before this instant were returned, or are older than this reader.
+    /// Older lines were stored before this reader was made.
     since: Micros,
-    /// The last line of each log that was returned.
+    /// The last line of each log that was returned, and those of an earlier generation.
     last: HashMap<(TaskId, Token), u32>,
+    earlier: HashMap<(TaskId, Token), u32>,
 }
 
 impl TaskQueue {
-    /// Returns a reader of the lines that logs gain from now on. Give it the events of a
+    /// Returns a reader of the lines that logs gain from now on, and of lines that are up to ten
+    /// seconds old, which workers may not have reported yet. Give it the events of a
     /// [`Follower`](crate::Follower) that returns those of logs.
     ///
     /// ```
@@ -45,7 +51,8 @@ impl TaskQueue {
     /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) if there is no such
     /// queue.
     pub async fn log_tail(&self) -> Result<LogTail, Error> {
-        Ok(LogTail { queue: self.clone(), since: self.now().await?, last: HashMap::new() })
+        let (since, last, earlier) = (self.now().await? - MAX_AGE, HashMap::new(), HashMap::new());
+        Ok(LogTail { queue: self.clone(), since, last, earlier })
     }
 }
 
@@ -64,22 +71,24 @@ impl LogTail {
     pub async fn new_lines(&mut self, events: &[Event]) -> Result<Vec<(TaskId, LogLine)>, Error> {
         let changed: BTreeSet<TaskId> =
             events.iter().filter(|event| event.is_log()).map(|event| event.task).collect();
+        let changed: Vec<_> = changed.into_iter().collect();
         let mut new = Vec::new();
-        for stored in self.queue.tasks(changed).await? {
-            let id = stored.task.id;
-            for line in stored.log {
-                let last = self.last.get(&(id, line.token));
-                if last.map_or(line.at >= self.since, |last| line.number > *last) {
-                    new.push((id, line));
-                }
+        for ids in changed.chunks(READ_TASKS) {
+            for stored in self.queue.tasks(ids.iter().copied()).await? {
+                let id = stored.task.id;
+                let is_new = |line: &LogLine| {
+                    let run = (id, line.token);
+                    let last = self.last.get(&run).or_else(|| self.earlier.get(&run));
+                    last.map_or(line.at >= self.since, |last| line.number > *last)
+                };
+                new.extend(stored.log.into_iter().filter(is_new).map(|line| (id, line)));
             }
         }
         for (id, line) in &new {
             self.last.insert((*id, line.token), line.number);
         }
         if self.last.len() > MAX_LOGS {
-            self.since = new.iter().map(|(_, line)| line.at + Micros::new(1)).max().unwrap_or(self.since);
-            self.last.clear();
+            self.earlier = std::mem::take(&mut self.last);
         }
         Ok(new)
     }

@@ -305,10 +305,6 @@ impl Task {
     /// The form for the store, or the first error.
     pub(crate) fn finish(self) -> Result<NewTask, Error> {
         let mut new = self.new;
-        #[cfg(feature = "opentelemetry")]
-        if new.trace.is_none() {
-            new.trace = crate::telemetry::trace_context::current();
-        }
         let mut wrong = self.wrong;
         for (upstream, name, on_failure) in self.upstreams {
             match upstream {

@@ -40,8 +40,8 @@ Outage:
   twice.
 
 Traces:
-  TRACEPARENT in the environment, a W3C trace context, is stored with the task.
-  `work` passes it to CMD.
+  TRACEPARENT in the environment, a W3C trace context, is stored with the task,
+  without --flow. `work` passes it to CMD.
 
 Flows:
   A flow is a set of tasks that wait for each other. It is added as a whole or

@@ -3,11 +3,11 @@
 use std::{fs, io};
 
 use interval_queue_documents::NewFlow;
-use interval_queue_tasks::{Added, AddedFlow, Flow};
+use interval_queue_tasks::{Added, AddedFlow, ErrorKind, Flow};
 
 use super::{AddArgs, RETRY_TIMEOUT};
 use crate::{
-    exit::{DATAERR, Failure, NOINPUT, print_as_it_is, report},
+    exit::{DATAERR, Failure, NOINPUT, TEMPFAIL, print_as_it_is, report},
     json_output::print_json,
     target::retry,
 };
@@ -20,6 +20,7 @@ pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     // Errors other than those of the store are errors of the document.
     let added = queue.add_flow(tasks.add_to(flow)).await.map_err(|error| match Failure::from(&error) {
         failure if error.state().is_none() => Failure { code: DATAERR, ..failure },
+        failure if error.kind() == ErrorKind::Conflict => Failure { code: TEMPFAIL, ..failure },
         failure => failure,
     })?;
     print_added(args, &added)

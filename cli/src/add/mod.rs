@@ -21,7 +21,7 @@ use self::{
     lines::{Line, Lines},
 };
 use crate::{
-    exit::{DATAERR, Failure, USAGE, print_as_it_is, report},
+    exit::{DATAERR, Failure, TEMPFAIL, USAGE, print_as_it_is, report},
     target::retry,
 };
 use interval_queue_tasks::{Added, ErrorKind, Json, Settings, Task, TaskQueue};
@@ -137,9 +137,11 @@ impl<'a> Adder<'a> {
             };
             queue.add_all(tasks.clone()).await.map_err(|error| {
                 may_have_happened |= error.kind() == ErrorKind::Unanswered;
-                match error.state() {
-                    Some(state) if error.kind() != ErrorKind::Conflict => state.clone().into(),
-                    _ => Failure::from(&error),
+                let failure =
+                    error.state().map_or_else(|| Failure::from(&error), |state| state.clone().into());
+                match error.kind() {
+                    ErrorKind::Conflict if self.args.task.refuses() => Failure { code: TEMPFAIL, ..failure },
+                    _ => failure,
                 }
             })
         });

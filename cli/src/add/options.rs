@@ -25,7 +25,7 @@ pub(crate) struct TaskOptions {
     #[arg(long, requires = "key")]
     ordered: bool,
     /// Do not start before this time has passed. Default: start at once
-    #[arg(long, aliases = ["in", "countdown"], value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = delay)]
     delay: Option<Duration>,
     /// Fail if not started within this time; a task that still runs then is asked to stop. Default:
     /// none
@@ -87,6 +87,11 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 }
 
 impl TaskOptions {
+    /// Whether a task that holds the unique name rejects the command.
+    pub(crate) fn refuses(&self) -> bool {
+        matches!(self.on_conflict, OnConflictArg::Refuse)
+    }
+
     /// Makes a task with this payload and a new id.
     pub(crate) fn task(&self, payload: Json) -> Task {
         let task = Task::json(self.kind.as_str(), payload).priority(self.priority).weight(self.weight);

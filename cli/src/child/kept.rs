@@ -38,7 +38,7 @@ pub(crate) enum Line {
 
 /// A command without a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum IdleState {
     /// It waits for input.
     Waits,
     /// It has printed a line, which is dropped.
@@ -92,11 +92,11 @@ impl KeptCommand {
     }
 
     /// The state of a command without a task, as far as is known.
-    pub(crate) fn rest(&mut self) -> Rest {
+    pub(crate) fn state(&mut self) -> IdleState {
         match self.lines.try_recv() {
-            Ok(_) => Rest::Printed,
-            Err(mpsc::error::TryRecvError::Empty) if !self.end.is_finished() => Rest::Waits,
-            Err(_) => Rest::Ended,
+            Ok(_) => IdleState::Printed,
+            Err(mpsc::error::TryRecvError::Empty) if !self.end.is_finished() => IdleState::Waits,
+            Err(_) => IdleState::Ended,
         }
     }
 

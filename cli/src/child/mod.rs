@@ -21,7 +21,7 @@ pub(crate) use self::{
     captured::{Captured, Section},
     end::{End, Finished},
     guarded::{RunRequest, run as run_guarded},
-    kept::{KeptCommand, Line, Rest},
+    kept::{IdleState, KeptCommand, Line},
     output_tail::OutputTail,
     running::{Running, expect_children},
     stderr_writer::{StderrHandle, StderrWriter},

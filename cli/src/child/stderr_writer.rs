@@ -148,8 +148,8 @@ mod tests {
     #[tokio::test]
     async fn a_tap_gets_lines_and_the_beginning_of_a_long_one() {
         let (pieces, mut written) = mpsc::channel(MAX_PENDING_PIECES);
-        let heard = Arc::new(Mutex::new(String::new()));
-        let tap = heard.clone();
+        let passed = Arc::new(Mutex::new(String::new()));
+        let tap = passed.clone();
         let tap: LineTap = Arc::new(move |text| tap.lock().unwrap().push_str(text));
         let mut handle = StderrHandle::of(pieces).tapped(tap);
         let long = "x".repeat(MAX_LINE_BYTES + 1);
@@ -158,8 +158,8 @@ mod tests {
         }
         handle.write(b"\xff").await;
         handle.end().await;
-        let heard = heard.lock().unwrap().clone();
-        assert_eq!(heard, format!("one\ntwo\nthree\n{long}four\n\u{fffd}five\u{fffd}"));
+        let passed = passed.lock().unwrap().clone();
+        assert_eq!(passed, format!("one\ntwo\nthree\n{long}four\n\u{fffd}five\u{fffd}"));
         let mut all = Vec::new();
         while let Ok(piece) = written.try_recv() {
             all.extend(piece);

@@ -42,14 +42,15 @@ impl AlertCommand {
         Ok(Some(Self { words: words.to_vec(), timeout, stderr: StderrWriter::start()? }))
     }
 
-    /// Runs CMD to its end or its timeout, and prints its output. A failed CMD is reported.
+    /// Runs CMD to its end or its timeout, and prints its output. A failed CMD is reported, and the
+    /// result is false.
     /// `status`: `None` is `null` on stdin.
     pub(super) async fn run(
         &self,
         queue: &QueueName,
         fired: &Fired,
         status: Option<&Queue>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let environment = vec![
             ("INTERVAL_QUEUE_ALERT", fired.alert.clone().into()),
             ("INTERVAL_QUEUE_ALERT_QUEUE", queue.as_str().into()),
@@ -62,8 +63,9 @@ impl AlertCommand {
         print_as_it_is(finished.stdout.text().as_bytes())?;
         if !matches!(finished.end, End::Code(0)) {
             report(&format!("CMD failed for alert {}: {}", fired.alert, finished.end));
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until the stderr of CMD is written.

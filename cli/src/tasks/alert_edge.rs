@@ -38,6 +38,11 @@ impl AlertEdge {
         }
     }
 
+    /// Makes the alert due at the next check: it has reached nobody.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+    }
+
     pub(super) fn holds(&self) -> bool {
         self.last.is_some()
     }

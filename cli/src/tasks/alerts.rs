@@ -4,6 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::Args;
 use interval_queue_documents::{Alert, Queue, duration::positive};
+use interval_queue_tasks::DAY;
 use tokio::time::sleep;
 
 use super::{
@@ -49,7 +50,7 @@ Input of CMD:
 
 Outages:
   If the store does not answer, a line on stderr reports it, and one its end.
-  Meanwhile nothing is known about all conditions but unreachable.
+  Meanwhile only unreachable is checked.
 
 Exit codes:
   With --once 0 if no condition holds, and 1 if one holds. If the queue cannot
@@ -58,7 +59,7 @@ Exit codes:
 /// Run CMD when a condition on the status of the queue becomes true. Without CMD, print a line.
 ///
 /// CMD runs once when a condition becomes true or is true at the start, and again after the
-/// condition was false. Commands run one at a time, and the next check waits for their end. If CMD
+/// condition was false, or if CMD failed. Commands run one at a time, and the next check waits for their end. If CMD
 /// fails, it is reported, and the watch goes on.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP, after_help = "`--help` shows examples, conditions and the environment of CMD.")]
@@ -82,8 +83,6 @@ pub(super) struct Watch {
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn refresh(text: &str) -> Result<Duration, String> {
     let refresh = positive(text)?;
@@ -178,15 +177,18 @@ impl<'a> Alerts<'a> {
         for (alert, edge) in self.args.alerts.iter().zip(&mut self.edges) {
             let fired = match status {
                 Ok(status) => alert.check(status),
-                Err(failure) => match alert.check_outage(&failure.message) {
+                Err(failure) if failure.passes => match alert.check_outage(&failure.message) {
                     None => continue,
                     fired => fired,
                 },
+                Err(_) => continue,
             };
             let due = edge.checked(fired.is_some(), now(), self.args.every);
             let line = match (due, fired, self.command) {
                 (Due::Alert, Some(fired), Some(command)) => {
-                    command.run(queue, &fired, status.as_ref().ok()).await?;
+                    if !command.run(queue, &fired, status.as_ref().ok()).await? {
+                        edge.forget();
+                    }
                     continue;
                 }
                 (Due::Alert, Some(fired), None) => format!("{queue}: {fired}\n"),

@@ -64,7 +64,7 @@ impl From<Error> for Failure {
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
         let code = match (error.state(), error.kind()) {
-            (_, ErrorKind::Conflict) => TEMPFAIL,
+            (None, ErrorKind::Conflict) => TEMPFAIL,
             (Some(state), _) => code_of(state.kind()),
             (None, ErrorKind::Missing) => NOINPUT,
             (None, ErrorKind::Mismatch) => DATAERR,

@@ -10,7 +10,7 @@ use interval_queue_documents::{
     words::{self, show},
 };
 use interval_queue_tasks::{
-    Counter, Day, Histogram, KEEP_DAYS, KEEP_TIMES, Kind, TaskQueue, Throughput, Times as Hour,
+    Counter, DAY, Day, Histogram, KEEP_DAYS, KEEP_TIMES, Kind, TaskQueue, Throughput, Times as Hour,
 };
 
 use crate::{
@@ -144,7 +144,6 @@ async fn days(
     print(&counts_table("kind, day", &rows))
 }
 
-const DAY: Duration = Duration::from_secs(86_400);
 const HOUR: u64 = 3_600_000_000;
 
 fn name(kind: &Kind, hour: Option<Micros>) -> String {

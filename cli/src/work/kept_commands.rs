@@ -26,7 +26,9 @@ use super::{
     reply::{self, Replies, Reply},
 };
 use crate::{
-    child::{End, Finished, KeptCommand, Line, OutputTail, Rest, RunRequest, StderrHandle, guard::Lease},
+    child::{
+        End, Finished, IdleState, KeptCommand, Line, OutputTail, RunRequest, StderrHandle, guard::Lease,
+    },
     clock::expired,
     exit::report,
 };
@@ -68,6 +70,8 @@ struct Lost {
     outcome: TaskOutcome,
     /// Why, if the command is to blame.
     fault: Option<String>,
+    /// Whether it ended with exit code 0 and without a line.
+    is_retired: bool,
 }
 
 /// Passes stderr of a command to the log of the run that it has.
@@ -99,6 +103,8 @@ impl Logger {
 struct Idle {
     command: KeptCommand,
     logger: Logger,
+    /// Whether it has run a task.
+    is_used: bool,
 }
 
 /// The commands of this process.
@@ -137,13 +143,34 @@ impl KeptCommands {
         aside: &Aside,
         replies: &mut Replies,
     ) -> TaskOutcome {
-        let Idle { mut command, logger } = match self.take(lease, aside).await {
-            Ok(idle) => idle,
-            Err(outcome) => return outcome,
-        };
-        logger.begin(context);
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        command.write(line_of(id, context, inputs));
+        let line = line_of(id, context, inputs);
+        loop {
+            let command = match self.take(lease.clone(), aside).await {
+                Ok(command) => command,
+                Err(outcome) => return outcome,
+            };
+            if let Some(outcome) = self.run_on(command, id, &line, context, aside, replies).await {
+                return outcome;
+            }
+        }
+    }
+
+    /// Runs a task on this command. `None`: the command has ended on purpose after an earlier task,
+    /// and has not begun this one.
+    async fn run_on(
+        &self,
+        idle: Idle,
+        id: u64,
+        line: &[u8],
+        context: &Context,
+        aside: &Aside,
+        replies: &mut Replies,
+    ) -> Option<TaskOutcome> {
+        let Idle { mut command, logger, is_used } = idle;
+        logger.begin(context);
+        command.write(line.to_vec());
+        let mut has_replied = false;
         let mut cancelled = false;
         let mut stop_timeout = std::pin::pin!(expired(None));
         let mut timeout = std::pin::pin!(expired(self.timeout));
@@ -157,23 +184,30 @@ impl KeptCommands {
                 }
                 _ = stop_timeout.as_mut() => {
                     command.kill().await;
-                    break Lost { outcome: TaskOutcome::Ended, fault: None };
+                    break Lost { outcome: TaskOutcome::Ended, fault: None, is_retired: false };
                 }
                 _ = timeout.as_mut() => {
                     let finished = Finished { end: End::TimedOut, ..command.kill().await };
-                    break Lost { outcome: TaskOutcome::of(&finished), fault: None };
+                    break Lost { outcome: TaskOutcome::of(&finished), fault: None, is_retired: false };
                 }
                 // Last: progress without end must not keep the others waiting.
                 line = command.next_line() => match answer(line, id) {
                     Ok(reply) => {
+                        has_replied = true;
                         self.ends.store(0, Ordering::Relaxed);
                         if let Some(outcome) = replies.apply(reply, context) {
                             logger.end();
-                            self.idle().push(Idle { command, logger });
-                            return outcome;
+                            self.idle().push(Idle { command, logger, is_used: true });
+                            return Some(outcome);
                         }
                     }
-                    Err(fault) => break self.lose(command, fault).await,
+                    Err(fault) => {
+                        let lost = self.lose(command, fault).await;
+                        if is_used && !has_replied && lost.is_retired {
+                            return None;
+                        }
+                        break lost;
+                    }
                 },
             }
         };
@@ -182,7 +216,7 @@ impl KeptCommands {
             let (id, rest) = (context.id(), show(rest));
             report(&format!("CMD is started again in {rest}: while it ran task {id}: {fault}"));
         }
-        lost.outcome
+        Some(lost.outcome)
     }
 
     /// Ends all commands without a task: their input ends.
@@ -199,11 +233,11 @@ impl KeptCommands {
     /// to free memory.
     async fn take(&self, lease: watch::Receiver<Lease>, aside: &Aside) -> Result<Idle, TaskOutcome> {
         while let Some(mut idle) = { self.idle().pop() } {
-            let fault = match idle.command.rest() {
-                Rest::Waits => return Ok(idle),
+            let fault = match idle.command.state() {
+                IdleState::Waits => return Ok(idle),
                 // It is ended when dropped.
-                Rest::Printed => "CMD printed a line".to_owned(),
-                Rest::Ended => match idle.command.close().await.end {
+                IdleState::Printed => "CMD printed a line".to_owned(),
+                IdleState::Ended => match idle.command.close().await.end {
                     End::Code(0) => continue,
                     end => format!("CMD ended ({end})"),
                 },
@@ -219,7 +253,7 @@ impl KeptCommands {
             (false, _) => writer,
         };
         let command = KeptCommand::start(&request, lease, writer).map_err(TaskOutcome::Unable)?;
-        Ok(Idle { command, logger })
+        Ok(Idle { command, logger, is_used: false })
     }
 
     /// Ends a command that has not answered as it should.
@@ -230,10 +264,11 @@ impl KeptCommands {
                 End::Code(_) | End::Signal(_) | End::GuardGone(_) => Some(finished.end.to_string()),
                 _ => None,
             };
-            return Lost { outcome: of_end(&finished), fault };
+            let is_retired = matches!(finished.end, End::Code(0));
+            return Lost { outcome: of_end(&finished), fault, is_retired };
         };
         command.kill().await;
-        Lost { outcome: TaskOutcome::Failed(fault.clone()), fault: Some(fault) }
+        Lost { outcome: TaskOutcome::Failed(fault.clone()), fault: Some(fault), is_retired: false }
     }
 }
 

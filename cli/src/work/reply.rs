@@ -67,7 +67,7 @@ pub(super) fn parse(line: &[u8]) -> Result<(Option<u64>, Reply), String> {
         Ok(delay) => Ok(Reply::Ended(TaskOutcome::Retry(delay, why.clone()))),
         Err(error) => Err(format!("retry_after: {error}")),
     };
-    let said = [
+    let replies = [
         done.map(|result| Ok(Reply::Ended(TaskOutcome::Done(result)))),
         failed.map(|error| Ok(Reply::Ended(failure(error)))),
         retry_after.map(retry),
@@ -76,8 +76,8 @@ pub(super) fn parse(line: &[u8]) -> Result<(Option<u64>, Reply), String> {
         log.map(|text| Ok(Reply::Log(text))),
         group.map(|name| of_group(&name)),
     ];
-    let mut said = said.into_iter().flatten();
-    match (said.next(), said.next()) {
+    let mut replies = replies.into_iter().flatten();
+    match (replies.next(), replies.next()) {
         (Some(reply), None) => Ok((id, reply.map_err(wrong)?)),
         _ => {
             let names = "done, failed, retry_after, release, progress, log and group";
@@ -121,7 +121,7 @@ impl Replies {
         None
     }
 
-    /// Whatever ends the run: its failure belongs to the group that CMD has named.
+    /// The group that CMD has named for a failure of the run.
     pub(super) fn into_group(self) -> Option<String> {
         self.group
     }

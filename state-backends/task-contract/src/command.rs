@@ -422,8 +422,8 @@ pub struct Fire {
     pub revision: u64,
     /// The nominal instant.
     pub from: Micros,
-    /// Tasks with their nominal instants: none, or those of one or several instants. Of an instant
-    /// they are in a row, each after its upstreams, and the last one has the id
+    /// Tasks with their nominal instants: none, or those of one or several instants. The tasks of an
+    /// instant are consecutive, each after its upstreams, and the last one has the id
     /// [`TaskId::of_schedule`].
     pub made: Vec<(Micros, NewTask)>,
     /// The instant after `from`. `None`: never again.

@@ -56,7 +56,7 @@ impl Imported {
             ));
         }
         self.log.iter().try_for_each(|line| crate::log::check_line(&line.text))?;
-        let logged: usize = self.log.iter().map(|line| line.text.len()).sum();
+        let logged: usize = self.log.iter().map(LogLine::size).sum();
         if logged > 2 * MAX_LOG {
             return wrong(format!("a log of {logged} bytes: at most {MAX_LOG}"));
         }

@@ -66,7 +66,7 @@ pub use id::{Key, Kind, Tag, TaskId, Token, WorkerId};
 pub use import_types::Imported;
 pub use json::Json;
 pub use limits::*;
-pub use log::{LogLine, MAX_LOG, MAX_LOG_LINES, MAX_LOG_TEXT, MAX_NOTES, NewLogLine, RunLog};
+pub use log::{LOG_LINE_BYTES, LogLine, MAX_LOG, MAX_LOG_LINES, MAX_LOG_TEXT, MAX_NOTES, NewLogLine, RunLog};
 pub use policy::{Policy, PolicyOverride};
 pub use queue::{KeyRow, KindRow, Overlap, Presence, Queue, RULES_VERSION, RebalanceCursor, Schedule};
 pub use read_types::Read;

@@ -11,9 +11,11 @@ pub const MAX_LOG_LINES: usize = 64;
 pub const MAX_LOG_TEXT: usize = 500;
 /// Most notes of a task that are kept, the last ones.
 pub const MAX_NOTES: usize = 16;
-/// Approximate maximum of a task's log, in bytes of text. The oldest lines of runs are dropped
+/// Maximum [size](LogLine::size) of a task's log, in bytes. The oldest lines of runs are dropped
 /// first.
 pub const MAX_LOG: usize = 64 << 10;
+/// Bytes of a line besides its text, so that blank lines count.
+pub const LOG_LINE_BYTES: usize = 64;
 
 /// A stored line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +32,11 @@ pub struct LogLine {
 }
 
 impl LogLine {
+    /// Its approximate size in a store, in bytes.
+    pub fn size(&self) -> usize {
+        self.text.len() + LOG_LINE_BYTES
+    }
+
     /// Whether it is a note by an operator.
     pub fn is_note(&self) -> bool {
         self.token == Token::default()
@@ -92,10 +99,10 @@ pub(crate) fn append(log: &mut Vec<LogLine>, token: Token, lines: impl IntoItera
         over -= usize::from(is_dropped);
         !is_dropped
     });
-    let mut bytes: usize = log.iter().map(|line| line.text.len()).sum();
+    let mut bytes: usize = log.iter().map(LogLine::size).sum();
     log.retain(|line| {
         let is_dropped = bytes > MAX_LOG && !line.is_note();
-        bytes -= if is_dropped { line.text.len() } else { 0 };
+        bytes -= if is_dropped { line.size() } else { 0 };
         !is_dropped
     });
 }
@@ -139,10 +146,14 @@ mod tests {
     fn a_log_is_bounded_and_keeps_its_notes() {
         let mut log = Vec::new();
         append(&mut log, NOTE, lines(NOTE, 1..=20, 500));
+        for attempt in 1..=50 {
+            append(&mut log, token(attempt), lines(token(attempt), 1..=64, 0));
+        }
+        assert!(log.len() <= MAX_LOG / LOG_LINE_BYTES, "empty lines count");
         for attempt in 1..=5 {
             append(&mut log, token(attempt), lines(token(attempt), 1..=64, 500));
         }
-        assert!(log.iter().map(|line| line.text.len()).sum::<usize>() <= MAX_LOG);
+        assert!(log.iter().map(LogLine::size).sum::<usize>() <= MAX_LOG);
         assert_eq!(numbers(&log, NOTE), (5..=20).collect::<Vec<_>>());
         assert_eq!(numbers(&log, token(5)), (1..=64).collect::<Vec<_>>());
         assert!(numbers(&log, token(1)).is_empty());

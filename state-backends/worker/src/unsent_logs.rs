@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{MAX_LOG_LINES, NewLogLine, RunLog};
+use interval_queue_task_contract::{LOG_LINE_BYTES, MAX_LOG_LINES, NewLogLine, RunLog};
 
 use crate::held::RunId;
 
@@ -75,7 +75,7 @@ impl UnsentLogs {
                 age: Micros::from_duration(now.saturating_duration_since(*at)),
                 text: text.clone(),
             };
-            bytes += log.lines.iter().map(|(.., text)| text.len()).sum::<usize>();
+            bytes += log.lines.iter().map(|(.., text)| text.len() + LOG_LINE_BYTES).sum::<usize>();
             log.sent = log.last;
             step.push(RunLog { id: run.id, token: run.token, lines: log.lines.iter().map(line).collect() });
         }

@@ -117,7 +117,7 @@ impl TaskQueue {
     /// Similar texts differ only in numbers, hexadecimal words, UUIDs, times, host or mail
     /// addresses, or quoted text. Short numbers after words such as `code`, `status` or `HTTP`
     /// distinguish failures. Failures that handlers have given the same
-    /// [group](crate::TaskError::group) are one group, whatever their texts.
+    /// [group](crate::TaskError::group) are one group, also with different texts.
     ///
     /// To select a group, for example for [`change`](Self::change), set [`Selector::error`] to
     /// [`Failure::common`]. It selects only that group if `selects` equals `count`.

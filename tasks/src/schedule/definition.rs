@@ -30,7 +30,7 @@ pub(crate) struct Definition {
     pub(super) version: u32,
     pub(super) rule: Rule,
     pub(super) missed: Missed,
-    /// The template, of a flow its last task. Its id is a placeholder.
+    /// The template, or the last task of a flow. Its id is a placeholder.
     pub(super) task: NewTask,
     /// The other tasks of a flow, each after its upstreams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use interval_queue_task_contract::{
-    Added, Command, Imported, MAX_PAGE, MOVED, MOVING, NewEdge, Order, Reply, Selector, State, Stored, Tag,
-    TaskId, Until, Verb,
+    Added, Command, Imported, LogLine, MAX_PAGE, MOVED, MOVING, NewEdge, Order, Reply, Selector, State,
+    Stored, Tag, TaskId, Until, Verb,
 };
 
 use super::Transferred;
@@ -163,6 +163,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         self.there.insert(task.id);
         let payload = payload.unwrap_or_default();
         self.bytes += payload.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len());
+        self.bytes += log.iter().map(LogLine::size).sum::<usize>();
         self.batch.push(Imported { task, payload, result, log, edges });
         if self.bytes > MAX_BATCH_BYTES || self.batch.len() >= MAX_BATCH_TASKS {
             self.send().await?;

@@ -1,7 +1,7 @@
 //! Handlers that take several tasks in one call.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -12,11 +12,12 @@ use futures::{
 use interval_queue::{Host, InvalidInput};
 use interval_queue_task_contract::MAX_HELD;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::{
     WorkerBuilder,
     context::Context,
+    core::{Core, locked},
     handler::{self, Output},
     run::caught,
     task_error::TaskError,
@@ -138,16 +139,12 @@ struct Member<T> {
     reply: oneshot::Sender<Outcome>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<T: Send + 'static> Batches<T> {
     async fn run<S>(&self, most: u32, context: Context<S>, task: T) -> Outcome {
         let core = &context.run.core;
-        let most = most.min(core.machine().identity.permits) as usize;
+        let most = most.min(core.jobs) as usize;
         let (reply, mut outcome) = oneshot::channel();
-        let batch = self.join(Member { task, reply }, most, core.host());
+        let batch = self.join(Member { task, reply }, most, core);
         let cancelled = tokio::select! {
             biased;
             outcome = &mut outcome => Some(outcome),
@@ -163,7 +160,7 @@ impl<T: Send + 'static> Batches<T> {
     }
 
     /// Joins the batch that waits, or begins one.
-    fn join(&self, member: Member<T>, most: usize, host: &Arc<dyn Host>) -> Arc<Batch<T>> {
+    fn join(&self, member: Member<T>, most: usize, core: &Core) -> Arc<Batch<T>> {
         // Declared before the guard: its drop can drop payloads, which are not dropped under a lock.
         let last;
         let mut open = locked(&self.open);
@@ -177,11 +174,13 @@ impl<T: Send + 'static> Batches<T> {
         };
         let members = Arc::new(Members { waiting: Mutex::new(Some(Vec::new())), full: Notify::new() });
         members.add(member, most);
-        let call = call(members.clone(), host.clone(), self.wait, self.handler.clone());
+        let (host, stopping) = (core.host(), core.stopping.subscribe());
+        let call = call(members.clone(), host.clone(), stopping, self.wait, self.handler.clone());
         let (call, handle) = call.remote_handle();
-        host.spawn(call.boxed());
         let batch = Arc::new(Batch { members, _call: handle });
         *open = Arc::downgrade(&batch);
+        drop(open);
+        host.spawn(call.boxed());
         batch
     }
 }
@@ -221,9 +220,18 @@ impl<T> Members<T> {
     }
 }
 
-/// Waits for members and calls the handler.
-async fn call<T>(members: Arc<Members<T>>, host: Arc<dyn Host>, wait: Duration, handler: Handler<T>) {
-    host::timeout(&*host, wait, members.full.notified()).await;
+/// Waits for members and calls the handler. A worker that stops gets no more members.
+async fn call<T>(
+    members: Arc<Members<T>>,
+    host: Arc<dyn Host>,
+    mut stopping: watch::Receiver<bool>,
+    wait: Duration,
+    handler: Handler<T>,
+) {
+    tokio::select! {
+        _ = host::timeout(&*host, wait, members.full.notified()) => {}
+        _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+    }
     let (tasks, replies): (Vec<T>, Vec<_>) =
         members.begin().into_iter().map(|member| (member.task, member.reply)).unzip();
     if tasks.is_empty() {

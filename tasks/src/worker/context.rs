@@ -135,17 +135,17 @@ impl<S> Context<S> {
         self.run.core.machine().progress(self.run.id(), Progress { done, total, text });
     }
 
-    /// Writes to the log of the run, which is stored with the task, one line for each line of the
-    /// text. Of a line the first 500 characters are kept, of a run the last 64 lines, of a task
-    /// 64 KiB. The worker's next poll stores them: with the end of the run, or within a fifth of the
+    /// Writes each line of the text that is not blank to the log of the run, which is stored with
+    /// the task: at most the last 64 lines of a run, each cut to 500 characters, and 64 KiB of a
+    /// task. The worker's next poll stores them: with the end of the run, or within a fifth of the
     /// lease. [`Stored::log`](crate::Stored::log) has them.
     pub fn log(&self, text: impl fmt::Display) {
-        let core = &self.run.core;
-        let now = core.now();
+        let (text, core) = (text.to_string(), &self.run.core);
+        let line = |line: &str| line.replace('\r', " ").chars().take(MAX_TEXT).collect::<String>();
+        let lines: Vec<_> = text.lines().filter(|text| !text.trim().is_empty()).map(line).collect();
+        let (now, id) = (core.now(), self.run.id());
         let mut machine = core.machine();
-        for line in text.to_string().lines() {
-            machine.log(self.run.id(), now, line.replace('\r', " ").chars().take(MAX_TEXT).collect());
-        }
+        lines.into_iter().for_each(|line| machine.log(id, now, line));
     }
 
     /// The results of the task's upstreams.

@@ -44,11 +44,15 @@ pub(super) struct Core {
     pub(super) wake: Arc<Notify>,
     /// The worker's part in shared permits, if it shares them.
     pub(super) membership: Option<Membership>,
+    /// The configured number of runs at once. With shared permits the machine has fewer.
+    pub(super) jobs: u32,
+    /// Whether the worker was requested to stop.
+    pub(super) stopping: watch::Sender<bool>,
     /// Notified when a step is answered or the worker stops.
     pub(super) answered: Notify,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -79,6 +83,8 @@ impl Core {
             stop: Mutex::default(),
             wake,
             membership,
+            jobs,
+            stopping: watch::Sender::new(false),
             answered: Notify::new(),
         }
     }
@@ -140,6 +146,7 @@ impl Core {
         let mut stop = locked(&self.stop);
         *stop = Some(stop.map_or(grace, |before| before.min(grace)));
         drop(stop);
+        self.stopping.send_replace(true);
         self.wake.notify_one();
     }
 }

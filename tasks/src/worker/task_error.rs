@@ -77,8 +77,8 @@ impl TaskError {
     }
 
     /// Names the group of a failure: [`TaskQueue::failures`](crate::TaskQueue::failures) counts all
-    /// failures of this name together, whatever their texts. The stored error begins with it. 1 to
-    /// 40 letters, digits, `-`, `_` and `.`; of another name, other characters become `-`.
+    /// failures of this name together, also with different texts. The stored error begins with it. 1
+    /// to 40 letters, digits, `-`, `_` and `.`; each other character becomes `-`.
     pub fn group(mut self, name: impl fmt::Display) -> Self {
         let allowed = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let name: String = name.to_string().chars().map(allowed).take(likeness::MAX_GROUP).collect();

@@ -316,7 +316,8 @@ impl PostgresTasks {
         statements.extend(write::statements(number, written, folds));
         statements.extend(write::events(number, written, mode != Mode::Add));
         statements.extend(low_marks);
-        // Each row is written once, so the order of the statements does not matter.
+        // Each row is written once, but for times: they are rolled up before they are deleted, and
+        // never under the shared lock.
         Ok(Some(match mode {
             Mode::Shared => vec![write::at_once(statements)],
             _ => statements.into_iter().map(write::counted).collect(),
@@ -365,6 +366,7 @@ fn is_safe_when_shared(lookup: &Lookup) -> bool {
     matches!(
         lookup.target,
         Target::Payload(_)
+            | Target::Log(_)
             | Target::UnnotifiedFrom(..)
             | Target::HeldBy(_)
             | Target::ToStop(_)
@@ -393,6 +395,7 @@ fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &
     got_all
         && !stepped.resync
         && written.queue.is_none()
+        && written.first_times.is_none()
         && written.tasks().all(|(_, change)| change.before.iter().chain(&change.after).all(is_own))
         && written.tasks().all(|(_, change)| change.before.is_some() && change.after.is_some())
         && written.edges.is_empty()

@@ -118,7 +118,8 @@ impl<R: Rows> Work<'_, R> {
     fn forget(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
-            self.rows.forget_times(Took::hour_of(now - KEEP_TIMES), Took::hour_of(now - KEEP_DAYS))?;
+            self.rows
+                .forget_times(Took::hour_of(now - KEEP_TIMES), Took::hour_of(now - KEEP_DAYS) / 24 * 24)?;
         }
         for state in [State::Done, State::Failed, State::Cancelled, State::Purged] {
             let mut old = self.rows.ended(state, now - keep.of(state), *budget)?;

@@ -2,7 +2,8 @@
 
 use super::Work;
 use crate::{
-    Counted, Cursor, Kind, MAX_SCANNED, MAX_SEARCHED, Order, Page, Rows, Selector, State, Stored, Tally, Task,
+    Counted, Cursor, Kind, LogLine, MAX_SCANNED, MAX_SEARCHED, Order, Page, Rows, Selector, State, Stored,
+    Tally, Task,
 };
 
 /// Selected tasks, and the position after which the next command goes on. `None`: there are no more.
@@ -144,7 +145,7 @@ pub(super) fn number_of(counts: &[(Kind, Counted, u64)], is_one: impl Fn(&Kind, 
 
 pub(super) fn size_of_bodies(stored: &Stored) -> usize {
     let bodies = [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len());
-    bodies.chain(stored.log.iter().map(|line| line.text.len())).sum()
+    bodies.chain(stored.log.iter().map(LogLine::size)).sum()
 }
 
 /// Whether tasks after this position may be within the selector's times.

@@ -29,13 +29,13 @@ local function bounded(log, incarnation, attempt)
       over = over - 1
     else
       kept[#kept + 1] = line
-      bytes = bytes + #line[5]
+      bytes = bytes + #line[5] + limits.LOG_LINE_BYTES
     end
   end
   local all = {}
   for _, line in ipairs(kept) do
     if bytes > limits.MAX_LOG and not is_of(line, 0, 0) then
-      bytes = bytes - #line[5]
+      bytes = bytes - #line[5] - limits.LOG_LINE_BYTES
     else
       all[#all + 1] = line
     end
@@ -54,8 +54,8 @@ end
 
 -- Stores the lines of a run: its id and token, followed by the number, the age and the text of each.
 -- Lines count also after the end of the run, until the task is leased again or purged.
-function work.write_log(worker, said)
-  local x, incarnation, attempt = rows.task(said[1]), said[2], said[3]
+function work.write_log(worker, reported)
+  local x, incarnation, attempt = rows.task(reported[1]), reported[2], reported[3]
   if not x or x.worker ~= worker or x.incarnation ~= incarnation or x.attempt ~= attempt
     or x.state == State.Purged
   then
@@ -63,9 +63,9 @@ function work.write_log(worker, said)
   end
   local log = rows.log(x.id)
   local last, has_new = last_number(log, incarnation, attempt), false
-  for n = 4, #said, 3 do
-    if said[n] > last then
-      log[#log + 1] = { minus(work.now, said[n + 1]), incarnation, attempt, said[n], said[n + 2] }
+  for n = 4, #reported, 3 do
+    if reported[n] > last then
+      log[#log + 1] = { minus(work.now, reported[n + 1]), incarnation, attempt, reported[n], reported[n + 2] }
       has_new = true
     end
   end

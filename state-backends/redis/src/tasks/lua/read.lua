@@ -21,7 +21,7 @@ end
 local function size_of(stored)
   local size = #(stored.payload or '') + #(stored.result or '')
   for _, line in ipairs(stored.log or {}) do
-    size = size + #line[5]
+    size = size + #line[5] + limits.LOG_LINE_BYTES
   end
   return size
 end

@@ -43,8 +43,8 @@ function work.step(step)
   if step.holding then
     work.resync(step, is_alive, reply)
   end
-  for _, said in ipairs(step.log or {}) do
-    work.write_log(worker, said)
+  for _, reported in ipairs(step.log or {}) do
+    work.write_log(worker, reported)
   end
   for _, completion in ipairs(step.complete) do
     local completed = work.complete(worker, completion)
