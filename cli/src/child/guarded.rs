@@ -146,7 +146,7 @@ fn start(request: &RunRequest) -> io::Result<(Child, UnixStream)> {
         .arg0(guard::PROCESS_NAME)
         .arg(guard::GUARD_ARGUMENT)
         .args(&request.words)
-        // That of this process is not that of a task.
+        // The trace context of this process belongs to no task.
         .env_remove("TRACEPARENT")
         .envs(request.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
