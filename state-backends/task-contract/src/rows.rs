@@ -92,8 +92,9 @@ pub trait Rows {
     /// first: `state, ended where notified and not retained`.
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Selected tasks after a position, in its order, of the [`MAX_SCANNED`](crate::MAX_SCANNED)
-    /// tasks after it; of named ids, all. `Oldest` and `Newest`: `added, id`; `Ended`: `ended, id
-    /// where ended`. May include tasks whose payload does not match.
+    /// tasks after it; of named ids, all. `Oldest` and `Newest`: `added, id`. `Ended`: merged from
+    /// `state, ended, id where notified and not retained` of each ended state and `ended, id where
+    /// ended and (not notified or retained)`. May include tasks whose payload does not match.
     fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// The position of the last of the [`MAX_SCANNED`](crate::MAX_SCANNED) tasks after a position.
     /// `None`: there are fewer.

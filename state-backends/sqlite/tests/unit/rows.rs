@@ -431,6 +431,10 @@ fn efforts(n: u64) -> BTreeMap<String, i32> {
             insert(&|task| task.deadline = Some(at));
             insert(&|task| (task.state, task.ended) = (State::Failed, Some(at)));
             insert(&|task| (task.state, task.ended, task.notified) = (State::Done, Some(at), true));
+            insert(&|task| {
+                (task.state, task.ended, task.notified) = (State::Cancelled, Some(at), true);
+                task.retained = true;
+            });
             for priority in [0, 1] {
                 insert(&|task| task.priority = priority);
                 insert(&|task| (task.priority, task.kind) = (priority, Kind::default()));

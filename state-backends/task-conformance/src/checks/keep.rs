@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Counted, Keep, NewTask, OnFailure, Outcome, SettingsChange, State, Verb};
+use interval_queue_task_contract::{
+    Counted, Keep, NewTask, OnFailure, Order, Outcome, Selector, SettingsChange, State, Verb,
+};
 
 use crate::client::{Handles, SHORT, attempts, behind, done, in_seconds, opened, task, usual, with_key};
 
@@ -59,6 +61,10 @@ pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
     worker.run().await;
     one.live(&mut worker, MINUTE * 30).await;
     assert_eq!(one.states(&ups).await, [State::Done; 2]);
+    let page = one.page(Selector::default(), Order::Ended.start(), 9).await;
+    let mut listed: Vec<_> = page.tasks.iter().map(|stored| stored.task.id).collect();
+    listed.sort_unstable_by_key(|id| ups.iter().position(|up| up == id));
+    assert_eq!(listed, ups, "retained tasks are in pages by their end");
     assert_eq!(worker.run().await, down);
     one.live(&mut worker, MINUTE * 19).await;
     assert_eq!(one.rows().await.len(), 3);

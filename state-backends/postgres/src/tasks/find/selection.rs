@@ -12,17 +12,36 @@ use crate::tasks::{
     view::{Lookup, LookupResult, Selection},
 };
 
-/// The tasks of the queue $1 after the position ($2, $3), in its order.
+/// The conditions of the partial indexes that an order reads.
+fn ranges(order: Order) -> Vec<String> {
+    match order {
+        Order::Oldest | Order::Newest => vec!["t.added IS NOT NULL".to_owned()],
+        Order::Ended => {
+            let of_state = |state| format!("t.state = '{state}' AND t.notified AND NOT t.retained");
+            let states = State::ALL.into_iter().filter(|state| state.is_ended());
+            let others = "t.ended IS NOT NULL AND (NOT t.notified OR t.retained)".to_owned();
+            states.map(of_state).chain([others]).collect()
+        }
+    }
+}
+
+/// The first [`MAX_SCANNED`] tasks `s` of the queue $1 after the position ($2, $3), in its order. The
+/// server merges the ranges, since an index has each in the order; each has a limit of its own, so
+/// that no plan reads all of it.
 fn following(order: Order) -> String {
     let (time, comparison, direction) = match order {
         Order::Oldest => ("added", ">", ""),
         Order::Newest => ("added", "<", " DESC"),
         Order::Ended => ("ended", "<", " DESC"),
     };
-    format!(
-        "interval_queue_task AS t WHERE t.queue = $1 AND t.{time} IS NOT NULL \
-         AND (t.{time}, t.id) {comparison} ($2, $3) ORDER BY t.{time}{direction}, t.id{direction}"
-    )
+    let arms = ranges(order).into_iter().map(|range| {
+        format!(
+            "(SELECT t.* FROM interval_queue_task AS t WHERE t.queue = $1 AND {range} \
+             AND (t.{time}, t.id) {comparison} ($2, $3) ORDER BY t.{time}{direction}, t.id{direction} LIMIT {MAX_SCANNED})"
+        )
+    });
+    let arms = arms.collect::<Vec<_>>().join(" UNION ALL ");
+    format!("({arms}) AS s ORDER BY s.{time}{direction}, s.id{direction}")
 }
 
 fn position(scope: Scope, sql: String, after: Cursor) -> crate::store::Query {
@@ -33,7 +52,7 @@ fn position(scope: Scope, sql: String, after: Cursor) -> crate::store::Query {
 pub(super) fn scan_end(scope: Scope, lookup: &Lookup, after: Cursor) -> LookupQuery {
     let time = if after.order == Order::Ended { "ended" } else { "added" };
     let from = following(after.order);
-    let sql = format!("SELECT 1::bigint, t.{time}, t.id FROM {from} LIMIT 1 OFFSET {}", MAX_SCANNED - 1);
+    let sql = format!("SELECT 1::bigint, s.{time}, s.id FROM {from} LIMIT 1 OFFSET {}", MAX_SCANNED - 1);
     let read = |reader: &mut RowReader<'_>| Ok((reader.micros()?, TaskId::new(reader.id()?)));
     lookup_query(vec![lookup.clone()], position(scope, sql, after), read, LookupResult::Instants)
 }
@@ -44,7 +63,7 @@ pub(super) fn select(scope: Scope, lookup: &Lookup, selection: &Selection) -> Lo
     let after = *after;
     let lock = if scope.locks == Locks::Update { " ORDER BY t.id FOR UPDATE OF t" } else { "" };
     let scan = match selector.ids.is_empty() {
-        true => format!("SELECT t.* FROM {} LIMIT {MAX_SCANNED}", following(after.order)),
+        true => format!("SELECT s.* FROM {} LIMIT {MAX_SCANNED}", following(after.order)),
         // The position and the limit apply to them below.
         false => "SELECT t.* FROM unnest($19::uuid[]) AS a (id) JOIN interval_queue_task AS t \
                   ON t.queue = $1 AND t.id = a.id AND ($2::bigint, $3::uuid) IS NOT NULL"

@@ -2,7 +2,7 @@
 //! `cargo test --release -p interval-queue-postgres --test postgres tasks::cost -- --ignored --nocapture`.
 
 use interval_queue_postgres::{Durability, PostgresTasks};
-use interval_queue_task_contract::TaskStore;
+use interval_queue_task_contract::{Command, Key, MAX_SCANNED, Order, Read, Reply, Selector, TaskStore};
 
 use super::support::*;
 use crate::common::*;
@@ -132,4 +132,53 @@ async fn a_step_planned_among_few_tasks_reads_few_rows_among_many() {
                 WHERE relname = 'interval_queue_task'";
     let read = number(read).await.unsigned_abs();
     assert!(read < 2 * MANY, "40 steps have read {read} rows");
+}
+
+/// Tasks of each range that a page by ended merges: of each ended state, retained, not notified.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_page_of_ended_tasks_reads_few_rows() {
+    let server = server();
+    let url = fresh_database(&server);
+    let connect = async || {
+        let store = PostgresStore::builder(&url).durability(Durability::Relaxed).connections(1).timeout(LONG);
+        PostgresTasks::on(&store.connect().await.unwrap()).await.unwrap()
+    };
+    let page = async |tasks: &PostgresTasks, selector, limit| {
+        let page = Read::Page { selector, after: Order::Ended.start(), limit, bodies: false };
+        let Reply::Page(page) = tasks.apply(&mail(), Command::Read(page)).await.unwrap() else {
+            panic!("no page")
+        };
+        page
+    };
+    let tasks = connect().await;
+    tasks.apply(&mail(), add([])).await.unwrap();
+    let session = session(&url).await;
+    let insert = "INSERT INTO interval_queue.interval_queue_task \
+                  (queue, id, state, kind, due, added, ended, notified, retained) \
+                  SELECT q.number, gen_random_uuid(), s.state, 'default', 0, 0, 1 + i % 1000, s.notified, s.retained \
+                  FROM interval_queue.interval_queue_task_queue AS q, generate_series(1, $1::bigint) AS i, \
+                  (VALUES ('done', true, false), ('failed', true, false), ('cancelled', true, false), \
+                  ('purged', true, false), ('done', true, true), ('failed', false, false)) AS s (state, notified, retained)";
+    session.execute(insert, &[&(2 * i64::from(MAX_SCANNED))]).await.unwrap();
+
+    let none = Selector { key: Some(Key::new("none").unwrap()), ..Selector::default() };
+    let scanned = page(&tasks, none, 10).await;
+    assert!(scanned.tasks.is_empty() && scanned.next.is_some());
+    drop(tasks);
+    let number = async |sql: &str| -> i64 { session.query_one(sql, &[]).await.unwrap().get(0) };
+    while number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").await > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let read = "SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables \
+                WHERE relname = 'interval_queue_task'";
+    let read = number(read).await.unsigned_abs();
+    assert!(read > 0 && read < 3 * u64::from(MAX_SCANNED), "the page has read {read} rows");
+
+    let first = page(&connect().await, Selector::default(), 500).await.tasks;
+    let first: Vec<_> = first.into_iter().map(|stored| stored.task.id.uuid()).collect();
+    let expected = "SELECT id FROM interval_queue.interval_queue_task WHERE state <> 'purged' \
+                    ORDER BY ended DESC, id DESC LIMIT 500";
+    let expected = session.query(expected, &[]).await.unwrap();
+    assert_eq!(first, expected.iter().map(|row| row.get(0)).collect::<Vec<uuid::Uuid>>());
 }

@@ -19,13 +19,40 @@ struct Statements {
     end: String,
 }
 
-/// The tasks after the position (?2, ?3) in an order of `time`, at most [`MAX_SCANNED`].
-fn statements(columns: &str, time: &str, is_ascending: bool) -> Statements {
-    let (comparison, direction) = if is_ascending { (">", "ASC") } else { ("<", "DESC") };
-    let scan = format!(
-        "interval_queue_task INDEXED BY interval_queue_task_by_{time} WHERE queue = ?1 AND {time} IS NOT NULL \
-         AND ({time}, id) {comparison} (?2, ?3) ORDER BY {time} {direction}, id {direction} LIMIT"
-    );
+/// The indexes of an order, each with the condition of its range.
+fn ranges(order: Order) -> Vec<String> {
+    let of_index = |index: &str, condition: &str| {
+        format!("INDEXED BY interval_queue_task_{index} WHERE queue = ?1 AND {condition}")
+    };
+    match order {
+        Order::Oldest | Order::Newest => vec![of_index("by_added", "added IS NOT NULL")],
+        Order::Ended => {
+            let of_state =
+                |state| of_index("ended", &format!("state = '{state}' AND notified = 1 AND retained = 0"));
+            let states = State::ALL.into_iter().filter(|state| state.is_ended());
+            let others = of_index("ended_other", "ended IS NOT NULL AND (notified = 0 OR retained = 1)");
+            states.map(of_state).chain([others]).collect()
+        }
+    }
+}
+
+/// The tasks after the position (?2, ?3) in an order, at most [`MAX_SCANNED`]. SQLite merges the
+/// ranges row by row, since an index has each in the order.
+fn statements(order: Order) -> Statements {
+    let (time, comparison, direction) = match order {
+        Order::Oldest => ("added", ">", "ASC"),
+        Order::Newest => ("added", "<", "DESC"),
+        Order::Ended => ("ended", "<", "DESC"),
+    };
+    let scan = |columns: &str| {
+        let arms = ranges(order).into_iter().map(|range| {
+            format!(
+                "SELECT {columns} FROM interval_queue_task {range} AND ({time}, id) {comparison} (?2, ?3)"
+            )
+        });
+        let arms = arms.collect::<Vec<_>>().join(" UNION ALL ");
+        format!("{arms} ORDER BY {time} {direction}, id {direction} LIMIT")
+    };
     let conditions = "(?5 IS NULL OR kind IN (SELECT value FROM json_each(?5))) \
          AND iif(?6 IS NULL, state <> 'purged', state IN (SELECT value FROM json_each(?6))) \
          AND (?7 IS NULL OR key = ?7) AND (?8 IS NULL OR unique_name = ?8) \
@@ -40,22 +67,18 @@ fn statements(columns: &str, time: &str, is_ascending: bool) -> Statements {
     Statements {
         // SQLite returns the rows of a limited subquery in its order.
         select: format!(
-            "SELECT {columns} FROM (SELECT * FROM {scan} {MAX_SCANNED}) WHERE {conditions} LIMIT ?4"
+            "SELECT {} FROM ({} {MAX_SCANNED}) WHERE {conditions} LIMIT ?4",
+            *SELECTED,
+            scan("*")
         ),
-        end: format!("SELECT {time}, id FROM {scan} 1 OFFSET {}", MAX_SCANNED - 1),
+        end: format!("{} 1 OFFSET {}", scan(&format!("{time}, id")), MAX_SCANNED - 1),
     }
 }
 
 fn of_order(order: Order) -> &'static Statements {
-    static ALL: LazyLock<[Statements; 3]> = LazyLock::new(|| {
-        [("added", true), ("added", false), ("ended", false)]
-            .map(|(time, is_ascending)| statements(&SELECTED, time, is_ascending))
-    });
-    match order {
-        Order::Oldest => &ALL[0],
-        Order::Newest => &ALL[1],
-        Order::Ended => &ALL[2],
-    }
+    static ALL: LazyLock<[Statements; 3]> = LazyLock::new(|| Order::ALL.map(statements));
+    // `Order::ALL` lists the variants as they are declared.
+    &ALL[order as usize]
 }
 
 impl Tables<'_> {
