@@ -317,7 +317,7 @@ impl Explainer<'_> {
 
     /// The fate of a task whose worker is lost.
     fn after_loss(&self, task: &Task) -> &'static str {
-        let attempts = task.policy.over(&self.overview.settings.policy).max_attempts;
+        let attempts = self.overview.settings.policy_of(task).max_attempts;
         if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" }
     }
 

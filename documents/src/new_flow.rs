@@ -85,7 +85,8 @@ struct NewTask {
     #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["keep", "replace", "refuse"]))]
     on_conflict: OnConflict,
-    /// The number of failures after which the task fails for good. Default: that of the queue.
+    /// The number of failures after which the task fails for good. Default: that of the kind or
+    /// queue.
     #[schemars(range(min = 1))]
     max_attempts: Option<u32>,
     /// Intervals of the rate that a start takes, and capacity of a worker that a run takes.

@@ -1,5 +1,6 @@
 //! Runs of a task, and the policy of its failures.
 
+use interval_queue::Micros;
 use interval_queue_tasks::contract;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,8 +91,10 @@ impl Policy {
     }
 }
 
-/// Parts of the policy that a task sets itself; the others are those of the queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// Parts of the policy that a task or a kind sets itself; the others of a task are those of its kind,
+/// or else of the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "own_policy")]
 pub struct OwnPolicy {
     /// Wait after the first failure; it doubles with each. In microseconds.
@@ -114,7 +117,7 @@ pub struct OwnPolicy {
 }
 
 impl OwnPolicy {
-    /// `None`: the task sets nothing.
+    /// `None`: nothing is set.
     pub(crate) fn of(own: &contract::PolicyOverride) -> Option<Self> {
         (!own.is_empty()).then(|| Self {
             backoff_us: micros(own.backoff),
@@ -123,5 +126,17 @@ impl OwnPolicy {
             max_retries: own.max_retries,
             timeout_us: micros(own.timeout),
         })
+    }
+}
+
+impl From<&OwnPolicy> for contract::PolicyOverride {
+    fn from(own: &OwnPolicy) -> Self {
+        Self {
+            max_attempts: own.max_attempts,
+            max_retries: own.max_retries,
+            backoff: own.backoff_us.map(Micros::new),
+            max_backoff: own.max_backoff_us.map(Micros::new),
+            timeout: own.timeout_us.map(Micros::new),
+        }
     }
 }

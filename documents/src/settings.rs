@@ -1,11 +1,14 @@
 //! Settings of a queue, as `tasks set --json` prints and `--from` reads them.
 
+use std::collections::BTreeMap;
+
 use interval_queue::Micros;
-use interval_queue_tasks::contract;
+use interval_queue_tasks::{Kind, contract};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::Policy;
+use crate::{OwnPolicy, Policy};
 
 /// Settings of all tasks of a queue: `tasks set --json`. `tasks set --from` reads all or some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +24,9 @@ pub struct Settings {
     /// Most tasks of one key that run at once.
     #[schemars(range(min = 1))]
     pub key_limit: u32,
+    /// Parts of the policy for all tasks of a kind, by kind.
+    #[schemars(with = "BTreeMap<String, OwnPolicy>")]
+    pub kinds: BTreeMap<Kind, OwnPolicy>,
     /// Largest payload and result, in bytes.
     #[schemars(range(min = 1))]
     pub max_payload: u32,
@@ -64,6 +70,11 @@ impl From<&contract::Settings> for Settings {
                 most_failed: keep.most_failed,
             },
             key_limit: settings.key_limit,
+            kinds: settings
+                .kinds
+                .iter()
+                .filter_map(|(kind, own)| Some((kind.clone(), OwnPolicy::of(own)?)))
+                .collect(),
             max_payload: settings.max_payload,
             max_running: settings.max_running,
             policy: Policy::of(&settings.policy),
@@ -85,6 +96,7 @@ impl From<&Settings> for contract::Settings {
                 most_failed: keep.most_failed,
             },
             key_limit: settings.key_limit,
+            kinds: settings.kinds.iter().map(|(kind, own)| (kind.clone(), own.into())).collect(),
             max_payload: settings.max_payload,
             max_running: settings.max_running,
             policy: contract::Policy {
@@ -99,12 +111,13 @@ impl From<&Settings> for contract::Settings {
 }
 
 impl Settings {
-    /// Settings with those given replaced, which may be some or all.
+    /// Settings with those given replaced, which may be some or all. In `kinds`, null removes a kind
+    /// or a part of its policy.
     ///
     /// # Errors
     ///
     /// A setting does not exist or has another type. The text names it.
-    pub fn merged(&self, given: serde_json::Value) -> Result<Self, String> {
+    pub fn merged(&self, given: Value) -> Result<Self, String> {
         let mut all = serde_json::to_value(self).map_err(|error| error.to_string())?;
         merge(&mut all, given, "")?;
         serde_json::from_value(all).map_err(|error| error.to_string())
@@ -112,8 +125,7 @@ impl Settings {
 }
 
 /// Replaces the given fields; fields that do not exist are errors.
-fn merge(all: &mut serde_json::Value, given: serde_json::Value, at: &str) -> Result<(), String> {
-    use serde_json::Value;
+fn merge(all: &mut Value, given: Value, at: &str) -> Result<(), String> {
     match (all, given) {
         (Value::Object(all), Value::Object(given)) => {
             for (name, value) in given {
@@ -121,7 +133,12 @@ fn merge(all: &mut serde_json::Value, given: serde_json::Value, at: &str) -> Res
                 let Some(known) = all.get_mut(&name) else {
                     return Err(format!("there is no setting {path:?}"));
                 };
-                merge(known, value, &path)?;
+                match (known, value) {
+                    (Value::Object(known), Value::Object(kinds)) if path == "kinds" => {
+                        merge_kinds(known, kinds)?;
+                    }
+                    (known, value) => merge(known, value, &path)?,
+                }
             }
             Ok(())
         }
@@ -132,4 +149,21 @@ fn merge(all: &mut serde_json::Value, given: serde_json::Value, at: &str) -> Res
             Ok(())
         }
     }
+}
+
+/// Replaces the given parts of the given kinds. The caller checks the names of the parts.
+fn merge_kinds(all: &mut Map<String, Value>, given: Map<String, Value>) -> Result<(), String> {
+    for (kind, own) in given {
+        match own {
+            Value::Null => drop(all.remove(&kind)),
+            Value::Object(parts) => {
+                let known = all.entry(kind).or_insert_with(|| Map::new().into());
+                for (name, part) in parts {
+                    known[name] = part;
+                }
+            }
+            other => return Err(format!("\"kinds.{kind}\" is an object or null, not {other}")),
+        }
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use interval_queue_tasks::{
     Json, Stored, TaskId,
-    contract::{self, Policy as QueuePolicy},
+    contract::{self, Settings},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,6 +37,10 @@ pub struct Task {
     pub key: Option<String>,
     /// Selects the handler.
     pub kind: String,
+    /// Parts of the policy that its kind sets; null: none. Only of `tasks show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OwnPolicy>", extend("default" = null))]
+    pub kind_policy: Option<Option<OwnPolicy>>,
     /// Lines that its runs have logged, and notes, in the order of storing: the last 64 lines of
     /// each run, and at most 64 KiB. Only of `tasks show`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,6 +141,7 @@ impl Task {
             id: task.id.to_string(),
             key: task.key.as_ref().map(ToString::to_string),
             kind: task.kind.to_string(),
+            kind_policy: None,
             leased_us: micros(task.leased),
             log: None,
             not_before_us: micros(Some(task.not_before).filter(|at| *at > task.added)),
@@ -167,14 +172,16 @@ impl Task {
         Self { payload: stored.payload.clone(), result: stored.result.clone(), ..Self::row(&stored.task) }
     }
 
-    /// A task with its runs, edges and the reason why it does not run, in a queue with this policy.
-    pub fn whole(stored: &Stored, queue: &QueuePolicy, why: Option<String>) -> Self {
+    /// A task with its runs, edges and the reason why it does not run, in a queue with
+    /// these settings.
+    pub fn whole(stored: &Stored, settings: &Settings, why: Option<String>) -> Self {
         let task = &stored.task;
         Self {
             attempts: Some(task.history.iter().map(Attempt::of).collect()),
+            kind_policy: Some(settings.kinds.get(&task.kind).and_then(OwnPolicy::of)),
             downstreams: Some(stored.downstreams.iter().map(|edge| Edge::of(edge.down, edge)).collect()),
             log: Some(stored.log.iter().map(LogLine::of).collect()),
-            policy: Some(Policy::of(&task.policy.over(queue))),
+            policy: Some(Policy::of(&settings.policy_of(task))),
             upstreams: Some(stored.upstreams.iter().map(|edge| Edge::of(edge.up, edge)).collect()),
             why: Some(why),
             ..Self::listed(stored)

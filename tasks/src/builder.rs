@@ -6,7 +6,7 @@ use interval_queue::{
     Counted, Host, MaxRunning, Micros, OnExisting, QueueName, RateLimit, SharedState, Store,
 };
 use interval_queue_task_contract::{
-    Change, Command, Keep, Policy, Reply, Settings, SettingsChange, TaskStore,
+    Change, Keep, Kind, Policy, PolicyOverride, Settings, SettingsChange, TaskStore,
 };
 
 use crate::{
@@ -28,6 +28,7 @@ pub struct Builder {
     name: String,
     pace: Option<RateLimit>,
     settings: SettingsChange,
+    kinds: Vec<(String, PolicyOverride)>,
     keep: [Option<Duration>; 3],
     keep_most: [Option<Option<u32>>; 3],
     on_existing: OnExisting,
@@ -43,6 +44,7 @@ impl TaskQueue {
             name: name.into(),
             pace: None,
             settings: SettingsChange::default(),
+            kinds: Vec::new(),
             keep: [None; 3],
             keep_most: [None; 3],
             on_existing: OnExisting::Keep,
@@ -157,13 +159,21 @@ impl Builder {
         self
     }
 
-    /// Policy for failures, unless a task sets its own. Default: [`Policy::default`].
+    /// Policy for failures, unless a kind or a task sets its own. Default: [`Policy::default`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.settings.policy = Some(policy);
         self
     }
 
-    /// All settings, such as those of another queue.
+    /// Parts of the policy for all tasks of `kind`, for at most 100 kinds. A task may override them;
+    /// the queue's policy sets the rest. An empty override removes what is stored for the kind. Other
+    /// kinds keep their stored parts.
+    pub fn kind_policy(mut self, kind: impl Into<String>, policy: PolicyOverride) -> Self {
+        self.kinds.push((kind.into(), policy));
+        self
+    }
+
+    /// All settings, such as those of another queue. Policies of other kinds stay.
     pub fn settings(mut self, settings: &Settings) -> Self {
         self.settings = SettingsChange {
             max_running: settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost),
@@ -172,6 +182,7 @@ impl Builder {
             keep: None,
             max_payload: Some(settings.max_payload),
             policy: Some(settings.policy),
+            kinds: settings.kinds.clone(),
         };
         let Keep { done, failed, cancelled, most_done, most_failed, most_cancelled } = settings.keep;
         self.keep = [done, failed, cancelled].map(|keep| Some(keep.to_duration()));
@@ -244,6 +255,9 @@ impl Builder {
     ) -> Result<TaskQueue, Error> {
         self.pace.as_ref().map_or(Ok(()), RateLimit::check)?;
         let name = QueueName::new(self.name.clone())?;
+        for (kind, own) in std::mem::take(&mut self.kinds) {
+            self.settings.kinds.insert(Kind::new(kind)?, own);
+        }
         let host = self.host.take();
         let codec = std::mem::take(&mut self.codec);
         let mut queue = TaskQueue::handle(name, tasks, pace, self.timeout, host, codec)?;
@@ -280,14 +294,5 @@ impl Builder {
             most_failed: most_failed.unwrap_or(stored.most_failed),
             most_cancelled: most_cancelled.unwrap_or(stored.most_cancelled),
         }))
-    }
-}
-
-impl TaskQueue {
-    pub(crate) async fn changed(&self, change: Change) -> Result<Settings, Error> {
-        match self.shared.command_with_retries("the change", Command::Change(change)).await? {
-            Reply::Changed(settings) => Ok(settings),
-            other => Err(crate::queue::unexpected(&other)),
-        }
     }
 }

@@ -208,6 +208,20 @@ impl TaskQueue {
 
     /// Changes settings for every process and returns all settings. Fields that are not set stay.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), interval_queue_tasks::Error> {
+    /// use interval_queue_tasks::{Kind, MINUTE, PolicyOverride, SettingsChange, TaskQueue};
+    ///
+    /// # let queue = TaskQueue::builder("jobs").connect("memory:").await?;
+    /// let mail = PolicyOverride::default().max_attempts(3).timeout(MINUTE);
+    /// let kinds = [(Kind::new("mail")?, mail)].into();
+    /// let settings = queue.set(SettingsChange { kinds, ..SettingsChange::default() }).await?;
+    /// assert_eq!(settings.policy_of_kind(&Kind::new("mail")?).max_attempts, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for an invalid
@@ -216,5 +230,12 @@ impl TaskQueue {
         let settings = self.changed(Change::Set(settings)).await?;
         self.shared.learn(&settings);
         Ok(settings)
+    }
+
+    pub(crate) async fn changed(&self, change: Change) -> Result<Settings, Error> {
+        match self.shared.command_with_retries("the change", Command::Change(change)).await? {
+            Reply::Changed(settings) => Ok(settings),
+            other => Err(unexpected(&other)),
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Deleting a queue.
 
 use interval_queue::MaxRunning;
-use interval_queue_task_contract::{Counted, Overview, Selector, Settings, SettingsChange, State, Verb};
+use interval_queue_task_contract::{
+    Counted, Overview, PolicyOverride, Selector, Settings, SettingsChange, State, Verb,
+};
 
 use crate::{TaskQueue, error::Error};
 
@@ -39,7 +41,8 @@ impl TaskQueue {
         for paused in &overview.paused_keys {
             self.set_key_limit(paused.key.as_str(), None).await?;
         }
-        let Settings { max_running: _, key_limit, ageing, keep, max_payload, policy } = Settings::default();
+        let Settings { max_running: _, key_limit, ageing, keep, max_payload, policy, kinds: _ } =
+            Settings::default();
         self.set(SettingsChange {
             max_running: MaxRunning::Unlimited,
             key_limit: Some(key_limit),
@@ -47,6 +50,12 @@ impl TaskQueue {
             keep: Some(keep),
             max_payload: Some(max_payload),
             policy: Some(policy),
+            kinds: overview
+                .settings
+                .kinds
+                .into_keys()
+                .map(|kind| (kind, PolicyOverride::default()))
+                .collect(),
         })
         .await?;
         self.resume().await

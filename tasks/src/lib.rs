@@ -109,10 +109,11 @@ pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
     ABOVE_ALL, Add, Added, Completed, Completion, Corrected, Counted as Counter, Cursor, Day, Edge, Event,
     Followed, Histogram, Input, Json, KEEP_DAYS, KEEP_TIMES, Keep, Key, Kind, LogLine, MAX_ATTEMPTS,
-    MAX_DELAY, MAX_HELD, MAX_LOG_LINES, MAX_LOG_TEXT, MAX_PAGE, MAX_PRIORITY, MAX_REPLY, MAX_SCANNED,
-    MAX_TAGS, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict, OnFailure, Order, Overlap, Overview, Page, Policy,
-    PolicyOverride, Recounted, Selector, Settings, SettingsChange, State, Stored, Tag, Task as StoredTask,
-    TaskId, TaskStore, Throughput, Times, Token, Traceparent, Verb, Why, Worker as StoredWorker, WorkerId,
+    MAX_DELAY, MAX_HELD, MAX_KIND_POLICIES, MAX_LOG_LINES, MAX_LOG_TEXT, MAX_PAGE, MAX_PRIORITY, MAX_REPLY,
+    MAX_SCANNED, MAX_TAGS, MIN_LEASE, MIN_SUFFIX, NewEdge, OnConflict, OnFailure, Order, Overlap, Overview,
+    Page, Policy, PolicyOverride, Recounted, Selector, Settings, SettingsChange, State, Stored, Tag,
+    Task as StoredTask, TaskId, TaskStore, Throughput, Times, Token, Traceparent, Verb, Why,
+    Worker as StoredWorker, WorkerId,
 };
 pub use log_tail::LogTail;
 pub use queue::TaskQueue;

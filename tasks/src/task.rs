@@ -173,7 +173,7 @@ impl Task {
     }
 
     /// Failures after which the task has failed; 1: it runs at most once. [Policy](crate::Policy)
-    /// parts that a task does not set are read from the queue when needed, so later changes apply.
+    /// parts that a task does not set are read from its kind or queue when needed, so later changes apply.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.new.policy.max_attempts = Some(attempts);
         self

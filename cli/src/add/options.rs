@@ -44,8 +44,8 @@ pub(crate) struct TaskOptions {
     /// unless it runs, or refuse all tasks of the command
     #[arg(long, value_enum, value_name = "HOW", default_value_t = OnConflictArg::Keep, requires = "unique")]
     on_conflict: OnConflictArg,
-    /// Fail for good after N failures; 1: run at most once. Default: what the queue sets, at first
-    /// 5
+    /// Fail for good after N failures; 1: run at most once. Default: what the kind or queue sets, at
+    /// first 5
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
     max_attempts: Option<u32>,
     /// Intervals of the rate that a start takes, and capacity of a worker that a run takes

@@ -18,6 +18,7 @@ mod content;
 mod failures;
 mod follow;
 mod id_arg;
+mod kind_policy;
 mod note;
 mod opened;
 mod queue_status;

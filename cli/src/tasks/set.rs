@@ -9,13 +9,14 @@ use interval_queue_documents::{
     duration::{deadline, delay},
     words::show,
 };
-use interval_queue_tasks::{Keep, MAX_ATTEMPTS, Policy, Settings, SettingsChange};
+use interval_queue_tasks::{Keep, Kind, MAX_ATTEMPTS, Policy, PolicyOverride, Settings, SettingsChange};
 
-use super::settings::load;
+use super::{kind_policy, settings::load};
 use crate::{
+    add::kind,
     args::{Target, max_running},
     change::running,
-    exit::{Failure, print},
+    exit::{Failure, USAGE, print},
     json_output::print_json,
 };
 
@@ -27,6 +28,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  interval-queue tasks set --max-running 20\n  \
     interval-queue tasks set --max-attempts 10 --backoff 1min\n  \
+    interval-queue tasks set --kind mail --max-attempts 3 --timeout 1min\n  \
+    interval-queue tasks set --kind mail --inherit\n  \
     interval-queue tasks set --keep-done 7days --most-done 100000\n  \
     interval-queue tasks set --json > settings.json\n  \
     interval-queue tasks set --queue other --from settings.json")]
@@ -68,6 +71,14 @@ pub(super) struct Set {
     /// How many cancelled tasks are kept, the latest, or none for no limit. A new queue: none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_cancelled: Option<Bound>,
+    /// Change the policy of this kind alone: --max-attempts, --backoff, --max-backoff, --timeout
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(conflicts_with_all = ["max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled"])]
+    #[arg(conflicts_with_all = ["most_done", "most_failed", "most_cancelled", "from"])]
+    kind: Option<Kind>,
+    /// With --kind: parts of the policy that are not given are those of the queue again
+    #[arg(long, requires = "kind")]
+    inherit: bool,
     /// Read settings from this file, as --json prints them, some or all; - is stdin
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled"])]
@@ -112,7 +123,30 @@ fn bound(text: &str) -> Result<Bound, String> {
 }
 
 impl Set {
-    fn change(&self, settings: &Settings) -> SettingsChange {
+    fn change(&self, settings: &Settings) -> Result<SettingsChange, Failure> {
+        match &self.kind {
+            Some(kind) => Ok(kind_policy::change(kind, self.of_kind()?, self.inherit, settings)),
+            None => Ok(self.of_queue(settings)),
+        }
+    }
+
+    /// The parts of the policy that are given for a kind.
+    fn of_kind(&self) -> Result<PolicyOverride, Failure> {
+        if let Some(Timeout(None)) = self.timeout {
+            let text = "--timeout none: a kind cannot remove the time-out of its queue; give a duration, or --inherit for \
+                        that of the queue";
+            return Err(Failure::new(USAGE, text));
+        }
+        Ok(PolicyOverride {
+            max_attempts: self.max_attempts,
+            max_retries: None,
+            backoff: self.backoff.map(Micros::from_duration),
+            max_backoff: self.max_backoff.map(Micros::from_duration),
+            timeout: self.timeout.and_then(|Timeout(timeout)| timeout).map(Micros::from_duration),
+        })
+    }
+
+    fn of_queue(&self, settings: &Settings) -> SettingsChange {
         let stored = settings.keep;
         let long = |given: Option<Duration>, stored| given.map_or(stored, Micros::from_duration);
         let many = |given: Option<Bound>, stored| given.map_or(stored, |Bound(most)| most);
@@ -153,7 +187,7 @@ pub(super) async fn set(target: &Target, set: &Set) -> Result<(), Failure> {
     let mut settings = stored.unwrap_or_default();
     let change = match &set.from {
         Some(file) => load(file, &settings)?,
-        None => set.change(&settings),
+        None => set.change(&settings)?,
     };
     if is_new && change == SettingsChange::default() {
         return Err(target.no_tasks());
@@ -169,7 +203,7 @@ pub(super) async fn set(target: &Target, set: &Set) -> Result<(), Failure> {
     if set.json {
         return print_json(&Document::from(&settings));
     }
-    print(&format!("{}: {}", target.queue, in_force(&settings)))
+    print(&format!("{}: {}{}", target.queue, in_force(&settings), kind_policy::lines(&settings)))
 }
 
 fn in_force(settings: &Settings) -> String {

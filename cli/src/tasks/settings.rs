@@ -7,6 +7,7 @@ use interval_queue_documents::Settings as Document;
 use interval_queue_tasks::{Settings, SettingsChange};
 use serde_json::Value;
 
+use super::kind_policy;
 use crate::exit::{DATAERR, Failure, NOINPUT};
 
 /// Reads a change from a file with some or all settings. Settings that the file does not name stay.
@@ -32,5 +33,6 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
         keep: Some(settings.keep).filter(|keep| *keep != now.keep),
         max_payload: Some(settings.max_payload).filter(|size| *size != now.max_payload),
         policy: Some(settings.policy).filter(|policy| *policy != now.policy),
+        kinds: kind_policy::differences(now, &settings),
     })
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt::Write as _};
 use interval_queue::Micros;
 use interval_queue_documents::{Task as Document, words};
 use interval_queue_tasks::{
-    Json, LogLine, Policy, PolicyOverride, Stored, StoredTask, TaskId, TaskQueue, Token,
+    Json, LogLine, PolicyOverride, Settings, Stored, StoredTask, TaskId, TaskQueue, Token,
 };
 
 use super::{opened::existing, task_args::One, tree, why};
@@ -18,13 +18,13 @@ use crate::{
 pub(super) async fn show(target: &Target, show: &One) -> Result<(), Failure> {
     let (queue, overview) = target.tasks_and_overview().await?;
     let stored = existing(&queue, show.id.id(&queue).await?).await?;
-    let policy = overview.settings.policy;
+    let settings = &overview.settings;
     if show.json {
         let why = stored.why.as_ref().map(|why| words::why(&stored.task, why));
-        return print_json(&Document::whole(&stored, &policy, why));
+        return print_json(&Document::whole(&stored, settings, why));
     }
     let around = tree::around(&queue, &stored).await?;
-    print_as_it_is(format!("{}{around}", text(&stored, &policy)).as_bytes())
+    print_as_it_is(format!("{}{around}", text(&stored, settings)).as_bytes())
 }
 
 /// A page about a task. Its payload and result are separate.
@@ -44,13 +44,13 @@ impl TextPage {
         let bodies: String = bodies.into_iter().filter_map(body).collect();
         let overview = queue.overview().await?;
         let explanation_text = why::explanation_text(target, queue, &overview, &stored).await?;
-        let about = format!("{}\n{explanation_text}\n", text(&stored, &overview.settings.policy));
+        let about = format!("{}\n{explanation_text}\n", text(&stored, &overview.settings));
         Ok(Self { about, bodies })
     }
 }
 
-/// Formats a task, in a queue with this policy.
-fn text(stored: &Stored, queue: &Policy) -> String {
+/// Formats a task, in a queue with these settings.
+fn text(stored: &Stored, settings: &Settings) -> String {
     let task = &stored.task;
     let mut page = String::new();
     let mut add_line = |name: &str, text: &str| {
@@ -73,7 +73,7 @@ fn text(stored: &Stored, queue: &Policy) -> String {
         add_line(name, &words::time(at));
     }
     add_line("attempts", &attempts(task));
-    add_line("policy", &policy(&task.policy, queue));
+    add_line("policy", &policy(task, settings));
     if let Some(worker) = task.worker {
         add_line("worker", &worker.to_string());
     }
@@ -155,18 +155,23 @@ fn times(task: &StoredTask) -> impl Iterator<Item = (&'static str, Micros)> {
     .filter_map(|(name, at)| Some((name, at?)))
 }
 
-/// Formats the policy in force, and the fields that the task sets itself.
-fn policy(own: &PolicyOverride, queue: &Policy) -> String {
-    let policy = own.over(queue);
-    let part = |text: String, is_own: bool| if is_own { format!("{text} (set by the task)") } else { text };
-    let backoff = format!("backoff {} to {}", words::show(policy.backoff), words::show(policy.max_backoff));
+/// Formats the policy in force, and which parts the task or its kind sets.
+fn policy(task: &StoredTask, settings: &Settings) -> String {
+    let policy = settings.policy_of(task);
+    let (own, of_kind) = (task.policy, settings.kinds.get(&task.kind).copied().unwrap_or_default());
+    let source = |is_set: fn(&PolicyOverride) -> bool| match (is_set(&own), is_set(&of_kind)) {
+        (true, _) => " (set by the task)",
+        (false, true) => " (set by its kind)",
+        (false, false) => "",
+    };
     let timeout =
         policy.timeout.map_or("no timeout".into(), |timeout| format!("timeout {}", words::show(timeout)));
     [
-        part(format!("max attempts {}", policy.max_attempts), own.max_attempts.is_some()),
-        part(format!("max retries {}", policy.max_retries), own.max_retries.is_some()),
-        part(backoff, own.backoff.is_some() || own.max_backoff.is_some()),
-        part(timeout, own.timeout.is_some()),
+        format!("max attempts {}{}", policy.max_attempts, source(|own| own.max_attempts.is_some())),
+        format!("max retries {}{}", policy.max_retries, source(|own| own.max_retries.is_some())),
+        format!("backoff {}{}", words::show(policy.backoff), source(|own| own.backoff.is_some())),
+        format!("max backoff {}{}", words::show(policy.max_backoff), source(|own| own.max_backoff.is_some())),
+        format!("{timeout}{}", source(|own| own.timeout.is_some())),
     ]
     .join(", ")
 }

@@ -14,6 +14,7 @@ mod flows;
 mod follow_tests;
 mod init;
 mod json_text;
+mod kind_policy_tests;
 mod list_tests;
 mod loops;
 mod migrate_tests;

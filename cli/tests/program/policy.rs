@@ -59,6 +59,7 @@ fn a_task_stores_only_the_part_of_the_policy_that_it_sets() {
     let task = shown(&place, &plain[0]);
     assert_eq!((&task["own_policy"], &task["policy"]["max_attempts"]), (&Value::Null, &json!(9)));
     let page = place.ok(&["tasks", "show", &ids[0]]);
-    let line = "policy      max attempts 2 (set by the task), max retries 1000, backoff 5s to 1h, no timeout";
+    let line = "policy      max attempts 2 (set by the task), max retries 1000, backoff 5s, max backoff 1h, \
+                no timeout";
     assert!(page.lines().any(|shown| shown == line), "{page}");
 }

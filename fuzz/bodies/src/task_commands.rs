@@ -1,6 +1,8 @@
 //! Commands on stored tasks made of bytes: mostly such as there could be, on few tasks of few workers, with numbers at
 //! all ends of their ranges.
 
+use std::collections::BTreeMap;
+
 use arbitrary::{Result, Unstructured};
 use interval_queue::{
     MaxRunning,
@@ -258,6 +260,7 @@ fn settings(u: &mut Unstructured<'_>) -> Result<SettingsChange> {
         })?,
         max_payload: some(u, |u| Ok(if u.arbitrary()? { few(u)? } else { 40 }))?,
         policy: some(u, policy)?,
+        kinds: if u.ratio(1, 6)? { [(kind(u)?, own_policy(u)?)].into() } else { BTreeMap::new() },
     })
 }
 

@@ -98,6 +98,9 @@ macro_rules! __every_task_check {
             an_instant_is_kept
             an_instant_that_is_due_hurries_nobody
             settings_are_seen_by_all
+            a_policy_of_a_kind_applies_to_its_tasks
+            policies_of_kinds_change_one_by_one
+            policies_of_kinds_are_bounded
             a_paused_queue_leases_nothing
             a_setting_creates_the_queue
             pauses_are_listed

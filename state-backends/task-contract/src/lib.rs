@@ -73,7 +73,7 @@ pub use read_types::Read;
 pub use reply::*;
 pub use rows::Rows;
 pub use selector::{MOVED, MOVING, Selector, Verb};
-pub use settings::{Keep, Settings, SettingsChange};
+pub use settings::{Keep, Settings, SettingsChange, too_many_kinds};
 pub use store::TaskStore;
 pub use task::{Attempt, AttemptEnd, Nominal, Progress, Rank, State, Stop, Task, Unique, Until};
 pub use times::{Day, Happened, Histogram, KEEP_DAYS, KEEP_TIMES, LENGTHS, Span, Throughput, Times, Took};

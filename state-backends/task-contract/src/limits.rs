@@ -24,6 +24,8 @@ pub const MAX_EDGES: usize = 10_000;
 pub const MAX_CYCLE_SEARCH: u32 = 200;
 /// Most kinds of a worker.
 pub const MAX_KINDS: usize = 1_000;
+/// Most kinds of a queue with a [policy of their own](crate::Settings::kinds).
+pub const MAX_KIND_POLICIES: usize = 100;
 /// Most tasks that a step leases and a worker holds.
 pub const MAX_HELD: u32 = 10_000;
 /// Minimum time-out of a [recount](crate::Change::Recount), which reads all tasks.

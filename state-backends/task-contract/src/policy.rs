@@ -76,7 +76,8 @@ impl Policy {
     }
 }
 
-/// Parts of a policy that a task sets. `None`: the queue's value at the time of use.
+/// Parts of a policy that a task, or a [kind](crate::Settings::kinds), sets. `None`: the value of the
+/// kind, or else the queue's, at the time of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicyOverride {
@@ -111,22 +112,47 @@ impl From<Policy> for PolicyOverride {
 }
 
 impl PolicyOverride {
-    /// Whether the task sets no part.
+    /// Sets `max_attempts`.
+    #[must_use]
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts: Some(max_attempts), ..self }
+    }
+
+    /// Sets `max_retries`.
+    #[must_use]
+    pub fn max_retries(self, max_retries: u32) -> Self {
+        Self { max_retries: Some(max_retries), ..self }
+    }
+
+    /// Sets the first and the longest wait after failures.
+    #[must_use]
+    pub fn backoff(self, first: Duration, longest: Duration) -> Self {
+        let (first, longest) = (Micros::from_duration(first), Micros::from_duration(longest));
+        Self { backoff: Some(first), max_backoff: Some(longest), ..self }
+    }
+
+    /// Sets the longest run.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(Micros::from_duration(timeout)), ..self }
+    }
+
+    /// Whether no part is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The policy in force. If the task sets only one of the two backoffs, the queue's other one is
-    /// adjusted to it.
-    pub fn over(&self, queue: &Policy) -> Policy {
-        let longest = || queue.max_backoff.max(self.backoff.unwrap_or_default());
+    /// The policy in force over that of the kind or queue. If only one of the two backoffs is set
+    /// here, the other one of `base` is adjusted to it.
+    pub fn over(&self, base: &Policy) -> Policy {
+        let longest = || base.max_backoff.max(self.backoff.unwrap_or_default());
         let max_backoff = self.max_backoff.unwrap_or_else(longest);
         Policy {
-            max_attempts: self.max_attempts.unwrap_or(queue.max_attempts),
-            max_retries: self.max_retries.unwrap_or(queue.max_retries),
-            backoff: self.backoff.unwrap_or(queue.backoff).min(max_backoff),
+            max_attempts: self.max_attempts.unwrap_or(base.max_attempts),
+            max_retries: self.max_retries.unwrap_or(base.max_retries),
+            backoff: self.backoff.unwrap_or(base.backoff).min(max_backoff),
             max_backoff,
-            timeout: self.timeout.or(queue.timeout),
+            timeout: self.timeout.or(base.timeout),
         }
     }
 

@@ -1,9 +1,14 @@
 //! Settings stored with a queue.
 
+use std::collections::BTreeMap;
+
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{DEFAULT_MAX_PAYLOAD, KEEP_IDS, MAX_AGEING, MAX_DELAY, MAX_REPLY, Policy, State};
+use crate::{
+    DEFAULT_MAX_PAYLOAD, KEEP_IDS, Kind, MAX_AGEING, MAX_DELAY, MAX_KIND_POLICIES, MAX_REPLY, Policy,
+    PolicyOverride, State, Task,
+};
 
 /// Settings of a queue of tasks, for all its users. Its rate limit is that of the interval queue of
 /// the same name.
@@ -21,8 +26,12 @@ pub struct Settings {
     pub keep: Keep,
     /// Largest payload and result, in bytes. Default: 1 MiB.
     pub max_payload: u32,
-    /// Policy of failures; tasks may override parts.
+    /// Policy of failures; kinds and tasks may override parts.
     pub policy: Policy,
+    /// Parts of the policy that apply to all tasks of a kind; tasks may override them. At most 100
+    /// kinds, each with at least one part. Default: empty.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<Kind, PolicyOverride>,
 }
 
 /// Retention of ended tasks: at least 20 minutes, and as long as a downstream is stored.
@@ -91,8 +100,37 @@ impl Default for Settings {
             keep: Keep::default(),
             max_payload: DEFAULT_MAX_PAYLOAD,
             policy: Policy::default(),
+            kinds: BTreeMap::new(),
         }
     }
+}
+
+impl Settings {
+    /// The policy of tasks of this kind that set nothing themselves.
+    pub fn policy_of_kind(&self, kind: &Kind) -> Policy {
+        self.kinds.get(kind).map_or(self.policy, |own| own.over(&self.policy))
+    }
+
+    /// The policy in force for `task`: its own parts, then those of its kind, then the queue's.
+    pub fn policy_of(&self, task: &Task) -> Policy {
+        task.policy.over(&self.policy_of_kind(&task.kind))
+    }
+
+    /// Checks the number of kinds, which depends on both the stored settings and the change.
+    pub(crate) fn check_kinds(&self) -> Result<(), InvalidInput> {
+        match self.kinds.len() {
+            ..=MAX_KIND_POLICIES => Ok(()),
+            kinds => Err(too_many_kinds(kinds)),
+        }
+    }
+}
+
+/// The error of a change after which `kinds` kinds would have a policy of their own.
+pub fn too_many_kinds(kinds: usize) -> InvalidInput {
+    InvalidInput::new(format!(
+        "{kinds} kinds with a policy of their own: a queue stores at most {MAX_KIND_POLICIES}; remove the policy of \
+         another kind first"
+    ))
 }
 
 /// A change of settings. `None`: unchanged.
@@ -112,12 +150,18 @@ pub struct SettingsChange {
     pub max_payload: Option<u32>,
     /// [`Settings::policy`].
     pub policy: Option<Policy>,
+    /// [`Settings::kinds`]: replaces the parts of each kind in the map. An empty override removes
+    /// those of its kind. Other kinds are unchanged.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<Kind, PolicyOverride>,
 }
 
 impl SettingsChange {
     /// Applies the change to `settings`.
     pub fn on(&self, settings: &Settings) -> Settings {
-        let settings = settings.clone();
+        let mut kinds = settings.kinds.clone();
+        kinds.extend(self.kinds.clone());
+        kinds.retain(|_, own| !own.is_empty());
         Settings {
             max_running: match self.max_running {
                 MaxRunning::AtMost(limit) => Some(limit),
@@ -129,6 +173,7 @@ impl SettingsChange {
             keep: self.keep.unwrap_or(settings.keep),
             max_payload: self.max_payload.unwrap_or(settings.max_payload),
             policy: self.policy.unwrap_or(settings.policy),
+            kinds,
         }
     }
 
@@ -154,6 +199,17 @@ impl SettingsChange {
             let text = format!("keep {:?}: keep ended tasks ten years at most", longest.to_duration());
             return wrong(text);
         }
-        self.policy.map_or(Ok(()), |policy| policy.check())
+        if let Some(policy) = &self.policy {
+            policy.check()?;
+        }
+        if self.kinds.len() > MAX_KIND_POLICIES {
+            return wrong(format!(
+                "a change of the policies of {} kinds: give at most {MAX_KIND_POLICIES}",
+                self.kinds.len()
+            ));
+        }
+        self.kinds.iter().try_for_each(|(kind, own)| {
+            own.check().map_err(|error| InvalidInput::new(format!("kind {:?}: {error}", kind.as_str())))
+        })
     }
 }

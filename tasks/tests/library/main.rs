@@ -12,6 +12,7 @@ mod failures;
 mod flow;
 mod flow_control;
 mod follower_tests;
+mod kind_policies;
 #[cfg(feature = "tower")]
 mod layers;
 mod leases;

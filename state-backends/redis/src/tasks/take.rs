@@ -1,10 +1,12 @@
 //! Converts packed values into the rows of the contract.
 
+use std::collections::BTreeMap;
+
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Counted, Cursor, Edge, EdgeState, Json, Keep, KindRow, LogLine, Nominal, OnFailure,
-    Order, Overlap, Policy, PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop, Task,
-    TaskId, Token, Unique, Until, WorkerId,
+    Attempt, AttemptEnd, Counted, Cursor, Edge, EdgeState, Json, Keep, Kind, KindRow, LogLine, Nominal,
+    OnFailure, Order, Overlap, Policy, PolicyOverride, Presence, Progress, Schedule, Settings, State, Stop,
+    Task, TaskId, Token, Unique, Until, WorkerId,
 };
 use uuid::Uuid;
 
@@ -250,6 +252,14 @@ impl Take for PolicyOverride {
     }
 }
 
+/// The policies of kinds.
+impl Take for BTreeMap<Kind, PolicyOverride> {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        let Packed::Table(fields) = packed else { return Err(nonsense("the policies of kinds are missing")) };
+        fields.iter().map(|(kind, own)| Ok((Packed::Text(kind).to()?, own.to()?))).collect()
+    }
+}
+
 impl Take for Progress {
     fn take(packed: &Packed<'_>) -> Taken<Self> {
         let short = || nonsense("a progress is cut off");
@@ -373,6 +383,7 @@ impl Take for Settings {
             },
             max_payload: row.get("max_payload")?,
             policy: row.get("policy")?,
+            kinds: row.get_or_default("kinds")?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
     Added, Change, Command, Corrected, Day, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark,
-    Overview, Page, PausedKey, Policy, Read, Recounted, Reply, Stepped, Stop, Stored, Tally, TaskId, Times,
+    Overview, Page, PausedKey, Read, Recounted, Reply, Settings, Stepped, Stop, Stored, Tally, TaskId, Times,
     Token, Took, Touched, Why, Worker,
 };
 use redis::Value;
@@ -104,9 +104,11 @@ fn added(packed: &Packed<'_>) -> Taken<Added> {
 
 fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     let now = reply.get("now")?;
+    let (policy, kinds) = (reply.get("policy")?, reply.get_or_default("kinds")?);
+    let settings = Settings { policy, kinds, ..Settings::default() };
     Ok(Stepped {
         resync: reply.get("restate")?,
-        leased: leased(reply.field("leased"), now, reply.get("policy")?)?,
+        leased: leased(reply.field("leased"), now, &settings)?,
         lost: reply.get("lost")?,
         stop: reply.field("stop").list(stop)?,
         next: reply.get("next")?,
@@ -116,20 +118,21 @@ fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     })
 }
 
-/// For each task its id, its row, and its payload if the row does not have it.
-fn leased(packed: &Packed<'_>, now: Micros, policy: Policy) -> Taken<Vec<Leased>> {
+/// For each task its id, its row, and its payload if the row does not have it. `settings` are those
+/// of the reply: only the policies.
+fn leased(packed: &Packed<'_>, now: Micros, settings: &Settings) -> Taken<Vec<Leased>> {
     let Packed::List(all) = packed else { return Ok(Vec::new()) };
-    all.chunks_exact(3).map(|of_task| one_leased(of_task, now, policy)).collect()
+    all.chunks_exact(3).map(|of_task| one_leased(of_task, now, settings)).collect()
 }
 
-fn one_leased(of_task: &[Packed<'_>], now: Micros, policy: Policy) -> Taken<Leased> {
+fn one_leased(of_task: &[Packed<'_>], now: Micros, settings: &Settings) -> Taken<Leased> {
     let (task, payload) = row::task(of_task[0].to()?, of_task[1].bytes()?)?;
     let payload = match payload {
         Some(payload) => payload,
         None => of_task[2].to()?,
     };
     Ok(Leased {
-        policy: task.policy.over(&policy),
+        policy: settings.policy_of(&task),
         deadline: task.deadline.map(|deadline| deadline - now),
         task,
         payload,

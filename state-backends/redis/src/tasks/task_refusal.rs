@@ -2,7 +2,7 @@
 //! the rules.
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
-use interval_queue_task_contract::{Change, Command, Key, Settings, State, TaskId, rules};
+use interval_queue_task_contract::{Change, Command, Key, Settings, State, TaskId, rules, too_many_kinds};
 
 use super::pack::{Packed, nonsense};
 
@@ -79,6 +79,7 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
             let settings = refusal.at(1).to::<Settings>()?;
             (StateErrorKind::Conflict, format!("the queue is there with other settings: {settings:?}"))
         }
+        ("kinds", _) => return Ok(too_many_kinds(refusal.at(1).to()?).into()),
         ("no-schedule", Command::Change(Change::Unschedule(name))) => {
             (StateErrorKind::NotFound, format!("there is no schedule {:?} in this queue", name.as_str()))
         }

@@ -110,11 +110,14 @@ fn policy(packer: &mut Packer, policy: &Policy) {
 
 /// The policy of a task, unless it sets nothing itself.
 pub(super) fn own_policy(fields: &mut Fields<'_>, own: &PolicyOverride) {
-    if own.is_empty() {
-        return;
+    if !own.is_empty() {
+        parts_set(fields.field("policy"), own);
     }
+}
+
+fn parts_set(packer: &mut Packer, own: &PolicyOverride) {
     parts_of_policy(
-        fields.field("policy"),
+        packer,
         [
             own.max_attempts.map(i64::from),
             own.max_retries.map(i64::from),
@@ -294,6 +297,16 @@ fn settings(fields: &mut Fields<'_>, change: &SettingsChange) {
     fields.some_int("max_payload", change.max_payload);
     if let Some(of_queue) = &change.policy {
         policy(fields.field("policy"), of_queue);
+    }
+    if !change.kinds.is_empty() {
+        fields.field("kinds").table(|fields| {
+            for (kind, own) in &change.kinds {
+                match fields.field(kind.as_str()) {
+                    packer if own.is_empty() => packer.flag(false),
+                    packer => parts_set(packer, own),
+                }
+            }
+        });
     }
 }
 

@@ -2,10 +2,13 @@
 
 use interval_queue_contract::{MaxRunning, Micros, OnExisting, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, Command, Keep, Order, Overview, Policy, Read, Reply, Selector, Settings, SettingsChange, Verb,
+    Change, Command, Keep, MAX_KIND_POLICIES, NewTask, Order, Outcome, Overview, Policy, PolicyOverride,
+    Read, Reply, Selector, Settings, SettingsChange, State, Verb,
 };
 
-use crate::client::{Handles, key, kind, refusal, task, touch, unopened, usual, with_key};
+use crate::client::{
+    Handles, attempts, key, kind, opened, refusal, seconds, task, touch, unopened, usual, with_key,
+};
 
 /// Settings are stored as given, visible to all; unset ones stay.
 pub async fn settings_are_seen_by_all(handles: Handles) {
@@ -30,6 +33,7 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
         }),
         max_payload: Some(4 << 20),
         policy: Some(policy),
+        kinds: [(kind("1"), attempts(7)), (kind("größer"), policy.into())].into(),
     };
     one.change(Change::Open(change.clone(), OnExisting::Fail)).await;
     let expected = change.on(&Settings::default());
@@ -42,6 +46,101 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
     assert_eq!(one.overview().await.settings, expected);
     other.change(Change::Set(less)).await;
     assert_eq!(one.overview().await.settings, Settings { key_limit: 2, ..expected });
+}
+
+/// Tasks take parts of the policy from their kind, and all others from the queue.
+pub async fn a_policy_of_a_kind_applies_to_its_tasks(handles: Handles) {
+    let queue = Policy { max_retries: 3, timeout: Some(seconds(9)), ..Policy::default() };
+    let of_kind = PolicyOverride {
+        max_attempts: Some(1),
+        max_retries: Some(0),
+        backoff: Some(seconds(7_200)),
+        ..PolicyOverride::default()
+    };
+    let kinds = [(kind("mail"), of_kind), (kind("other"), attempts(9))].into();
+    let settings = SettingsChange { policy: Some(queue), kinds, ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    let mail = |own| NewTask { kind: kind("mail"), policy: own, ..task() };
+    let own = PolicyOverride::default();
+    let twice = own.max_attempts(2);
+    let ids = one.add([task(), mail(own), mail(twice), mail(twice)]).await;
+    let mut worker = other.worker_of(&["default", "mail"]);
+    let leased = worker.lease(4).await;
+    let policy_of = |id| leased.iter().find(|run| run.task.id == id).unwrap().policy;
+    let mails = Policy { max_retries: 0, backoff: seconds(7_200), max_backoff: seconds(7_200), ..queue };
+    let expected = [1, 2, 2].map(|max_attempts| Policy { max_attempts, ..mails });
+    assert_eq!([policy_of(ids[1]), policy_of(ids[2]), policy_of(ids[3])], expected);
+    assert_eq!(policy_of(ids[0]), queue);
+    let at = one.overview().await.at;
+    for run in &leased {
+        let outcome = match run.task.id == ids[3] {
+            true => Outcome::Retry(seconds(1), "later".into()),
+            false => Outcome::Error("no".into()),
+        };
+        worker.end((run.task.id, run.task.token), outcome).await;
+    }
+    let states = [State::Scheduled, State::Failed, State::Scheduled, State::Failed];
+    assert_eq!(one.states(&ids).await, states);
+    let wait = one.row(ids[2]).await.not_before - at;
+    assert!(wait >= seconds(5_000), "{wait:?}");
+}
+
+/// A change of the policies of kinds leaves those of other kinds, and applies to stored tasks.
+pub async fn policies_of_kinds_change_one_by_one(handles: Handles) {
+    let set = |kinds: &[(&str, PolicyOverride)]| SettingsChange {
+        kinds: kinds.iter().map(|(name, own)| (kind(name), *own)).collect(),
+        ..SettingsChange::default()
+    };
+    let none = PolicyOverride::default();
+    let (one, other) = opened(handles, set(&[("a", attempts(1)), ("b", attempts(2)), ("c", none)])).await;
+    let stored = |kinds: &[_]| set(kinds).on(&Settings::default());
+    assert_eq!(other.overview().await.settings, stored(&[("a", attempts(1)), ("b", attempts(2))]));
+    let task = |name| NewTask { kind: kind(name), ..task() };
+    let ids = one.add([task("a"), task("b"), task("c")]).await;
+    other.change(Change::Set(set(&[("a", none), ("c", attempts(1)), ("d", none)]))).await;
+    assert_eq!(one.overview().await.settings, stored(&[("b", attempts(2)), ("c", attempts(1))]));
+    let mut worker = one.worker_of(&["a", "b", "c"]);
+    for run in worker.lease(3).await {
+        worker.end((run.task.id, run.task.token), Outcome::Error("no".into())).await;
+    }
+    assert_eq!(one.states(&ids).await, [State::Scheduled, State::Scheduled, State::Failed]);
+    let same = set(&[("c", attempts(1)), ("a", none)]);
+    one.change(Change::Open(same, OnExisting::Fail)).await;
+    let differing = Command::Change(Change::Open(set(&[("c", attempts(2))]), OnExisting::Fail));
+    assert_eq!(refusal(one.apply(differing).await), StateErrorKind::Conflict);
+    one.change(Change::Set(set(&[("b", none), ("c", none)]))).await;
+    assert_eq!(other.overview().await.settings, Settings::default());
+}
+
+/// At most 100 kinds of a queue have a policy of their own. Each policy is checked.
+pub async fn policies_of_kinds_are_bounded(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let of = |numbers: std::ops::Range<usize>, own| SettingsChange {
+        kinds: numbers.map(|n| (kind(&format!("k{n}")), own)).collect(),
+        ..SettingsChange::default()
+    };
+    let none = PolicyOverride::default();
+    one.change(Change::Set(of(0..MAX_KIND_POLICIES, attempts(2)))).await;
+    let full = other.overview().await.settings;
+    let more = of(100..101, attempts(2));
+    let commands = [
+        (Change::Set(more.clone()), "101 kinds"),
+        (Change::Open(more.clone(), OnExisting::Replace), "101 kinds"),
+        (Change::Set(of(0..101, attempts(2))), "101 kinds"),
+        (Change::Set(of(7..8, attempts(0))), "kind \"k7\": max attempts 0"),
+    ];
+    for (change, named) in commands {
+        let error = other.apply(Command::Change(change)).await.unwrap_err();
+        assert_eq!(error.kind(), StateErrorKind::Invalid);
+        assert!(error.to_string().contains(named), "{error}");
+    }
+    assert_eq!(one.overview().await.settings, full);
+    let mut exchanged = more;
+    exchanged.kinds.extend(of(0..1, none).kinds);
+    one.change(Change::Set(exchanged)).await;
+    one.change(Change::Set(of(7..8, attempts(3)))).await;
+    let kinds = other.overview().await.settings.kinds;
+    assert_eq!((kinds.len(), kinds.get(&kind("k7"))), (MAX_KIND_POLICIES, Some(&attempts(3))));
 }
 
 /// A paused queue leases nothing until it is resumed; running tasks continue.
@@ -63,7 +162,7 @@ pub async fn a_paused_queue_leases_nothing(handles: Handles) {
 
 /// Commands that exceed a bound are rejected and change nothing.
 pub async fn an_invalid_command_changes_nothing(handles: Handles) {
-    use interval_queue_task_contract::{Add, Fire, Follow, NewTask, Step};
+    use interval_queue_task_contract::{Add, Fire, Follow, Step};
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
     let mut worker = one.worker();

@@ -413,6 +413,7 @@ impl Load {
                 }),
                 ageing: self.maybe(20, |own| SECOND * own.rng.u64(1..100)),
                 policy: self.maybe(50, Self::policy),
+                kinds: self.maybe(50, |own| [(own.kind(), own.own_policy())].into()).unwrap_or_default(),
                 ..SettingsChange::default()
             }),
             7 => Change::Open(SettingsChange::default(), self.one(&[OnExisting::Fail, OnExisting::Replace])),

@@ -13,7 +13,7 @@ impl<R: Rows> Work<'_, R> {
         self.read_lease_clock()?;
         match change {
             Change::Open(settings, on_existing) => self.open(settings, *on_existing)?,
-            Change::Set(settings) => self.set(settings),
+            Change::Set(settings) => self.set(settings)?,
             Change::Pause => {
                 let since = paused_since(self.queue.paused, self.queue.paused_at, self.now);
                 let queue = self.queue();
@@ -70,15 +70,16 @@ impl<R: Rows> Work<'_, R> {
                     let text = format!("the queue is there with other settings: {:?}", self.queue.settings);
                     return Err(StateError::new(StateErrorKind::Conflict, text).into());
                 }
-                OnExisting::Replace | OnExisting::Reset => self.set(settings),
+                OnExisting::Replace | OnExisting::Reset => self.set(settings)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn set(&mut self, settings: &SettingsChange) {
+    fn set(&mut self, settings: &SettingsChange) -> Result<(), R::Error> {
         let changed = settings.on(&self.queue.settings);
+        changed.check_kinds().map_err(StateError::from)?;
         let rebalances = changed.key_limit != self.queue.settings.key_limit;
         let queue = self.queue();
         queue.settings = changed;
@@ -86,6 +87,7 @@ impl<R: Rows> Work<'_, R> {
             queue.rebalance_after = Some(RebalanceCursor::Begin);
         }
         self.request_maintenance();
+        Ok(())
     }
 
     fn limit_key(&mut self, key: &Key, limit: Option<u32>) -> Result<(), R::Error> {

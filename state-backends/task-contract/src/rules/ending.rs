@@ -25,7 +25,7 @@ pub(super) enum Completed {
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn policy(&self, x: &Task) -> Policy {
-        x.policy.over(&self.queue.settings.policy)
+        self.queue.settings.policy_of(x)
     }
 
     pub(super) fn complete(

@@ -1,5 +1,6 @@
 -- Changes for all workers by an operator or an application (change.rs). A change of settings has
--- only the settings that change; `max_running` 0: unlimited.
+-- only the settings that change; `max_running` 0: unlimited; a kind with `false`: its policy is
+-- removed.
 -- luacheck: std lua51, read globals rows copy refuse limits AttemptEnd, globals work, max line length 120
 
 local function settings_on(change, settings)
@@ -10,6 +11,11 @@ local function settings_on(change, settings)
   if change.max_running == 0 then
     changed.max_running = nil
   end
+  local kinds = copy(settings.kinds or {})
+  for kind, own in pairs(change.kinds or {}) do
+    kinds[kind] = own or nil
+  end
+  changed.kinds = next(kinds) and kinds
   return changed
 end
 
@@ -96,6 +102,13 @@ end
 
 function work.set(settings)
   local changed = settings_on(settings, work.queue.settings)
+  local kinds = 0
+  for _ in pairs(changed.kinds or {}) do
+    kinds = kinds + 1
+  end
+  if kinds > limits.MAX_KIND_POLICIES then
+    refuse('kinds', kinds)
+  end
   local queue = work.change_queue()
   if changed.key_limit ~= queue.settings.key_limit then
     queue.rebalance_after = ''

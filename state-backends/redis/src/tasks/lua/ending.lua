@@ -1,14 +1,17 @@
 -- The end of a run, and the release of what the task held (ending.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd Counted limits copy copy_task plus wait_of
 -- luacheck: read globals Happened
--- luacheck: read globals policy_in_force, globals work, max line length 120, ignore 211
+-- luacheck: read globals policy_over, globals work, max line length 120, ignore 211
 
 local CANCELLED = 'it was cancelled'
 local CANCELLED_LATE = 'it was cancelled; its run finished after it was asked to stop'
 local OVERDUE = 'its deadline has passed'
 
+-- Settings::policy_of.
 function work.policy(x)
-  return policy_in_force(x.policy, work.queue.settings.policy)
+  local settings = work.queue.settings
+  local of_kind = settings.kinds and settings.kinds[x.kind]
+  return policy_over(x.policy, policy_over(of_kind, settings.policy))
 end
 
 local function is_leased_to(x, worker, incarnation, attempt)

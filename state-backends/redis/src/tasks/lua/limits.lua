@@ -6,6 +6,7 @@ local limits = {
   MAX_HELD = 10000,
   MAX_EDGES = 10000,
   MAX_CYCLE_SEARCH = 200,
+  MAX_KIND_POLICIES = 100,
   MAX_PAGE = 1000,
   MAX_SCANNED = 2000,
   MAX_SEARCHED = 16777216,
@@ -36,8 +37,9 @@ local limits = {
 }
 
 -- The settings of a queue without settings (settings.rs). A policy is a list: maximum attempts,
--- maximum retries, backoff, maximum backoff, and timeout or `false`. In the row of a task each may
--- be `false`: as in the queue.
+-- maximum retries, backoff, maximum backoff, and timeout or `false`. In the row of a task, and in
+-- `kinds`, the policies by kind, each may be `false`: as in the kind or queue. `kinds` is nil if
+-- empty.
 local function default_settings()
   local day = 24 * 3600 * 1000000
   return {

@@ -39,15 +39,15 @@ local function scaled(a, b)
   return high * b + math.floor((low * upper + math.floor(low * lower / 65536)) / 65536)
 end
 
--- PolicyOverride::over. `own` has the values that the task sets, and `false` for the rest; or it is
--- nil.
-local function policy_in_force(own, queue)
+-- PolicyOverride::over. `own` has the values that a task or a kind sets, and `false` for the rest;
+-- or it is nil.
+local function policy_over(own, base)
   if not own then
-    return queue
+    return base
   end
-  local longest = own[4] or math.max(queue[4], own[3] or 0)
+  local longest = own[4] or math.max(base[4], own[3] or 0)
   return {
-    own[1] or queue[1], own[2] or queue[2], math.min(own[3] or queue[3], longest), longest, own[5] or queue[5],
+    own[1] or base[1], own[2] or base[2], math.min(own[3] or base[3], longest), longest, own[5] or base[5],
   }
 end
 

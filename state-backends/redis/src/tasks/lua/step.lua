@@ -82,6 +82,7 @@ function work.step(step)
     ready = rows.ready_entries(served, step.at_least, want)
   end
   local room = work.lease(step, ready, reply)
+  reply.kinds = #reply.leased > 0 and work.queue.settings.kinds or nil
   reply.more = reply.more or work.has_more(admission, reply)
   -- A task found at its upstreams may have ended after the notifications.
   reply.more = reply.more or work.unnotified

@@ -84,6 +84,7 @@ fn the_bounds_are_those_of_the_contract() {
         ("MAX_HELD", contract::MAX_HELD.into()),
         ("MAX_EDGES", contract::MAX_EDGES as u64),
         ("MAX_CYCLE_SEARCH", contract::MAX_CYCLE_SEARCH.into()),
+        ("MAX_KIND_POLICIES", contract::MAX_KIND_POLICIES as u64),
         ("MAX_PAGE", contract::MAX_PAGE.into()),
         ("MAX_TAGS", contract::MAX_TAGS as u64),
         ("MAX_ERROR", contract::MAX_ERROR as u64),
