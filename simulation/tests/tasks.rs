@@ -10,7 +10,7 @@ use std::{
 use interval_queue_contract::{self as contract, Command, Reading, Record, Reply, StateError, Ticket};
 use interval_queue_sim::{
     Fault, Promise, Settings, simulate,
-    tasks::{Outcome, Plan, SABOTAGES, Shape, replay, run, run_on, shrink},
+    tasks::{Event, Operation, Outcome, Plan, SABOTAGES, Shape, Timed, replay, run, run_on, shrink},
 };
 use interval_queue_task_contract::rules;
 use interval_queue_tasks::{Context, Task, TaskError, Worker};
@@ -75,6 +75,22 @@ fn without_faults_every_slot_has_a_run() {
         let starts: Vec<_> = outcome.starts.iter().map(|(at, _)| *at).collect();
         let close = starts.windows(2).find(|two| two[1] - two[0] < Duration::from_millis(48));
         assert_eq!(close, None, "T5: seed {seed}: starts in true time");
+    }
+}
+
+/// Living workers, too: their runs end when they poll, and their results are refused.
+#[test]
+fn every_promise_holds_when_workers_are_declared_lost() {
+    for seed in 0..SEEDS / 5 {
+        let mut plan = Plan::make(seed, &shape(&[Fault::Control, Fault::Delay, Fault::Duplicate]));
+        let lost = (1..=8).map(|n| Timed {
+            at: Duration::from_millis(300 * n),
+            event: Event::Operate { worker: 0, operation: Operation::DeclareLost(n as usize) },
+            fault: Some(Fault::Control),
+        });
+        plan.events.extend(lost);
+        plan.events.sort_by_key(|timed| timed.at);
+        holds(&plan);
     }
 }
 

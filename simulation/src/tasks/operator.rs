@@ -28,6 +28,7 @@ impl Operation {
                     SettingsChange { max_running, key_limit: Some(*key_limit), ..SettingsChange::default() };
                 queue.set(change).await.map(drop)
             }
+            Self::DeclareLost(number) => declare_lost(queue, *number).await,
             Self::Hold(time) => {
                 // It fails only if the state cannot be reached.
                 if let Ok(Some(pace)) = queue.rate_limit().await {
@@ -60,6 +61,13 @@ impl Operation {
 
 async fn change(queue: &TaskQueue, selector: Selector, verb: Verb) -> Result<(), Error> {
     queue.change(&selector, verb, false).await.map(drop)
+}
+
+/// Declares one of the stored workers lost, whether it lives or not.
+async fn declare_lost(queue: &TaskQueue, number: usize) -> Result<(), Error> {
+    let workers = queue.workers().await?;
+    let Some(worker) = workers.get(number % workers.len().max(1)) else { return Ok(()) };
+    queue.declare_lost(worker.presence.worker).await
 }
 
 fn named(text: &str) -> Option<interval_queue_tasks::Key> {

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_task_contract::{Change, Command, Reply, State, Stop, TaskId, Token, Verb, judge::Dump};
+use interval_queue_task_contract::{
+    Change, Command, Reply, State, Stop, TaskId, Token, Verb, WorkerId, judge::Dump,
+};
 
 /// How long two runs of a task may seem to overlap: timers have a grain of a millisecond, and clocks drift.
 const TIMER_GRAIN: Duration = Duration::from_millis(5);
@@ -20,11 +22,13 @@ const RECOVERY: Duration = Duration::from_secs(8);
 #[derive(Default)]
 pub(crate) struct RunMonitor {
     runs: BTreeMap<TaskId, Vec<MonitoredRun>>,
-    /// When each lease was given.
-    given: HashMap<(TaskId, Token), Duration>,
+    /// When each lease was given, and to which worker.
+    given: HashMap<(TaskId, Token), (Duration, WorkerId)>,
+    /// When workers were declared lost.
+    declared_lost: HashMap<WorkerId, Duration>,
     /// The lease of the worker in each process, and how often it stepped.
     steps: HashMap<usize, (Duration, u64)>,
-    /// Runs that have to hear that they are cancelled, and by when.
+    /// Runs that have to hear that they are cancelled, or that their worker was declared lost, and by when.
     to_notify: Vec<(TaskId, Token, Duration)>,
     lost: Option<Duration>,
     stepped_forward: Option<Duration>,
@@ -72,19 +76,33 @@ impl RunMonitor {
                 *lease = (*lease).max(step.lease.to_duration());
                 *steps += 1;
                 for leased in &stepped.leased {
-                    self.given.insert((leased.task.id, leased.task.token), at);
+                    self.given.insert((leased.task.id, leased.task.token), (at, step.worker));
                 }
             }
             (Command::Change(Change::Tasks(change)), Reply::Touched(touched))
                 if change.verb == Verb::Cancel && at > self.undisturbed_from + RECOVERY =>
             {
-                let lease = self.steps.values().map(|(lease, _)| *lease).max().unwrap_or_default();
+                let by = self.notified_by(at);
                 let ids = touched.ids.iter().filter_map(|id| after.task(*id));
                 let asked = ids.filter(|x| x.state == State::Leased && x.stop == Some(Stop::Cancel));
-                self.to_notify.extend(asked.map(|x| (x.id, x.token, at + lease / 2 + ROUND_TRIP)));
+                self.to_notify.extend(asked.map(|x| (x.id, x.token, by)));
+            }
+            (Command::Change(Change::DeclareLost(worker)), _) => {
+                self.declared_lost.insert(*worker, at);
+                if at > self.undisturbed_from + RECOVERY {
+                    let by = self.notified_by(at);
+                    let held = self.given.iter().filter(|(_, (_, of))| of == worker);
+                    self.to_notify.extend(held.map(|(&(id, token), _)| (id, token, by)));
+                }
             }
             _ => {}
         }
+    }
+
+    /// When a worker has polled after a change at this time.
+    fn notified_by(&self, at: Duration) -> Duration {
+        let lease = self.steps.values().map(|(lease, _)| *lease).max().unwrap_or_default();
+        at + lease / 2 + ROUND_TRIP
     }
 
     /// T9: whether all have heard in time that had to by now.
@@ -102,7 +120,9 @@ impl RunMonitor {
             let deaf =
                 deaf.filter(|run| run.listens && !run.is_notified && self.undisturbed_from + RECOVERY < by);
             if deaf.count() > 0 {
-                return Err(format!("T9: task {id} at {token} was cancelled and was not notified by {by:?}"));
+                return Err(format!(
+                    "T9: task {id} at {token} was cancelled or lost, and was not notified by {by:?}"
+                ));
             }
         }
         Ok(())
@@ -121,7 +141,7 @@ impl RunMonitor {
 
     /// When a lease was given, as far as is known.
     pub(crate) fn leased_at(&self, id: TaskId, token: Token) -> Duration {
-        self.given.get(&(id, token)).copied().unwrap_or_default()
+        self.given.get(&(id, token)).map_or(Duration::ZERO, |&(at, _)| at)
     }
 
     pub(crate) fn notified(&mut self, id: TaskId, token: Token) {
@@ -137,7 +157,11 @@ impl RunMonitor {
         at: Duration,
         stopped: Option<Duration>,
     ) -> Result<(), String> {
-        let given = self.given.get(&(id, token)).copied().unwrap_or_default();
+        let given = self.leased_at(id, token);
+        let is_declared_lost = self
+            .given
+            .get(&(id, token))
+            .is_some_and(|(_, worker)| self.declared_lost.get(worker).is_some_and(|at| *at >= given));
         let Some(runs) = self.runs.get_mut(&id) else { return Ok(()) };
         let Some(run) = runs.iter_mut().find(|run| run.token == token && run.ended.is_none()) else {
             return Ok(());
@@ -145,8 +169,10 @@ impl RunMonitor {
         run.ended = Some(at);
         let began = run.began;
         // Stated limits: who is stopped for longer than a lease, or goes on past its lease whatever it is told, runs
-        // beside its successor; so do both if the store forgot the lease or its clock was stepped forward.
+        // beside its successor; so do both if the store forgot the lease or its clock was stepped forward. A worker that
+        // was declared lost ends its runs when it polls.
         let is_excused = run.is_stray
+            || is_declared_lost
             || stopped.is_some_and(|until| until > given)
             || self.stepped_forward.is_some_and(|stepped| stepped >= given);
         if is_excused {
@@ -156,10 +182,10 @@ impl RunMonitor {
         // when it steps, and the other one hears of it when it does.
         let is_overruled = |token: Token, given: Duration| {
             let others = self.given.iter().filter(|((of, _), _)| *of == id);
-            others.into_iter().any(|((_, other), at)| *other > token && *at < given)
+            others.into_iter().any(|((_, other), (at, _))| *other > token && *at < given)
         };
         let is_lost = |token: Token| {
-            let given = self.given.get(&(id, token)).copied().unwrap_or_default();
+            let given = self.given.get(&(id, token)).map_or(Duration::ZERO, |&(at, _)| at);
             self.lost.is_some_and(|lost| lost >= given) || is_overruled(token, given)
         };
         let overlaps = |other: &&MonitoredRun| {

@@ -182,6 +182,8 @@ pub enum Operation {
         max_running: Option<u32>,
         key_limit: u32,
     },
+    /// The number selects one of the stored workers.
+    DeclareLost(usize),
     Hold(Duration),
     /// Gives the queue a rate or another one, or removes it.
     Rate(Option<Duration>),
@@ -203,12 +205,13 @@ impl Plan {
         })
     }
 
-    /// Whether nothing goes wrong but that the store cannot be reached, or its clock is stepped forward. Then no task
-    /// may be taken from a worker that lives, if its lease is long beside the time between two tries.
+    /// Whether the only faults are an unreachable store and steps of its clock forward, and no worker is declared lost.
+    /// Then no task may be taken from a living worker, if its lease is long beside the time between two tries.
     pub fn only_outages(&self) -> bool {
         let is_one = |timed: &Timed| match &timed.event {
             Event::Trouble(Trouble::ClockStep { micros }) => *micros >= 0,
             Event::Trouble(trouble) => matches!(trouble, Trouble::Outage { .. } | Trouble::Restart),
+            Event::Operate { operation: Operation::DeclareLost(_), .. } => false,
             _ => true,
         };
         // Each costs up to a quarter of a lease, and several may come within one.
