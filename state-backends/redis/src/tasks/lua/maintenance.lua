@@ -126,7 +126,8 @@ end
 function work.forget(budget)
   local keep = work.queue.settings.keep
   if work.hour_passed then
-    rows.forget_times(hour_of(minus(work.now, limits.KEEP_TIMES)), math.floor(hour_of(minus(work.now, limits.KEEP_DAYS)) / 24) * 24)
+    local first_day = hour_of(minus(work.now, limits.KEEP_DAYS))
+    rows.forget_times(hour_of(minus(work.now, limits.KEEP_TIMES)), first_day - first_day % 24)
   end
   for state = State.Done, State.Purged do
     local old = rows.ended(state, minus(work.now, keep_of(keep, state)), budget.left)
