@@ -180,7 +180,7 @@ mod tests {
             ("iq workers", "tip: `interval-queue tasks workers`\n"),
             ("iq tasks pause --kind mail", "tip: `interval-queue pause` pauses a queue"),
             ("iq tasks stats", "tip: `interval-queue tasks` shows the counts"),
-            ("iq logs", "tip: `interval-queue tasks show ID` shows the runs"),
+            ("iq logs", "tip: `interval-queue tasks show ID` shows the log"),
             ("iq migrat", "tip: a similar subcommand exists: 'migrate'"),
         ] {
             let error = error(args);

@@ -8,7 +8,7 @@ use std::{
 use backon::{BackoffBuilder, ExponentialBuilder};
 use interval_queue_contract::{StateError, StateErrorKind};
 
-use crate::held::RunId;
+use crate::run_id::RunId;
 
 /// First and longest delay between two tries, before jitter.
 pub const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));

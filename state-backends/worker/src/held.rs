@@ -1,29 +1,11 @@
 //! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results,
 //! and runs that must end.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use interval_queue_task_contract::{Completion, Leased, Outcome, Progress, Rank, Stop, Task, TaskId, Token};
 
-use crate::unsent_logs::UnsentLogs;
-
-/// One run of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId {
-    /// The task.
-    pub id: TaskId,
-    /// The token of the run.
-    pub token: Token,
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.id, self.token)
-    }
-}
+use crate::{run_id::RunId, unsent_logs::UnsentLogs};
 
 /// A run that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]

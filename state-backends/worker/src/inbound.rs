@@ -10,7 +10,8 @@ use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
     connection::{LOAD_POLL_INTERVAL, POLL_INTERVAL, UnderWay},
-    held::{Because, RunId},
+    held::Because,
+    run_id::RunId,
     worker::Worker,
 };
 

@@ -16,7 +16,7 @@
 //! | noun | in |
 //! |---|---|
 //! | the worker | `worker.rs`, `outbound.rs`, `inbound.rs`, `stop.rs` |
-//! | tasks and runs that it holds, their logs | `held.rs`, `unsent_logs.rs` |
+//! | tasks and runs that it holds, their logs | `held.rs`, `run_id.rs`, `unsent_logs.rs` |
 //! | connection to the store | `connection.rs` |
 //! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
 
@@ -25,6 +25,7 @@ mod held;
 mod inbound;
 mod outbound;
 mod pace;
+mod run_id;
 mod starts;
 mod stop;
 mod unsent_logs;
@@ -33,9 +34,10 @@ mod worker;
 pub use connection::{
     COMMAND_TIMEOUT, Connection, Failing, LOAD_POLL_INTERVAL, POLL_INTERVAL, RETRY, UnderWay, retries,
 };
-pub use held::{Because, Held, Order, RunId, Running};
+pub use held::{Because, Held, Order, Running};
 pub use inbound::Absorbed;
 pub use outbound::{Asks, Next};
 pub use pace::{LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Pace};
+pub use run_id::RunId;
 pub use unsent_logs::UnsentLogs;
 pub use worker::{Identity, Stopping, Worker};

@@ -9,7 +9,7 @@ use interval_queue_task_contract::{Completion, FreeCapacity, MAX_REPLY, MIN_LEAS
 
 use crate::{
     connection::{POLL_INTERVAL, UnderWay},
-    held::RunId,
+    run_id::RunId,
     worker::Worker,
 };
 

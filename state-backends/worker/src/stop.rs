@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use crate::{
-    held::{Because, RunId},
+    held::Because,
+    run_id::RunId,
     worker::{Stopping, Worker},
 };
 

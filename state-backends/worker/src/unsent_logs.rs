@@ -8,7 +8,7 @@ use std::{
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{LOG_LINE_BYTES, MAX_LOG_LINES, NewLogLine, RunLog};
 
-use crate::held::RunId;
+use crate::run_id::RunId;
 
 /// Approximate size of the lines of one step, in bytes.
 const MAX_STEP_BYTES: usize = 1 << 20;

@@ -9,8 +9,9 @@ use interval_queue_task_contract::{
 
 use crate::{
     connection::Connection,
-    held::{Held, Order, RunId},
+    held::{Held, Order},
     pace::Pace,
+    run_id::RunId,
 };
 
 /// Settings, constant or set by the driver.

@@ -139,7 +139,7 @@ async fn a_log_is_stored_during_a_run_and_with_its_end() {
     assert_eq!(numbers, [1, 2, 3].map(|number| (number, stored.task.token)));
     assert_eq!(stored.task.error.as_deref(), Some("[group smtp-v-2] no"));
     let failures = queue.failures(&Selector::default()).await.unwrap();
-    assert_eq!(failures.groups[0].common.as_deref(), Some("[group smtp-v-2]"));
+    assert_eq!(failures.groups[0].common.as_deref(), Some("[group smtp-v-2] no"));
 }
 
 #[tokio::test(start_paused = true)]
