@@ -18,7 +18,7 @@ const MAX_AGE: Micros = Micros::from_millis(10_000);
 #[derive(Debug)]
 pub struct LogTail {
     queue: TaskQueue,
-    /// Older lines were stored before this reader was made.
+    /// When this reader was made.
     since: Micros,
     /// The last line of each log that was returned, and those of an earlier generation.
     last: HashMap<(TaskId, Token), u32>,
@@ -37,7 +37,7 @@ impl TaskQueue {
     /// # let queue = TaskQueue::builder("billing").connect("memory:").await?;
     /// let mut follower = queue.follow().await?.with_logs();
     /// let mut tail = queue.log_tail().await?;
-    /// let id = queue.add(Task::new("invoice", &"Ada")).await?;
+    /// let id = queue.add(Task::new("invoice", &"Ada")).await?.id();
     /// queue.note(id, "called Ada").await?;
     /// let events = follower.next().await?.events;
     /// let lines = tail.new_lines(&events).await?;
@@ -51,7 +51,7 @@ impl TaskQueue {
     /// As [`task`](Self::task), and [`Missing`](crate::ErrorKind::Missing) if there is no such
     /// queue.
     pub async fn log_tail(&self) -> Result<LogTail, Error> {
-        let (since, last, earlier) = (self.now().await? - MAX_AGE, HashMap::new(), HashMap::new());
+        let (since, last, earlier) = (self.now().await?, HashMap::new(), HashMap::new());
         Ok(LogTail { queue: self.clone(), since, last, earlier })
     }
 }
@@ -79,7 +79,9 @@ impl LogTail {
                 let is_new = |line: &LogLine| {
                     let run = (id, line.token);
                     let last = self.last.get(&run).or_else(|| self.earlier.get(&run));
-                    last.map_or(line.at >= self.since, |last| line.number > *last)
+                    // A note is stored when it is written.
+                    let since = if line.is_note() { self.since } else { self.since - MAX_AGE };
+                    last.map_or(line.at >= since, |last| line.number > *last)
                 };
                 new.extend(stored.log.into_iter().filter(is_new).map(|line| (id, line)));
             }

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 /// The last known state of a condition.
 #[derive(Debug, Default)]
 pub(super) struct AlertEdge {
-    /// When the alert was last due. `None`: the condition does not hold.
+    holds: bool,
+    /// When the alert was last due. `None`: it is due, if the condition holds.
     last: Option<Instant>,
 }
 
@@ -25,15 +26,16 @@ impl AlertEdge {
     /// Records a check. `every`: the repeat interval; `None`: no repeats.
     pub(super) fn checked(&mut self, holds: bool, now: Instant, every: Option<Duration>) -> Due {
         let is_due = |last: Instant| every.is_some_and(|every| now.duration_since(last) >= every);
+        let held = std::mem::replace(&mut self.holds, holds);
         match (holds, self.last) {
             (true, Some(last)) if !is_due(last) => Due::Nothing,
             (true, _) => {
                 self.last = Some(now);
                 Due::Alert
             }
-            (false, last) => {
+            (false, _) => {
                 self.last = None;
-                last.map_or(Due::Nothing, |_| Due::End)
+                if held { Due::End } else { Due::Nothing }
             }
         }
     }
@@ -44,7 +46,7 @@ impl AlertEdge {
     }
 
     pub(super) fn holds(&self) -> bool {
-        self.last.is_some()
+        self.holds
     }
 }
 

@@ -38,7 +38,7 @@ Conditions:
     oldest        how long a task has been ready, as in oldest > 5min
   Without a comparison:
     paused        the queue is paused
-    unreachable   the store does not answer
+    unreachable   the queue cannot be read any more
 
 Input of CMD:
   standard input                 the status, as `tasks --json` prints it; null
@@ -177,11 +177,10 @@ impl<'a> Alerts<'a> {
         for (alert, edge) in self.args.alerts.iter().zip(&mut self.edges) {
             let fired = match status {
                 Ok(status) => alert.check(status),
-                Err(failure) if failure.passes => match alert.check_outage(&failure.message) {
+                Err(failure) => match alert.check_outage(&failure.message) {
                     None => continue,
                     fired => fired,
                 },
-                Err(_) => continue,
             };
             let due = edge.checked(fired.is_some(), now(), self.args.every);
             let line = match (due, fired, self.command) {

@@ -26,7 +26,7 @@ const COMPARISON_CHARS: [char; 4] = ['<', '>', '=', '!'];
 ///   task is ready.
 ///
 /// Two names are conditions of their own: `paused`, the queue is paused, and `unreachable`, the
-/// store does not answer.
+/// queue cannot be read.
 ///
 /// ```
 /// use interval_queue_documents::{Alert, Queue};

@@ -255,6 +255,7 @@ fn lines_of_logs_are_sent_until_they_are_confirmed() {
     assert_eq!(logged(&rest), [(id(1), vec![3])]);
     bench.answers(&rest, Stepped { lost: vec![id(1)], ..Stepped::default() });
     log(&mut bench, runs[0], "not ours");
+    assert_eq!(bench.orders(), [(runs[0], Because::Lost)]);
     bench.now += LEASE;
     assert_eq!(logged(&bench.sends()), []);
 }

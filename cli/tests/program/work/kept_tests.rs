@@ -117,7 +117,10 @@ fn a_command_that_cannot_be_trusted_costs_its_task_an_attempt() {
     let place = Backend::sqlite();
     for (body, says) in [
         ("print('hello', flush=True)", "CMD printed what is no answer, \"hello\": expected value"),
-        ("print('{}', flush=True)", "give exactly one of done, failed, retry_after, release and progress"),
+        (
+            "print('{}', flush=True)",
+            "give exactly one of done, failed, retry_after, release, progress, log and group",
+        ),
         ("answer({'id': 99}, done=1)", "CMD answered run 99 instead of 1: copy \"id\" into each answer"),
         ("print('{\"done\": 1}', flush=True)", "CMD answered without \"id\""),
         (

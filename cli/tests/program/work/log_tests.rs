@@ -15,7 +15,8 @@ fn texts(task: &Value) -> Vec<String> {
 #[test]
 fn stderr_of_each_run_is_its_log() {
     for place in [Backend::sqlite(), Backend::directory()] {
-        let id = add(&place, &["--backoff", "1ms", "1"]);
+        let id = add(&place, &["1"]);
+        place.ok(&["tasks", "set", "--backoff", "1ms"]);
         let script = "echo \"attempt $INTERVAL_QUEUE_TASK_ATTEMPT\" >&2; printf 'ü\\033[2J\\377' >&2; \
                       test $INTERVAL_QUEUE_TASK_ATTEMPT = 2";
         let output = work(&place, script);

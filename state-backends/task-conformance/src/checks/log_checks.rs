@@ -95,7 +95,7 @@ pub async fn a_log_is_bounded_and_goes_with_its_task(handles: Handles) {
     let of = |token: Token| log.iter().filter(move |line| line.token == token).map(|line| line.number);
     assert_eq!(of(tokens[3]).collect::<Vec<_>>(), (81 - MAX_LOG_LINES as u32..=80).collect::<Vec<_>>());
     assert_eq!(of(tokens[0]).count(), 0);
-    assert_eq!(of(tokens[2]).last(), Some(80));
+    assert_eq!(of(tokens[2]).next_back(), Some(80));
 
     let run = worker.one().await;
     for wrong in ["two\nlines".to_owned(), "x".repeat(MAX_LOG_TEXT + 1)] {
