@@ -61,8 +61,8 @@ impl TaskQueue {
 }
 
 impl Follower {
-    /// Also returns an event when the log of a task has new lines: [`Event::is_log`]. A
-    /// [`LogTail`](crate::LogTail) reads the lines.
+    /// Also returns an event when the log of a task has new lines. Such an event
+    /// [is of a log](crate::Event::is_log); a [`LogTail`](crate::LogTail) reads the lines.
     pub fn with_logs(self) -> Self {
         Self { has_logs: true, ..self }
     }
