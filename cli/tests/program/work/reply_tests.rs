@@ -78,7 +78,7 @@ fn an_invalid_reply_fails_the_run_and_is_named() {
         ("echo hello", "INTERVAL_QUEUE_TASK_REPLY: \"hello\": expected value"),
         ("echo '{\"retry_after\": \"30\"}'", "retry_after: 30 has no unit: write 30ms, 30s or 30min"),
         ("echo '{\"done\": 1}'; echo '{\"don\": 1}'", "unknown field `don`"),
-        ("head -c 1000 /dev/urandom", "INTERVAL_QUEUE_TASK_REPLY: "),
+        ("printf '\\377\\376 no \\000 JSON'", "INTERVAL_QUEUE_TASK_REPLY: "),
         ("yes '{\"progress\": [1, 2]}' | head -c 10000000", "the file has more than 1 MiB"),
     ] {
         let id = add(&place, &["--max-attempts", "1", "1"]);
